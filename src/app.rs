@@ -1,7 +1,7 @@
-//! The composition root: opens storage, builds the rooms below the server, and hands them on as one [`App`].
+//! The composition root: opens storage, builds the rooms below the server, and provides them as one [`App`].
 //!
-//! What configuration decides is a value of its own in it, [`Configured`], which can be exchanged while the server runs;
-//! all that is counted, kept or written stays.
+//! Everything that depends on the configuration is a single value in it, [`Configured`], which can be swapped while the
+//! server runs; all that is counted, stored or written stays.
 
 mod configured;
 
@@ -19,28 +19,28 @@ use crate::keys::setup::Setup;
 use crate::limits::{Limiter, LimitsStore};
 use crate::metrics::Metrics;
 use crate::storage::{self, DatabaseUrl, Store};
-use crate::usage::{Books, Ledger};
-use crate::workers::Each;
+use crate::usage::{Accounting, Ledger};
+use crate::workers::PerWorker;
 
-/// Everything a request may need. One per server, shared by all connections.
+/// Everything that a request may need. One per server, shared by all connections.
 pub struct App {
-    /// Apps, keys, ledger.
+    /// Apps, keys, sessions and usage.
     pub store: Store,
-    /// Rate limits, of this node or of all that share a store for them.
+    /// Rate limits, of this server or of all servers that share a limits store.
     pub limiter: Limiter,
-    /// Where attempts are booked.
+    /// Records attempts.
     pub ledger: Ledger,
-    /// What is counted for Prometheus.
+    /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
-    /// By which the first console key may be made, while there is none.
+    /// Creates the first console key, as long as there is none.
     pub setup: Setup,
-    /// One turn for all who have failed too often to show who they are.
+    /// A single permit for all clients that have failed to authenticate too often.
     pub suspects: Semaphore,
     /// The time of day.
     pub clock: Clock,
-    books: Each<Arc<Books>>,
+    accounting: PerWorker<Arc<Accounting>>,
     configured: ArcSwap<Configured>,
-    /// Held while the configuration is exchanged: the next one follows on the one in force.
+    /// Held while the configuration is swapped: the next one is derived from the one in force.
     exchange: Mutex<()>,
 }
 
@@ -90,7 +90,7 @@ impl App {
             DatabaseUrl::Postgres(address) => Store::connect(address, now),
         };
         let store = store.map_err(StartError::Storage)?;
-        store.must_be_writable().map_err(StartError::Storage)?;
+        store.ensure_writable().map_err(StartError::Storage)?;
         Self::assemble(config, store, config.limits_store.clone(), clock)
     }
 
@@ -110,11 +110,11 @@ impl App {
         let now = clock.now();
         let (providers, models) = names(&configured, &clock);
         let metrics = Arc::new(Metrics::new(providers, models, now));
-        let ledger = Ledger::new(store.clone()).counted_in(metrics.clone());
+        let ledger = Ledger::new(store.clone()).with_metrics(metrics.clone());
         Ok(Self {
             setup: Setup::default(),
             limiter: Limiter::new(store.clone(), counted),
-            books: Each::new(|| Books::new(ledger.clone(), clock.clone())),
+            accounting: PerWorker::new(|| Accounting::new(ledger.clone(), clock.clone())),
             ledger,
             metrics,
             suspects: Semaphore::new(1),
@@ -125,23 +125,23 @@ impl App {
         })
     }
 
-    /// Where a request of this worker is put down.
-    pub fn books(&self) -> Arc<Books> {
-        self.books.here().clone()
+    /// This worker's [`Accounting`], for a new request.
+    pub fn accounting(&self) -> Arc<Accounting> {
+        self.accounting.here().clone()
     }
 
-    /// What configuration decides, as of now. A request takes it once, when it comes.
+    /// The configuration in force. A request takes it once, when it arrives.
     pub fn configured(&self) -> Arc<Configured> {
         self.configured.load_full()
     }
 
-    /// Goes by `config` from the next request on, where it can be changed: where data lies cannot. Requests under way end
-    /// by what they began with. Blocking.
+    /// Applies `config` from the next request on, as far as it can change at run time: the place of the data cannot.
+    /// Requests under way finish with the configuration they began with. Blocking.
     ///
     /// # Errors
     /// If a provider cannot be set up; then nothing has changed.
     pub fn reconfigure(&self, config: &ServerConfig) -> Result<(), StartError> {
-        // Nothing is left half done by a panic in here.
+        // Ignores poisoning: a panic in here leaves nothing half done.
         let _alone = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.configured().next(config, &self.clock)?;
         let (providers, models) = names(&next, &self.clock);
@@ -151,8 +151,8 @@ impl App {
         Ok(())
     }
 
-    /// Writes what has been queued and counted to the store, one even if the other cannot be written. Blocking: where
-    /// another process holds the store, as long as it is waited for once.
+    /// Writes queued rows and counted requests to the store, one even if the other fails. Blocking: if another process
+    /// holds the store, only one timeout is waited for.
     pub fn flush(&self) -> Result<(), storage::Error> {
         let ledger = self.ledger.flush();
         if ledger.as_ref().is_err_and(storage::Error::is_busy) {

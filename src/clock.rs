@@ -1,8 +1,8 @@
-//! The time of day, as one value that can be handed in.
+//! The time of day, as a value that is passed around.
 //!
-//! Everything that judges by the wall clock (limits, expiry, timestamps) takes a [`Time`] as a parameter and
-//! asks a [`Clock`] for it at one place, so that tests move time by hand. Timeouts of network calls do not
-//! belong here: those use the runtime's monotonic timers.
+//! Everything that depends on the wall clock (limits, expiry, timestamps) takes a [`Time`] as a parameter, which comes
+//! from a [`Clock`] at one place, so that tests control time by hand. Timeouts of network calls do not belong here:
+//! they use the runtime's monotonic timers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// A moment, in whole milliseconds since the Unix epoch (UTC).
+/// A point in time, in whole milliseconds since the Unix epoch (UTC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
 impl Time {
-    /// The moment `ms` milliseconds after the Unix epoch.
+    /// The time `ms` milliseconds after the Unix epoch.
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
 
-    /// Milliseconds since the Unix epoch; the form in which moments are stored.
+    /// Milliseconds since the Unix epoch; the form in which times are stored.
     pub const fn unix_ms(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the Unix epoch, rounded up: never earlier than the moment itself.
+    /// Whole seconds since the Unix epoch, rounded up: never earlier than the time itself.
     pub const fn unix_seconds_ceil(self) -> i64 {
         self.0.div_euclid(1000) + if self.0.rem_euclid(1000) > 0 { 1 } else { 0 }
     }
@@ -36,13 +36,13 @@ impl Time {
         self.0.div_euclid(DAY_MS)
     }
 
-    /// The beginning of a day that [`Time::utc_day`] counts.
+    /// The beginning of a day, as [`Time::utc_day`] counts.
     #[must_use]
     pub const fn of_utc_day(day: i64) -> Self {
         Self(day.saturating_mul(DAY_MS))
     }
 
-    /// The next UTC midnight after this moment.
+    /// The next UTC midnight after this time.
     #[must_use]
     pub const fn next_utc_midnight(self) -> Self {
         Self::of_utc_day(self.utc_day() + 1)
@@ -54,7 +54,7 @@ impl Time {
         i64::from(date.year()) * 100 + i64::from(date.month())
     }
 
-    /// The beginning of the next calendar month after this moment (UTC).
+    /// The beginning of the next calendar month (UTC) after this time.
     #[must_use]
     pub fn next_utc_month(self) -> Self {
         let next = self.civil().date().first_of_month().checked_add(jiff::Span::new().months(1));
@@ -62,19 +62,19 @@ impl Time {
         zoned.map_or(self, |zoned| Self(zoned.timestamp().as_millisecond()))
     }
 
-    /// Date and time of day in UTC; the epoch's for a moment beyond the calendar.
+    /// Date and time of day in UTC; the epoch's if this time is beyond the calendar.
     fn civil(self) -> jiff::civil::DateTime {
         let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         jiff::tz::TimeZone::UTC.to_datetime(at)
     }
 
-    /// This moment and `span` more; saturates at the end of time.
+    /// This time plus `span`; saturates at the end of time.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// This moment and `span` less; saturates at the beginning of time.
+    /// This time minus `span`; saturates at the beginning of time.
     #[must_use]
     pub fn minus(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
@@ -96,12 +96,12 @@ impl Time {
         self.rfc3339().split('T').next().unwrap_or_default().to_owned()
     }
 
-    /// Reads RFC 3339 (`2026-11-20T19:26:00Z`) or a bare date (`2026-11-20`, midnight UTC).
+    /// Parses RFC 3339 (`2026-11-20T19:26:00Z`) or a bare date (`2026-11-20`, midnight UTC).
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(at) = text.parse::<jiff::Timestamp>() {
             return Some(Self(at.as_millisecond()));
         }
-        // It would read a time without a zone too, and leave the time out.
+        // The date parser would also accept a time without a zone, and ignore the time.
         let is_date =
             text.len() == "2026-11-20".len() && text.bytes().filter(|byte| *byte == b'-').count() == 2;
         let date: jiff::civil::Date = text.parse().ok().filter(|_| is_date)?;
@@ -109,7 +109,7 @@ impl Time {
         Some(Self(zoned.timestamp().as_millisecond()))
     }
 
-    /// Reads the date of an HTTP header: `Fri, 20 Nov 2026 19:26:00 GMT`.
+    /// Parses the date of an HTTP header: `Fri, 20 Nov 2026 19:26:00 GMT`.
     pub fn parse_http(text: &str) -> Option<Self> {
         let date = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
         Some(Self(date.timestamp().as_millisecond()))
@@ -122,7 +122,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Where [`Time`] comes from: the system, or a test's hand.
+/// The source of [`Time`]: the system, or set by hand in a test.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Option<Arc<AtomicI64>>);
 
@@ -132,12 +132,12 @@ impl Clock {
         Self(None)
     }
 
-    /// A clock that stands at `start` until [`Clock::advance`] moves it; all clones move together.
+    /// A clock that stays at `start` until [`Clock::advance`] moves it; all clones move together.
     pub fn manual(start: Time) -> Self {
         Self(Some(Arc::new(AtomicI64::new(start.0))))
     }
 
-    /// The present moment.
+    /// The current time.
     pub fn now(&self) -> Time {
         if let Some(hand) = &self.0 {
             return Time(hand.load(Ordering::SeqCst));
@@ -146,14 +146,14 @@ impl Clock {
         Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Sets a manual clock, also back; the system's clock is not ours to set.
+    /// Sets a manual clock, possibly back; does nothing to the system's clock.
     pub fn set(&self, to: Time) {
         if let Some(hand) = &self.0 {
             hand.store(to.0, Ordering::SeqCst);
         }
     }
 
-    /// Moves a manual clock forward; the system's clock is not ours to move.
+    /// Moves a manual clock forward; does nothing to the system's clock.
     pub fn advance(&self, span: Duration) {
         if let Some(hand) = &self.0 {
             hand.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(Time::parse("2026-11-20T19:26:00Z"), Some(Time(1_795_202_760_000)));
         assert_eq!(Time::parse("1970-01-02"), Some(Time(DAY_MS)));
         assert_eq!(Time::parse("tomorrow"), None);
-        // Without a zone nobody can say when that is; least of all is it midnight.
+        // Without a zone it is unknown when that is; it is certainly not midnight.
         for wrong in [
             "2026-11-20T19:26:00",
             "2026-11-20T19:26",

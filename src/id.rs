@@ -1,7 +1,8 @@
-//! Identifiers: a prefix that names the kind of thing and a `UUIDv7`, so that they sort by time of making.
+//! Identifiers: a prefix for the kind of thing and a `UUIDv7`, so that they sort by creation time.
 //!
-//! Every request has one, so they cost no system call: a thread asks the operating system for randomness once, and draws
-//! from it by a keyed hash. They are unique and cannot be guessed from each other, but no secret is made of them.
+//! Every request gets one, so they cost no system call: a thread asks the operating system for randomness once, and
+//! derives all further bits with a keyed hash. They are unique and cannot be guessed from each other, but must not be
+//! used as secrets.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -9,10 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use uuid::Builder;
 
-/// Of the bits of a `UUIDv7` behind its time, the first twelve count within a millisecond.
-const COUNTED: u16 = 1 << 12;
+/// The first twelve bits of a `UUIDv7` after its time count within a millisecond.
+const MAX_COUNT: u16 = 1 << 12;
 
-/// Hexadecimal digits behind the prefix.
+/// The number of hexadecimal digits after the prefix.
 const DIGITS: usize = 32;
 
 thread_local! {
@@ -32,8 +33,8 @@ pub fn new(prefix: &str) -> String {
     text
 }
 
-/// A new identifier that sorts behind `last`, whatever the clock, another thread or another process has done.
-pub fn new_behind(last: &str, prefix: &str) -> String {
+/// A new identifier that sorts after `last`, whatever the clock, another thread or another process has done.
+pub fn new_after(last: &str, prefix: &str) -> String {
     let id = new(prefix);
     if id.as_str() > last {
         return id;
@@ -43,7 +44,7 @@ pub fn new_behind(last: &str, prefix: &str) -> String {
         .map_or(id, |number| format!("{prefix}_{:0width$x}", number.saturating_add(1), width = DIGITS))
 }
 
-/// One thread's identifiers, each later than the one before.
+/// The identifiers of one thread, each sorting after its predecessor.
 struct Sequence {
     random: RandomState,
     drawn: u64,
@@ -56,12 +57,12 @@ impl Sequence {
         Self { random: RandomState::new(), drawn: 0, ms: 0, count: 0 }
     }
 
-    /// The time and the other bits of the next one. A clock that goes back, or too many in one millisecond, make it
-    /// run ahead of the clock.
+    /// The time and the remaining bits of the next identifier. If the clock goes back, or there are too many within a
+    /// millisecond, the time runs ahead of the clock.
     fn draw(&mut self, now: u64) -> (u64, [u8; 10]) {
         if now > self.ms {
             (self.ms, self.count) = (now, 0);
-        } else if self.count + 1 < COUNTED {
+        } else if self.count + 1 < MAX_COUNT {
             self.count += 1;
         } else {
             (self.ms, self.count) = (self.ms + 1, 0);
@@ -90,16 +91,16 @@ mod tests {
     }
 
     #[test]
-    fn one_behind_another_is_behind_it_whenever_that_was_made() {
+    fn an_id_after_another_sorts_after_it_whenever_that_was_made() {
         let earlier = new("aud");
-        assert!(new_behind(&earlier, "aud") > earlier);
-        assert!(new_behind("", "aud").starts_with("aud_"));
+        assert!(new_after(&earlier, "aud") > earlier);
+        assert!(new_after("", "aud").starts_with("aud_"));
         let of_a_clock_ahead = "aud_ff00000000007000800000000000ffff";
-        assert_eq!(new_behind(of_a_clock_ahead, "aud"), "aud_ff000000000070008000000000010000");
+        assert_eq!(new_after(of_a_clock_ahead, "aud"), "aud_ff000000000070008000000000010000");
     }
 
     #[test]
-    fn no_two_threads_make_the_same() {
+    fn no_two_threads_generate_the_same_id() {
         let many = || (0..5_000).map(|_| new("req")).collect::<Vec<_>>();
         let lists = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(many)).collect();

@@ -18,18 +18,18 @@
 //! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
 //! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers usage |
 //! | `providers` | formats of model APIs, and the only sender | nobody |
-//! | `keys` | making, recognising and admitting keys; apps, sessions, the setup link | storage |
+//! | `keys` | creating, recognising and admitting keys; apps, sessions, the setup link | storage |
 //! | `limits` | an exact sliding minute and a UTC day, here or in Redis | storage |
 //! | `usage` | what requests cost, a row per attempt; budgets; reports and statements | metrics storage |
-//! | `metrics` | what the server counts of itself, for Prometheus | nobody |
+//! | `metrics` | what the server counts about itself, for Prometheus | nobody |
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
-//! | `clock` `id` `loopback` `model_id` `money` `private` `reason` `secret` `semaphore` `trouble` `unsafe_chars` `workers` | leaves | open to all |
+//! | `clock` `id` `log_throttle` `loopback` `model_id` `money` `os_error` `private` `secret` `semaphore` `unsafe_chars` `workers` | leaves | open to all |
 //!
-//! Who names whom is held by a test that reads this table (`tests/it/layers.rs`). Three rules explain the rest: what
-//! parses and what counts does no I/O (a provider's dialect, the window of a limit), so that it is tested from texts
-//! and numbers; each room has errors of its own, which become HTTP statuses in `server/reply` and exit codes in
-//! `cli/exit.rs`, and nowhere else; foreign bytes, be they callers', providers' or models', are data.
+//! A test that reads this table (`tests/it/layers.rs`) enforces which room may name which. Three rules explain the
+//! rest: parsing and counting do no I/O (a provider's dialect, the window of a limit), so that they are tested with
+//! plain text and numbers; each room has its own errors, which become HTTP statuses in `server/reply` and exit codes in
+//! `cli/exit.rs`, and nowhere else; bytes from outside, whether from callers, providers or models, are untrusted data.
 
 pub mod api;
 pub mod app;
@@ -41,18 +41,18 @@ pub mod id;
 pub mod inference;
 pub mod keys;
 pub mod limits;
+pub mod log_throttle;
 pub mod loopback;
 pub mod metrics;
 pub mod model_id;
 pub mod money;
+pub mod os_error;
 pub mod private;
 pub mod providers;
-pub mod reason;
 pub mod secret;
 pub mod semaphore;
 pub mod server;
 pub mod storage;
-pub mod trouble;
 pub mod unsafe_chars;
 pub mod usage;
 pub mod verify;

@@ -1,41 +1,41 @@
-//! Identifiers of models: `<provider>/<model_name>`, such as `groq/openai/gpt-oss-120b`. The first slash divides them, as
-//! a model's own name may have slashes.
+//! Model identifiers: `<provider>/<model_name>`, such as `groq/openai/gpt-oss-120b`. The first slash divides them, as a
+//! model's own name may contain slashes.
 //!
-//! What is configured or asked for keeps to [`parse`]. What databases hold may be anything: [`split`] and [`provider`]
-//! take it as it is.
+//! Whatever is configured or requested must satisfy [`parse`]. Databases may hold anything: [`split`] and [`provider`]
+//! accept it as it is.
 
 use crate::unsafe_chars;
 
-/// The longest name of a provider.
+/// The maximum length of a provider's name.
 pub const MAX_PROVIDER_CHARS: usize = 64;
-/// The longest name of a model, in bytes; longer than any in use.
+/// The maximum length of a model's name in bytes; longer than any in use.
 pub const MAX_NAME_BYTES: usize = 256;
 
-/// Provider and model, if both may have these names.
+/// Provider and model, if both names are valid.
 pub fn parse(id: &str) -> Option<(&str, &str)> {
     split(id).filter(|(provider, name)| is_provider_name(provider) && is_model_name(name))
 }
 
-/// What stands before the first slash and behind it.
+/// The parts before and after the first slash.
 pub fn split(id: &str) -> Option<(&str, &str)> {
     id.split_once('/')
 }
 
-/// What stands before the first slash; all of it where there is none.
+/// The part before the first slash; all of it if there is none.
 pub fn provider(id: &str) -> &str {
     split(id).map_or(id, |(provider, _)| provider)
 }
 
-/// Whether a provider may have this name: it stands in settings, messages and labels.
+/// Whether this is a valid name for a provider: it appears in settings, messages and labels.
 pub fn is_provider_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= MAX_PROVIDER_CHARS && name.chars().all(plain)
 }
 
-/// Whether a model may have this name: providers call theirs as they like, in one word. It is shown beside others, which
-/// it must not turn about.
+/// Whether this is a valid name for a model: whatever the provider calls it, in one word. It is displayed beside other
+/// text, which it must not be able to garble.
 pub fn is_model_name(name: &str) -> bool {
-    // Nearly all are plain, which is seen at once.
+    // A fast path for nearly all names.
     let is_plain = || name.bytes().all(|byte| byte.is_ascii_graphic());
     let is_one_word = || !name.contains(|c: char| c.is_whitespace() || unsafe_chars::is_hazard(c));
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && (is_plain() || is_one_word())

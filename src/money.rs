@@ -1,6 +1,6 @@
 //! Money in whole nano-dollars (10⁻⁹ US dollars): sums stay exact, and the cheapest token still costs something.
 //!
-//! Unknown prices stay unknown (`None` where a [`Price`] is asked for), never zero.
+//! Unknown prices stay unknown (`None` where a [`Price`] is expected), never zero.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Time;
 
-/// The digits of a dollar behind the point.
+/// The number of decimal places of a dollar amount.
 const DECIMALS: usize = 9;
 
 /// An amount in nano-dollars.
@@ -17,10 +17,11 @@ const DECIMALS: usize = 9;
 pub struct NanoUsd(pub u64);
 
 impl NanoUsd {
-    /// The most that [`NanoUsd::parse_usd`] takes, in dollars.
-    pub const MOST_USD: u64 = 1_000_000_000;
+    /// The maximum that [`NanoUsd::parse_usd`] accepts, in dollars.
+    pub const MAX_USD: u64 = 1_000_000_000;
 
-    /// The amount of `dollars`, rounded to the nearest nano-dollar; `None` where that is negative, or the number senseless.
+    /// The amount of `dollars`, rounded to the nearest nano-dollar; `None` if it is negative, not finite or out of
+    /// range.
     pub fn from_usd(dollars: f64) -> Option<Self> {
         let nano = (dollars * 1e9).round();
         // The cast is exact: the range was just checked.
@@ -34,8 +35,8 @@ impl NanoUsd {
         self.0 as f64 / 1e9
     }
 
-    /// The amount of dollars that a person has written: `25`, `0.50`. Digit by digit, so that it is exactly what was
-    /// meant; `None` for what is none, for more than a billion and for less than whole nano-dollars.
+    /// Parses a dollar amount that a person has written: `25`, `0.50`. Digit by digit, so that it is exactly what was
+    /// meant; `None` if it is not a number, more than a billion, or finer than nano-dollars.
     pub fn parse_usd(text: &str) -> Option<Self> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -43,7 +44,7 @@ impl NanoUsd {
             return None;
         }
         let nano: u64 = format!("{whole}{fraction:0<DECIMALS$}").parse().ok()?;
-        (nano <= Self::MOST_USD * 1_000_000_000).then_some(Self(nano))
+        (nano <= Self::MAX_USD * 1_000_000_000).then_some(Self(nano))
     }
 
     /// The sum, saturating.
@@ -52,14 +53,14 @@ impl NanoUsd {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, zero where the other is more.
+    /// The difference, saturating at zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 }
 
-/// Exact, with cents at least: `$25.00`, `$0.0000375`.
+/// Exact, with at least two decimals: `$25.00`, `$0.0000375`.
 impl fmt::Display for NanoUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (dollars, nano) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
@@ -70,39 +71,40 @@ impl fmt::Display for NanoUsd {
 
 /// Whose budget it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BudgetOf {
+pub enum BudgetScope {
     /// The key's own.
     Key,
     /// That of the app the key belongs to.
     App,
 }
 
-/// A month's budget that does not cover what a call may cost. Its text says how things stand, not what to do.
+/// A monthly budget that does not cover what a call may cost. Its text describes the situation, not what to do about
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shortage {
+pub struct BudgetShortage {
     /// Whose budget.
-    pub of: BudgetOf,
-    /// For the month.
+    pub scope: BudgetScope,
+    /// The amount per month.
     pub budget: NanoUsd,
     /// What has been spent of it.
     pub spent: NanoUsd,
-    /// What other calls that are under way may still take of it.
+    /// What other calls under way may still use of it.
     pub reserved: NanoUsd,
     /// The most that the call may cost.
-    pub most: NanoUsd,
-    /// When it begins anew.
-    pub anew: Time,
+    pub max_cost: NanoUsd,
+    /// When the next month's budget begins.
+    pub renews_at: Time,
 }
 
-impl Shortage {
-    /// Whether nothing is left, whatever becomes of the calls under way.
+impl BudgetShortage {
+    /// Whether nothing is left, whatever the calls under way end up costing.
     pub const fn is_used_up(&self) -> bool {
         self.spent.0 >= self.budget.0
     }
 
-    /// Whether the call fits once those under way have given back what they do not take.
-    pub fn may_pass(&self) -> bool {
-        self.most <= self.budget.minus(self.spent)
+    /// Whether the call would fit once those under way have released all they reserved.
+    pub fn is_temporary(&self) -> bool {
+        self.max_cost <= self.budget.minus(self.spent)
     }
 
     /// What is left for further calls.
@@ -111,12 +113,12 @@ impl Shortage {
     }
 }
 
-impl fmt::Display for Shortage {
+impl fmt::Display for BudgetShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { budget, reserved, most, .. } = self;
-        let whose = match self.of {
-            BudgetOf::Key => "this API key",
-            BudgetOf::App => "this API key's app",
+        let Self { budget, reserved, max_cost, .. } = self;
+        let whose = match self.scope {
+            BudgetScope::Key => "this API key",
+            BudgetScope::App => "this API key's app",
         };
         if self.is_used_up() {
             return write!(f, "the monthly budget of {whose} ({budget}) is used up");
@@ -124,7 +126,7 @@ impl fmt::Display for Shortage {
         let left = self.left();
         write!(
             f,
-            "this could cost up to {most}, but {left} is left of the monthly budget of {whose} ({budget})"
+            "this could cost up to {max_cost}, but {left} is left of the monthly budget of {whose} ({budget})"
         )?;
         if reserved.0 > 0 {
             write!(f, ", besides {reserved} reserved for requests under way")?;
@@ -142,17 +144,17 @@ pub struct Price {
     pub output_per_mtok: NanoUsd,
 }
 
-/// Tokens of one call.
+/// The tokens of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Of the prompt.
+    /// Tokens of the prompt.
     pub prompt: u64,
-    /// Of the answer, reasoning included.
+    /// Tokens of the answer, including reasoning.
     pub completion: u64,
 }
 
 impl Tokens {
-    /// Those of a call that has no answer.
+    /// The tokens of a call without an answer.
     pub const fn of_prompt(prompt: u64) -> Self {
         Self { prompt, completion: 0 }
     }
@@ -175,14 +177,14 @@ impl Price {
 /// The thresholds of a budget, in percent.
 const THRESHOLDS: [u8; 3] = [100, 80, 50];
 
-/// The highest threshold of a budget (50, 80 or 100 percent) that `spent` has reached. A budget of nothing is used up
-/// from the beginning.
+/// The highest threshold of a budget (50, 80 or 100 percent) that `spent` has reached. A budget of zero is used up from
+/// the beginning.
 pub fn threshold(spent: NanoUsd, budget: NanoUsd) -> Option<u8> {
     let reached = |percent: &u8| u128::from(spent.0) * 100 >= u128::from(budget.0) * u128::from(*percent);
     THRESHOLDS.into_iter().find(reached)
 }
 
-/// How much of a budget is used, in percent to one decimal, rounded down: 100 only if it is all used.
+/// How much of a budget is used, in percent to one decimal, rounded down: 100 only if all of it is used.
 pub fn used_percent(spent: NanoUsd, budget: NanoUsd) -> f64 {
     if budget.0 == 0 {
         return 100.0;
@@ -196,15 +198,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fraction_of_a_nano_dollar_a_token_adds_up() {
-        // 37.5 nano-dollars a token, as command-r7b costs.
+    fn fractions_of_a_nano_dollar_per_token_add_up() {
+        // 37.5 nano-dollars per token, the price of command-r7b.
         let price = Price { input_per_mtok: NanoUsd(37_500_000), output_per_mtok: NanoUsd(150_000_000) };
         assert_eq!(price.of(Tokens { prompt: 2, completion: 1 }), NanoUsd(225));
         assert_eq!(price.of(Tokens::of_prompt(1)), NanoUsd(38));
     }
 
     #[test]
-    fn what_people_write_is_taken_to_the_last_digit() {
+    fn written_amounts_are_parsed_exactly() {
         for (text, nano) in [
             ("25", 25_000_000_000),
             ("0.5", 500_000_000),
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_shown_as_they_are() {
+    fn amounts_are_displayed_exactly() {
         for (nano, text) in [
             (0, "$0.00"),
             (1, "$0.000000001"),
@@ -253,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_says_how_things_stand() {
-        let shortage = |spent, reserved| Shortage {
-            of: BudgetOf::App,
+    fn a_shortage_describes_the_situation() {
+        let shortage = |spent, reserved| BudgetShortage {
+            scope: BudgetScope::App,
             budget: NanoUsd(5_000_000_000),
             spent: NanoUsd(spent),
             reserved: NanoUsd(reserved),
-            most: NanoUsd(2_000_000_000),
-            anew: Time::from_unix_ms(0),
+            max_cost: NanoUsd(2_000_000_000),
+            renews_at: Time::from_unix_ms(0),
         };
         assert_eq!(
             shortage(5_100_000_000, 7).to_string(),

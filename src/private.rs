@@ -1,40 +1,41 @@
-//! Files and directories for their owner alone, from the moment they are there: what holds keys is never readable by
-//! others, not even until its mode is set.
+//! Creates files and directories that only their owner can access, from the moment they exist: what holds keys is never
+//! readable by others, not even until its mode is set.
 //!
-//! Modes are Unix's. Elsewhere access is by lists, which the user's own directory gets right by default.
+//! Modes exist on Unix only. Other systems have access control lists, which are right by default in the user's own
+//! directory.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a file, 0600, that must not be there yet; one that is there is not even opened.
+/// Creates a file (0600) that must not exist yet; an existing one is not even opened.
 ///
 /// # Errors
-/// Of kind [`io::ErrorKind::AlreadyExists`] if something has that name; as the system says otherwise.
+/// Of kind [`io::ErrorKind::AlreadyExists`] if something has that name; otherwise what the system reports.
 pub fn create_new(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
 
-/// Opens a file as it is, and makes it, 0600, if it is not there.
+/// Opens a file as it is, or creates it (0600) if it is missing.
 ///
 /// # Errors
-/// As the system says.
+/// What the system reports.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     options().create(true).truncate(false).open(path)
 }
 
-/// Makes a directory, 0700, that must not be there yet, in one that is there.
+/// Creates a directory (0700) that must not exist yet, in an existing one.
 ///
 /// # Errors
-/// Of kind [`io::ErrorKind::AlreadyExists`] if something has that name; as the system says otherwise.
+/// Of kind [`io::ErrorKind::AlreadyExists`] if something has that name; otherwise what the system reports.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     builder().create(path)
 }
 
-/// Makes a directory and those above it, 0700 each, where they are not there yet.
+/// Creates a directory and its missing ancestors (0700 each).
 ///
 /// # Errors
-/// As the system says.
+/// What the system reports.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     builder().recursive(true).create(path)
 }
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_kept() {
+    fn existing_files_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "there").unwrap();
@@ -71,13 +72,13 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "there");
         assert_eq!(create_dir(dir.path()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         create_dir_all(dir.path()).unwrap();
-        // Beside a file that is named without a directory.
+        // The parent of a file name without a directory.
         create_dir_all(Path::new("")).unwrap();
     }
 
     #[cfg(unix)]
     #[test]
-    fn only_the_owner_may_look() {
+    fn only_the_owner_has_access() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);

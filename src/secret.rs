@@ -1,17 +1,17 @@
-//! Secrets: a string whose `Debug` is redacted, and the ways one may come in.
+//! Secrets: a string with a redacted `Debug`, and how to read one.
 //!
-//! A secret arrives from a file, standard input, the environment or the credentials file; never from a flag's
-//! value, which every process on the machine could read.
+//! A secret comes from a file, standard input, the environment or the credentials file; never from the value of a flag,
+//! which every process on the machine could read.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 pub use secrecy::{ExposeSecret, SecretString};
 
-/// The longest secret anyone has reason to store; a larger file is a mistake.
+/// Longer than any secret that makes sense to store; a larger file is a mistake.
 const MAX_BYTES: u64 = 16 * 1024;
 
-/// Reads a secret from a file, without the line end that editors leave.
+/// Reads a secret from a file, without the line ending that editors add.
 pub fn from_file(path: &Path) -> io::Result<SecretString> {
     read(std::fs::File::open(path)?)
 }
@@ -38,14 +38,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_end_goes_and_debug_shows_nothing() {
+    fn the_line_ending_is_trimmed_and_debug_is_redacted() {
         let secret = read(&b"sk-something\r\n"[..]).unwrap();
         assert_eq!(secret.expose_secret(), "sk-something");
         assert!(!format!("{secret:?}").contains("something"));
     }
 
     #[test]
-    fn empty_and_huge_are_refused() {
+    fn empty_and_huge_secrets_are_refused() {
         assert!(read(&b" \n"[..]).is_err());
         assert!(read(io::repeat(b'x')).is_err());
     }

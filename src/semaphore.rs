@@ -1,11 +1,12 @@
-//! A semaphore whose number of permits can be changed while they are held, and which knows workers.
+//! A semaphore whose number of permits can change while they are held, and which knows about workers.
 //!
-//! Where many wait, a permit that comes free goes to a task of the same worker: to wake another worker takes a system
-//! call, for each permit, of a server that has enough to do. In the order of coming all the same, but for a moment.
+//! If many tasks wait, a released permit goes to a task of the same worker: waking another worker takes a system call
+//! for every permit, on a server that is busy already. Apart from this slight preference, permits are granted in the
+//! order of arrival.
 //!
-//! What must hold: whoever waits gets a permit, as long as any come free; one that is dropped is free at once, whatever
-//! became of the work that held it. Where the number is lowered, what is under way ends in its own time, and nobody
-//! gets one until fewer are held than the number says.
+//! What must hold: every waiting task gets a permit as long as any are released; a dropped permit is free at once,
+//! whatever became of the work that held it. If the number is lowered, work under way ends in its own time, and no
+//! permit is granted until fewer are held than the number allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -16,34 +17,34 @@ use std::time::{Duration, Instant};
 
 use crate::workers;
 
-/// So much later than on another worker a task may have come that is served first. Less than anybody notices, and more
-/// than permits of busy workers are waited for.
+/// How much later than a task of another worker a task may have arrived and still be served first. Less than anybody
+/// notices, and more than the time that permits of busy workers are waited for.
 const HEAD_START: Duration = Duration::from_millis(5);
 
-/// So many permits.
+/// A number of permits.
 #[derive(Debug)]
 pub struct Semaphore(Mutex<Queue>);
 
-/// One of them; given back when it is dropped.
+/// A permit; released on drop.
 #[derive(Debug)]
 pub struct Permit {
     semaphore: Arc<Semaphore>,
 }
 
-/// How many are held, and who waits.
+/// The number of permits held, and the tasks that wait.
 #[derive(Debug)]
 struct Queue {
     limit: usize,
-    /// Those included that were given to a task which has not looked yet.
+    /// Including those granted to a task that has not been polled since.
     held: usize,
-    /// By worker, each in the order of coming.
+    /// By worker, each in the order of arrival.
     waiting: Vec<BTreeMap<Ticket, Waiting>>,
-    /// The tasks that were given one and have not looked yet.
+    /// The tasks that were granted a permit and have not been polled since.
     served: BTreeSet<Ticket>,
     next: Ticket,
 }
 
-/// The number of somebody who waits.
+/// The number of a waiting task.
 type Ticket = u64;
 
 #[derive(Debug)]
@@ -53,18 +54,18 @@ struct Waiting {
 }
 
 impl Semaphore {
-    /// So many, all of them free.
+    /// This many permits, all of them free.
     pub const fn new(limit: usize) -> Self {
         Self(Mutex::new(Queue { limit, held: 0, waiting: Vec::new(), served: BTreeSet::new(), next: 0 }))
     }
 
-    /// Waits for a permit. Whoever gives up waiting keeps nobody from one.
+    /// Waits for a permit. Cancel safe: a task that gives up waiting takes no permit from the others.
     pub async fn acquire(self: &Arc<Self>) -> Permit {
         Wait { semaphore: self, worker: workers::current(), ticket: None }.await;
         Permit { semaphore: self.clone() }
     }
 
-    /// Lets so many be held at once from now on.
+    /// Changes the number of permits.
     pub fn resize(&self, limit: usize) {
         let mut served = Vec::new();
         let mut queue = self.queue();
@@ -79,7 +80,7 @@ impl Semaphore {
         served.into_iter().for_each(Waker::wake);
     }
 
-    /// How many nobody has.
+    /// The number of free permits.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         let queue = self.queue();
@@ -93,7 +94,7 @@ impl Semaphore {
         }
     }
 
-    /// Also after a panic elsewhere: no change is left half done.
+    /// Ignores poisoning: no change is left half done.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,7 +107,7 @@ impl Drop for Permit {
 }
 
 impl Queue {
-    /// Takes a permit if one is free. Nobody waits then: whoever waited was served.
+    /// Takes a permit if one is free. Then nobody is waiting: waiting tasks were served first.
     const fn try_acquire(&mut self) -> bool {
         let is_free = self.held < self.limit;
         if is_free {
@@ -115,7 +116,7 @@ impl Queue {
         is_free
     }
 
-    /// Joins those of a worker who wait.
+    /// Adds a waiting task to those of a worker.
     fn wait(&mut self, worker: usize, since: Instant, waker: Waker) -> Ticket {
         let ticket = self.next;
         self.next += 1;
@@ -126,7 +127,7 @@ impl Queue {
         ticket
     }
 
-    /// Gives a permit back, or on to a task that is to be woken.
+    /// Releases a permit, or passes it on to a task, which is to be woken.
     fn release(&mut self, worker: usize) -> Option<Waker> {
         let next = if self.held > self.limit { None } else { self.serve_next(worker) };
         if next.is_none() {
@@ -135,7 +136,7 @@ impl Queue {
         next
     }
 
-    /// Serves the next task, which is to be woken.
+    /// Grants a permit to the next task, which is to be woken.
     fn serve_next(&mut self, worker: usize) -> Option<Waker> {
         let first = |of: usize| {
             let (ticket, waiting) = self.waiting.get(of)?.first_key_value()?;
@@ -149,11 +150,11 @@ impl Queue {
     }
 }
 
-/// Waiting for a permit.
+/// The future of waiting for a permit.
 struct Wait<'a> {
     semaphore: &'a Semaphore,
     worker: usize,
-    /// From the first look on, until it is served.
+    /// Set from the first poll until it is served.
     ticket: Option<Ticket>,
 }
 
@@ -189,7 +190,7 @@ impl Drop for Wait<'_> {
         let mut queue = self.semaphore.queue();
         let is_served = queue.served.remove(&ticket);
         let waiting = queue.waiting[self.worker].remove(&ticket);
-        // A waker may hold a task, and a task a permit: neither is dropped while the queue is locked.
+        // A waker may own a task, and a task a permit: neither may be dropped while the queue is locked.
         drop(queue);
         drop(waiting);
         if is_served {
@@ -205,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes as many as there are.
+    /// Takes all free permits.
     fn take_all(semaphore: &Arc<Semaphore>) -> Vec<Permit> {
         std::iter::from_fn(|| semaphore.acquire().now_or_never()).collect()
     }
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_limit_lets_work_end_and_nobody_in_until_it_holds() {
+    fn a_lower_limit_lets_work_finish_and_admits_nobody_until_it_is_met() {
         let semaphore = Arc::new(Semaphore::new(4));
         let mut taken = take_all(&semaphore);
         semaphore.resize(2);
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_limit_lets_waiting_ones_in_at_once() {
+    fn a_higher_limit_admits_waiting_tasks_at_once() {
         let semaphore = Arc::new(Semaphore::new(1));
         let first = take_all(&semaphore);
         let mut waiting = Box::pin(semaphore.acquire());
@@ -247,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_served_and_does_not_come_leaves_the_permit_to_the_next() {
+    fn a_served_task_that_gives_up_passes_the_permit_on() {
         let semaphore = Arc::new(Semaphore::new(1));
         let first = take_all(&semaphore);
         let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(semaphore.acquire())).collect();
         for wait in &mut waiting {
             assert!(wait.now_or_never().is_none());
         }
-        // One gives up waiting, one is served and gives up.
+        // One gives up waiting, one gives up after it was served.
         drop(waiting.remove(1));
         drop(first);
         drop(waiting.remove(0));
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_woken() {
+    fn waiting_tasks_are_woken() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let workers = workers::Workers::start(2).unwrap();
         let semaphore = Arc::new(Semaphore::new(2));
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(semaphore.free(), 2);
     }
 
-    /// A queue, watched without tasks.
+    /// A queue, tested without tasks.
     struct Watched {
         queue: Queue,
         begun: Instant,
@@ -299,7 +300,7 @@ mod tests {
             Self { queue: queue.into_inner().unwrap(), begun: Instant::now() }
         }
 
-        /// A task comes at this moment; whether a permit is free.
+        /// A task arrives at this time; returns whether a permit is free.
         fn comes(&mut self, worker: usize, millis: u64) -> bool {
             let since = self.begun + Duration::from_millis(millis);
             let is_free = self.queue.try_acquire();
@@ -309,7 +310,7 @@ mod tests {
             is_free
         }
 
-        /// A permit comes back; the ticket of the task that gets it.
+        /// A permit is released; returns the ticket of the task that gets it.
         fn leaves(&mut self, worker: usize) -> Option<Ticket> {
             self.queue.release(worker)?;
             let served = self.queue.served.pop_first();
@@ -319,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_stays_with_its_worker_but_for_those_who_wait_longer() {
+    fn a_permit_stays_with_its_worker_unless_others_have_waited_longer() {
         let mut watched = Watched::new(1);
         assert!(watched.comes(1, 0));
         for (worker, millis) in [(1, 0), (2, 4), (1, 5), (2, 6), (1, 12), (2, 13)] {
             assert!(!watched.comes(worker, millis));
         }
         let order: Vec<_> = [2, 2, 2, 2, 1, 1].map(|worker| watched.leaves(worker).unwrap()).into();
-        // The first has waited 4 ms less than 0, the next of its worker would have waited 6 ms less.
+        // The first arrived 4 ms after ticket 0; the next one of its worker arrived 6 ms after it.
         assert_eq!(order, [1, 0, 3, 2, 4, 5]);
         assert_eq!(watched.leaves(1), None);
         assert_eq!(watched.queue.held, 0);
@@ -334,7 +335,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_waits_while_a_permit_is_free_and_nobody_for_ever(
+        fn no_task_waits_while_a_permit_is_free_or_for_ever(
             limits in prop::collection::vec(0_usize..5, 1..4),
             steps in prop::collection::vec((0_usize..4, 0_usize..3), 0..200),
         ) {

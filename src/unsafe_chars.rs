@@ -1,39 +1,39 @@
-//! Characters that make a text look like something else, or hide in it: what changes the direction of its neighbours,
-//! breaks a line, steers a terminal or cannot be seen.
+//! Characters that make text look like something else, or hide in it: they change the direction of their neighbours,
+//! break a line, control a terminal or are invisible.
 //!
-//! The classes overlap and are not one, on purpose. What is dropped from a model's words, escaped on a terminal or
-//! refused in a name differs by what the place can bear and what its text is needed for; each class says why.
+//! The classes overlap and are deliberately not merged. What is dropped from a model's words, escaped on a terminal or
+//! refused in a name depends on what the place tolerates and what its text is for; each class says why.
 
-/// The most characters of a name in a message.
+/// How much of a name is shown in a message.
 const NAME_CHARS: usize = 64;
 
 /// Whether this is one of the bidirectional controls of Unicode Standard Annex 9 (section 2): marks, embeddings,
-/// overrides, isolates. All of them, for texts that are only read: these lose nothing without.
+/// overrides, isolates. All of them, for text that is only read and loses nothing without them.
 pub const fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}') || overrides_direction(c)
 }
 
-/// Embeddings, overrides and isolates: with these a name makes what stands beside it look like something else. Without
-/// the marks (U+061C, U+200E, U+200F), which people type in names of scripts that run from right to left and which order
-/// no more than their neighbours.
+/// Embeddings, overrides and isolates: with these a name makes the text beside it look like something else. Without the
+/// marks (U+061C, U+200E, U+200F), which people type in names in right-to-left scripts and which order only their
+/// neighbours.
 pub const fn overrides_direction(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Control characters (Unicode category Cc), line and paragraph separators: what a name on one line has no place for,
-/// whatever its script. Directions are not among them, as names are refused those with a reason of their own.
+/// Control characters (Unicode category Cc), line and paragraph separators: a name on one line has no use for them in
+/// any script. Direction controls are not included, as names are refused those with a reason of their own.
 pub fn breaks_line(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// What can forge the output of a terminal or the line of a log: what breaks a line, and what turns a text's direction.
-/// What merely cannot be seen stays: it moves nothing, and emoji and scripts are joined with it.
+/// What can forge terminal output or log lines: what breaks a line or changes the direction of text. Merely invisible
+/// characters are not included: they move nothing, and emoji and some scripts are joined with them.
 pub fn is_hazard(c: char) -> bool {
     breaks_line(c) || is_bidi_control(c)
 }
 
-/// Joins or shapes its neighbours: as good as nothing alone. For asking whether a name has anything else, so that it also
-/// takes in what is in its place among letters (joiners, marks, variation selectors, fillers).
+/// Joins or shapes its neighbours: invisible on its own. For checking that a name contains anything else, so it
+/// includes characters that are legitimate among letters (joiners, marks, variation selectors, fillers).
 pub const fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -42,15 +42,15 @@ pub const fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Zero-width spaces and joiners of words, which split what is searched for, and the tag block, in which instructions for
-/// models can be hidden from people. Zero-width joiners between letters are not among them: some scripts and emoji need
-/// them, and this is taken out of the middle of texts.
+/// Zero-width spaces and word joiners, which split words that are searched for, and the tag block, in which
+/// instructions for models can be hidden from people. Zero-width joiners between letters are not included: some scripts
+/// and emoji need them, and this class is removed from within text.
 pub const fn is_smuggled(c: char) -> bool {
     matches!(c, '\u{200B}' | '\u{2060}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
 }
 
-/// A name that a caller made up, for a message: shortened, and without what could play tricks on a terminal or in a log.
-/// Only what is known to be harmless stays, as names of parameters are words; nobody misses the rest.
+/// A name that a caller made up, for use in a message: shortened, and free of anything that plays tricks on a terminal
+/// or a log. Only known harmless characters are kept, as names of parameters are words; nobody misses the rest.
 pub fn name_in_message(name: &str) -> String {
     let is_harmless = |c: char| c.is_alphanumeric() || c.is_ascii_graphic();
     let shown = |c: char| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER };

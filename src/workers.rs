@@ -1,11 +1,11 @@
-//! One single-threaded runtime per core, for connections and all that is done for them.
+//! One single-threaded runtime per core, for connections and all work on their behalf.
 //!
-//! A request that stays on one core wakes no other thread: its tasks, timers and the connections to providers it uses
-//! are that core's own. Measured on a completion relayed from a provider that answers at once, a shared runtime takes
-//! more than one system call to wake threads per request, and this one none.
+//! A request that stays on one core wakes no other thread: its tasks, its timers and the connections to providers that
+//! it uses belong to that core. Measured on a completion relayed from a provider that responds at once, a shared
+//! runtime takes more than one system call per request to wake threads, this one none.
 //!
-//! What must hold: whatever is kept per worker, such as a pool of connections, is found by [`current`], as a connection
-//! that another worker drives would cost what is saved here.
+//! What must hold: whatever exists per worker, such as a pool of connections, is looked up by [`current`], as using a
+//! connection that another worker drives would cost what is saved here.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -26,54 +26,54 @@ thread_local! {
 static CORES: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, NonZeroUsize::get));
 
-/// How many workers a server has by itself: as many as there are cores for this process.
+/// The default number of workers: as many as there are cores for this process.
 pub fn cores() -> usize {
     *CORES
 }
 
-/// The worker that this thread is, from 1; 0 on a thread that is none.
+/// The number of the worker that this thread is, from 1; 0 on any other thread.
 pub fn current() -> usize {
     CURRENT.get()
 }
 
-/// One of something for each worker, and one for all other threads: what several cores write to is carried from one to
-/// the other each time, which takes longer than most of what is done with it.
+/// One value for each worker, and one for all other threads: a cache line that several cores write to moves between
+/// them each time, which takes longer than most of what is done with it.
 #[derive(Debug)]
-pub struct Each<T>(Box<[Own<T>]>);
+pub struct PerWorker<T>(Box<[Aligned<T>]>);
 
-/// Alone on its cache lines, of which processors fetch two at a time.
+/// On cache lines of its own, of which processors fetch two at a time.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Own<T>(T);
+struct Aligned<T>(T);
 
-impl<T> Each<T> {
-    /// As many as there are cores, and one more.
+impl<T> PerWorker<T> {
+    /// One value for each core, and one more.
     pub fn new(make: impl FnMut() -> T) -> Self {
-        Self(std::iter::repeat_with(make).map(Own).take(cores() + 1).collect())
+        Self(std::iter::repeat_with(make).map(Aligned).take(cores() + 1).collect())
     }
 
-    /// This thread's.
+    /// This thread's value.
     pub fn here(&self) -> &T {
         &self.0[current().min(self.0.len() - 1)].0
     }
 
-    /// Everybody's.
+    /// All values.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|own| &own.0)
     }
 }
 
-impl<T: Default> Default for Each<T> {
+impl<T: Default> Default for PerWorker<T> {
     fn default() -> Self {
         Self::new(T::default)
     }
 }
 
-/// Lets everything else that is ready on this worker go first, once. What is sent to another process may have to wake it,
-/// which costs more than the sending: several requests in a row, and several answers in a row, wake it once.
+/// Yields once to everything else that is ready on this worker. What is sent to another process may have to wake it,
+/// which costs more than sending: several requests in a row, or several responses in a row, wake it once.
 ///
-/// tokio's `yield_now` lets the system be asked for events first, which is a call of its own and no better.
-pub async fn pass_turn() {
+/// tokio's `yield_now` polls the system for events first, which is a system call and no better.
+pub async fn yield_to_ready() {
     let mut has_passed = false;
     poll_fn(|context| {
         if has_passed {
@@ -86,7 +86,7 @@ pub async fn pass_turn() {
     .await;
 }
 
-/// Runtimes on threads of their own. They end, with everything that still runs on them, when this is dropped.
+/// Runtimes on threads of their own. They end on drop, with everything that still runs on them.
 pub struct Workers {
     handles: Vec<Handle>,
     next: AtomicUsize,
@@ -94,10 +94,10 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts as many workers; none is fine.
+    /// Starts this many workers; zero is allowed.
     ///
     /// # Errors
-    /// If the system gives no thread, or no descriptors for its runtime.
+    /// If the system cannot create a thread, or has no file descriptors for its runtime.
     pub fn start(count: usize) -> io::Result<Self> {
         let mut handles = Vec::with_capacity(count);
         let mut running = Vec::with_capacity(count);
@@ -108,7 +108,7 @@ impl Workers {
             running.push(sender);
             thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
                 CURRENT.set(number);
-                // Nothing is ever sent: dropping the sender is the sign.
+                // Nothing is ever sent: dropping the sender is the signal.
                 let _ = runtime.block_on(ended);
                 runtime.shutdown_background();
             })?;
@@ -116,7 +116,7 @@ impl Workers {
         Ok(Self { handles, next: AtomicUsize::new(0), _running: running })
     }
 
-    /// The runtime for the next connection, in turn; the caller's own if there are no workers.
+    /// The runtime for the next connection, round robin; the caller's own if there are no workers.
     pub fn next(&self) -> Handle {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         match self.handles.len() {
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_spread_in_turn_and_knows_where_it_is() {
+    fn work_is_spread_round_robin_and_knows_its_worker() {
         let workers = Workers::start(2).unwrap();
         let here = Builder::new_current_thread().build().unwrap();
         let places: Vec<usize> =
@@ -143,10 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn each_worker_has_its_own_and_all_other_threads_one() {
+    fn each_worker_has_a_value_and_all_other_threads_share_one() {
         let workers = Workers::start(1).unwrap();
         let mut made = 0;
-        let each = Each::new(|| {
+        let each = PerWorker::new(|| {
             made += 1;
             made
         });
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_passes_a_turn_goes_on_behind_what_is_ready() {
+    fn a_task_that_yields_continues_after_what_is_ready() {
         let steps = Arc::new(Mutex::new(Vec::new()));
         let step = |name| {
             let steps = steps.clone();
@@ -173,7 +173,7 @@ mod tests {
         Builder::new_current_thread().build().unwrap().block_on(async {
             let passing = tokio::spawn(async move {
                 begun();
-                pass_turn().await;
+                yield_to_ready().await;
                 done();
             });
             tokio::spawn(async move { other() }).await.unwrap();

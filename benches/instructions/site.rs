@@ -19,7 +19,7 @@ use crate::valgrind::Counter;
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fake/model";
 /// Rows of keys are kept in memory when the database was last written to more than 3 s ago; until then each look-up
-/// reads it (`src/storage/sqlite/recent.rs` says why), for some 10,000 instructions more.
+/// reads it (`src/storage/sqlite/key_cache.rs` says why), for some 10,000 instructions more.
 const SETTLED: Duration = Duration::from_millis(3500);
 const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_millis(100);

@@ -83,7 +83,7 @@ use table::Sample;
 const FEW: usize = 10;
 const SOME: usize = 20_000;
 const USED: usize = 100_000;
-/// More than a server keeps the rows of: two generations of 100,000 (`src/storage/sqlite/recent.rs`).
+/// More than a server keeps the rows of: two generations of 100,000 (`src/storage/sqlite/key_cache.rs`).
 const BEYOND: usize = 250_000;
 /// A build without optimisation would take minutes to make so many, and only rehearses.
 const MANY: usize = if cfg!(debug_assertions) { BEYOND } else { 1_000_000 };

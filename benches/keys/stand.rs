@@ -16,7 +16,7 @@ use crate::{database, serve};
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fast/model";
 /// Rows of keys are kept in memory when the database was last written to more than 3 s ago, as that of a server in use
-/// mostly was (`src/storage/sqlite/recent.rs` says why).
+/// mostly was (`src/storage/sqlite/key_cache.rs` says why).
 const SETTLED: Duration = Duration::from_millis(3500);
 const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_millis(100);

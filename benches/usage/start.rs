@@ -20,7 +20,7 @@ const HEALTH: &[u8] = b"GET /verify/v1/health HTTP/1.1\r\nhost: localhost\r\ncon
 
 /// Adds so many keys that nobody has.
 pub(crate) fn add_keys(store: &Store, dir: &Path, count: u32, now: Time) {
-    let (_, like) = keys::create(store, &NewKey::of(Service::Verify, "default"), now).unwrap();
+    let (_, like) = keys::create(store, &NewKey::new(Service::Verify, "default"), now).unwrap();
     // One by one, each with its entry in the audit, a million would take minutes.
     let database = rusqlite::Connection::open(dir.join("mk.db")).unwrap();
     database

@@ -1,8 +1,8 @@
-//! What configuration decides, as one value.
+//! Everything that depends on the configuration, as one value.
 //!
-//! It is swapped whole: a request takes it once and goes by it to its end, whatever is swapped in meanwhile. What must
-//! hold: making the next one changes nothing of the one in force, so that one that cannot be made leaves everything as
-//! it is; [`Configured::take_effect`] is all that changes what both share, and cannot fail.
+//! It is swapped as a whole: a request takes it once and uses it to its end, whatever is swapped in meanwhile. What
+//! must hold: building the next one changes nothing about the one in force, so that a failure leaves everything as it
+//! was; only [`Configured::take_effect`] changes what the two share, and it cannot fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,26 @@ use crate::limits;
 use crate::providers::{Kind, SetupError};
 use crate::verify::Verifier;
 
-/// What configuration decides.
+/// Everything that depends on the configuration.
 pub struct Configured {
-    /// The numbers that rate limits go by.
+    /// The configured rate limits.
     pub limits: limits::Settings,
-    /// Asks models.
+    /// Calls models.
     pub gateway: Arc<Gateway>,
     /// Runs verifications.
     pub verifier: Arc<Verifier>,
-    /// Whether answers are simulated: those of a panel, or of every provider there is.
+    /// Whether answers are simulated: those of a panel, or of every provider.
     pub is_sandbox: bool,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
-    /// Peers whose `X-Forwarded-For` is believed.
+    /// Peers whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<ipnet::IpNet>,
-    /// How long single attempts stay in the ledger; `None` for ever.
+    /// How long single attempts stay in the ledger; `None` for good.
     pub usage_retention: Option<Duration>,
 }
 
 impl Configured {
-    /// The first one of a server.
+    /// The initial value of a server.
     pub(super) fn new(config: &ServerConfig, clock: &Clock) -> Result<Self, StartError> {
         let gateway = Gateway::new(config.providers.clone(), clock.clone()).map_err(unusable)?;
         Ok(Self::with(config, gateway, |gateway| {
@@ -43,7 +43,7 @@ impl Configured {
         }))
     }
 
-    /// The one that is to take the place of this one.
+    /// The value that is to replace this one.
     pub(super) fn next(&self, config: &ServerConfig, clock: &Clock) -> Result<Self, StartError> {
         let providers = config.providers.clone();
         let gateway = Gateway::in_place_of(&self.gateway, providers, clock.clone()).map_err(unusable)?;
@@ -52,7 +52,7 @@ impl Configured {
         }))
     }
 
-    /// Holds what goes on to the limits of this one.
+    /// Applies the limits of this configuration to what is shared with the previous one.
     pub(super) fn take_effect(&self) {
         self.gateway.take_effect();
         self.verifier.take_effect();

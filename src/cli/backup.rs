@@ -214,7 +214,7 @@ fn backup_failure(dir: &Path, file: &Path, cause: Error) -> Failure {
 }
 
 fn restore_failure(place: &StorePlace, file: &Path, cause: Error) -> Failure {
-    if matches!(cause, Error::Remote(_)) {
+    if matches!(cause, Error::Postgres(_)) {
         return database_failure(place, cause);
     }
     let file = file.display();

@@ -63,7 +63,7 @@ impl OpenDatabase {
     /// checked, so that a key can be revoked even without it.
     pub(crate) fn writable_store(&self) -> Result<&Store, Failure> {
         if let Some(place) = &self.place {
-            self.store.main_must_be_writable().map_err(|cause| database_failure(place, cause))?;
+            self.store.ensure_main_writable().map_err(|cause| database_failure(place, cause))?;
         }
         Ok(&self.store)
     }
@@ -117,7 +117,7 @@ impl DatabaseArgs {
             StorePlace::Postgres(address) => Store::connect(address, now),
         };
         let store = opened.map_err(|cause| database_failure(&place, cause))?;
-        let store = store.acting(current_user(&session.env));
+        let store = store.acting_as(current_user(&session.env));
         Ok(OpenDatabase { store, now, is_placeholder: false, place: Some(place) })
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn database_failure(place: &StorePlace, cause: Error) -> Failure {
         StorePlace::Directory(_) => "data directory",
         StorePlace::Postgres(_) => "database",
     };
-    let kind = if cause.is_away() { Kind::Unreachable } else { Kind::Usage };
+    let kind = if cause.is_unreachable() { Kind::Unreachable } else { Kind::Usage };
     Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.reason()))
         .hint(recovery_hint(place, &cause))
         .caused_by(cause)
@@ -170,7 +170,7 @@ pub(crate) fn recovery_hint(place: &StorePlace, cause: &Error) -> &'static str {
         StorePlace::Directory(_) if cause.is_busy() => {
             "try again when the other program is done; `fuser` on the file tells which it is"
         }
-        StorePlace::Directory(_) if cause.is_damage() => RESTORE_HINT,
+        StorePlace::Directory(_) if cause.is_corrupt() => RESTORE_HINT,
         StorePlace::Directory(_) => {
             "name another directory with --data-dir or MK_DATA_DIR, or run mk as its owner"
         }
@@ -186,7 +186,7 @@ pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
         Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")),
-        _ if cause.is_away() => Failure::new(Kind::Unreachable, cause.to_string()),
+        _ if cause.is_unreachable() => Failure::new(Kind::Unreachable, cause.to_string()),
         _ => Failure::new(Kind::Other, cause.to_string()),
     };
     failure.caused_by(cause)

@@ -38,7 +38,7 @@ impl Embedded {
         config.limits.keys.per_day = 0;
         let clock = Clock::system();
         let app = App::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config, cause))?;
-        let made = keys::create(&app.store, &NewKey::of(service, "default"), clock.now());
+        let made = keys::create(&app.store, &NewKey::new(service, "default"), clock.now());
         let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
 
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::printer::Printer;
 use super::runtime;
 use crate::config::ConfigError;
-use crate::reason;
+use crate::os_error;
 
 /// POSIX's number of the signal for a write that nobody reads.
 const SIGPIPE: i32 = 13;
@@ -133,7 +133,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with a message.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        let message = reason::without_numbers(message.into());
+        let message = os_error::without_numbers(message.into());
         Self { kind, message, hints: Vec::new(), server_error: None, source: None, partial: None }
     }
 

@@ -64,7 +64,7 @@ impl SetupLink {
 async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
     let has_console_key = || {
         let now = app.clock.now();
-        app.store.ask(move |store| store.has_console_key(now))
+        app.store.read_async(move |store| store.has_console_key(now))
     };
     // A console key that was made elsewhere voids the link.
     while app.setup.is_open(app.clock.now()) && !matches!(has_console_key().await, Ok(true)) {

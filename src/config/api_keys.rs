@@ -10,7 +10,7 @@ use super::credentials::{self, Credentials};
 use super::origin::Origin;
 use super::{ConfigError, Env, paths};
 use crate::api::Service;
-use crate::reason;
+use crate::os_error;
 use crate::secret::{self, ExposeSecret, SecretString};
 
 /// A key, and where it comes from.
@@ -191,8 +191,11 @@ fn from_file(path: &Path, origin: Origin) -> Result<SourcedKey, Unreadable> {
     match secret::from_file(path) {
         Ok(key) => Ok(SourcedKey { key, origin }),
         Err(error) => {
-            let message =
-                format!("{origin} names {}, which cannot be read: {}", path.display(), reason::of(&error));
+            let message = format!(
+                "{origin} names {}, which cannot be read: {}",
+                path.display(),
+                os_error::message(&error)
+            );
             Err(Unreadable { origin, error: ConfigError::new(message) })
         }
     }

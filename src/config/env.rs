@@ -154,7 +154,7 @@ impl Env {
             Ok(secret) => Ok(Some(secret)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                let reason = crate::reason::of(&error);
+                let reason = crate::os_error::message(&error);
                 Err(ConfigError::new(format!(
                     "the credential {name} of this service cannot be read: {reason}"
                 )))

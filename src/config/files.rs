@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
-use crate::{private, reason};
+use crate::{os_error, private};
 
 /// The largest configuration file; anything larger is a mistake.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -43,7 +43,7 @@ pub(super) fn line_at(text: &[u8], offset: usize) -> usize {
 
 /// The error for a file that exists and cannot be read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
-    let failure = ConfigError::new(format!("cannot read {}: {}", path.display(), reason::of(error)));
+    let failure = ConfigError::new(format!("cannot read {}: {}", path.display(), os_error::message(error)));
     if error.kind() == io::ErrorKind::PermissionDenied {
         return failure.hint("run mk as the file's owner, or change the file's permissions");
     }
@@ -98,7 +98,7 @@ pub(super) fn create_new(path: &Path, text: &str) -> io::Result<()> {
 
 /// The error for a file that cannot be written.
 pub(super) fn unwritable(path: &Path, error: &io::Error) -> ConfigError {
-    ConfigError::new(format!("cannot write {}: {}", path.display(), reason::of(error)))
+    ConfigError::new(format!("cannot write {}: {}", path.display(), os_error::message(error)))
 }
 
 fn draft_beside(target: &Path) -> PathBuf {

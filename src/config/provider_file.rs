@@ -11,9 +11,9 @@ use super::resilience_file::{self, ResilienceFile};
 use super::{ConfigError, Env, values};
 use crate::model_id;
 use crate::money::{NanoUsd, Price};
+use crate::os_error;
 use crate::providers::catalog::{self, Known};
 use crate::providers::{Kind, ModelSettings, Settings};
-use crate::reason;
 use crate::secret::{self, SecretString};
 
 /// The name of the simulated provider, and of its kind.
@@ -302,7 +302,8 @@ fn is_likely_a_key(name: &str) -> bool {
 fn key_from_file(file: &Located<String>) -> Result<SecretString, ConfigError> {
     let path = file.place.resolve(&file.value);
     secret::from_file(&path).map_err(|error| {
-        let complaint = format!("names {}, which cannot be read: {}", path.display(), reason::of(&error));
+        let complaint =
+            format!("names {}, which cannot be read: {}", path.display(), os_error::message(&error));
         file.place.error(&complaint)
     })
 }

@@ -11,8 +11,8 @@ use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
 use super::{ConfigError, Env, discovery, models, paths};
 use crate::limits::{LimitsStore, Quota};
 use crate::model_id;
+use crate::os_error;
 use crate::providers::Settings;
-use crate::reason;
 use crate::secret::ExposeSecret;
 use crate::storage::{DatabaseUrl, PostgresAddress};
 
@@ -358,7 +358,7 @@ fn readable(found: &Located<String>) -> Result<PathBuf, ConfigError> {
     match std::fs::File::open(&path) {
         Ok(_) if Path::is_dir(&path) => complain("it is a directory"),
         Ok(_) => Ok(path),
-        Err(error) => complain(&reason::of(&error)),
+        Err(error) => complain(&os_error::message(&error)),
     }
 }
 

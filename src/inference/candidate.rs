@@ -15,7 +15,7 @@ use super::upstream::{Started, Upstream};
 use super::{max_cost, retry};
 use crate::money::Tokens;
 use crate::providers::{Completion, Failed, Failure, Flow, Labels, Permit, estimate};
-use crate::usage::{Attempt, Meter, Purpose, Unpaid};
+use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// The most calls to models for one request, whatever the settings for retries and fallbacks: after so many failures
 /// more calls would not help, and one request of a caller must not become a flood.
@@ -119,20 +119,20 @@ impl Candidate<'_> {
     /// Counts a call that follows a failure: as a retry if it was this model's, otherwise as a fallback.
     fn count_retry_or_fallback(&self, after: Option<&str>) {
         match after {
-            Some(id) if *id == **self.id => self.upstream.meter.retried(id),
-            Some(id) => self.upstream.meter.fell_back(id, self.id),
+            Some(id) if *id == **self.id => self.upstream.meter.count_retry(id),
+            Some(id) => self.upstream.meter.count_fallback(id, self.id),
             None => {}
         }
     }
 
     /// Reserves the most that an attempt may cost.
-    fn reserve(&self, now: Instant) -> Result<Attempt, Unpaid> {
+    fn reserve(&self, now: Instant) -> Result<Attempt, BudgetError> {
         let Upstream { entry, model, meter, .. } = self.upstream;
         let provider = &entry.provider;
         let price = price(self.id, provider, model);
         let max_cost = || max_cost::for_completion(self.request, provider, model, price);
         let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), max_cost)?;
-        attempt.expect(Tokens::of_prompt(self.request.prompt_tokens));
+        attempt.set_expected(Tokens::of_prompt(self.request.prompt_tokens));
         Ok(attempt)
     }
 
@@ -171,7 +171,7 @@ impl Candidate<'_> {
             };
             match opened {
                 Ok((flow, first)) => {
-                    attempt.streams();
+                    attempt.mark_first_token();
                     let relay = Relay::new(labels.model, flow, first, attempt, ticket);
                     Ok(ChatReply::Stream(Box::new(relay)))
                 }

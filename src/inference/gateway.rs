@@ -13,7 +13,7 @@ use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
     self, Answer, Chat, Failed, Failure, Permit, Provider, SetupError, catalog, estimate,
 };
-use crate::usage::{Attempt, Meter, Purpose, Unpaid};
+use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// Simulated answers are free: their price is known, and it is zero.
 const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
@@ -180,7 +180,7 @@ impl Gateway {
                         Err(not_started) => return Err(failed.map_or(not_started, |failed| *failed)),
                     };
                 if failed.is_some() {
-                    call.upstream.meter.retried(call.id);
+                    call.upstream.meter.count_retry(call.id);
                 }
                 let failure = match call.attempt(attempt, permit).await {
                     Ok(answer) => {
@@ -253,7 +253,7 @@ const fn provider_threshold(settings: &providers::Settings) -> Threshold {
 
 impl Call<'_> {
     /// Reserves the most that an attempt may cost.
-    fn reserve(&self, now: Instant) -> Result<Attempt, Unpaid> {
+    fn reserve(&self, now: Instant) -> Result<Attempt, BudgetError> {
         let Upstream { entry, model, meter, .. } = self.upstream;
         let provider = &entry.provider;
         let price = price(self.id, provider, model);
@@ -264,7 +264,7 @@ impl Call<'_> {
     /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
     fn attempt(&self, mut attempt: Attempt, permit: Permit) -> impl Future<Output = Result<Answer, Failure>> {
         let prompt = estimate::prompt_tokens(self.chat);
-        attempt.expect(Tokens::of_prompt(prompt));
+        attempt.set_expected(Tokens::of_prompt(prompt));
         async move {
             let up = &self.upstream;
             let result = up.entry.provider.complete(permit, self.chat, up.model, up.time.deadline).await;

@@ -5,7 +5,7 @@
 
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{Chat, Completion, Failure, Provider, estimate};
-use crate::usage::Unpaid;
+use crate::usage::BudgetError;
 
 /// The longest answer, in tokens, if neither the model's maximum is known nor the caller sets a limit.
 const DEFAULT_MAX_ANSWER_TOKENS: u64 = 32_768;
@@ -50,12 +50,12 @@ fn max_answer_tokens(limit: Option<u64>, maximum: Option<u64>) -> u64 {
     }
 }
 
-impl From<Unpaid> for Failure {
-    fn from(unpaid: Unpaid) -> Self {
+impl From<BudgetError> for Failure {
+    fn from(unpaid: BudgetError) -> Self {
         match unpaid {
-            Unpaid::Exceeded(shortage) => Self::BudgetExceeded(shortage),
-            Unpaid::PriceUnknown => Self::PriceUnknown,
-            Unpaid::Unavailable => Self::StoreUnavailable,
+            BudgetError::Exceeded(shortage) => Self::BudgetExceeded(shortage),
+            BudgetError::PriceUnknown => Self::PriceUnknown,
+            BudgetError::Unavailable => Self::StoreUnavailable,
         }
     }
 }

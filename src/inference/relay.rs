@@ -150,7 +150,7 @@ impl Relay {
     fn update_expected_usage(&mut self) {
         let usage = self.flow.used();
         if let Some(attempt) = &mut self.attempt {
-            attempt.expect(usage);
+            attempt.set_expected(usage);
         }
     }
 

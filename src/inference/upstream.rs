@@ -12,7 +12,7 @@ use super::breaker::{CallTime, Threshold, Ticket};
 use super::gateway::ProviderEntry;
 use super::retry;
 use crate::providers::{Failure, Patience, Permit};
-use crate::usage::{Attempt, Meter, Unpaid};
+use crate::usage::{Attempt, BudgetError, Meter};
 
 /// A model to be called, and what all attempts share. As every waiting call holds one, it has only those settings of
 /// the model that each attempt needs.
@@ -58,7 +58,7 @@ impl<'a> Upstream<'a> {
         &self,
         now: Instant,
         wait_limit: Option<Duration>,
-        reserve: impl FnOnce(Instant) -> Result<Attempt, Unpaid>,
+        reserve: impl FnOnce(Instant) -> Result<Attempt, BudgetError>,
     ) -> impl Future<Output = Result<Started<'a>, Failure>> {
         async move {
             // Checked before the queue as well: no call waits for a permit that it could not use.

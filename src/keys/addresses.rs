@@ -1,13 +1,13 @@
-//! From where a key may be used: networks in CIDR notation, or single addresses.
+//! The networks a key may be used from, in CIDR notation or as single addresses.
 //!
-//! An IPv4 client of a dual-stack listener arrives as `::ffff:192.0.2.1`. Both sides of the comparison are brought
-//! to the IPv4 form first, so that it does not matter how either was written.
+//! An IPv4 client of a dual-stack listener arrives as `::ffff:192.0.2.1`. Both sides of the comparison are converted to
+//! IPv4 first, so that it does not matter how either was written.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// Reads a network, or a single address as the network of itself; bits beyond the prefix are cleared.
+/// Parses a network, or a single address as a network of its own; bits beyond the prefix are cleared.
 pub(super) fn parse(text: &str) -> Option<IpNet> {
     let text = text.trim();
     let network = match text.parse::<IpAddr>() {
@@ -17,7 +17,7 @@ pub(super) fn parse(text: &str) -> Option<IpNet> {
     Some(canonical(network.trunc()))
 }
 
-/// Whether `address` lies in one of `networks`; an empty list allows all. An entry that cannot be read allows none.
+/// Whether `address` lies in one of `networks`; an empty list allows all. An unparsable entry allows none.
 pub(super) fn allow(networks: &[String], address: IpAddr) -> bool {
     if networks.is_empty() {
         return true;
@@ -26,7 +26,7 @@ pub(super) fn allow(networks: &[String], address: IpAddr) -> bool {
     networks.iter().filter_map(|text| parse(text)).any(|network| network.contains(&address))
 }
 
-/// `::ffff:0:0/96` and what is in it, as IPv4.
+/// Converts `::ffff:0:0/96` and networks within it to IPv4.
 fn canonical(network: IpNet) -> IpNet {
     const MAPPED_PREFIX: u8 = 96;
     let mapped: Option<Ipv4Addr> = match network {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn mapped_addresses_are_what_they_map() {
+    fn mapped_ipv4_addresses_count_as_ipv4() {
         assert!(allowed(&["192.0.2.0/24"], "::ffff:192.0.2.7"));
         assert!(allowed(&["::ffff:192.0.2.0/120"], "192.0.2.7"));
         assert!(allowed(&["::ffff:192.0.2.7"], "::ffff:192.0.2.7"));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_allows_nothing() {
+    fn unparsable_networks_allow_nothing() {
         for wrong in ["", "10.0.0.0/33", "localhost", "10.0.0", "10.0.0.1-10.0.0.9"] {
             assert_eq!(parse(wrong), None, "{wrong}");
             assert!(!allowed(&[wrong], "10.0.0.1"));

@@ -1,4 +1,4 @@
-//! Apps as operators see them: created, changed, deleted, shown. An app is named by its id or its name.
+//! Apps as operators see them: create, update, show. An app is named by its id or its name.
 
 use super::{ManageError, spent, validate};
 use crate::api::console::App;
@@ -6,7 +6,7 @@ use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
 use crate::storage::{AppChange, AppRow, Error, Span, Store};
 
-/// Makes an app: a name of 1 to 64 characters that no other app has, and a month's budget or none.
+/// Creates an app with a name of 1 to 64 characters that no other app has, and optionally a monthly budget.
 pub fn create(store: &Store, name: &str, budget: Option<NanoUsd>, now: Time) -> Result<AppRow, ManageError> {
     let row = AppRow { id: crate::id::new("app"), name: validate::app_name(name)?, budget, created_at: now };
     store.create_app(&row)?;
@@ -24,7 +24,7 @@ pub fn record(store: &Store, app: &AppRow, now: Time) -> Result<App, Error> {
     Ok(record_with(app, spent(store, &app.id, now)?, store.active_keys(&app.id, now)?))
 }
 
-/// The record of an app that was just made: it has no keys and has spent nothing, whatever the store can tell.
+/// The record of a newly created app: it has no keys and has spent nothing, even if the store cannot be read.
 pub fn record_of_new(app: &AppRow) -> App {
     record_with(app, NanoUsd::default(), 0)
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::api::Service;
     use crate::keys::{self, NewKey};
-    use crate::storage::Deleted;
+    use crate::storage::AppDeletion;
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
@@ -67,7 +67,7 @@ mod tests {
     fn records_count_the_keys_that_are_usable_now() {
         let store = Store::in_memory(NOW).unwrap();
         let app = create(&store, "news", Some(NanoUsd(2_000_000_000)), NOW).unwrap();
-        let mut wanted = NewKey::of(Service::Verify, "news");
+        let mut wanted = NewKey::new(Service::Verify, "news");
         keys::create(&store, &wanted, NOW).unwrap();
         let (_, revoked) = keys::create(&store, &wanted, NOW).unwrap();
         store.revoke_key(&revoked.id, NOW).unwrap();
@@ -93,10 +93,10 @@ mod tests {
         assert!(
             matches!(update(&store, &id, &wrong, NOW), Err(ManageError::Invalid(field, _)) if field == "name")
         );
-        keys::create(&store, &NewKey::of(Service::Verify, &app.id), NOW).unwrap();
-        assert_eq!(store.delete_app(&app.id, NOW).unwrap(), Deleted { at: NOW, revoked_keys: 1 });
+        keys::create(&store, &NewKey::new(Service::Verify, &app.id), NOW).unwrap();
+        assert_eq!(store.delete_app(&app.id, NOW).unwrap(), AppDeletion { at: NOW, revoked_keys: 1 });
         let later = NOW.plus(Duration::from_secs(1));
-        assert_eq!(store.delete_app(&app.id, later).unwrap(), Deleted { at: NOW, revoked_keys: 0 });
+        assert_eq!(store.delete_app(&app.id, later).unwrap(), AppDeletion { at: NOW, revoked_keys: 0 });
         let last = store.app("default").unwrap();
         assert!(matches!(store.delete_app(&last.id, NOW), Err(Error::Conflict(_))));
     }

@@ -1,10 +1,10 @@
-//! Whether the bearer of a key may pass.
+//! Authentication: decides whether the bearer of a key is admitted.
 //!
-//! The order of checks is fixed, so that a key with several faults is always refused for the same one. A malformed
-//! key is refused without a look-up, and answered exactly like an unknown one.
+//! The order of checks is fixed, so that a key with several faults is always refused for the same one. A malformed key
+//! is refused without a look-up, with the same response as an unknown one.
 //!
-//! Nothing here compares in constant time, and nothing needs to: the look-up compares SHA-256 hashes, and whoever
-//! learns from its timing how far two hashes agree has learned nothing that helps to find a key with that hash.
+//! Nothing here compares in constant time, and nothing needs to: the look-up compares SHA-256 hashes, and learning from
+//! its timing how far two hashes agree does not help to find a key with that hash.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::api::console::KeyState;
 use crate::clock::Time;
 use crate::storage::{Error, KeyRow, Store};
 
-/// Why a key may not pass. In the order of checks.
+/// Why a key is refused, in the order of checks.
 #[derive(Debug)]
 pub enum Denied {
     /// No key was sent.
     Missing,
-    /// Malformed or unknown; the two are one answer.
+    /// Malformed or unknown; callers cannot tell the two apart.
     Invalid,
-    /// Revoked, whatever else is true of it.
+    /// Revoked, whatever else is wrong with it.
     Revoked,
     /// Past its expiry.
     Expired,
     /// For another service.
     WrongService,
-    /// Not from this address.
+    /// Not allowed from this address.
     AddressNotAllowed,
-    /// Came with a session that does not exist, or has ended.
-    NoSession,
-    /// The store could not say.
+    /// The session does not exist or has ended.
+    InvalidSession,
+    /// The store could not be read.
     Unavailable(Error),
 }
 
@@ -42,7 +42,7 @@ impl From<Error> for Denied {
     }
 }
 
-/// Decides whether the bearer of `presented` may use `service` from `address`. An empty text is no key.
+/// Decides whether the bearer of `presented` may use `service` from `address`. An empty string counts as no key.
 pub async fn authenticate(
     store: &Store,
     presented: Option<&str>,
@@ -76,7 +76,7 @@ async fn look_up(store: &Store, presented: Option<&str>) -> Result<Arc<KeyRow>, 
     found.ok_or(Denied::Invalid)
 }
 
-/// Whether a key that is known may be used now, for this service if one is named, from this address.
+/// Whether a known key may be used now, from this address, and for this service if one is named.
 pub(super) fn admit(
     row: &KeyRow,
     service: Option<Service>,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn made(store: &Store, change: impl FnOnce(&mut NewKey)) -> (SecretString, KeyRow) {
-        let mut new = NewKey::of(Service::Verify, "default");
+        let mut new = NewKey::new(Service::Verify, "default");
         change(&mut new);
         create(store, &new, NOW).unwrap()
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_key_passes_until_it_expires() {
+    fn a_valid_key_is_admitted_until_it_expires() {
         let store = Store::in_memory(NOW).unwrap();
         let ends = NOW.plus(Duration::from_mins(1));
         let (key, row) = made(&store, |new| new.expires_at = Some(ends));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn none_malformed_and_unknown() {
+    fn missing_malformed_and_unknown_keys_are_refused() {
         let store = Store::in_memory(NOW).unwrap();
         let ask = |key| waited(authenticate(&store, key, Service::Verify, HOME, NOW));
         assert!(matches!(ask(None), Err(Denied::Missing)));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fault_in_the_order_of_checks_is_told() {
+    fn the_first_fault_in_the_order_of_checks_is_reported() {
         let store = Store::in_memory(NOW).unwrap();
         let ends = NOW.plus(Duration::from_mins(1));
         let (key, row) = made(&store, |new| {

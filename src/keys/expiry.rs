@@ -1,17 +1,17 @@
-//! Times ahead as people write them: `90d`, or a date.
+//! Parses times in the future as people write them: `90d`, or a date.
 
 use std::time::Duration;
 
 use crate::clock::Time;
 
 const SPANS: &str = "a number and a unit, such as 45s, 30m, 24h, 90d or 2w";
-/// A hundred years: more is a slip of the finger.
+/// A hundred years: anything longer is a typo.
 const MAX_SECONDS: u64 = 36_525 * 86_400;
 
-/// Reads a span such as `90d` (from `now`), a date (midnight UTC) or a time in RFC 3339; it must lie ahead.
+/// Parses a span such as `90d` (from `now`), a date (midnight UTC) or an RFC 3339 time; it must lie in the future.
 ///
 /// # Errors
-/// A sentence that says what would be right.
+/// A sentence that says what would be valid.
 pub fn parse(text: &str, now: Time) -> Result<Time, String> {
     let text = text.trim();
     if let Some(at) = Time::parse(text) {
@@ -26,10 +26,10 @@ pub fn parse(text: &str, now: Time) -> Result<Time, String> {
     if span.is_zero() { Err(format!("{text} is now; the time must lie ahead")) } else { Ok(now.plus(span)) }
 }
 
-/// Reads a span: a whole number and `s`, `m`, `h`, `d` or `w`. A bare `0` needs no unit.
+/// Parses a span: a whole number and `s`, `m`, `h`, `d` or `w`. A bare `0` needs no unit.
 ///
 /// # Errors
-/// A sentence that says what would be right.
+/// A sentence that says what would be valid.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text == "0" {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn times_lie_ahead() {
+    fn times_must_lie_in_the_future() {
         assert_eq!(parse("90d", NOW), Ok(NOW.plus(Duration::from_hours(90 * 24))));
         assert_eq!(parse("2026-11-21", NOW).map(Time::rfc3339).as_deref(), Ok("2026-11-21T00:00:00.000Z"));
         assert_eq!(

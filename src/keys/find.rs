@@ -1,5 +1,5 @@
-//! Which key a person means: by the key itself, by its id, the beginning of its id, its name, or its last four
-//! characters.
+//! Finds the key that a person means: by its id, the beginning of its id, its name, its last four characters, or the
+//! key itself.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use super::{mint, service_of};
 use crate::api::console::{Key, KeyState};
 use crate::storage::{Error, KeyRow, Store};
 
-/// A shorter beginning of an id says next to nothing.
+/// A shorter prefix of an id says next to nothing.
 const MIN_ID_PREFIX: usize = "key_".len() + 4;
 
-/// Why no single key was found. Never repeats what was asked for: that may have been a key.
+/// Why no single key was found. Never quotes the search text, which may have been a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FindError {
-    /// None.
+    /// No key matches.
     NotFound,
-    /// Several; these.
+    /// Several keys match: these.
     Ambiguous(Vec<Key>),
 }
 
@@ -30,8 +30,8 @@ impl fmt::Display for FindError {
 
 impl std::error::Error for FindError {}
 
-/// The one of `keys` that `text` means. Where several fit and one alone works, it is that one, or else the only one that is
-/// not revoked: a name goes over to the key that replaces one.
+/// The one of `keys` that `text` means. Among several matches it is the only active one, or else the only one that is
+/// not revoked: a name passes to the key that replaces another.
 pub fn find(keys: &[Key], text: &str) -> Result<Key, FindError> {
     let text = text.trim();
     if let Some(key) = keys.iter().find(|key| key.id == text) {
@@ -59,8 +59,8 @@ fn fits(key: &Key, text: &str) -> bool {
     begins_its_id || key.last4 == text || key.name.as_deref() == Some(text)
 }
 
-/// The row of this very key, last use included; `None` if no app has ever had it.
-pub fn by_itself(store: &Store, key: &str) -> Result<Option<KeyRow>, Error> {
+/// The row of the key with this full text, last use included; `None` if no app ever had it.
+pub fn by_full_text(store: &Store, key: &str) -> Result<Option<KeyRow>, Error> {
     let key = key.trim();
     if service_of(key).is_none() {
         return Ok(None);
@@ -83,7 +83,7 @@ mod tests {
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
     fn ci(store: &Store) -> (SecretString, KeyRow) {
-        let mut wanted = NewKey::of(Service::Verify, "default");
+        let mut wanted = NewKey::new(Service::Verify, "default");
         wanted.name = Some("ci".to_owned());
         create(store, &wanted, NOW).unwrap()
     }
@@ -107,18 +107,18 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_by_itself_and_one_of_another_server_is_not() {
+    fn a_key_is_found_by_its_full_text_and_one_of_another_server_is_not() {
         let store = Store::in_memory(NOW).unwrap();
         let (key, row) = ci(&store);
-        assert_eq!(by_itself(&store, key.expose_secret()).unwrap(), Some(row));
+        assert_eq!(by_full_text(&store, key.expose_secret()).unwrap(), Some(row));
         let foreign = keys::mint(Service::Verify).unwrap();
         for text in [foreign.key.expose_secret(), "mk_verify_x", ""] {
-            assert_eq!(by_itself(&store, text).unwrap(), None);
+            assert_eq!(by_full_text(&store, text).unwrap(), None);
         }
     }
 
     #[test]
-    fn several_are_told_and_the_only_one_alive_is_meant() {
+    fn several_matches_are_listed_unless_only_one_is_active() {
         let store = Store::in_memory(NOW).unwrap();
         let ((_, first), (_, second)) = (ci(&store), ci(&store));
         let Err(FindError::Ambiguous(fitting)) = find(&all(&store), "ci") else { panic!("not ambiguous") };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_over_to_the_key_that_replaces_one() {
+    fn a_name_passes_to_the_key_that_replaces_another() {
         let store = Store::in_memory(NOW).unwrap();
         let (_, old) = ci(&store);
         let (_, new) = keys::rotate(&store, &old.id, Duration::ZERO, NOW).unwrap();

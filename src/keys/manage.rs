@@ -1,4 +1,4 @@
-//! Keys as operators see them: created, rotated, shown.
+//! Keys as operators see them: create, rotate, update, show.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,9 +10,9 @@ use crate::api::console::{Key, KeyLimits};
 use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
 use crate::secret::SecretString;
-use crate::storage::{Error, KeyChange, KeyRow, MonthOf, Store};
+use crate::storage::{Error, KeyChange, KeyRow, Store, SubjectMonth};
 
-/// What a new key is to be.
+/// The properties of a new key.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// What it is for.
@@ -21,13 +21,13 @@ pub struct NewKey {
     pub app: String,
     /// A name to remember it by.
     pub name: Option<String>,
-    /// From when on it is refused.
+    /// It is refused from then on.
     pub expires_at: Option<Time>,
-    /// Own limit in any 60 seconds; 0 is unlimited.
+    /// Its own limit for any 60 seconds; 0 is unlimited.
     pub per_minute: Option<u32>,
-    /// Own limit in a UTC day; 0 is unlimited.
+    /// Its own limit for a UTC day; 0 is unlimited.
     pub per_day: Option<u32>,
-    /// Patterns of models it may use: `provider/model`, `provider/*` or `*`; empty for all.
+    /// Patterns of the models it may use: `provider/model`, `provider/*` or `*`; empty for all.
     pub models: Vec<String>,
     /// Networks (CIDR, or single addresses) it may be used from; empty for all.
     pub addresses: Vec<String>,
@@ -36,8 +36,8 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// A key for `service` in `app` (its id or name) without any restriction.
-    pub fn of(service: Service, app: &str) -> Self {
+    /// An unrestricted key for `service` in `app` (its id or name).
+    pub fn new(service: Service, app: &str) -> Self {
         Self {
             service,
             app: app.to_owned(),
@@ -52,14 +52,14 @@ impl NewKey {
     }
 }
 
-/// Why a key or an app was not made or changed.
+/// Why a key or an app was not created or changed.
 #[derive(Debug)]
 pub enum ManageError {
-    /// A field is wrong: its name (or an entry of it: `models[1]`), and what to do.
+    /// A field is invalid: its name (or an entry of it: `models[1]`), and how to fix it.
     Invalid(Cow<'static, str>, String),
-    /// Storage said no.
+    /// Storage refused or failed.
     Storage(Error),
-    /// The operating system gave no randomness.
+    /// The operating system returned no random bytes.
     Randomness(getrandom::Error),
 }
 
@@ -77,7 +77,7 @@ impl std::error::Error for ManageError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Invalid(..) => None,
-            // Its own text is shown already; what lies behind it is the source.
+            // Its text is already part of this error's; the source is what lies behind it.
             Self::Storage(cause) => cause.source(),
             Self::Randomness(cause) => Some(cause),
         }
@@ -96,7 +96,7 @@ impl From<getrandom::Error> for ManageError {
     }
 }
 
-/// Makes and stores a key. [`Error::NotFound`] if there is no such app.
+/// Creates and stores a key. [`Error::NotFound`] if there is no such app.
 pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, KeyRow), ManageError> {
     let valid = validate::new_key(new, now)?;
     let app = store.app(&valid.app)?;
@@ -123,16 +123,16 @@ pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, K
     Ok((minted.key, row))
 }
 
-/// Makes a key like the one with this `id` and lets the old one live for `grace` more, though never past its own
-/// expiry. A key that expires gets the same span of life again, counted from now: rotation is how one is renewed. Once: of
-/// a key that was replaced already it is an [`Error::Conflict`].
+/// Creates a key like the one with this `id` and lets the old one live for `grace` more, though never past its own
+/// expiry. If the key expires, the new one gets the same lifetime, counted from now: rotation is how a key is renewed.
+/// [`Error::Conflict`] if the key was replaced before.
 pub fn rotate(
     store: &Store,
     id: &str,
     grace: Duration,
     now: Time,
 ) -> Result<(SecretString, KeyRow), ManageError> {
-    // The one thing about a key that never changes; the rest is read when it is replaced.
+    // The service is the one property of a key that never changes; the rest is read when it is replaced.
     let minted = mint(store.key_alone(id)?.service)?;
     let last4 = minted.last4;
     let new = store.rotate_key(id, now.plus(grace), &minted.hash, |old| KeyRow {
@@ -147,14 +147,14 @@ pub fn rotate(
     Ok((minted.key, new))
 }
 
-/// Changes the key with this `id`. One that has expired works again if it is given a later end. [`Error::Conflict`] if it
-/// is revoked, or was rotated and is given one.
+/// Changes the key with this `id`. An expired key works again if it is given a later expiry. [`Error::Conflict`] if it
+/// is revoked, or was rotated and is given a later expiry.
 pub fn update(store: &Store, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, ManageError> {
     let change = validate::key_change(change, store.key_alone(id)?.service, now)?;
     Ok(store.update_key(id, &change, now)?)
 }
 
-/// The record of a key that has spent so much this month, for JSON.
+/// The record of a key that has spent this much in the current month, for JSON.
 pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
     Key {
         id: row.id.to_string(),
@@ -178,18 +178,18 @@ pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
     }
 }
 
-/// The records of these keys with what each has spent this month.
+/// The records of these keys, with what each has spent in the current month.
 pub fn records(store: &Store, rows: &[KeyRow], now: Time) -> Result<Vec<Key>, Error> {
     let month = now.utc_month();
-    let months: Vec<MonthOf> =
-        rows.iter().map(|row| MonthOf { subject: row.id.to_string(), month }).collect();
+    let months: Vec<SubjectMonth> =
+        rows.iter().map(|row| SubjectMonth { subject: row.id.to_string(), month }).collect();
     let spent = store.spent(&months)?;
     Ok(rows.iter().zip(spent).map(|(row, spent)| record(row, spent, now)).collect())
 }
 
 /// What a key or an app has spent in the UTC month of `now`, known costs only.
 pub fn spent(store: &Store, id: &str, now: Time) -> Result<NanoUsd, Error> {
-    let month = MonthOf { subject: id.to_owned(), month: now.utc_month() };
+    let month = SubjectMonth { subject: id.to_owned(), month: now.utc_month() };
     Ok(store.spent(&[month])?.first().copied().unwrap_or_default())
 }
 
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_stored_row_is_the_returned_one_and_the_key_is_in_neither() {
         let store = Store::in_memory(NOW).unwrap();
-        let mut new = NewKey::of(Service::Verify, "default");
+        let mut new = NewKey::new(Service::Verify, "default");
         new.name = Some("ci".to_owned());
         new.per_minute = Some(0);
         new.models = vec!["openai/*".to_owned()];
@@ -225,14 +225,14 @@ mod tests {
     #[test]
     fn an_unknown_app_is_not_found() {
         let store = Store::in_memory(NOW).unwrap();
-        let refused = create(&store, &NewKey::of(Service::Verify, "nowhere"), NOW);
+        let refused = create(&store, &NewKey::new(Service::Verify, "nowhere"), NOW);
         assert!(matches!(refused, Err(ManageError::Storage(Error::NotFound))));
     }
 
     #[test]
     fn rotation_keeps_what_the_key_is_and_ends_the_old_one_after_the_grace() {
         let store = Store::in_memory(NOW).unwrap();
-        let mut wanted = NewKey::of(Service::Inference, "default");
+        let mut wanted = NewKey::new(Service::Inference, "default");
         wanted.name = Some("ci".to_owned());
         wanted.addresses = vec!["10.0.0.0/8".to_owned()];
         wanted.expires_at = Some(NOW.plus(90 * DAY));

@@ -1,4 +1,4 @@
-//! The text of a key: how it is made and how it is recognised without asking anyone.
+//! The text of a key: how it is generated, and how its format and checksum are verified offline.
 
 use sha2::{Digest, Sha256};
 
@@ -6,27 +6,27 @@ use crate::api::Service;
 use crate::secret::SecretString;
 use crate::storage::KeyHash;
 
-/// All ASCII letters and digits, as the checks of a text's form rely on.
+/// All ASCII letters and digits; the format checks rely on that.
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARS: usize = 26;
 /// 62⁶ is more than 2³²: every CRC-32 fits.
 const CHECK_CHARS: usize = 6;
 const LAST_CHARS: usize = 4;
 
-/// A key as it comes into being.
+/// A newly generated key.
 pub struct Minted {
     /// The full text, to be shown once.
     pub key: SecretString,
-    /// What is stored.
+    /// The hash, which is what gets stored.
     pub hash: KeyHash,
     /// Its last four characters.
     pub last4: String,
 }
 
-/// Makes a key.
+/// Generates a key.
 pub fn mint(service: Service) -> Result<Minted, getrandom::Error> {
     let prefix = format!("mk_{service}_");
-    // With its capacity known the text never moves, and leaves no copy of itself in freed memory.
+    // With a sufficient capacity the text never moves, and leaves no copy of itself in freed memory.
     let mut text = String::with_capacity(prefix.len() + RANDOM_CHARS + CHECK_CHARS);
     text.push_str(&prefix);
     push_random_chars(&mut text, RANDOM_CHARS)?;
@@ -36,7 +36,7 @@ pub fn mint(service: Service) -> Result<Minted, getrandom::Error> {
     Ok(Minted { hash: hash(&text), last4, key: SecretString::from(text) })
 }
 
-/// The service that a well-formed key (check digits included) names; `None` for anything else.
+/// The service of a well-formed key with correct check digits; `None` for anything else.
 pub fn service_of(key: &str) -> Option<Service> {
     let named = key.strip_prefix("mk_")?;
     let (service, secret) = named.split_once('_')?;
@@ -50,24 +50,24 @@ pub fn service_of(key: &str) -> Option<Service> {
     (check.as_bytes() == check_chars(checked)).then_some(service)
 }
 
-/// A text of so many random base62 characters, each worth 5.95 bits.
+/// A random text of this many base62 characters, each worth 5.95 bits.
 pub(super) fn random_text(chars: usize) -> Result<SecretString, getrandom::Error> {
     let mut text = String::with_capacity(chars);
     push_random_chars(&mut text, chars)?;
     Ok(SecretString::from(text))
 }
 
-/// Whether a text could be of [`random_text`].
+/// Whether a text has the format of [`random_text`].
 pub(super) fn is_random_text(text: &str, chars: usize) -> bool {
     text.len() == chars && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// What is stored of a key.
+/// The hash of a key, which is what gets stored.
 pub(super) fn hash(key: &str) -> KeyHash {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// Draws by rejection: of the 256 values of a byte, the last 8 would make the first 8 characters likelier.
+/// Uses rejection sampling: of the 256 values of a byte, the last 8 would make the first 8 characters likelier.
 fn push_random_chars(text: &mut String, count: usize) -> Result<(), getrandom::Error> {
     const FAIR_VALUES: u8 = 4 * 62;
     let mut wanted = count;
@@ -82,7 +82,7 @@ fn push_random_chars(text: &mut String, count: usize) -> Result<(), getrandom::E
     Ok(())
 }
 
-/// The CRC-32 of `text` in base62, the most significant digit first.
+/// The CRC-32 of `text` in base62, most significant digit first.
 fn check_chars(text: &str) -> [u8; CHECK_CHARS] {
     let mut rest = crc32fast::hash(text.as_bytes());
     let mut chars = [b'0'; CHECK_CHARS];
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_check_digits_are_those_of_the_contract() {
-        // Worked out with another program (zlib): CRC-32 (IEEE) of the text, in base62.
+        // Computed with another implementation (zlib): CRC-32 (IEEE) of the text, in base62.
         let text = "mk_verify_00000000000000000000000000";
         let check = String::from_utf8(check_chars(text).to_vec()).unwrap();
         assert_eq!(check, "4ANCeP");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_refused() {
         let key = mint(Service::Inference).unwrap();
         let text = key.key.expose_secret();
         let for_another = text.replace("inference", "console");
@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_answered(text in "\\PC*", tail in "\\PC{0,40}") {
+        fn any_text_is_handled(text in "\\PC*", tail in "\\PC{0,40}") {
             prop_assert_eq!(service_of(&text), None);
             prop_assert_eq!(service_of(&format!("mk_verify_{tail}")), None);
         }

@@ -1,10 +1,10 @@
-//! Keys and the apps they belong to: making keys, recognising them, deciding whether one may pass; sessions of the
-//! dashboard, which are made from keys, and the token by which the first console key is made.
+//! Keys and the apps they belong to: creating keys, recognising them, deciding whether one is admitted; dashboard
+//! sessions, which are created with a console key; and the token that creates the first console key.
 //!
-//! A key is `mk_<service>_<32 characters>`: 26 base62 characters from the operating system's generator (155 bits)
-//! and 6 that are the CRC-32 of everything before them, so that a typo is refused without a look-up and leaked
-//! keys can be recognised offline. Only its SHA-256 is stored; the full text exists once, in what [`mint()`] returns.
-//! A plain hash is right here: 155 random bits cannot be guessed, however fast the hash.
+//! A key is `mk_<service>_<32 characters>`: 26 base62 characters from the operating system's generator (155 bits) and 6
+//! that are the CRC-32 of everything before them, so that a typo is refused without a look-up and leaked keys can be
+//! recognised offline. Only its SHA-256 is stored; the full text exists once, in what [`mint()`] returns. A plain hash
+//! is enough: 155 random bits cannot be guessed, however fast the hash.
 
 mod addresses;
 pub mod apps;
@@ -19,7 +19,7 @@ pub mod setup;
 mod validate;
 
 pub use authenticate::{Denied, authenticate, identify};
-pub use find::{FindError, by_itself, find};
+pub use find::{FindError, by_full_text, find};
 pub use manage::{ManageError, NewKey, create, record, records, rotate, spent, update};
 pub use mint::{Minted, mint, service_of};
 pub use models::may_use;
@@ -29,7 +29,7 @@ use crate::api::console::KeyState;
 use crate::clock::Time;
 use crate::storage::KeyRow;
 
-/// Where in its life a key is. One that is revoked and expired counts as revoked.
+/// The state of a key at `now`. One that is both revoked and expired counts as revoked.
 pub fn state_of(key: &KeyRow, now: Time) -> KeyState {
     if key.revoked_at.is_some() {
         return KeyState::Revoked;

@@ -1,4 +1,4 @@
-//! Which models a key may use: the patterns `*`, `provider/*` and `provider/model`; none at all allow every model.
+//! The models a key may use: patterns `*`, `provider/*` and `provider/model`; an empty list allows every model.
 
 use crate::storage::KeyRow;
 
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_everything_a_provider_or_a_model() {
+    fn a_pattern_matches_everything_a_provider_or_a_model() {
         assert!(matches("*", "a/b"));
         assert!(matches("a/*", "a/b/c") && !matches("a/*", "ab/c"));
         assert!(matches("a/b", "a/b") && !matches("a/b", "a/bc") && !matches("a/b", "A/b"));

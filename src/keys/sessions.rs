@@ -1,9 +1,9 @@
-//! Sessions of the dashboard: made from a console key, recognised by what their cookie holds, ended.
+//! Dashboard sessions: created with a console key, recognised by the content of their cookie, ended.
 //!
 //! A cookie holds 256 random bits; only their SHA-256 is stored, as with keys. What must hold: a session is worth no
-//! more than its key, which is judged anew at every request (revoked or expired, and all its sessions are over at
-//! once); it ends twelve hours after it was made, and after half an hour without a request. When it was last used is
-//! written once a minute at most, so it may end up to a minute early, and never late.
+//! more than its key, which is checked anew at every request (once it is revoked or expired, so are all its sessions);
+//! it ends twelve hours after it was created, and after half an hour without a request. Its last use is written once a
+//! minute at most, so it may end up to a minute early, never late.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::{ManageError, mint};
 use crate::api::Service;
 use crate::clock::{Clock, Time};
 use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store, Warrant};
+use crate::storage::{Credential, Error, KeyHash, KeyRow, SessionRow, Store};
 
-/// How long a session lives, whatever happens.
+/// The maximum lifetime of a session.
 pub const LIFE: Duration = Duration::from_hours(12);
-/// How long it lives without a request.
+/// How long a session lives without a request.
 pub const IDLE: Duration = Duration::from_mins(30);
-/// How old the note of its last use gets before it is written anew.
-const SEEN_EVERY: Duration = Duration::from_mins(1);
-/// How far ahead of the clock a session may have been made or used. One that is further ahead was made under a wrong clock
-/// and would outlive its limit; smaller corrections of the clock end nobody's session.
-const AHEAD: Duration = Duration::from_mins(5);
-/// Base62 characters that are worth 256 bits.
+/// How old the recorded last use may get before it is written again.
+const TOUCH_INTERVAL: Duration = Duration::from_mins(1);
+/// How far in the future a session may have been created or used. Beyond that it was created under a wrong clock and
+/// would outlive its limit; smaller clock corrections end nobody's session.
+const CLOCK_TOLERANCE: Duration = Duration::from_mins(5);
+/// The number of base62 characters that hold 256 bits.
 const TOKEN_CHARS: usize = 43;
 
 /// A session that is valid now.
@@ -32,21 +32,21 @@ const TOKEN_CHARS: usize = 43;
 pub struct Session {
     /// Its console key.
     pub key: KeyRow,
-    /// When it ends, whatever happens.
+    /// When it ends at the latest.
     pub expires_at: Time,
     hash: KeyHash,
-    /// Whether its use is to be noted.
-    pub is_due: bool,
+    /// Whether its last use is due to be recorded.
+    pub needs_touch: bool,
 }
 
-/// Makes a session from a console key that was found good; also what its cookie is to hold.
+/// Creates a session with a valid console key; also returns the content of its cookie.
 pub fn begin(store: &Store, key: &KeyRow, now: Time) -> Result<(SecretString, Session), ManageError> {
     let (token, row) = new(&key.id, now)?;
     store.create_session(&row, IDLE)?;
-    Ok((token, of(&row, key.clone(), now)))
+    Ok((token, from_row(&row, key.clone(), now)))
 }
 
-/// A session that is not stored yet, and what its cookie is to hold.
+/// A session that is not stored yet, and the content of its cookie.
 pub(super) fn new(key_id: &str, now: Time) -> Result<(SecretString, SessionRow), getrandom::Error> {
     let token = mint::random_text(TOKEN_CHARS)?;
     let row = SessionRow {
@@ -60,37 +60,37 @@ pub(super) fn new(key_id: &str, now: Time) -> Result<(SecretString, SessionRow),
 }
 
 /// The session of a row and its key.
-pub(super) fn of(row: &SessionRow, key: KeyRow, now: Time) -> Session {
-    let is_due = now.since(row.seen_at) >= SEEN_EVERY;
-    Session { key, expires_at: row.expires_at, hash: row.hash, is_due }
+pub(super) fn from_row(row: &SessionRow, key: KeyRow, now: Time) -> Session {
+    let needs_touch = now.since(row.seen_at) >= TOUCH_INTERVAL;
+    Session { key, expires_at: row.expires_at, hash: row.hash, needs_touch }
 }
 
 /// The session whose cookie holds `token`, if it is valid for a request from `address`.
 pub fn recognise(store: &Store, token: &str, address: IpAddr, now: Time) -> Result<Session, Denied> {
-    let hash = hash_of(token).ok_or(Denied::NoSession)?;
+    let hash = hash_of(token).ok_or(Denied::InvalidSession)?;
     let found = store.session(&hash)?;
-    let (row, key) = found.ok_or(Denied::NoSession)?;
-    let is_of_the_future = row.created_at.max(row.seen_at) > now.plus(AHEAD);
-    if row.expires_at <= now || row.seen_at.plus(IDLE) <= now || is_of_the_future {
-        return Err(Denied::NoSession);
+    let (row, key) = found.ok_or(Denied::InvalidSession)?;
+    let is_from_the_future = row.created_at.max(row.seen_at) > now.plus(CLOCK_TOLERANCE);
+    if row.expires_at <= now || row.seen_at.plus(IDLE) <= now || is_from_the_future {
+        return Err(Denied::InvalidSession);
     }
     admit(&key, Some(Service::Console), address, now)?;
-    Ok(of(&row, key, now))
+    Ok(from_row(&row, key, now))
 }
 
 impl Session {
-    /// Notes that it is used. A write, of which there is one a minute: see [`Session::is_due`].
-    pub fn note_use(&self, store: &Store, now: Time) -> Result<(), Error> {
-        store.see_session(&self.hash, now)
+    /// Records that it was used. A write, due once a minute: see [`Session::needs_touch`].
+    pub fn record_use(&self, store: &Store, now: Time) -> Result<(), Error> {
+        store.touch_session(&self.hash, now)
     }
 
-    /// What is written with it: only while session and key are good.
-    pub fn warrant(&self, clock: &Clock) -> Warrant {
-        Warrant { key_id: self.key.id.clone(), session: Some(self.hash), clock: clock.clone() }
+    /// The credential for writes with this session, which must still be valid then, like its key.
+    pub fn credential(&self, clock: &Clock) -> Credential {
+        Credential { key_id: self.key.id.clone(), session: Some(self.hash), clock: clock.clone() }
     }
 }
 
-/// Ends the session whose cookie holds `token`; whether there was one.
+/// Ends the session whose cookie holds `token`; returns whether there was one.
 pub fn end(store: &Store, token: &str, now: Time) -> Result<bool, Error> {
     match hash_of(token) {
         Some(hash) => store.end_session(&hash, now),
@@ -98,12 +98,12 @@ pub fn end(store: &Store, token: &str, now: Time) -> Result<bool, Error> {
     }
 }
 
-/// Whether a cookie's content has the form of a session's.
+/// Whether a cookie's content has the format of a session's.
 pub fn is_token(text: &str) -> bool {
     hash_of(text).is_some()
 }
 
-/// What is stored of a cookie's content, if it has the form of one.
+/// The stored hash of a cookie's content, if it has the right format.
 fn hash_of(token: &str) -> Option<KeyHash> {
     mint::is_random_text(token, TOKEN_CHARS).then(|| mint::hash(token))
 }
@@ -120,7 +120,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_mins(1);
 
     fn key(store: &Store, change: impl FnOnce(&mut NewKey)) -> KeyRow {
-        let mut new = NewKey::of(Service::Console, "default");
+        let mut new = NewKey::new(Service::Console, "default");
         change(&mut new);
         create(store, &new, NOW).unwrap().1
     }
@@ -133,14 +133,14 @@ mod tests {
     fn half_an_hour_without_a_request_ends_it() {
         let store = Store::in_memory(NOW).unwrap();
         let (token, session) = begin(&store, &key(&store, |_| {}), NOW).unwrap();
-        assert_eq!((token.expose_secret().len(), session.is_due), (TOKEN_CHARS, false));
+        assert_eq!((token.expose_secret().len(), session.needs_touch), (TOKEN_CHARS, false));
         let at = |minutes: u32| NOW.plus(minutes * MINUTE);
-        assert!(!ask(&store, &token, NOW.plus(Duration::from_secs(59))).unwrap().is_due);
+        assert!(!ask(&store, &token, NOW.plus(Duration::from_secs(59))).unwrap().needs_touch);
         let seen = ask(&store, &token, at(29)).unwrap();
-        assert!(seen.is_due);
-        seen.note_use(&store, at(29)).unwrap();
+        assert!(seen.needs_touch);
+        seen.record_use(&store, at(29)).unwrap();
         assert!(ask(&store, &token, at(58)).is_ok());
-        assert!(matches!(ask(&store, &token, at(59)), Err(Denied::NoSession)));
+        assert!(matches!(ask(&store, &token, at(59)), Err(Denied::InvalidSession)));
     }
 
     #[test]
@@ -149,11 +149,11 @@ mod tests {
         let (token, _) = begin(&store, &key(&store, |_| {}), NOW).unwrap();
         for minutes in (20..12 * 60).step_by(20) {
             let now = NOW.plus(minutes * MINUTE);
-            ask(&store, &token, now).unwrap().note_use(&store, now).unwrap();
+            ask(&store, &token, now).unwrap().record_use(&store, now).unwrap();
         }
         let end = NOW.plus(LIFE);
         assert!(ask(&store, &token, Time::from_unix_ms(end.unix_ms() - 1)).is_ok());
-        assert!(matches!(ask(&store, &token, end), Err(Denied::NoSession)));
+        assert!(matches!(ask(&store, &token, end), Err(Denied::InvalidSession)));
     }
 
     #[test]
@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_session_is_none() {
+    fn an_invalid_session_is_refused() {
         let store = Store::in_memory(NOW).unwrap();
         let (token, _) = begin(&store, &key(&store, |_| {}), NOW).unwrap();
         assert!(end(&store, token.expose_secret(), NOW).unwrap());
         assert!(!end(&store, token.expose_secret(), NOW).unwrap());
         let unknown = mint::random_text(TOKEN_CHARS).unwrap();
         for text in [token.expose_secret(), unknown.expose_secret(), "", "x", &"x".repeat(100_000)] {
-            assert!(matches!(recognise(&store, text, HOME, NOW), Err(Denied::NoSession)));
+            assert!(matches!(recognise(&store, text, HOME, NOW), Err(Denied::InvalidSession)));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The first console key: who holds the token of the one-time link may make it, once.
+//! The first console key: whoever holds the token of the one-time link may create it, once.
 //!
-//! The token exists in the process that issued it and nowhere else, there as a hash; with the process it is gone. What
-//! must hold: a token is good for half an hour and one use; whatever its bearers do at the same time, there is one
-//! first key, because the store makes it only where there is none.
+//! The token exists only in the process that issued it, as a hash, and is lost with the process. What must hold: a
+//! token is valid for half an hour and one use; whatever its bearers do concurrently, there is one first key, because
+//! the store creates it only if there is none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::clock::Time;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::{Error, KeyHash, KeyRow, Store};
 
-/// How long a token is good.
+/// How long a token is valid.
 pub const LIFE: Duration = Duration::from_mins(30);
-/// The name of the key that it makes.
+/// The name of the key that it creates.
 pub const FIRST_KEY: &str = "first console key";
-/// As many as the random ones of a key, worth 155 bits.
+/// As many as a key's random characters, worth 155 bits.
 const TOKEN_CHARS: usize = 26;
 
-/// The token of a process, if one is to be used.
+/// The token of this process, if one was issued.
 #[derive(Debug, Default)]
 pub struct Setup(Mutex<Option<Issued>>);
 
@@ -33,32 +33,32 @@ struct Issued {
     expires_at: Time,
 }
 
-/// What came of a setup.
-pub struct Made {
+/// The outcome of a completed setup.
+pub struct CompletedSetup {
     /// The first console key, to be shown once.
     pub key: SecretString,
-    /// What the cookie of its session is to hold.
+    /// The content of its session's cookie.
     pub token: SecretString,
     /// That session, with the key's row.
     pub session: Session,
 }
 
-/// Why no key was made.
+/// Why no key was created.
 #[derive(Debug)]
 pub enum SetupError {
     /// The token is wrong, used or expired.
     Denied,
-    /// The store said no, or there was no randomness. A conflict: there is a console key already.
+    /// The store refused or failed, or there was no randomness. [`Error::Conflict`]: there already is a console key.
     Failed(ManageError),
 }
 
-/// Whether a text has the form of a token, good or not.
+/// Whether a text has the format of a token, valid or not.
 pub fn looks_like_a_token(text: &str) -> bool {
     mint::is_random_text(text, TOKEN_CHARS)
 }
 
 impl Setup {
-    /// Issues a token; one that was issued before is void.
+    /// Issues a token; an earlier one becomes invalid.
     pub fn issue(&self, now: Time) -> Result<SecretString, getrandom::Error> {
         let token = mint::random_text(TOKEN_CHARS)?;
         let hash = mint::hash(token.expose_secret());
@@ -71,9 +71,9 @@ impl Setup {
         self.issued().as_ref().is_some_and(|issued| now < issued.expires_at)
     }
 
-    /// Makes the first console key and a session from it, for whoever presents the token. `store` writes in that
-    /// person's name. A store that cannot be used leaves the token as it was; otherwise it is void afterwards.
-    pub fn complete(&self, store: &Store, presented: &str, now: Time) -> Result<Made, SetupError> {
+    /// Creates the first console key and a session with it, for whoever presents the token. `store` writes in that
+    /// person's name. If the store is unusable, the token stays valid; otherwise it is used up.
+    pub fn complete(&self, store: &Store, presented: &str, now: Time) -> Result<CompletedSetup, SetupError> {
         if !self.is_good(presented, now) {
             return Err(SetupError::Denied);
         }
@@ -91,17 +91,17 @@ impl Setup {
             .is_some_and(|issued| bool::from(issued.hash.ct_eq(&hash)) && now < issued.expires_at)
     }
 
-    /// Also after a panic elsewhere: it is replaced as a whole.
+    /// Ignores poisoning: the token is only ever replaced as a whole.
     fn issued(&self) -> MutexGuard<'_, Option<Issued>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn make(store: &Store, now: Time) -> Result<Made, ManageError> {
+fn make(store: &Store, now: Time) -> Result<CompletedSetup, ManageError> {
     let minted = mint(Service::Console)?;
     let row = KeyRow {
         id: crate::id::new("key").into(),
-        // The store knows which app is the first.
+        // The store fills in the first app.
         app_id: "".into(),
         app_name: String::new(),
         service: Service::Console,
@@ -120,7 +120,7 @@ fn make(store: &Store, now: Time) -> Result<Made, ManageError> {
     };
     let (token, session) = sessions::new(&row.id, now)?;
     let row = store.set_up(&row, &minted.hash, &session)?;
-    Ok(Made { key: minted.key, token, session: sessions::of(&session, row, now) })
+    Ok(CompletedSetup { key: minted.key, token, session: sessions::from_row(&session, row, now) })
 }
 
 #[cfg(test)]
@@ -133,16 +133,16 @@ mod tests {
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
-    fn is_denied(outcome: &Result<Made, SetupError>) -> bool {
+    fn is_denied(outcome: &Result<CompletedSetup, SetupError>) -> bool {
         matches!(outcome, Err(SetupError::Denied))
     }
 
-    fn is_conflict(outcome: &Result<Made, SetupError>) -> bool {
+    fn is_conflict(outcome: &Result<CompletedSetup, SetupError>) -> bool {
         matches!(outcome, Err(SetupError::Failed(ManageError::Storage(Error::Conflict(_)))))
     }
 
     #[test]
-    fn a_token_makes_one_key_and_is_void() {
+    fn a_token_creates_one_key_and_becomes_invalid() {
         let store = Store::in_memory(NOW).unwrap();
         let setup = Setup::default();
         assert!(is_denied(&setup.complete(&store, "", NOW)) && !setup.is_open(NOW));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_ends_by_itself_and_by_the_next_one() {
+    fn a_token_expires_and_is_replaced_by_the_next_one() {
         let store = Store::in_memory(NOW).unwrap();
         let setup = Setup::default();
         let (first, second) = (setup.issue(NOW).unwrap(), setup.issue(NOW).unwrap());
@@ -170,11 +170,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_usable_console_key_is_in_the_way_and_voids_the_token() {
+    fn only_a_usable_console_key_prevents_setup_and_invalidates_the_token() {
         let store = Store::in_memory(NOW).unwrap();
         let setup = Setup::default();
-        create(&store, &NewKey::of(Service::Verify, "default"), NOW).unwrap();
-        let (_, revoked) = create(&store, &NewKey::of(Service::Console, "default"), NOW).unwrap();
+        create(&store, &NewKey::new(Service::Verify, "default"), NOW).unwrap();
+        let (_, revoked) = create(&store, &NewKey::new(Service::Console, "default"), NOW).unwrap();
         store.revoke_key(&revoked.id, NOW).unwrap();
         let token = setup.issue(NOW).unwrap();
         setup.complete(&store, token.expose_secret(), NOW).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_at_once_one_makes_the_key() {
+    fn of_concurrent_setups_only_one_creates_the_key() {
         let store = Store::in_memory(NOW).unwrap();
         let setup = Setup::default();
         let token = setup.issue(NOW).unwrap();

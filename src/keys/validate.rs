@@ -1,4 +1,4 @@
-//! What the fields of keys and apps may hold. Each answers with the field's name and what would be right.
+//! Validation of the fields of keys and apps. Errors name the field and say what would be valid.
 
 use super::{ManageError, NewKey, addresses};
 use crate::api::Service;
@@ -8,37 +8,37 @@ use crate::money::NanoUsd;
 use crate::storage::KeyChange;
 use crate::unsafe_chars::{breaks_line, is_invisible, overrides_direction};
 
-/// The longest name of a key.
+/// The maximum length of a key's name.
 pub const MAX_KEY_NAME_CHARS: usize = 100;
-/// The longest name of an app.
+/// The maximum length of an app's name.
 pub const MAX_APP_NAME_CHARS: usize = 64;
-/// The most model patterns, and the most networks, of a key.
+/// The maximum number of model patterns, and of networks, of a key.
 pub const MAX_LIST_ENTRIES: usize = 100;
-/// Whatever can be asked for can be named.
+/// Long enough to name any model that can be requested.
 pub const MAX_PATTERN_CHARS: usize = model_id::MAX_PROVIDER_CHARS + 1 + model_id::MAX_NAME_BYTES;
-/// Of a text that is wrong, as much as it takes to recognise it.
+/// How much of an invalid text is quoted: enough to recognise it.
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// The name of an app, as it is to be stored.
+/// The name of an app in its stored form.
 pub(super) fn app_name(name: &str) -> Result<String, ManageError> {
     one_line("name", name, MAX_APP_NAME_CHARS)
 }
 
-/// `new` with its texts as they are to be stored.
+/// `new` with its texts in their stored form.
 pub(super) fn new_key(new: &NewKey, now: Time) -> Result<NewKey, ManageError> {
-    in_the_future(new.expires_at, now, "leave it out")?;
-    asks_models(new.service, &new.models, new.budget)?;
+    check_expiry(new.expires_at, now, "leave it out")?;
+    check_model_fields(new.service, &new.models, new.budget)?;
     let name = new.name.as_deref().map(key_name).transpose()?;
     let models = list("models", &new.models, model_pattern)?;
     let networks = list("addresses", &new.addresses, network)?;
     Ok(NewKey { name, models, addresses: networks, ..new.clone() })
 }
 
-/// `change` of a key for `service`, with its texts as they are to be stored.
+/// `change` to a key for `service`, with its texts in their stored form.
 pub(super) fn key_change(change: &KeyChange, service: Service, now: Time) -> Result<KeyChange, ManageError> {
-    in_the_future(change.expires_at.flatten(), now, "set it to null")?;
+    check_expiry(change.expires_at.flatten(), now, "set it to null")?;
     let models = change.models.as_deref().unwrap_or_default();
-    asks_models(service, models, change.budget.flatten())?;
+    check_model_fields(service, models, change.budget.flatten())?;
     let name = |name: &Option<String>| name.as_deref().map(key_name).transpose();
     Ok(KeyChange {
         name: change.name.as_ref().map(name).transpose()?,
@@ -52,8 +52,8 @@ fn key_name(name: &str) -> Result<String, ManageError> {
     one_line("name", name, MAX_KEY_NAME_CHARS)
 }
 
-/// `instead` says how it is told that a key does not expire.
-fn in_the_future(expires_at: Option<Time>, now: Time, instead: &str) -> Result<(), ManageError> {
+/// `instead` says how to leave a key without expiry.
+fn check_expiry(expires_at: Option<Time>, now: Time, instead: &str) -> Result<(), ManageError> {
     if expires_at.is_some_and(|at| at <= now) {
         let message = format!("must be in the future; {instead} for a key that does not expire");
         return Err(ManageError::Invalid("expires_at".into(), message));
@@ -61,7 +61,11 @@ fn in_the_future(expires_at: Option<Time>, now: Time, instead: &str) -> Result<(
     Ok(())
 }
 
-fn asks_models(service: Service, models: &[String], budget: Option<NanoUsd>) -> Result<(), ManageError> {
+fn check_model_fields(
+    service: Service,
+    models: &[String],
+    budget: Option<NanoUsd>,
+) -> Result<(), ManageError> {
     if service != Service::Console {
         return Ok(());
     }
@@ -106,7 +110,7 @@ fn list(
     entries.iter().enumerate().map(read).collect()
 }
 
-/// A caller's text in a message: shortened, and with nothing in it that plays tricks on a terminal or in a log.
+/// A caller's text for use in a message: shortened, and free of anything that plays tricks on a terminal or a log.
 fn quoted(text: &str) -> String {
     let mut shown: String = text.chars().take(MAX_QUOTED_CHARS).collect();
     if shown.len() < text.len() {
@@ -143,7 +147,7 @@ mod tests {
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
     fn fault(change: impl FnOnce(&mut NewKey)) -> String {
-        let mut new = NewKey::of(Service::Verify, "default");
+        let mut new = NewKey::new(Service::Verify, "default");
         change(&mut new);
         match new_key(&new, NOW) {
             Err(ManageError::Invalid(field, message)) => {
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_console_key_has_nothing_to_do_with_models() {
+    fn a_console_key_has_neither_models_nor_a_budget() {
         let console = |new: &mut NewKey| new.service = Service::Console;
         assert_eq!(fault(console), "");
         let with_models =
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn model_patterns() {
+    fn model_patterns_are_validated() {
         for good in
             ["*", "openai/*", "openai/gpt-5.4-mini", "together/meta/llama-4:free", "my-own_1/x", "a/größer"]
         {
@@ -208,7 +212,7 @@ mod tests {
 
     #[test]
     fn texts_are_stored_trimmed_and_networks_in_one_form() {
-        let mut new = NewKey::of(Service::Verify, "default");
+        let mut new = NewKey::new(Service::Verify, "default");
         new.name = Some(" build server ".to_owned());
         new.addresses = vec!["10.1.2.3/8".to_owned(), " ::1 ".to_owned()];
         let stored = new_key(&new, NOW).unwrap();
@@ -217,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn names_of_apps() {
+    fn names_of_apps_are_validated() {
         assert_eq!(app_name(" news ").unwrap(), "news");
         assert_eq!(app_name("שלום 👩\u{200d}🔬").unwrap(), "שלום 👩\u{200d}🔬");
         for wrong in ["", "a\nb", &"x".repeat(65)] {
             assert!(matches!(app_name(wrong), Err(ManageError::Invalid(..))), "{wrong}");
         }
-        // Lines, the direction of writing, and names that cannot be seen.
+        // Line breaks, direction overrides, and invisible names.
         for wrong in ["a\u{2028}b", "a\u{202e}b", "a\u{2066}b", "\u{200b}", "\u{feff}\u{ad}", "\u{2060}"] {
             assert!(matches!(app_name(wrong), Err(ManageError::Invalid(..))), "{wrong:?}");
         }

@@ -1,26 +1,26 @@
 //! The minute windows of client addresses, in bounded memory.
 //!
-//! An IPv6 client has at least a /64 to itself and may use a new address for every request, so its /64 is what is
-//! counted. When a shard is full, addresses that are idle are forgotten, and then those that were quiet longest:
-//! whoever floods us with addresses is at worst given fresh windows for them, and never our memory.
+//! An IPv6 client has at least a /64 to itself and may use a new address for every request, so the /64 is what is
+//! counted. When a shard is full, idle addresses are evicted first, then those that were quiet for the longest time: a
+//! flood of addresses gains at most fresh windows, never our memory.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::window::Windows;
-use super::{Decision, Quota, State};
+use super::{Decision, LimitState, Quota};
 use crate::clock::Time;
 
-/// Addresses of one kind in one shard; over 64 shards about 100,000.
+/// The capacity for addresses of one kind in one shard; over 64 shards about 100,000.
 const MAX_PER_SHARD: usize = 1_563;
 
-/// One kind's addresses in one shard.
+/// The addresses of one kind in one shard.
 #[derive(Default)]
 pub(super) struct Addresses {
     windows: HashMap<IpAddr, Windows>,
 }
 
-/// What is counted as one client: an IPv4 address, or the /64 of an IPv6 address.
+/// The address that is counted as one client: an IPv4 address, or the /64 of an IPv6 address.
 pub(super) fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),
@@ -32,13 +32,13 @@ pub(super) fn client_of(address: IpAddr) -> IpAddr {
 }
 
 impl Addresses {
-    /// Counts a request of `client` (as [`client_of`] names it), or refuses it.
+    /// Counts a request of `client` (as [`client_of`] returns it), or refuses it.
     pub(super) fn take(&mut self, client: IpAddr, quota: Quota, now: Time) -> Decision {
         self.windows_of(client, now).take(quota, now)
     }
 
-    /// Takes over what was decided where all servers are counted.
-    pub(super) fn follow(
+    /// Records a decision of the shared store.
+    pub(super) fn record(
         &mut self,
         client: IpAddr,
         quota: Quota,
@@ -46,11 +46,11 @@ impl Addresses {
         is_admitted: bool,
         day: (i64, u32),
     ) {
-        self.windows_of(client, now).follow(quota, now, is_admitted, day);
+        self.windows_of(client, now).record(quota, now, is_admitted, day);
     }
 
     /// The state without counting.
-    pub(super) fn peek(&mut self, client: IpAddr, quota: Quota, now: Time) -> State {
+    pub(super) fn peek(&mut self, client: IpAddr, quota: Quota, now: Time) -> LimitState {
         match self.windows.get_mut(&client) {
             Some(windows) => windows.peek(quota, now),
             None => Windows::new(now).peek(quota, now),
@@ -64,20 +64,21 @@ impl Addresses {
         self.windows.entry(client).or_insert_with(|| Windows::new(now))
     }
 
-    /// Forgets addresses without a request in the last minute.
+    /// Drops addresses without a request in the last minute.
     pub(super) fn drop_idle(&mut self, now: Time) {
         self.windows.retain(|_, windows| !windows.is_idle(now));
     }
 
-    /// Forgets the idle, or else the quietest quarter: a batch, so that a flood does not search for each address.
+    /// Drops the idle addresses, or else the quietest quarter: a batch, so that a flood does not trigger a search per
+    /// address.
     fn make_room(&mut self, now: Time) {
         self.drop_idle(now);
         if self.windows.len() < MAX_PER_SHARD {
             return;
         }
         let mut quiet: Vec<u32> = self.windows.values().map(Windows::quiet_ms).collect();
-        let most = quiet.len() - quiet.len() / 4;
-        let (_, too_quiet, _) = quiet.select_nth_unstable(most);
+        let kept = quiet.len() - quiet.len() / 4;
+        let (_, too_quiet, _) = quiet.select_nth_unstable(kept);
         let too_quiet = *too_quiet;
         self.windows.retain(|_, windows| windows.quiet_ms() < too_quiet);
     }
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_addresses_stays_bounded_and_forgets_the_quietest() {
+    fn a_flood_of_addresses_stays_bounded_and_evicts_the_quietest() {
         let mut addresses = Addresses::default();
         let flood = u32::try_from(MAX_PER_SHARD).unwrap() * 20;
         for number in 0..flood {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_ones_go_first() {
+    fn idle_addresses_are_evicted_first() {
         let mut addresses = Addresses::default();
         let full = u32::try_from(MAX_PER_SHARD).unwrap();
         addresses.take(client(0), QUOTA, NOW.plus(Duration::from_secs(30)));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_remembers_nothing() {
+    fn peeking_stores_nothing() {
         let mut addresses = Addresses::default();
         assert_eq!(remaining(&mut addresses, 1, NOW), 2);
         assert!(addresses.windows.is_empty());

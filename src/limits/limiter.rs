@@ -1,61 +1,61 @@
-//! What the server asks about limits, wherever they are counted.
+//! The interface to rate limits, wherever they are counted.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use super::memory::{Held, Memory, without_day};
-use super::shared::{Answer, LimitsStore, Question, Shared};
-use super::{Decision, Quota, State, Subject};
+use super::memory::{EntryGuard, Memory, without_day};
+use super::shared::{Answer, LimitsStore, Query, SharedStore};
+use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
 use crate::storage::{Error, Store};
 
-/// The limits of this server, or of all that share a store for them.
+/// The limits of this server, or of all servers that share a limits store.
 pub struct Limiter {
     memory: Memory,
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<SharedStore>>,
 }
 
-/// How the store of shared limits stands.
+/// The state of the shared limits store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreReading {
-    /// Whether limits are shared at this moment.
+    /// Whether limits are currently shared.
     pub is_up: bool,
-    /// Requests that this server has decided alone since its start, as the store was gone.
+    /// Requests since the start that this server has decided alone because the store was unreachable.
     pub decided_alone: u64,
 }
 
 impl Limiter {
-    /// Limits that are counted at `counted`, and take up the day counters that `store` has kept.
+    /// Limits that are counted in `counted` and continue the day counters in `store`.
     pub fn new(store: Store, counted: LimitsStore) -> Self {
         let shared = match counted {
             LimitsStore::Memory => None,
-            LimitsStore::Shared(address) => Some(Shared::new(address)),
+            LimitsStore::Shared(address) => Some(SharedStore::new(address)),
         };
         Self { memory: Memory::new(store), shared }
     }
 
-    /// Connects to the store of shared limits, if there is one, so that the log tells early if that cannot be done.
-    pub async fn greet(&self) {
+    /// Connects to the shared limits store, if there is one, so that the log reports early if that fails.
+    pub async fn connect(&self) {
         if let Some(shared) = &self.shared {
-            shared.greet().await;
+            shared.connect_early().await;
         }
     }
 
-    /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
-    /// also when the request is refused.
+    /// Counts a request, or refuses it. The quota may differ from call to call. For a key this records its last use,
+    /// even if the request is refused.
     pub async fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
-        let _held = self.load_day(subject, now).await;
+        let _guard = self.load_day(subject, now).await;
         match &self.shared {
             None => self.memory.take(subject, quota, now),
-            // In a box: a server without a store makes no room for it.
+            // Boxed, so that a server without a shared store does not pay for the size of this future.
             Some(shared) => self.take_shared(shared, subject, quota, now).boxed().await,
         }
     }
 
-    /// Loads the count of a key's day where the store is over the network: nobody is to wait for that under a lock. To
-    /// be held until the request is counted.
-    async fn load_day<'a>(&'a self, subject: &'a Subject, now: Time) -> Option<Held<'a>> {
+    /// Loads a key's count of the day if the database is remote: that must not be waited for under a lock. The guard is
+    /// to be held until the request is counted.
+    async fn load_day<'a>(&'a self, subject: &'a Subject, now: Time) -> Option<EntryGuard<'a>> {
         match subject {
             Subject::Key(id) if self.memory.is_remote() => Some(self.memory.load_day(id, now).boxed().await),
             _ => None,
@@ -64,84 +64,89 @@ impl Limiter {
 
     async fn take_shared(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedStore>,
         subject: &Subject,
         quota: Quota,
         now: Time,
     ) -> Decision {
         let quota = quota_of(subject, quota);
-        let (state, known) = self.memory.standing(subject, quota, now);
-        // What was admitted here alone is too much already: nobody need be asked, and a store that has forgotten it must
-        // not be believed. Nor is it looked at again: a moment later it may have room, which only the store may give.
+        let (state, known) = self.memory.state_and_day(subject, quota, now);
+        // What this server alone has admitted already reaches the limit: there is no need to query the store, and one
+        // that has lost its counts must not be believed. Nor is the state read again: a moment later there may be room,
+        // which only the store may grant.
         if let Some(window) = state.used_up() {
             if let Subject::Key(id) = subject {
-                self.memory.note_use(id, now);
+                self.memory.record_use(id, now);
             }
             return Decision::Refused(state, window);
         }
-        let question = Question { subject, quota, takes: true, known, is_sure: false };
-        let Some((decision, day)) = self.ask(shared, question).await else {
+        let query = Query { subject, quota, is_counted: true, known, is_day_verified: false };
+        let Some((decision, day)) = self.query_shared(shared, query).await else {
             return self.memory.take(subject, quota, now);
         };
         let is_admitted = matches!(decision, Decision::Admitted(_));
-        self.memory.follow(subject, quota, now, is_admitted, day);
+        self.memory.record(subject, quota, now, is_admitted, day);
         decision
     }
 
-    /// What the store decides, and the day that it counts with its count; `None` while it is gone.
-    async fn ask(&self, shared: &Arc<Shared>, question: Question<'_>) -> Option<(Decision, (i64, u32))> {
-        let mut question = question;
-        let mut answer = shared.ask(&question).await?;
-        if let (Answer::Unsure, Subject::Key(id)) = (&answer, question.subject) {
-            question.known = self.memory.day_looked_up(id, question.known).await;
-            question.is_sure = true;
-            // With time of its own: how long the database took is no fault of this store.
-            answer = shared.ask(&question).await?;
+    /// The store's decision, and the day that it counts with its count; `None` while it is unreachable.
+    async fn query_shared(
+        &self,
+        shared: &Arc<SharedStore>,
+        query: Query<'_>,
+    ) -> Option<(Decision, (i64, u32))> {
+        let mut query = query;
+        let mut answer = shared.query(&query).await?;
+        if let (Answer::DayUnknown, Subject::Key(id)) = (&answer, query.subject) {
+            query.known = self.memory.refreshed_day(id, query.known).await;
+            query.is_day_verified = true;
+            // With a deadline of its own: how long the database took is no fault of this store.
+            answer = shared.query(&query).await?;
         }
         match answer {
             Answer::Decided { decision, day } => Some((decision, day)),
-            Answer::Unsure => None,
+            Answer::DayUnknown => None,
         }
     }
 
     /// The state without counting.
-    pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
-        let _held = self.load_day(subject, now).await;
+    pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> LimitState {
+        let _guard = self.load_day(subject, now).await;
         if let Some(shared) = &self.shared {
             let quota = quota_of(subject, quota);
-            let (_, known) = self.memory.standing(subject, quota, now);
-            let question = Question { subject, quota, takes: false, known, is_sure: false };
-            if let Some((decision, _)) = self.ask(shared, question).boxed().await {
+            let (_, known) = self.memory.state_and_day(subject, quota, now);
+            let query = Query { subject, quota, is_counted: false, known, is_day_verified: false };
+            if let Some((decision, _)) = self.query_shared(shared, query).boxed().await {
                 return *decision.state();
             }
         }
-        self.peek_here(subject, quota, now)
+        self.peek_local(subject, quota, now)
     }
 
-    /// The state by what this server has counted, without counting.
-    pub fn peek_here(&self, subject: &Subject, quota: Quota, now: Time) -> State {
+    /// The state by this server's own counts, without counting.
+    pub fn peek_local(&self, subject: &Subject, quota: Quota, now: Time) -> LimitState {
         self.memory.peek(subject, quota, now)
     }
 
-    /// Marks that a key is used by a request that does not count.
-    pub fn note_use(&self, key_id: &str, now: Time) {
-        self.memory.note_use(key_id, now);
+    /// Records the use of a key by a request that does not count.
+    pub fn record_use(&self, key_id: &str, now: Time) {
+        self.memory.record_use(key_id, now);
     }
 
-    /// Writes changed day counters and last uses to the store and drops idle entries. Blocking; called every half
+    /// Writes changed day counters and last uses to the database and drops idle entries. Blocking; called every half
     /// second. What could not be written is written next time.
     pub fn flush(&self, now: Time) -> Result<(), Error> {
         self.memory.flush(now)
     }
 
-    /// How the store of shared limits stands; `None` if limits are counted here.
+    /// The state of the shared limits store; `None` if limits are counted here.
     pub fn store(&self) -> Option<StoreReading> {
         let shared = self.shared.as_ref()?;
         Some(StoreReading { is_up: shared.is_up(), decided_alone: shared.decided_alone() })
     }
 }
 
-/// The quota that holds for a subject.
+/// The quota that applies to a kind of subject.
 fn quota_of(subject: &Subject, quota: Quota) -> Quota {
     if matches!(subject, Subject::Key(_)) { quota } else { without_day(quota) }
 }

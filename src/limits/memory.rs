@@ -1,11 +1,11 @@
-//! The limits of one node, in memory.
+//! The limits of one server, in memory.
 //!
-//! Subjects are spread over shards, so that requests of different keys seldom wait for each other. Day counters come
-//! from the store when a key is first seen (or seen again after its idle entry was dropped) and go back to it with
-//! [`Memory::flush`], from where a restart takes them up.
+//! Subjects are spread over shards, so that requests of different keys seldom contend for a lock. Day counters are
+//! loaded from the database when a key is first seen (or seen again after its idle entry was dropped), and
+//! [`Memory::flush`] writes them back, so that a restart continues them.
 //!
-//! Where limits are shared by several servers ([`super::shared`]), this follows what is decided there, so that it can
-//! take over at any time, and so that the store knows the day's counts.
+//! If limits are shared by several servers ([`super::shared`]), this records what is decided there, so that it can take
+//! over at any time, and so that the database has the day's counts.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 use super::addresses::{Addresses, client_of};
 use super::window::{Day, Windows};
-use super::{Decision, Quota, State, Subject};
+use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
 use crate::storage::{DayCount, Error, Store};
 
 const SHARDS: usize = 64;
-/// Counters of earlier days are kept until a day has lasted this long: a clock that was wrong, and is set back within
-/// this time, finds them where they were.
-const SETTLED: Duration = Duration::from_hours(1);
+/// Counters of earlier days are kept until a day has lasted this long: if a wrong clock is set back within this time,
+/// it finds them where they were.
+const DAY_SETTLE_TIME: Duration = Duration::from_hours(1);
 
-/// The limits of one node, in memory.
+/// The limits of one server, in memory.
 pub(super) struct Memory {
     store: Store,
     shards: Vec<Mutex<Shard>>,
@@ -31,48 +31,48 @@ pub(super) struct Memory {
     today: Mutex<Option<Today>>,
 }
 
-/// The day as the last flush saw it.
+/// The current day as the last flush saw it.
 struct Today {
     day: i64,
     since: Instant,
     is_swept: bool,
 }
 
-/// The kinds of subjects are kept apart: each in buckets of its own, each bounded in its own way.
+/// Each kind of subject has its own buckets and its own bound.
 #[derive(Default)]
 struct Shard {
-    /// Bounded by the keys that exist: only valid ones are counted.
+    /// Bounded by the number of keys: only valid ones are counted.
     keys: HashMap<Arc<str>, KeyEntry>,
     open_pages: Addresses,
     failed_auth: Addresses,
     logins: Addresses,
-    /// Bounded by the keys that exist, too.
+    /// Bounded by the number of keys as well.
     sessions: HashMap<Arc<str>, Windows>,
 }
 
 struct KeyEntry {
     windows: Windows,
-    /// Whether the day's count holds what the store knew when this entry was made. While the store cannot be read
-    /// it does not: the key is then counted from zero, and the rest added as soon as it can be.
-    took_up: bool,
-    /// The day's count as the store has it.
+    /// Whether the day's count includes what the database had when this entry was created. While the database is
+    /// unreadable it does not: the key is then counted from zero, and the rest is added as soon as it can be read.
+    is_day_loaded: bool,
+    /// The day's count as the database has it.
     stored: (i64, u32),
-    /// The count of a day that was over before the store had it: the clock may come back to it.
+    /// The count of a day that ended before it was written to the database: the clock may go back to that day.
     earlier: Option<(i64, u32)>,
     last_use: Option<Time>,
     stored_use: Option<Time>,
-    /// How many requests are between loading its day and being counted: until they are, it stays, however idle.
+    /// The number of requests between loading the day and being counted: until then the entry stays, however idle.
     holders: usize,
 }
 
-/// Has a key's entry stay while a request is about to be counted by it: of one that was dropped in between, what was
-/// loaded would be dropped too, and the key counted from zero.
-pub(super) struct Held<'a> {
+/// Keeps a key's entry while a request is about to be counted in it: if it were dropped in between, so would be what
+/// was loaded, and the key would be counted from zero.
+pub(super) struct EntryGuard<'a> {
     memory: &'a Memory,
     key_id: &'a Arc<str>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for EntryGuard<'_> {
     fn drop(&mut self) {
         if let Some(entry) = self.memory.shard_of(&**self.key_id).keys.get_mut(self.key_id) {
             entry.holders = entry.holders.saturating_sub(1);
@@ -88,14 +88,14 @@ struct Batch {
 }
 
 impl Memory {
-    /// Limits that take up the day counters that `store` has kept.
+    /// Limits that continue the day counters in `store`.
     pub(super) fn new(store: Store) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self { store, shards, hasher: RandomState::new(), today: Mutex::new(None) }
     }
 
-    /// Counts a request, or refuses it. The quota may differ from call to call. For a key this marks its last use,
-    /// also when the request is refused.
+    /// Counts a request, or refuses it. The quota may differ from call to call. For a key this records its last use,
+    /// even if the request is refused.
     pub(super) fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
         match subject {
             Subject::Key(id) => {
@@ -118,15 +118,15 @@ impl Memory {
         }
     }
 
-    /// Marks that a key is used by a request that does not count.
-    pub(super) fn note_use(&self, key_id: &str, now: Time) {
+    /// Records the use of a key by a request that does not count.
+    pub(super) fn record_use(&self, key_id: &str, now: Time) {
         let mut shard = self.shard_of(key_id);
         let entry = shard.keys.entry(key_id.into()).or_insert_with(|| KeyEntry::new(now));
         entry.last_use = entry.last_use.max(Some(now));
     }
 
     /// The state without counting.
-    pub(super) fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> State {
+    pub(super) fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> LimitState {
         match subject {
             Subject::Key(id) => {
                 let mut shard = self.shard_of(&**id);
@@ -149,8 +149,13 @@ impl Memory {
         }
     }
 
-    /// How a subject stands by what was counted here, and of a key the UTC day with its count.
-    pub(super) fn standing(&self, subject: &Subject, quota: Quota, now: Time) -> (State, (i64, u32)) {
+    /// The state of a subject by this server's own counts, and for a key the UTC day with its count.
+    pub(super) fn state_and_day(
+        &self,
+        subject: &Subject,
+        quota: Quota,
+        now: Time,
+    ) -> (LimitState, (i64, u32)) {
         let Subject::Key(id) = subject else { return (self.peek(subject, quota, now), (0, 0)) };
         let mut shard = self.shard_of(&**id);
         let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
@@ -158,52 +163,53 @@ impl Memory {
         (state, entry.windows.day_count())
     }
 
-    /// The count of a key's day, if the store has a higher one than is known here: other servers write theirs to it too.
-    pub(super) async fn day_looked_up(&self, key_id: &Arc<str>, (day, known): (i64, u32)) -> (i64, u32) {
+    /// The count of a key's day, or the database's if that is higher: other servers write theirs there too.
+    pub(super) async fn refreshed_day(&self, key_id: &Arc<str>, (day, known): (i64, u32)) -> (i64, u32) {
         let key_id = key_id.clone();
-        let kept = self.store.ask(move |store| store.day_count(&key_id, day)).await;
-        (day, kept.map_or(known, |kept| kept.max(known)))
+        let stored = self.store.read_async(move |store| store.day_count(&key_id, day)).await;
+        (day, stored.map_or(known, |stored| stored.max(known)))
     }
 
-    /// Whether the store's count has to be loaded before a request is counted, as it must not be waited for under a lock.
+    /// Whether the database's count must be loaded before a request is counted, as it must not be waited for under a
+    /// lock.
     pub(super) fn is_remote(&self) -> bool {
         !self.store.is_local()
     }
 
-    /// Loads what the store has counted of a key's day, unless that is known. It stays known while what is returned
-    /// lives.
-    pub(super) async fn load_day<'a>(&'a self, key_id: &'a Arc<str>, now: Time) -> Held<'a> {
+    /// Loads the database's count of a key's day, unless it is known. It stays known for as long as the guard lives.
+    pub(super) async fn load_day<'a>(&'a self, key_id: &'a Arc<str>, now: Time) -> EntryGuard<'a> {
         let id = key_id.clone();
-        self.load_day_by(key_id, now, |day| self.store.ask(move |store| store.day_count(&id, day))).await
+        self.load_day_with(key_id, now, |day| self.store.read_async(move |store| store.day_count(&id, day)))
+            .await
     }
 
-    /// The same by asking whoever knows the count of a day.
-    async fn load_day_by<'a, F: Future<Output = Result<u32, Error>>>(
+    /// Like [`Memory::load_day`], reading the count of a day with `read`.
+    async fn load_day_with<'a, F: Future<Output = Result<u32, Error>>>(
         &'a self,
         key_id: &'a Arc<str>,
         now: Time,
-        ask: impl FnOnce(i64) -> F,
-    ) -> Held<'a> {
+        read: impl FnOnce(i64) -> F,
+    ) -> EntryGuard<'a> {
         let unknown = {
             let mut shard = self.shard_of(&**key_id);
             let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
             entry.holders += 1;
             entry.advance(now);
-            (!entry.took_up).then(|| entry.windows.day_count().0)
+            (!entry.is_day_loaded).then(|| entry.windows.day_count().0)
         };
-        let held = Held { memory: self, key_id };
-        // What cannot be told now is asked for with the next request.
+        let guard = EntryGuard { memory: self, key_id };
+        // A count that cannot be read now is read with the next request.
         if let Some(day) = unknown
-            && let Ok(used) = ask(day).await
+            && let Ok(used) = read(day).await
             && let Some(entry) = self.shard_of(&**key_id).keys.get_mut(key_id)
         {
-            entry.take_over((day, used));
+            entry.add_stored_day((day, used));
         }
-        held
+        guard
     }
 
-    /// Records what was decided where all servers are counted, with its count of the `day`.
-    pub(super) fn follow(
+    /// Records a decision of the shared store, with its count of the `day`.
+    pub(super) fn record(
         &self,
         subject: &Subject,
         quota: Quota,
@@ -217,32 +223,32 @@ impl Memory {
                 let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
                 entry.advance(now);
                 entry.last_use = entry.last_use.max(Some(now));
-                entry.windows.follow(quota, now, is_admitted, day);
-                // What the store has of this day is in the count of all.
-                entry.took_up |= entry.windows.day_count().0 == day.0;
+                entry.windows.record(quota, now, is_admitted, day);
+                // The shared count includes what the database has of this day.
+                entry.is_day_loaded |= entry.windows.day_count().0 == day.0;
             }
             Subject::Session(key_id) => {
                 let mut shard = self.shard_of(&**key_id);
                 let windows = shard.sessions.entry(key_id.clone()).or_insert_with(|| Windows::new(now));
-                windows.follow(without_day(quota), now, is_admitted, day);
+                windows.record(without_day(quota), now, is_admitted, day);
             }
             Subject::OpenPage(address) | Subject::FailedAuth(address) | Subject::Login(address) => {
                 let client = client_of(*address);
                 let mut shard = self.shard_of(client);
                 let addresses = shard.addresses(subject);
-                addresses.follow(client, without_day(quota), now, is_admitted, day);
+                addresses.record(client, without_day(quota), now, is_admitted, day);
             }
         }
     }
 
-    /// Writes changed day counters and last uses to the store and drops idle entries. Blocking; called every half
+    /// Writes changed day counters and last uses to the database and drops idle entries. Blocking; called every half
     /// second. What could not be written is written next time.
     pub(super) fn flush(&self, now: Time) -> Result<(), Error> {
         let mut batch = Batch::default();
         for shard in &self.shards {
             lock(shard).sweep(&mut batch, now);
         }
-        // In the order of the tables, so that of many keys each page is touched once, and one after the other.
+        // In the order of the tables, so that each page is touched only once, one after the other.
         batch.counts.sort_unstable_by(|one, other| one.key_id.cmp(&other.key_id));
         batch.uses.sort_unstable();
         self.store.keep_counts(&batch.counts, &batch.uses)?;
@@ -250,12 +256,12 @@ impl Memory {
         self.forget_earlier_days(now.utc_day(), Instant::now())
     }
 
-    /// Drops the counters of earlier days once, when it has been this day for long enough.
+    /// Deletes the counters of earlier days, once the day has lasted long enough.
     fn forget_earlier_days(&self, day: i64, now: Instant) -> Result<(), Error> {
         let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *today {
             Some(today) if today.day == day => {
-                if !today.is_swept && now.duration_since(today.since) >= SETTLED {
+                if !today.is_swept && now.duration_since(today.since) >= DAY_SETTLE_TIME {
                     self.store.forget_counts(day)?;
                     today.is_swept = true;
                 }
@@ -279,14 +285,14 @@ impl Memory {
     }
 
     fn shard_of(&self, subject: impl Hash) -> MutexGuard<'_, Shard> {
-        // Of 64 hash bits any few do for choosing among 64 shards.
+        // Any few of the 64 hash bits will do to choose among 64 shards.
         let index = usize::try_from(self.hasher.hash_one(subject) % SHARDS as u64).unwrap_or(0);
         lock(&self.shards[index])
     }
 }
 
 impl Shard {
-    /// Puts into `batch` what the store does not have yet, and drops what is idle and needs no writing.
+    /// Adds to `batch` what the database does not have yet, and drops idle entries that need no writing.
     fn sweep(&mut self, batch: &mut Batch, now: Time) {
         self.keys.retain(|id, entry| {
             let is_idle = entry.is_idle(now);
@@ -299,7 +305,7 @@ impl Shard {
         self.sessions.retain(|_, windows| !windows.is_idle(now));
     }
 
-    /// The addresses among which a subject is that is counted by its own.
+    /// The addresses of this kind of subject.
     fn addresses(&mut self, subject: &Subject) -> &mut Addresses {
         match subject {
             Subject::FailedAuth(_) => &mut self.failed_auth,
@@ -313,32 +319,41 @@ impl KeyEntry {
     fn new(now: Time) -> Self {
         let windows = Windows::new(now);
         let stored = windows.day_count();
-        Self { windows, took_up: false, stored, earlier: None, last_use: None, stored_use: None, holders: 0 }
+        Self {
+            windows,
+            is_day_loaded: false,
+            stored,
+            earlier: None,
+            last_use: None,
+            stored_use: None,
+            holders: 0,
+        }
     }
 
     fn take(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> Decision {
         self.advance(now);
-        self.take_up(store, id);
+        self.load_stored_day(store, id);
         self.last_use = self.last_use.max(Some(now));
         self.windows.take(quota, now)
     }
 
-    fn peek(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> State {
+    fn peek(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> LimitState {
         self.advance(now);
-        self.take_up(store, id);
+        self.load_stored_day(store, id);
         self.windows.peek(quota, now)
     }
 
-    /// Brings the windows up to now. On a day that it had left before, the store's count is to be loaded anew.
+    /// Advances the windows to now. If they return to a day that they had left, the database's count has to be loaded
+    /// anew.
     fn advance(&mut self, now: Time) {
         let before = self.windows.day_count();
         let found = self.windows.advance(now);
         let (day, _) = self.windows.day_count();
-        if day != before.0 && self.took_up && before.1 > 0 && self.stored != before {
+        if day != before.0 && self.is_day_loaded && before.1 > 0 && self.stored != before {
             self.earlier = Some(before);
         }
         if found == Day::Regained {
-            self.took_up = false;
+            self.is_day_loaded = false;
         }
     }
 
@@ -355,32 +370,32 @@ impl KeyEntry {
         self.windows.is_idle(now)
     }
 
-    /// Adds what the store has counted for this day before this entry was made.
-    fn take_up(&mut self, store: &Store, id: &str) {
-        if self.took_up || !store.is_local() {
+    /// Adds the database's count of this day from before this entry was created.
+    fn load_stored_day(&mut self, store: &Store, id: &str) {
+        if self.is_day_loaded || !store.is_local() {
             return;
         }
         let (day, _) = self.windows.day_count();
         if let Ok(used) = store.day_count(id, day) {
-            self.take_over((day, used));
+            self.add_stored_day((day, used));
         }
     }
 
-    /// Adds what the store has counted for a day, once.
-    fn take_over(&mut self, (day, used): (i64, u32)) {
-        if !self.took_up && self.windows.day_count().0 == day {
+    /// Adds the database's count of a day, once.
+    fn add_stored_day(&mut self, (day, used): (i64, u32)) {
+        if !self.is_day_loaded && self.windows.day_count().0 == day {
             self.windows.add_to_day(used);
             self.stored = (day, used);
-            self.took_up = true;
+            self.is_day_loaded = true;
         }
     }
 
-    /// Adds to `batch` what the store does not have yet; whether there is anything.
+    /// Adds to `batch` what the database does not have yet; returns whether there was anything.
     fn add_to(&self, batch: &mut Batch, id: &str) -> bool {
         let (day, used) = self.windows.day_count();
         let is_new_count = used > 0 && self.stored != (day, used);
-        // A count that may lack what the store has must not stand for the whole.
-        if is_new_count && self.took_up {
+        // A count that may lack the database's share must not replace the whole.
+        if is_new_count && self.is_day_loaded {
             batch.counts.push(DayCount { key_id: id.to_owned(), day, used });
         }
         if let Some((day, used)) = self.earlier {
@@ -399,7 +414,7 @@ pub(super) fn without_day(quota: Quota) -> Quota {
     Quota { per_day: 0, ..quota }
 }
 
-/// Locks, also after a panic elsewhere: counters are whole after every step.
+/// Ignores poisoning: counters are consistent after every step.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

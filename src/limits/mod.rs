@@ -1,33 +1,34 @@
-//! Rate limits: an exact sliding minute and a UTC day per key, a minute per client address.
+//! Rate limits: an exact sliding minute and a UTC day per key, and a sliding minute per client address.
 //!
-//! `window` holds the arithmetic, pure and with the time as a parameter; `memory` the state of one node, sharded and
-//! bounded; `shared` that of several, in Redis or Valkey; [`Limiter`] is the one or the other. [`State`] and [`Decision`]
-//! are what the response headers are made of. Both windows are taken or neither. A refused request takes nothing.
+//! `window` holds the arithmetic, pure and with the time as a parameter; `memory` holds the state of one server,
+//! sharded and bounded; `shared` keeps the state of several servers in Redis or Valkey; [`Limiter`] uses the one or the
+//! other. The response headers are made of [`LimitState`] and [`Decision`]. A request is counted in both windows or in
+//! neither; a refused request is not counted.
 
 mod addresses;
+mod decision;
 mod limiter;
 mod memory;
 mod shared;
-mod state;
 mod window;
 
+pub use decision::{Decision, LimitState, Window, WindowState};
 pub use limiter::{Limiter, StoreReading};
 pub use shared::{LimitsStore, StoreAddress, StoreCondition, examine as examine_store};
-pub use state::{Decision, State, Window, WindowState};
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How much a subject may do; `0` is unlimited.
+/// The limits of a subject; `0` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// In any 60 seconds.
+    /// Requests in any 60 seconds.
     pub per_minute: u32,
-    /// In a UTC day.
+    /// Requests in a UTC day.
     pub per_day: u32,
 }
 
-/// What an operator can set about limits.
+/// The limits that an operator can configure.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// For keys without limits of their own.
@@ -48,21 +49,21 @@ impl Default for Settings {
     }
 }
 
-/// How often an address may try to begin a session in any 60 seconds. A person needs a few; whoever guesses keys, or
-/// makes the server write, is held up.
+/// How often an address may try to log in within 60 seconds. A person needs a few attempts; the limit slows down
+/// anybody who guesses keys or makes the server write.
 pub const LOGINS_PER_MINUTE: u32 = 10;
 
-/// Who is counted; each kind in buckets of its own.
+/// Whose requests are counted; each kind has buckets of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A valid key, by its id.
     Key(Arc<str>),
-    /// Whoever opens a page that needs no key, by address. Has no day window: a probe must not lock itself out.
+    /// A client of pages that need no key, by address. Has no day window: a health probe must not lock itself out.
     OpenPage(IpAddr),
-    /// Whoever fails to authenticate, by address. Has no day window either.
+    /// A client that fails to authenticate, by address. Has no day window either.
     FailedAuth(IpAddr),
-    /// Whoever tries to begin a session, by address, whatever comes of it. Has no day window either.
+    /// A client that tries to log in, by address, whatever the outcome. Has no day window either.
     Login(IpAddr),
-    /// Sessions of the dashboard, by the id of their key, whose own limits they leave alone. Has no day window either.
+    /// Dashboard sessions, by the id of their key, whose own limits they do not use up. Has no day window either.
     Session(Arc<str>),
 }

@@ -1,13 +1,13 @@
-//! Limits that several servers share, in Redis or Valkey: each question is one script there, and so exact over all of
-//! them, by one clock.
+//! Limits that several servers share, in Redis or Valkey: each query is one script there, hence exact over all servers,
+//! by a single clock.
 //!
-//! A store that is gone must neither stop requests nor let them pass unlimited. Who asks it in vain decides by what
-//! this server has counted, and so do all others from then on, without asking; every half second one attempt finds out
-//! whether the store is back. What servers remember of a day they tell it with each question, so that a store that was
-//! emptied knows it again; the minute begins anew.
+//! An unreachable store must neither stop requests nor let them pass unlimited. Whoever queries it in vain decides by
+//! what this server has counted, and so do all others from then on, without querying; every half second one attempt
+//! checks whether the store is back. Each query carries this server's count of the day, so that a store that was
+//! emptied learns it again; the minute starts over.
 //!
-//! What must hold: a question never takes longer than [`PATIENCE`], connection included; a connection belongs to one
-//! worker, and only that worker drives and uses it ([`crate::workers`]); a store is only used again when it has counted
+//! What must hold: a query never takes longer than [`QUERY_TIMEOUT`], connecting included; a connection belongs to one
+//! worker, and only that worker drives and uses it ([`crate::workers`]); a store is only used again once it has counted
 //! a key.
 
 mod address;
@@ -30,185 +30,185 @@ use redis::{AsyncConnectionConfig, RedisError, Script};
 
 use super::addresses::client_of;
 use super::window::Counts;
-use super::{Decision, Quota, State, Subject};
+use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
-use crate::workers::Each;
+use crate::workers::PerWorker;
 
-/// How long a question may take in all. They take some 0.1 ms; a store that is this late is no help to anybody.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// Who is silent for less than this may have had too little time, as a connection had to be waited for first.
-const FAIR: Duration = Duration::from_millis(250);
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(1);
-/// Between two attempts at a store that is gone.
-const PAUSE: Duration = Duration::from_millis(500);
+/// The timeout of a query in all. Queries take some 0.1 ms; a store that is this late is of no use.
+const QUERY_TIMEOUT: Duration = Duration::from_millis(500);
+/// A query that timed out after less than this may have had too little time, as it had to wait for a connection first.
+const FAIR_TIME: Duration = Duration::from_millis(250);
+/// The timeout for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The pause between attempts to reach a store that is down.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Characters of what a store says of itself.
-const LONGEST_REASON: usize = 200;
+/// How much of a store's error message is shown.
+const MAX_REASON_CHARS: usize = 200;
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("shared/windows.lua")));
 
-/// Until when a question that is asked now waits for the store.
+/// The deadline of a query that begins now.
 fn deadline() -> Instant {
-    Instant::now() + PATIENCE
+    Instant::now() + QUERY_TIMEOUT
 }
 
-/// The limits' store, as this server reaches it.
-pub(super) struct Shared {
+/// The limits store, as seen from this server.
+pub(super) struct SharedStore {
     address: StoreAddress,
-    channels: Each<Arc<Channel>>,
-    /// Whether the log was told that the store is gone.
-    is_gone: AtomicBool,
+    channels: PerWorker<Arc<WorkerConnection>>,
+    /// Whether the log has reported that the store is down.
+    is_reported_down: AtomicBool,
     /// Requests that were decided without it.
-    alone: AtomicU64,
+    decided_alone: AtomicU64,
 }
 
 /// A worker's connection.
 #[derive(Default)]
-struct Channel {
-    state: Mutex<ChannelState>,
-    /// Tells that a connection was made, or could not be.
+struct WorkerConnection {
+    state: Mutex<ConnectionState>,
+    /// Notified when a connection was made or failed.
     settled: Notify,
-    /// How many there were.
-    made: AtomicU64,
+    /// The number of connections so far.
+    connected: AtomicU64,
 }
 
 #[derive(Clone, Default)]
-enum ChannelState {
-    /// There is none, and whoever asks next has one made.
+enum ConnectionState {
+    /// Not connected; the next query starts a connection attempt.
     #[default]
     New,
-    /// A task makes one.
-    Begun,
-    /// One, and which one it is of those that there were.
+    /// A task is connecting.
+    Connecting,
+    /// Connected, with the serial number of the connection.
     Up(MultiplexedConnection, u64),
-    /// A task is at it to find out whether the store is back.
+    /// A task is retrying until the store is back.
     Down,
 }
 
-/// What the store is asked about a subject.
-pub(super) struct Question<'a> {
+/// A query about a subject.
+pub(super) struct Query<'a> {
     pub(super) subject: &'a Subject,
     pub(super) quota: Quota,
     /// Whether the request is to be counted.
-    pub(super) takes: bool,
-    /// A day, and how many requests are known to have been admitted on it.
+    pub(super) is_counted: bool,
+    /// A day, and the number of requests known to have been admitted on it.
     pub(super) known: (i64, u32),
-    /// Whether that was looked up just now, wherever it is kept.
-    pub(super) is_sure: bool,
+    /// Whether that number was just read from the database.
+    pub(super) is_day_verified: bool,
 }
 
-/// What it says.
+/// The store's answer.
 pub(super) enum Answer {
     Decided {
-        /// With the store's time for headers, as limits go by it.
+        /// Its header times are by the store's clock, which the limits go by.
         decision: Decision,
-        /// The day that it counts, and its count.
+        /// The day that the store counts, and its count.
         day: (i64, u32),
     },
-    /// It knows nothing of the day, and wants to be asked by somebody who is sure of it.
-    Unsure,
+    /// The store has no count of the day and needs one that was read from the database.
+    DayUnknown,
 }
 
-/// Why there is no answer.
+/// Why a query failed.
 #[derive(Debug)]
-enum Fault {
+enum StoreError {
     Redis(RedisError),
-    Silent(Duration),
-    /// There was too little time left to ask: nothing is known of the store.
-    Hurried,
-    Senseless,
+    Timeout(Duration),
+    /// There was too little time left for the query: this says nothing about the store.
+    NoTimeLeft,
+    InvalidReply,
 }
 
-impl Shared {
+impl SharedStore {
     pub(super) fn new(address: StoreAddress) -> Arc<Self> {
         Arc::new(Self {
             address,
-            channels: Each::default(),
-            is_gone: AtomicBool::new(false),
-            alone: AtomicU64::new(0),
+            channels: PerWorker::default(),
+            is_reported_down: AtomicBool::new(false),
+            decided_alone: AtomicU64::new(0),
         })
     }
 
-    /// The store's answer, if it comes in time; `None` if it is gone, which has been told then, or if there was no time
-    /// left to ask it.
-    pub(super) async fn ask(self: &Arc<Self>, question: &Question<'_>) -> Option<Answer> {
-        let answer = self.asked(self.channels.here(), question, deadline()).await;
-        if answer.is_none() && question.takes {
-            self.alone.fetch_add(1, Ordering::Relaxed);
+    /// The store's answer, if it arrives in time; `None` if the store is down, which has been logged by then, or if
+    /// there was no time left for the query.
+    pub(super) async fn query(self: &Arc<Self>, query: &Query<'_>) -> Option<Answer> {
+        let answer = self.try_query(self.channels.here(), query, deadline()).await;
+        if answer.is_none() && query.is_counted {
+            self.decided_alone.fetch_add(1, Ordering::Relaxed);
         }
         answer
     }
 
-    async fn asked(
+    async fn try_query(
         self: &Arc<Self>,
-        channel: &Arc<Channel>,
-        question: &Question<'_>,
+        channel: &Arc<WorkerConnection>,
+        query: &Query<'_>,
         deadline: Instant,
     ) -> Option<Answer> {
         let (mut connection, mut serial) = self.connection(channel, deadline).await?;
-        let mut answered = ask(&mut connection, question, deadline).await;
-        // It was closed since it was used last, as stores do with those that rest, or when they start anew. Should the
-        // store have been asked by then, it counts this request twice, which is on the safe side.
-        if let Err(Fault::Redis(cause)) = &answered
+        let mut answered = run_query(&mut connection, query, deadline).await;
+        // It was closed since its last use, as stores do with idle connections or when they restart. If the query was
+        // carried out nevertheless, the retry counts this request twice, which is on the safe side.
+        if let Err(StoreError::Redis(cause)) = &answered
             && cause.is_connection_dropped()
         {
-            channel.replace(ChannelState::New, serial);
+            channel.replace(ConnectionState::New, serial);
             (connection, serial) = self.connection(channel, deadline).await?;
-            answered = ask(&mut connection, question, deadline).await;
+            answered = run_query(&mut connection, query, deadline).await;
         }
         if let Err(fault) = &answered
-            && !matches!(fault, Fault::Hurried)
+            && !matches!(fault, StoreError::NoTimeLeft)
         {
-            self.lose(channel, fault, serial);
+            self.mark_down(channel, fault, serial);
         }
         answered.ok()
     }
 
-    /// Connects, so that the log tells early of a store that cannot be reached.
-    pub(super) async fn greet(self: &Arc<Self>) {
-        self.connection(self.channels.here(), Instant::now() + CONNECT).await;
+    /// Connects, so that the log reports early if the store is unreachable.
+    pub(super) async fn connect_early(self: &Arc<Self>) {
+        self.connection(self.channels.here(), Instant::now() + CONNECT_TIMEOUT).await;
     }
 
-    /// Whether every worker that has asked reaches the store.
+    /// Whether the store is up for every worker that has used it.
     pub(super) fn is_up(&self) -> bool {
-        !self.channels.all().any(|channel| matches!(*channel.lock(), ChannelState::Down))
+        !self.channels.all().any(|channel| matches!(*channel.lock(), ConnectionState::Down))
     }
 
-    /// How many requests were decided without it.
+    /// The number of requests that were decided without the store.
     pub(super) fn decided_alone(&self) -> u64 {
-        self.alone.load(Ordering::Relaxed)
+        self.decided_alone.load(Ordering::Relaxed)
     }
 
-    /// The channel's connection with its number, which a task of its own makes when the first one asks; `None` while the
-    /// store is gone, and where there is none in time.
+    /// The worker's connection with its serial number, which a task of its own establishes on the first query; `None`
+    /// while the store is down, and if there is none in time.
     async fn connection(
         self: &Arc<Self>,
-        channel: &Arc<Channel>,
+        channel: &Arc<WorkerConnection>,
         deadline: Instant,
     ) -> Option<(MultiplexedConnection, u64)> {
         loop {
             let settled = channel.settled.notified();
             match channel.begin() {
-                (ChannelState::Up(connection, serial), _) => return Some((connection, serial)),
-                (ChannelState::Down, _) => return None,
-                (_, true) => drop(tokio::spawn(make(Arc::downgrade(self), channel.clone()))),
+                (ConnectionState::Up(connection, serial), _) => return Some((connection, serial)),
+                (ConnectionState::Down, _) => return None,
+                (_, true) => drop(tokio::spawn(connect_first(Arc::downgrade(self), channel.clone()))),
                 (_, false) => {}
             }
             timeout_at(deadline, settled).await.ok()?;
         }
     }
 
-    /// Asks no more by this channel until the store is back, if what has failed is how it asks now.
-    fn lose(self: &Arc<Self>, channel: &Arc<Channel>, fault: &Fault, serial: u64) {
-        if channel.replace(ChannelState::Down, serial) {
-            self.tell_gone(fault);
-            tokio::spawn(bring_back(Arc::downgrade(self), channel.clone()));
+    /// Stops using this connection until the store is back, unless the failure is that of an earlier connection.
+    fn mark_down(self: &Arc<Self>, channel: &Arc<WorkerConnection>, fault: &StoreError, serial: u64) {
+        if channel.replace(ConnectionState::Down, serial) {
+            self.report_down(fault);
+            tokio::spawn(reconnect(Arc::downgrade(self), channel.clone()));
         }
     }
 
-    fn tell_gone(&self, fault: &Fault) {
-        if !self.is_gone.swap(true, Ordering::Relaxed) {
+    fn report_down(&self, fault: &StoreError) {
+        if !self.is_reported_down.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 store = %self.address, %fault,
                 "the limits store cannot be used; this server limits by what it counts itself until it can"
@@ -216,136 +216,139 @@ impl Shared {
         }
     }
 
-    fn regain(&self, channel: &Channel, connection: MultiplexedConnection) {
+    fn mark_up(&self, channel: &WorkerConnection, connection: MultiplexedConnection) {
         channel.settle(Some(connection));
-        if self.is_up() && self.is_gone.swap(false, Ordering::Relaxed) {
+        if self.is_up() && self.is_reported_down.swap(false, Ordering::Relaxed) {
             tracing::info!(store = %self.address, "the limits store is back; limits are shared again");
         }
     }
 }
 
-impl Channel {
-    /// The state, and whether a connection is to be made by who asks: the first one who does.
-    fn begin(&self) -> (ChannelState, bool) {
+impl WorkerConnection {
+    /// The state, and whether the caller is to start connecting, being the first to query.
+    fn begin(&self) -> (ConnectionState, bool) {
         let mut state = self.lock();
-        let is_first = matches!(*state, ChannelState::New);
+        let is_first = matches!(*state, ConnectionState::New);
         if is_first {
-            *state = ChannelState::Begun;
+            *state = ConnectionState::Connecting;
         }
         (state.clone(), is_first)
     }
 
-    /// Asks by this connection from now on, or by none; whoever waits for that learns of it.
+    /// Sets the connection, or that there is none, and wakes everybody who waits for it.
     fn settle(&self, connection: Option<MultiplexedConnection>) {
-        let serial = self.made.fetch_add(1, Ordering::Relaxed);
+        let serial = self.connected.fetch_add(1, Ordering::Relaxed);
         *self.lock() =
-            connection.map_or(ChannelState::Down, |connection| ChannelState::Up(connection, serial));
+            connection.map_or(ConnectionState::Down, |connection| ConnectionState::Up(connection, serial));
         self.settled.notify_waiters();
     }
 
-    /// Replaces the state if the connection with this number is still the present one; whether it is. An error of an old
-    /// connection says nothing about the next.
-    fn replace(&self, next: ChannelState, serial: u64) -> bool {
+    /// Replaces the state if the connection with this serial number is still the current one, and returns whether it
+    /// is. An error of an old connection says nothing about its successor.
+    fn replace(&self, next: ConnectionState, serial: u64) -> bool {
         let mut state = self.lock();
-        let is_meant = matches!(&*state, ChannelState::Up(_, known) if *known == serial);
+        let is_meant = matches!(&*state, ConnectionState::Up(_, known) if *known == serial);
         if is_meant {
             *state = next;
         }
         is_meant
     }
 
-    /// Also after a panic elsewhere: a state is set in one step.
-    fn lock(&self) -> MutexGuard<'_, ChannelState> {
+    /// Ignores poisoning: a state is set in one step.
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes the first connection.
-async fn make(shared: Weak<Shared>, channel: Arc<Channel>) {
+/// Establishes the first connection.
+async fn connect_first(shared: Weak<SharedStore>, channel: Arc<WorkerConnection>) {
     let Some(strong) = shared.upgrade() else { return };
     match connect(&strong.address).await {
         Ok(connection) => channel.settle(Some(connection)),
         Err(fault) => {
             channel.settle(None);
-            strong.tell_gone(&fault);
+            strong.report_down(&fault);
             drop(strong);
-            bring_back(shared, channel).await;
+            reconnect(shared, channel).await;
         }
     }
 }
 
-/// Tries until the store answers, or until there is nobody left who would ask it.
-async fn bring_back(shared: Weak<Shared>, channel: Arc<Channel>) {
+/// Retries until the store answers, or until nobody is left who would use it.
+async fn reconnect(shared: Weak<SharedStore>, channel: Arc<WorkerConnection>) {
     loop {
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
         let Some(shared) = shared.upgrade() else { return };
         let tried = async {
             let mut connection = connect(&shared.address).await?;
             probe(&mut connection).await?;
-            Ok::<_, Fault>(connection)
+            Ok::<_, StoreError>(connection)
         };
         if let Ok(connection) = tried.await {
-            shared.regain(&channel, connection);
+            shared.mark_up(&channel, connection);
             return;
         }
     }
 }
 
-/// How many keys are tried out: of a cluster, which has each at another server, no server has them all.
+/// The number of keys probed: in a cluster they lie on different nodes, and no single node serves them all.
 const PROBES: u32 = 8;
 
-/// Has keys counted that nobody has; the last answer. A store that can only be read, or lets us do a part of it, is as good
-/// as none.
-async fn probe(connection: &mut MultiplexedConnection) -> Result<Answer, Fault> {
+/// Counts requests of keys that do not exist, and returns the last answer. A store that is read-only, or restricts what
+/// we may do, is as good as none.
+async fn probe(connection: &mut MultiplexedConnection) -> Result<Answer, StoreError> {
     let quota = Quota { per_minute: u32::MAX, per_day: u32::MAX };
-    let mut answer = Answer::Unsure;
+    let mut answer = Answer::DayUnknown;
     for number in 0..PROBES {
         let subject = Subject::Key(format!("probe-{number}").into());
-        let question = Question { subject: &subject, quota, takes: true, known: (0, 0), is_sure: true };
-        answer = ask(connection, &question, deadline()).await?;
+        let query =
+            Query { subject: &subject, quota, is_counted: true, known: (0, 0), is_day_verified: true };
+        answer = run_query(connection, &query, deadline()).await?;
     }
     Ok(answer)
 }
 
-async fn connect(address: &StoreAddress) -> Result<MultiplexedConnection, Fault> {
+async fn connect(address: &StoreAddress) -> Result<MultiplexedConnection, StoreError> {
     let settings = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT))
-        .set_response_timeout(Some(PATIENCE));
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(QUERY_TIMEOUT));
     let connecting = address.client().get_multiplexed_async_connection_with_config(&settings);
-    // The library's own limit is for the connection alone, and not for what is said on it first.
-    let connected =
-        tokio::time::timeout(CONNECT, connecting).await.map_err(|_elapsed| Fault::Silent(CONNECT))?;
-    connected.map_err(Fault::Redis)
+    // The library's own timeout does not cover the handshake on the new connection.
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting)
+        .await
+        .map_err(|_elapsed| StoreError::Timeout(CONNECT_TIMEOUT))?;
+    connected.map_err(StoreError::Redis)
 }
 
-async fn ask(
+async fn run_query(
     connection: &mut MultiplexedConnection,
-    question: &Question<'_>,
+    query: &Query<'_>,
     deadline: Instant,
-) -> Result<Answer, Fault> {
-    let Question { subject, quota, takes, known: (day, known), is_sure } = *question;
-    let (name, has_days) = name_of(subject);
+) -> Result<Answer, StoreError> {
+    let Query { subject, quota, is_counted, known: (day, known), is_day_verified } = *query;
+    let (name, has_days) = store_name(subject);
     let mut script = SCRIPT.prepare_invoke();
     script.key(format!("mk:limits:{{{name}}}:minute"));
     if has_days {
         script.key(format!("mk:limits:{{{name}}}:days"));
     }
     script
-        .arg(if takes { "take" } else { "look" })
+        .arg(if is_counted { "take" } else { "look" })
         .arg(quota.per_minute)
         .arg(quota.per_day)
         .arg(day)
         .arg(known)
-        .arg(if is_sure { "sure" } else { "" });
-    let is_fair = deadline.saturating_duration_since(Instant::now()) >= FAIR;
-    let silent = |_elapsed| if is_fair { Fault::Silent(PATIENCE) } else { Fault::Hurried };
+        .arg(if is_day_verified { "sure" } else { "" });
+    let had_fair_time = deadline.saturating_duration_since(Instant::now()) >= FAIR_TIME;
+    let timed_out =
+        |_elapsed| if had_fair_time { StoreError::Timeout(QUERY_TIMEOUT) } else { StoreError::NoTimeLeft };
     let asking = timeout_at(deadline, script.invoke_async(connection));
-    let said: Said = asking.await.map_err(silent)?.map_err(Fault::Redis)?;
-    understood(said, quota, takes).ok_or(Fault::Senseless)
+    let said: Reply = asking.await.map_err(timed_out)?.map_err(StoreError::Redis)?;
+    parse_reply(said, quota, is_counted).ok_or(StoreError::InvalidReply)
 }
 
-/// What a subject is called in the store, and whether its days are counted.
-fn name_of(subject: &Subject) -> (String, bool) {
+/// The name of a subject in the store, and whether its days are counted.
+fn store_name(subject: &Subject) -> (String, bool) {
     match subject {
         Subject::Key(id) => (format!("key:{id}"), true),
         Subject::Session(key_id) => (format!("session:{key_id}"), false),
@@ -355,18 +358,22 @@ fn name_of(subject: &Subject) -> (String, bool) {
     }
 }
 
-/// Times that a clock may show: the years from 1970 to 9999.
-const SENSIBLE: Range<Time> = Time::from_unix_ms(0)..Time::from_unix_ms(253_402_300_800_000);
+/// Plausible times of the store's clock: the years from 1970 to 9999.
+const PLAUSIBLE_TIMES: Range<Time> = Time::from_unix_ms(0)..Time::from_unix_ms(253_402_300_800_000);
 
-/// What the script returns.
-type Said = (i64, i64, i64, i64, i64);
+/// The script's reply.
+type Reply = (i64, i64, i64, i64, i64);
 
-fn understood((admitted, now, minute, frees_at, day): Said, quota: Quota, takes: bool) -> Option<Answer> {
+fn parse_reply(
+    (admitted, now, minute, frees_at, day): Reply,
+    quota: Quota,
+    is_counted: bool,
+) -> Option<Answer> {
     if admitted < 0 {
-        return Some(Answer::Unsure);
+        return Some(Answer::DayUnknown);
     }
     let clock = Time::from_unix_ms(now.div_euclid(1000));
-    if !SENSIBLE.contains(&clock) {
+    if !PLAUSIBLE_TIMES.contains(&clock) {
         return None;
     }
     let counts = Counts {
@@ -375,8 +382,8 @@ fn understood((admitted, now, minute, frees_at, day): Said, quota: Quota, takes:
         day: u32::try_from(day).ok()?,
         midnight: clock.next_utc_midnight().unix_ms(),
     };
-    let state: State = counts.state(quota, clock);
-    let decision = match (takes && admitted == 0, state.used_up()) {
+    let state: LimitState = counts.state(quota, clock);
+    let decision = match (is_counted && admitted == 0, state.used_up()) {
         (false, _) => Decision::Admitted(state),
         (true, Some(window)) => Decision::Refused(state, window),
         (true, None) => return None,
@@ -384,7 +391,7 @@ fn understood((admitted, now, minute, frees_at, day): Said, quota: Quota, takes:
     Some(Answer::Decided { decision, day: (clock.utc_day(), counts.day) })
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Redis(cause)
@@ -392,15 +399,15 @@ impl fmt::Display for Fault {
             {
                 f.write_str("it is a part of a cluster, and limits need a single server")
             }
-            // Its words may be a stranger's.
+            // The text is untrusted.
             Self::Redis(cause) => {
                 let words = cause.to_string();
                 let line = words.lines().next().unwrap_or_default();
-                f.write_str(&line.chars().take(LONGEST_REASON).collect::<String>())
+                f.write_str(&line.chars().take(MAX_REASON_CHARS).collect::<String>())
             }
-            Self::Silent(patience) => write!(f, "no answer within {patience:?}"),
-            Self::Hurried => f.write_str("there was no time left for an answer"),
-            Self::Senseless => f.write_str("its answer makes no sense"),
+            Self::Timeout(patience) => write!(f, "no answer within {patience:?}"),
+            Self::NoTimeLeft => f.write_str("there was no time left for an answer"),
+            Self::InvalidReply => f.write_str("its answer makes no sense"),
         }
     }
 }

@@ -1,63 +1,62 @@
 //! The arithmetic of one subject's windows: a sliding minute and a UTC day.
 //!
-//! **Minute.** The times of the requests admitted within the last 60 s are kept, to the millisecond: only so is there
-//! never a span of 60 s with more than the limit in it, whatever the grid. Requests are recorded only while there is a
-//! limit, so that an unlimited subject needs no memory.
+//! **Minute.** It keeps the times of the requests admitted within the last 60 s, to the millisecond: only then no span
+//! of 60 s ever holds more than the limit, wherever it begins. Requests are recorded only while there is a limit, so
+//! that an unlimited subject takes no memory.
 //!
-//! **Day.** A count that begins anew at midnight UTC.
+//! **Day.** A count that starts over at midnight UTC.
 //!
-//! **Clocks that step back** must not give requests away. Within a minute (and between threads whose readings
-//! overtake each other) time stands still until the clock has caught up. A longer step is a clock that was set
-//! right: what was recorded moves along with it, as if no time had passed, so that nobody is locked out until a
-//! wrong future comes. A day that it comes back to goes on with what it had counted, and what was counted in that
-//! future.
+//! **Clocks that step back** must not give requests away. For up to a minute (and between threads whose clock readings
+//! overtake each other) time stands still until the clock has caught up. A longer step is a clock being corrected: the
+//! recorded requests move back with it, as if no time had passed, so that nobody is locked out until a wrong future
+//! arrives. A day that it returns to continues with its former count, plus what was counted in that wrong future.
 
 mod minute;
 
 use self::minute::{MINUTE_MS, Minute};
-use super::{Decision, Quota, State, WindowState};
+use super::{Decision, LimitState, Quota, WindowState};
 use crate::clock::Time;
 
 const MINUTE: i64 = MINUTE_MS as i64;
 
-/// What two windows count, wherever that is done.
+/// The counts of both windows, whoever keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Requests within the minute.
+    /// Requests in the minute.
     pub(super) minute: u32,
-    /// When the minute has room for one more than now, Unix milliseconds.
+    /// When the minute has room for one more than now, in Unix milliseconds.
     pub(super) minute_frees_at: i64,
-    /// Requests of the day.
+    /// Requests on the day.
     pub(super) day: u32,
-    /// When the day ends, Unix milliseconds.
+    /// When the day ends, in Unix milliseconds.
     pub(super) midnight: i64,
 }
 
 /// The windows of one subject.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
-    /// The latest time seen, Unix milliseconds.
+    /// The latest time seen, in Unix milliseconds.
     now: i64,
     minute: Minute,
     /// Days since the epoch, UTC.
     day: i64,
     /// Requests admitted on that day.
     used: u32,
-    /// The day that was counted before, and its count, if it was counted here.
+    /// The previously counted day and its count, if it was counted here.
     before: Option<(i64, u32)>,
 }
 
-/// Which day a [`Windows`] counts after it was told the time.
+/// The day that a [`Windows`] counts after it was advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Day {
-    /// One whose requests it has all counted itself.
+    /// A day whose requests it has all counted itself.
     Known,
-    /// One that the clock has come back to, and that may have been counted elsewhere.
+    /// A day that the clock went back to, and that may have been counted elsewhere.
     Regained,
 }
 
 impl Windows {
-    /// Windows that saw nothing yet.
+    /// Empty windows.
     pub(super) fn new(now: Time) -> Self {
         Self { now: now.unix_ms(), minute: Minute::default(), day: now.utc_day(), used: 0, before: None }
     }
@@ -76,9 +75,9 @@ impl Windows {
         Decision::Admitted(self.state(quota, clock))
     }
 
-    /// Takes over what was decided elsewhere, by counts that are true of all servers: whether one more was admitted, and
-    /// that so many were on this day.
-    pub(super) fn follow(&mut self, quota: Quota, clock: Time, is_admitted: bool, (day, used): (i64, u32)) {
+    /// Records a decision made elsewhere, by the counts of all servers: whether one more request was admitted, and the
+    /// count of this day.
+    pub(super) fn record(&mut self, quota: Quota, clock: Time, is_admitted: bool, (day, used): (i64, u32)) {
         self.advance(clock);
         if is_admitted && quota.per_minute > 0 {
             self.minute.add(low_bits(self.now));
@@ -89,38 +88,38 @@ impl Windows {
     }
 
     /// The state without counting.
-    pub(super) fn peek(&mut self, quota: Quota, clock: Time) -> State {
+    pub(super) fn peek(&mut self, quota: Quota, clock: Time) -> LimitState {
         self.advance(clock);
         self.state(quota, clock)
     }
 
-    /// Whether nothing of the last minute is left to remember.
+    /// Whether there was no request in the last minute.
     pub(super) fn is_idle(&mut self, clock: Time) -> bool {
         self.advance(clock);
         self.minute.is_empty()
     }
 
-    /// For how long, at the latest time seen, no request has been admitted; a minute means longer than can be told.
+    /// How long, as of the latest time seen, no request has been admitted; a minute stands for any longer time.
     pub(super) fn quiet_ms(&self) -> u32 {
         self.minute.newest().map_or(MINUTE_MS, |admitted| low_bits(self.now).wrapping_sub(admitted))
     }
 
-    /// The day that is counted, and its count.
+    /// The current day and its count.
     pub(super) fn day_count(&self) -> (i64, u32) {
         (self.day, self.used)
     }
 
-    /// Adds requests of today that were counted elsewhere, before this began to count.
+    /// Adds requests of today that were counted elsewhere before these windows existed.
     pub(super) fn add_to_day(&mut self, used: u32) {
         self.used = self.used.saturating_add(used);
     }
 
-    /// Takes notice of the time.
+    /// Advances to the time of the clock.
     pub(super) fn advance(&mut self, clock: Time) -> Day {
         let mut found = Day::Known;
         let step_back = self.now.saturating_sub(clock.unix_ms());
         if step_back > MINUTE {
-            found = self.follow_back(clock);
+            found = self.step_back_to(clock);
         }
         let before = self.now;
         self.now = before.max(clock.unix_ms());
@@ -137,8 +136,8 @@ impl Windows {
         found
     }
 
-    /// The clock was set back: what was recorded keeps its distance from the present, the day its count.
-    fn follow_back(&mut self, clock: Time) -> Day {
+    /// Follows a clock that was set back: recorded requests keep their distance from the present, the day its count.
+    fn step_back_to(&mut self, clock: Time) -> Day {
         let shift = low_bits(self.now).wrapping_sub(low_bits(clock.unix_ms()));
         self.minute.shift_back(shift);
         self.now = clock.unix_ms();
@@ -155,7 +154,7 @@ impl Windows {
         }
     }
 
-    fn state(&self, quota: Quota, clock: Time) -> State {
+    fn state(&self, quota: Quota, clock: Time) -> LimitState {
         let counts = Counts {
             minute: self.minute.count(),
             minute_frees_at: if quota.per_minute > 0 { self.minute_frees_at(quota.per_minute) } else { 0 },
@@ -165,8 +164,8 @@ impl Windows {
         counts.state(quota, clock)
     }
 
-    /// When the minute has room for one more than now: when its oldest request leaves it. Where a lowered limit
-    /// left more in it than it may hold now, the oldest that makes room. An empty minute frees nothing; a request
+    /// When the minute has room for one more than now: when its oldest request leaves it; if the limit was lowered and
+    /// it holds more than allowed now, when enough of the oldest have left. An empty minute frees nothing; a request
     /// made now would leave it in 60 s.
     fn minute_frees_at(&self, limit: u32) -> i64 {
         let leaving = self.minute.nth(self.minute.count().saturating_sub(limit));
@@ -176,8 +175,8 @@ impl Windows {
 }
 
 impl Counts {
-    /// What is told of these counts at this time.
-    pub(super) fn state(&self, quota: Quota, clock: Time) -> State {
+    /// The state that these counts amount to at this time.
+    pub(super) fn state(&self, quota: Quota, clock: Time) -> LimitState {
         let window = |limit: u32, used: u32, frees_at: i64| {
             (limit > 0).then(|| WindowState {
                 limit,
@@ -185,7 +184,7 @@ impl Counts {
                 ..reset_at(frees_at, clock)
             })
         };
-        State {
+        LimitState {
             minute: window(quota.per_minute, self.minute, self.minute_frees_at),
             day: window(quota.per_day, self.day, self.midnight),
             now: clock.unix_ms().div_euclid(1000),
@@ -193,7 +192,7 @@ impl Counts {
     }
 }
 
-/// The reset part of a window that frees at `frees_at` (Unix milliseconds), both numbers rounded up.
+/// The reset fields of a window that frees at `frees_at` (Unix milliseconds), both rounded up.
 fn reset_at(frees_at: i64, clock: Time) -> WindowState {
     let reset = Time::from_unix_ms(frees_at).unix_seconds_ceil();
     let wait_ms = u64::try_from(reset.saturating_mul(1000).saturating_sub(clock.unix_ms())).unwrap_or(0);

@@ -1,9 +1,9 @@
-//! Calls to models.
+//! Counters of calls to models.
 //!
-//! Names of models come from callers, and a name costs memory here and in whatever reads the page. So a model gets a
-//! label of its own only if it is known beforehand or has answered, and of the latter only so many do; all others of
-//! a provider are counted together. Counting is a look-up and some additions, without a lock for models that are
-//! known beforehand. What is known can grow while the server runs, and never shrinks: counts are not lost.
+//! Model names come from callers, and every name costs memory here and in whatever reads the page. So a model gets a
+//! label of its own only if it is known beforehand or has answered, and the number of the latter is bounded; all other
+//! models of a provider are counted together. Counting is a look-up and some additions, without a lock for models known
+//! beforehand. The set of known models can grow while the server runs, and never shrinks: counts are not lost.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,22 +13,22 @@ use arc_swap::ArcSwap;
 
 use super::page::{Page, Value};
 use super::table;
-use super::value::{Count, Histogram, Named as Outcomes, Sum};
+use super::value::{Count, CountsByName as Outcomes, Histogram, Merge};
 use super::{Breaker, BreakerState};
 use crate::model_id;
 use crate::money::NanoUsd;
-use crate::workers::Each;
+use crate::workers::PerWorker;
 
-/// How many models that were not known beforehand may get a label by answering.
-const MOST_MET: usize = 200;
+/// How many models that are not known beforehand can get a label by answering.
+const MAX_LEARNT: usize = 200;
 
-/// The label of all other models. Two series of one name would make the whole page unreadable, so a model that is
-/// called like this counts as one of them.
+/// The label of all other models. Two series of the same name would make the whole page unreadable, so a model with
+/// this very name counts as one of them.
 const OTHER: &str = "other";
 
 const OK: &str = "ok";
 
-/// What attempts end with; that a failure's codes stand here is held by a test.
+/// The outcomes of attempts; a test ensures that the codes of all failures are listed.
 const OUTCOMES: [&str; 20] = [
     OK,
     "cancelled",
@@ -57,15 +57,15 @@ const OUTCOMES: [&str; 20] = [
 pub struct Attempt<'a> {
     /// The model's full identifier.
     pub model: &'a str,
-    /// As the ledger has it.
+    /// As in the ledger.
     pub outcome: &'a str,
-    /// From its beginning to its end.
+    /// Time from its beginning to its end.
     pub took: Duration,
-    /// From its beginning to the first event of its stream.
+    /// Time from its beginning to the first event of its stream.
     pub first_token: Option<Duration>,
-    /// Of the prompt.
+    /// Tokens of the prompt.
     pub prompt_tokens: u64,
-    /// Of the completion.
+    /// Tokens of the completion.
     pub completion_tokens: u64,
     /// `None` where the price is unknown.
     pub cost: Option<NanoUsd>,
@@ -74,23 +74,23 @@ pub struct Attempt<'a> {
 /// Counts calls to models.
 #[derive(Debug, Default)]
 pub struct Attempts {
-    /// Swapped whole, and only while `met` is locked for writing: no model is in both.
-    named: ArcSwap<Named>,
-    /// Models that have answered without being known, by full identifier; at most [`MOST_MET`].
-    met: RwLock<HashMap<String, Arc<Model>>>,
+    /// Swapped as a whole, and only while `learnt` is locked for writing: no model is in both.
+    known: ArcSwap<Known>,
+    /// Models that have answered without being known, by full identifier; at most [`MAX_LEARNT`].
+    learnt: RwLock<HashMap<String, Arc<Model>>>,
 }
 
-/// What is known beforehand.
+/// The providers and models known beforehand.
 #[derive(Clone, Debug, Default)]
-struct Named {
+struct Known {
     /// By full identifier.
-    known: HashMap<String, Arc<Model>>,
+    models: HashMap<String, Arc<Model>>,
     /// All other models, by provider.
     others: BTreeMap<String, Arc<Model>>,
 }
 
-/// By worker.
-type Model = Each<Counts>;
+/// The counts of a model, by worker.
+type Model = PerWorker<Counts>;
 
 #[derive(Debug)]
 struct Counts {
@@ -122,7 +122,7 @@ impl Default for Counts {
 }
 
 impl Attempts {
-    /// Counts for `providers`, and for `models` by their full identifiers.
+    /// Counters for `providers`, and for `models` by their full identifiers.
     pub(super) fn new(
         providers: impl IntoIterator<Item = String>,
         models: impl IntoIterator<Item = String>,
@@ -132,103 +132,103 @@ impl Attempts {
         attempts
     }
 
-    /// Counts for these as well from now on; what was counted so far stays.
+    /// Adds counters for these; existing counts stay.
     pub(super) fn add_models(
         &self,
         providers: impl IntoIterator<Item = String>,
         models: impl IntoIterator<Item = String>,
     ) {
-        let mut met = self.met.write().unwrap_or_else(PoisonError::into_inner);
-        let mut named = Named::clone(&self.named.load());
+        let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = Known::clone(&self.known.load());
         for id in models.into_iter().filter(|id| !is_other(id)) {
-            let so_far = met.remove(&id);
-            named.known.entry(id).or_insert_with(|| so_far.unwrap_or_default());
+            let so_far = learnt.remove(&id);
+            known.models.entry(id).or_insert_with(|| so_far.unwrap_or_default());
         }
         for name in providers {
-            named.others.entry(name).or_default();
+            known.others.entry(name).or_default();
         }
-        self.named.store(Arc::new(named));
-        drop(met);
+        self.known.store(Arc::new(known));
+        drop(learnt);
     }
 
-    /// Counts an attempt; at a provider that is not among ours it does nothing, as all of these do.
+    /// Counts an attempt. Like all of these, it does nothing for an unknown provider.
     pub fn count(&self, attempt: &Attempt<'_>) {
-        self.on(attempt.model, attempt.outcome == OK, |model| model.count(attempt));
+        self.with_counts(attempt.model, attempt.outcome == OK, |model| model.count(attempt));
     }
 
-    /// Counts a call that is made again to the same model.
+    /// Counts a retry of a call to this model.
     pub fn count_retry(&self, id: &str) {
-        self.on(id, false, |model| model.retries.add(1));
+        self.with_counts(id, false, |model| model.retries.add(1));
     }
 
-    /// Counts that another model is asked in the place of this one.
+    /// Counts a call to another model in place of this one.
     pub fn count_fallback(&self, id: &str) {
-        self.on(id, false, |model| model.fallbacks.add(1));
+        self.with_counts(id, false, |model| model.fallbacks.add(1));
     }
 
-    /// Does something with the counts of a model, which gets some of its own if it has answered.
-    fn on(&self, id: &str, has_answered: bool, work: impl FnOnce(&Counts)) {
-        let named = self.named.load();
-        if let Some(model) = named.known.get(id) {
+    /// Runs `work` on the counts of a model, which gets counts of its own if it has answered.
+    fn with_counts(&self, id: &str, has_answered: bool, work: impl FnOnce(&Counts)) {
+        let known = self.known.load();
+        if let Some(model) = known.models.get(id) {
             return work(model.here());
         }
-        let met = self.met.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
-        if let Some(model) = met.or_else(|| has_answered.then(|| self.meet(id)).flatten()) {
+        let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        if let Some(model) = learnt.or_else(|| has_answered.then(|| self.learn(id)).flatten()) {
             work(model.here());
-        } else if let Some(others) = named.others.get(model_id::provider(id)) {
+        } else if let Some(others) = known.others.get(model_id::provider(id)) {
             work(others.here());
         }
     }
 
-    fn meet(&self, id: &str) -> Option<Arc<Model>> {
+    fn learn(&self, id: &str) -> Option<Arc<Model>> {
         if is_other(id) {
             return None;
         }
-        let mut met = self.met.write().unwrap_or_else(PoisonError::into_inner);
-        let named = self.named.load();
-        if let Some(model) = named.known.get(id) {
+        let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.load();
+        if let Some(model) = known.models.get(id) {
             return Some(model.clone());
         }
-        if !named.others.contains_key(model_id::provider(id)) {
+        if !known.others.contains_key(model_id::provider(id)) {
             return None;
         }
-        if met.len() >= MOST_MET && !met.contains_key(id) {
+        if learnt.len() >= MAX_LEARNT && !learnt.contains_key(id) {
             return None;
         }
-        Some(met.entry(id.to_owned()).or_default().clone())
+        Some(learnt.entry(id.to_owned()).or_default().clone())
     }
 
-    /// The labels of a breaker: those of its model, or none for a model where it is its provider's.
+    /// The labels of a breaker: its model's, or an empty model for a provider's breaker.
     fn labels_of(&self, breaker: &Breaker) -> Vec<String> {
         let Breaker { provider, model, .. } = breaker;
         let Some(model) = model else { return vec![provider.clone(), String::new()] };
         let id = format!("{provider}/{model}");
-        let is_met = || self.met.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id);
-        let has_own = self.named.load().known.contains_key(&id) || is_met();
+        let is_learnt = || self.learnt.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id);
+        let has_own = self.known.load().models.contains_key(&id) || is_learnt();
         vec![provider.clone(), if has_own { model.clone() } else { OTHER.to_owned() }]
     }
 
     pub(super) fn write(&self, page: &mut Page, breakers: &[Breaker]) {
-        // Both as of one moment: a model must not stand there twice.
-        let (met, named) = {
-            let met = self.met.read().unwrap_or_else(PoisonError::into_inner);
-            (met.clone(), self.named.load_full())
+        // A consistent snapshot of both: no model may appear twice.
+        let (learnt, known) = {
+            let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
+            (learnt.clone(), self.known.load_full())
         };
-        let own = named.known.iter().chain(&met).map(|(id, model)| (labels(id), model));
-        let others = named.others.iter().map(|(name, model)| (vec![name.clone(), OTHER.to_owned()], model));
-        let all = own.chain(others).map(|(labels, model)| (labels, Counts::of(model.all())));
-        let mut models: Vec<Listed> = all.filter(|(_, counts)| counts.is_in_use()).collect();
+        let own = known.models.iter().chain(&learnt).map(|(id, model)| (labels(id), model));
+        let others = known.others.iter().map(|(name, model)| (vec![name.clone(), OTHER.to_owned()], model));
+        let all = own.chain(others).map(|(labels, model)| (labels, Counts::merged(model.all())));
+        let mut models: Vec<LabelledCounts> = all.filter(|(_, counts)| counts.is_in_use()).collect();
         models.sort_by(|(one, _), (other, _)| one.cmp(other));
 
         let outcomes = models.iter().flat_map(|(labels, model)| {
-            model.outcomes.seen().map(|(outcome, count)| (with(labels, outcome), Value::Count(count)))
+            model.outcomes.seen().map(|(outcome, count)| (append(labels, outcome), Value::Count(count)))
         });
         page.add(&table::ATTEMPTS, outcomes);
         page.add(&table::ATTEMPT_DURATION, durations(&models, |model| &model.duration));
         page.add(&table::FIRST_TOKEN, durations(&models, |model| &model.first_token));
         let tokens = models.iter().flat_map(|(labels, model)| {
             let kinds = [("prompt", &model.prompt_tokens), ("completion", &model.completion_tokens)];
-            kinds.map(|(kind, count)| (with(labels, kind), Value::Count(count.get())))
+            kinds.map(|(kind, count)| (append(labels, kind), Value::Count(count.get())))
         });
         page.add(&table::TOKENS, tokens);
         let costs = models
@@ -238,11 +238,11 @@ impl Attempts {
         page.add(&table::UNPRICED, counts(&models, |model| &model.unpriced));
         page.add(&table::RETRIES, counts(&models, |model| &model.retries));
         page.add(&table::FALLBACKS, counts(&models, |model| &model.fallbacks));
-        page.add(&table::BREAKER, self.worst(breakers));
+        page.add(&table::BREAKER, self.breaker_states(breakers));
     }
 
-    /// The state of each breaker; of those under one label the worst.
-    fn worst(&self, breakers: &[Breaker]) -> impl Iterator<Item = (Vec<String>, Value)> {
+    /// The state of each breaker; the worst of those that share labels.
+    fn breaker_states(&self, breakers: &[Breaker]) -> impl Iterator<Item = (Vec<String>, Value)> {
         let mut states = BTreeMap::<Vec<String>, BreakerState>::new();
         for breaker in breakers {
             let state = states.entry(self.labels_of(breaker)).or_insert(breaker.state);
@@ -252,17 +252,17 @@ impl Attempts {
     }
 }
 
-impl Sum for Counts {
-    fn take_in(&self, other: &Self) {
-        self.outcomes.take_in(&other.outcomes);
-        self.duration.take_in(&other.duration);
-        self.first_token.take_in(&other.first_token);
-        self.prompt_tokens.take_in(&other.prompt_tokens);
-        self.completion_tokens.take_in(&other.completion_tokens);
-        self.cost_nano_usd.take_in(&other.cost_nano_usd);
-        self.unpriced.take_in(&other.unpriced);
-        self.retries.take_in(&other.retries);
-        self.fallbacks.take_in(&other.fallbacks);
+impl Merge for Counts {
+    fn merge(&self, other: &Self) {
+        self.outcomes.merge(&other.outcomes);
+        self.duration.merge(&other.duration);
+        self.first_token.merge(&other.first_token);
+        self.prompt_tokens.merge(&other.prompt_tokens);
+        self.completion_tokens.merge(&other.completion_tokens);
+        self.cost_nano_usd.merge(&other.cost_nano_usd);
+        self.unpriced.merge(&other.unpriced);
+        self.retries.merge(&other.retries);
+        self.fallbacks.merge(&other.fallbacks);
     }
 }
 
@@ -277,7 +277,7 @@ impl Counts {
         self.completion_tokens.add(attempt.completion_tokens);
         match attempt.cost {
             Some(cost) => self.cost_nano_usd.add(cost.0),
-            // What used nothing costs nothing at any price.
+            // Without usage there is no cost, at any price.
             None if attempt.prompt_tokens == 0 && attempt.completion_tokens == 0 => {}
             None => self.unpriced.add(1),
         }
@@ -288,15 +288,21 @@ impl Counts {
     }
 }
 
-/// A model's counts behind its labels.
-type Listed = (Vec<String>, Counts);
+/// A model's labels and counts.
+type LabelledCounts = (Vec<String>, Counts);
 
-fn counts(models: &[Listed], of: fn(&Counts) -> &Count) -> impl Iterator<Item = (Vec<String>, Value)> {
+fn counts(
+    models: &[LabelledCounts],
+    of: fn(&Counts) -> &Count,
+) -> impl Iterator<Item = (Vec<String>, Value)> {
     models.iter().map(move |(labels, model)| (labels.clone(), Value::Count(of(model).get())))
 }
 
-/// Of those that have any.
-fn durations(models: &[Listed], of: fn(&Counts) -> &Histogram) -> impl Iterator<Item = (Vec<String>, Value)> {
+/// The durations of models that have any.
+fn durations(
+    models: &[LabelledCounts],
+    of: fn(&Counts) -> &Histogram,
+) -> impl Iterator<Item = (Vec<String>, Value)> {
     let readings = models.iter().map(move |(labels, model)| (labels, of(model).read()));
     let readings = readings.filter(|(_, reading)| reading.count > 0);
     readings.map(|(labels, reading)| (labels.clone(), Value::Histogram(reading)))
@@ -311,6 +317,6 @@ fn labels(id: &str) -> Vec<String> {
     vec![provider.to_owned(), model.to_owned()]
 }
 
-fn with(labels: &[String], last: &str) -> Vec<String> {
+fn append(labels: &[String], last: &str) -> Vec<String> {
     labels.iter().cloned().chain([last.to_owned()]).collect()
 }

@@ -1,15 +1,15 @@
-//! Requests, connections, and what was refused at the gate.
+//! Counters of requests, connections, and refusals at the gate.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::page::{Page, Value};
 use super::table;
-use super::value::{Histogram, Level, Named, Sum};
-use crate::workers::Each;
+use super::value::{CountsByName, Gauge, Histogram, Merge};
+use crate::workers::PerWorker;
 
-/// The addresses that are counted by name, with ids by their names in braces; what is asked of others is counted
-/// together, as callers make them up.
+/// The routes that are counted by name, with placeholders for ids; requests for any other path are counted together, as
+/// callers make those up.
 pub const ROUTES: [&str; 19] = [
     "/inference/v1/chat/completions",
     "/verify/v1/stream",
@@ -32,13 +32,13 @@ pub const ROUTES: [&str; 19] = [
     "/v1/auth/setup",
 ];
 
-/// What the address of one model begins with.
+/// The prefix of the paths of single models.
 const MODELS: &str = "/inference/v1/models/";
 const ONE_MODEL: &str = "/inference/v1/models/{model}";
 
 const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
 
-/// Of a request that has no answer because its caller left.
+/// The status of a request without a response because its caller left.
 const CANCELLED: &str = "cancelled";
 
 const STATUSES: [&str; 22] = [
@@ -61,29 +61,29 @@ const REASONS: [&str; 10] = [
     "other",
 ];
 
-/// Counts what callers do.
+/// Counters of what callers do.
 #[derive(Debug, Default)]
 pub struct Http {
-    counts: Each<Counts>,
-    /// Connections that are open.
-    pub connections: Arc<Level>,
-    /// Streamed answers under way.
-    pub streams: Arc<Level>,
+    counts: PerWorker<Counts>,
+    /// Open connections.
+    pub connections: Arc<Gauge>,
+    /// Streamed responses under way.
+    pub streams: Arc<Gauge>,
 }
 
 #[derive(Debug)]
 struct Counts {
-    /// One for each of [`ROUTES`], and one for all others.
+    /// One for each of [`ROUTES`], and one for all other paths.
     routes: Vec<Route>,
-    limited_minute: Named<{ SUBJECTS.len() }>,
-    limited_day: Named<{ SUBJECTS.len() }>,
-    denied: Named<{ REASONS.len() }>,
+    limited_minute: CountsByName<{ SUBJECTS.len() }>,
+    limited_day: CountsByName<{ SUBJECTS.len() }>,
+    denied: CountsByName<{ REASONS.len() }>,
 }
 
 #[derive(Debug)]
 struct Route {
     name: &'static str,
-    methods: [Named<{ STATUSES.len() }>; METHODS.len()],
+    methods: [CountsByName<{ STATUSES.len() }>; METHODS.len()],
     duration: Histogram,
 }
 
@@ -91,34 +91,34 @@ impl Default for Counts {
     fn default() -> Self {
         let route = |name| Route {
             name,
-            methods: std::array::from_fn(|_| Named::new(&STATUSES)),
+            methods: std::array::from_fn(|_| CountsByName::new(&STATUSES)),
             duration: Histogram::default(),
         };
         Self {
             routes: ROUTES.into_iter().chain(["other"]).map(route).collect(),
-            limited_minute: Named::new(&SUBJECTS),
-            limited_day: Named::new(&SUBJECTS),
-            denied: Named::new(&REASONS),
+            limited_minute: CountsByName::new(&SUBJECTS),
+            limited_day: CountsByName::new(&SUBJECTS),
+            denied: CountsByName::new(&REASONS),
         }
     }
 }
 
-impl Sum for Counts {
-    fn take_in(&self, other: &Self) {
+impl Merge for Counts {
+    fn merge(&self, other: &Self) {
         for (route, more) in self.routes.iter().zip(&other.routes) {
-            route.methods.iter().zip(&more.methods).for_each(|(statuses, more)| statuses.take_in(more));
-            route.duration.take_in(&more.duration);
+            route.methods.iter().zip(&more.methods).for_each(|(statuses, more)| statuses.merge(more));
+            route.duration.merge(&more.duration);
         }
-        self.limited_minute.take_in(&other.limited_minute);
-        self.limited_day.take_in(&other.limited_day);
-        self.denied.take_in(&other.denied);
+        self.limited_minute.merge(&other.limited_minute);
+        self.limited_day.merge(&other.limited_day);
+        self.denied.merge(&other.denied);
     }
 }
 
 impl Http {
-    /// Counts a request that has ended. Without a status its caller left before there was one.
+    /// Counts a request that has ended. Without a status, its caller left before there was one.
     pub fn count(&self, path: &str, method: &str, status: Option<&str>, took: Duration) {
-        let Some(route) = self.counts.here().routes.get(place(path)) else { return };
+        let Some(route) = self.counts.here().routes.get(route_index(path)) else { return };
         let method = METHODS.iter().position(|known| *known == method).unwrap_or(METHODS.len() - 1);
         if let Some(statuses) = route.methods.get(method) {
             statuses.add(status.unwrap_or(CANCELLED));
@@ -126,24 +126,24 @@ impl Http {
         route.duration.observe(took);
     }
 
-    /// Counts a request that was refused by the minute's limit of a `key`, a `session`, an `open_page`, a `login` or
+    /// Counts a request that was refused by the minute limit of a `key`, a `session`, an `open_page`, a `login` or
     /// `failed_auth`.
     pub fn count_limited_by_minute(&self, subject: &str) {
         self.counts.here().limited_minute.add(subject);
     }
 
-    /// The same for a day's limit.
+    /// Counts a request that was refused by the day limit.
     pub fn count_limited_by_day(&self, subject: &str) {
         self.counts.here().limited_day.add(subject);
     }
 
-    /// Counts a request that was refused for its key, by the code of the answer.
+    /// Counts a request that was refused for its key, by the code in the response.
     pub fn count_denied(&self, reason: &str) {
         self.counts.here().denied.add(reason);
     }
 
     pub(super) fn write(&self, page: &mut Page) {
-        let counts = Counts::of(self.counts.all());
+        let counts = Counts::merged(self.counts.all());
         let requests = counts.routes.iter().flat_map(|route| {
             METHODS.iter().zip(&route.methods).flat_map(|(method, statuses)| {
                 statuses
@@ -167,22 +167,22 @@ impl Http {
     }
 }
 
-/// Where a request for this path is counted: at one of [`ROUTES`], or behind them.
-fn place(path: &str) -> usize {
+/// The index at which a request for this path is counted: that of its route in [`ROUTES`], or the one after the last.
+fn route_index(path: &str) -> usize {
     let found = if path.starts_with("/v1/") {
-        ROUTES.iter().position(|route| fits(route, path))
+        ROUTES.iter().position(|route| matches_route(route, path))
     } else {
-        // These are answered with a slash at their end as well.
+        // These routes also accept a trailing slash.
         let path = path.strip_suffix('/').unwrap_or(path);
-        // A model's identifier has slashes.
+        // A model's identifier may contain slashes.
         let path = if path.starts_with(MODELS) { ONE_MODEL } else { path };
         ROUTES.iter().position(|route| *route == path)
     };
     found.unwrap_or(ROUTES.len())
 }
 
-/// Whether a path is one of these, with anything in the place of ids.
-fn fits(route: &str, path: &str) -> bool {
+/// Whether a path matches a route, with anything in place of ids.
+fn matches_route(route: &str, path: &str) -> bool {
     let (mut route, mut path) = (route.split('/'), path.split('/'));
     loop {
         match (route.next(), path.next()) {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn counted_as(path: &str) -> &'static str {
-        ROUTES.get(place(path)).copied().unwrap_or("other")
+        ROUTES.get(route_index(path)).copied().unwrap_or("other")
     }
 
     #[test]

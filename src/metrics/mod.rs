@@ -1,10 +1,11 @@
-//! What the server counts of itself, for Prometheus.
+//! What the server counts about itself, for Prometheus.
 //!
-//! `table` is the one list of all metrics; `value` holds what counts, `http` and `attempts` who counts what, and
-//! `page` writes the text. Counting is a few relaxed additions: nothing here is locked, hashed or allocated per chunk
-//! of a stream, and what others know already (a queue's length, a breaker's state) is read when the page is asked for.
+//! `table` is the single list of all metrics; `value` holds the counters, `http` and `attempts` the groups of them, and
+//! `page` writes the text. Counting is a few relaxed additions: nothing is locked, hashed or allocated per chunk of a
+//! stream, and what is known elsewhere (the length of a queue, the state of a breaker) is read when the page is
+//! requested.
 //!
-//! What must hold: the number of series has a bound that no caller can move. Labels are routes, not paths, and models
+//! What must hold: the number of series has a bound that no caller can raise. Labels are routes, not paths, and models
 //! that are known or have answered, not what callers write; keys, apps and addresses are never labels.
 
 mod attempts;
@@ -18,15 +19,15 @@ mod tests;
 
 pub use attempts::{Attempt, Attempts};
 pub use http::{Http, ROUTES};
-pub use value::{Held, Level};
+pub use value::{Gauge, GaugeGuard};
 
 use crate::clock::Time;
 use page::{Page, Value};
 
-/// The type of the page, as answers name it: OpenMetrics text, which Prometheus has read since its version 2.5.
+/// The content type of the page: OpenMetrics text, which Prometheus reads since version 2.5.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Everything that is counted.
+/// All counters.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Requests, connections, refusals.
@@ -36,22 +37,22 @@ pub struct Metrics {
     started_unix_ms: i64,
 }
 
-/// What is not counted here but read where it is known, when the page is asked for.
+/// Values that are not counted here, but read at their source when the page is requested.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    /// Whether the database can be asked for keys.
+    /// Whether keys can be looked up in the database.
     pub is_database_up: bool,
-    /// Rows that wait to be written.
+    /// Ledger rows that wait to be written.
     pub ledger_queue: u64,
-    /// Rows that were dropped since the start.
+    /// Ledger rows that were dropped since the start.
     pub ledger_rows_lost: u64,
-    /// The store of shared limits, if there is one.
+    /// The shared limits store, if there is one.
     pub limits_store: Option<LimitsStore>,
-    /// The circuit breakers that there are; where there is none it is closed, and left out.
+    /// The existing circuit breakers; one that does not exist is closed, and left out.
     pub breakers: Vec<Breaker>,
 }
 
-/// The store of limits that servers share.
+/// The state of the shared limits store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitsStore {
     /// Whether it can be used.
@@ -65,25 +66,25 @@ pub struct LimitsStore {
 pub struct Breaker {
     /// The provider's configured name.
     pub provider: String,
-    /// By the provider's own name; `None` for the provider as a whole.
+    /// The provider's own name of the model; `None` for the provider as a whole.
     pub model: Option<String>,
-    /// How it stands.
+    /// Its state.
     pub state: BreakerState,
 }
 
-/// How a circuit breaker stands, from good to bad.
+/// The state of a circuit breaker, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BreakerState {
     /// Calls are made.
     Closed = 0,
-    /// One call finds out if it is well.
+    /// One call probes whether it has recovered.
     HalfOpen = 1,
     /// No call is made.
     Open = 2,
 }
 
 impl Metrics {
-    /// All at zero. Only these providers, and of models these (by their full identifiers) and some of those that
+    /// All counters at zero. Only these providers and models (by their full identifiers), and some of the models that
     /// answer, get labels of their own.
     pub fn new(
         providers: impl IntoIterator<Item = String>,
@@ -97,7 +98,7 @@ impl Metrics {
         }
     }
 
-    /// Gives these labels of their own as well from now on; what was counted so far stays.
+    /// Gives these labels of their own as well from now on; existing counts stay.
     pub fn add_models(
         &self,
         providers: impl IntoIterator<Item = String>,
@@ -106,10 +107,10 @@ impl Metrics {
         self.attempts.add_models(providers, models);
     }
 
-    /// The page, of the type [`CONTENT_TYPE`].
+    /// The page, of content type [`CONTENT_TYPE`].
     ///
     /// # Errors
-    /// If a value cannot be written, which is a defect.
+    /// If a value cannot be formatted, which would be a bug.
     pub fn page(&self, readings: &Readings) -> Result<String, std::fmt::Error> {
         self.collect(readings).into_text()
     }

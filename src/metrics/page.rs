@@ -1,4 +1,4 @@
-//! The page that Prometheus reads: values under their labels, written in the OpenMetrics text format by the library.
+//! The page that Prometheus reads: values with their labels, in the OpenMetrics text format as the library writes it.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use prometheus_client::registry::{Registry, Unit};
 use super::table::{Kind, Metric};
 use super::value::Reading;
 
-/// One value.
+/// The value of a sample.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     /// A whole number.
     Count(u64),
-    /// Another one.
+    /// Any other number.
     Amount(f64),
-    /// Durations by size.
+    /// The distribution of durations.
     Histogram(Reading),
 }
 
-/// All metrics as they stand at one moment.
+/// A snapshot of all metrics.
 #[derive(Debug, Default)]
 pub(super) struct Page(Vec<Family>);
 
@@ -32,7 +32,7 @@ struct Family {
 }
 
 impl Page {
-    /// Adds a metric with its values, each behind the values of its labels.
+    /// Adds a metric with its samples: values of the labels, and the value.
     pub(super) fn add(
         &mut self,
         metric: &'static Metric,
@@ -41,20 +41,17 @@ impl Page {
         self.0.push(Family { metric, samples: samples.into_iter().collect() });
     }
 
-    /// Adds a metric that has no labels.
+    /// Adds a metric without labels.
     pub(super) fn add_one(&mut self, metric: &'static Metric, value: Value) {
         self.add(metric, [(Vec::new(), value)]);
     }
 
-    /// Which metrics stand on it, in their order.
+    /// The metrics on the page, in their order.
     #[cfg(test)]
     pub(super) fn metrics(&self) -> Vec<&'static Metric> {
         self.0.iter().map(|family| family.metric).collect()
     }
 
-    /// The page as text.
-    ///
-    /// # Errors
     /// If the library refuses a value; it refuses none of ours.
     pub(super) fn into_text(self) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
@@ -88,7 +85,7 @@ impl Family {
         for (values, value) in &self.samples {
             let pairs: Vec<(&str, &str)> =
                 labels.iter().copied().zip(values.iter().map(String::as_str)).collect();
-            // An empty set of labels would be written as `{}`.
+            // An empty label set would be written as `{}`.
             if pairs.is_empty() {
                 write(&mut family, self.metric.kind, value)?;
             } else {

@@ -1,28 +1,28 @@
-//! Every metric, in the order of the page: what the manual and the page say of them is written from here.
+//! Every metric, in the order of the page: the source of what the manual and the page say about them.
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, from the start of the process.
+    /// Only grows, starting at zero with the process.
     Counter,
     /// Goes up and down.
     Gauge,
-    /// Durations by size: the series `_bucket`, `_sum` and `_count`.
+    /// The distribution of durations: the series `_bucket`, `_sum` and `_count`.
     Histogram,
 }
 
 /// A metric's description.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// As it is asked for; that of a counter ends in `_total`.
+    /// Its name in queries; a counter's ends in `_total`.
     pub name: &'static str,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What its name ends with before `_total`, for metrics that measure something; otherwise empty.
+    /// The unit at the end of its name (before `_total`), for metrics that measure something; otherwise empty.
     pub unit: &'static str,
-    /// One sentence.
+    /// A sentence of description.
     pub help: &'static str,
 }
 
@@ -150,7 +150,7 @@ pub(super) static LIMITED_ALONE: Metric = counter(
     "Requests that were counted against their limits by this server alone, as the store of limits could not be used, or not in time.",
 );
 
-/// All of them, in the order of the page.
+/// All metrics, in the order of the page.
 pub static ALL: [&Metric; 22] = [
     &BUILD,
     &STARTED,
@@ -177,7 +177,7 @@ pub static ALL: [&Metric; 22] = [
 ];
 
 impl Metric {
-    /// The name without what the exposition format adds by itself: the unit, and `_total` of counters.
+    /// The name without what the exposition format appends by itself: the unit, and `_total` of counters.
     pub(super) fn stem(&self) -> &'static str {
         let name = match self.kind {
             Kind::Counter => self.name.strip_suffix("_total").unwrap_or(self.name),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_stands_twice() {
+    fn names_are_unique() {
         let names: std::collections::BTreeSet<_> = ALL.iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), ALL.len());
     }

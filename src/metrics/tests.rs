@@ -1,4 +1,4 @@
-//! What is counted, under which labels, and that the page says it in the form that scrapers read.
+//! What is counted, with which labels, and that the page is in the format that scrapers read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn the_page_has_every_metric_of_the_table_once_and_in_its_order() {
 }
 
 #[tokio::test]
-async fn what_workers_count_each_for_itself_stands_there_as_one() {
+async fn the_counts_of_all_workers_are_added_up() {
     let metrics = Arc::new(metrics());
     let count = |metrics: &Metrics| {
         metrics.http.count("/v1/key", "GET", Some("200"), Duration::from_millis(3));
@@ -70,7 +70,7 @@ async fn what_workers_count_each_for_itself_stands_there_as_one() {
 }
 
 #[test]
-fn an_attempt_is_counted_with_all_that_it_took() {
+fn an_attempt_is_counted_with_all_its_figures() {
     let metrics = metrics();
     metrics.attempts.count(&Attempt { first_token: Some(Duration::from_millis(2)), ..attempt("fake/m") });
     metrics.attempts.count(&Attempt { outcome: "timeout", ..attempt("fake/m") });
@@ -102,7 +102,7 @@ fn an_attempt_is_counted_with_all_that_it_took() {
 }
 
 #[test]
-fn an_unknown_price_is_no_price_of_zero() {
+fn an_unknown_price_is_not_zero() {
     let metrics = metrics();
     metrics.attempts.count(&Attempt { cost: None, ..attempt("fake/m") });
     let failed = Attempt { outcome: "rejected", prompt_tokens: 0, completion_tokens: 0, ..attempt("fake/m") };
@@ -125,7 +125,7 @@ fn models_that_callers_make_up_share_one_label() {
 }
 
 #[test]
-fn of_models_that_answer_only_so_many_get_a_label() {
+fn only_a_limited_number_of_answering_models_get_a_label() {
     let metrics = metrics();
     for number in 0..10_000 {
         metrics.attempts.count(&attempt(&format!("fake/made-up-{number}")));
@@ -148,7 +148,7 @@ fn of_models_that_answer_only_so_many_get_a_label() {
 }
 
 #[test]
-fn no_name_makes_a_series_stand_twice() {
+fn no_model_name_duplicates_a_series() {
     let metrics = Metrics::new(["fake".to_owned()], ["fake/m".to_owned(), "fake/other".to_owned()], NOW);
     for model in ["fake/other", "fake/nobody-knows", "fake/m"] {
         metrics.attempts.count(&attempt(model));
@@ -176,7 +176,7 @@ fn a_name_cannot_break_out_of_its_label() {
 }
 
 #[test]
-fn breakers_are_shown_under_labels_with_the_same_bound() {
+fn labels_of_breakers_are_bounded_too() {
     let breaker = |model: Option<&str>, state| Breaker {
         provider: "fake".to_owned(),
         model: model.map(str::to_owned),
@@ -212,7 +212,7 @@ fn breakers_are_shown_under_labels_with_the_same_bound() {
 }
 
 #[test]
-fn requests_are_counted_by_route_and_paths_by_none() {
+fn requests_are_counted_by_route_not_by_path() {
     let metrics = metrics();
     let took = Duration::from_millis(30);
     metrics.http.count("/verify/v1/stream", "POST", Some("200"), took);
@@ -266,7 +266,7 @@ fn every_code_of_a_failure_is_an_outcome() {
 }
 
 #[test]
-fn what_is_learnt_later_keeps_what_was_counted() {
+fn models_added_later_keep_their_counts() {
     let metrics = metrics();
     for model in ["fake/m", "fake/met", "new/x", "fake/unmet"] {
         let outcome = if model == "fake/unmet" { "timeout" } else { "ok" };

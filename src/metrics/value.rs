@@ -1,34 +1,34 @@
-//! What counts: relaxed atomics, so that a request pays for some additions and waits for nobody. The library's own
-//! histogram locks, and its families hash their labels at every observation; these do neither.
+//! The building blocks of metrics: relaxed atomics, so that a request pays for a few additions and never waits. The
+//! library's own histogram locks, and its families hash their labels at every observation; these do neither.
 //!
-//! Each worker counts for itself ([`Sum`]): what two processors add to is carried from one to the other each time.
+//! Each worker counts for itself ([`Merge`]): a cache line that two processors add to moves between them each time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What several workers have counted, each for itself.
-pub(super) trait Sum: Default {
-    /// Adds what another one has counted.
-    fn take_in(&self, other: &Self);
+/// Counts that several workers keep, each for itself.
+pub(super) trait Merge: Default {
+    /// Adds the counts of another one.
+    fn merge(&self, other: &Self);
 
-    /// All of it.
-    fn of<'a>(all: impl Iterator<Item = &'a Self>) -> Self
+    /// The sum of all.
+    fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self
     where
         Self: 'a,
     {
         let sum = Self::default();
-        all.for_each(|one| sum.take_in(one));
+        all.for_each(|one| sum.merge(one));
         sum
     }
 }
 
-/// A number that only grows.
+/// A counter.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
 
-impl Sum for Count {
-    fn take_in(&self, other: &Self) {
+impl Merge for Count {
+    fn merge(&self, other: &Self) {
         self.add(other.get());
     }
 }
@@ -45,21 +45,21 @@ impl Count {
     }
 }
 
-/// A count for each of some names, which are known beforehand; the last one stands for all that are not.
+/// A count for each of a fixed list of names; the last one stands for all unknown names.
 #[derive(Debug)]
-pub(super) struct Named<const N: usize> {
+pub(super) struct CountsByName<const N: usize> {
     names: &'static [&'static str; N],
     counts: [Count; N],
 }
 
-impl<const N: usize> Named<N> {
+impl<const N: usize> CountsByName<N> {
     pub(super) fn new(names: &'static [&'static str; N]) -> Self {
         Self { names, counts: std::array::from_fn(|_| Count::default()) }
     }
 
-    /// Adds what another one of the same names has counted.
-    pub(super) fn take_in(&self, other: &Self) {
-        self.counts.iter().zip(&other.counts).for_each(|(count, more)| count.take_in(more));
+    /// Adds the counts of another one with the same names.
+    pub(super) fn merge(&self, other: &Self) {
+        self.counts.iter().zip(&other.counts).for_each(|(count, more)| count.merge(more));
     }
 
     pub(super) fn add(&self, name: &str) {
@@ -69,13 +69,13 @@ impl<const N: usize> Named<N> {
         }
     }
 
-    /// All names with their counts; the last one only if it was counted.
+    /// All names with their counts; the last one only if it is not zero.
     pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let last = self.names.last();
         self.each().filter(move |(name, count)| *count > 0 || Some(name) != last)
     }
 
-    /// Those that were counted.
+    /// The names with a count above zero.
     pub(super) fn seen(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.each().filter(|(_, count)| *count > 0)
     }
@@ -85,20 +85,20 @@ impl<const N: usize> Named<N> {
     }
 }
 
-/// How many of something there are now.
+/// The current number of something.
 #[derive(Debug, Default)]
-pub struct Level(AtomicU64);
+pub struct Gauge(AtomicU64);
 
-/// One of them; gone when dropped.
+/// One unit of a gauge, subtracted on drop.
 #[derive(Debug)]
 #[must_use = "it is gone when dropped"]
-pub struct Held(Arc<Level>);
+pub struct GaugeGuard(Arc<Gauge>);
 
-impl Level {
-    /// One more, while the answer lives.
-    pub fn hold(self: &Arc<Self>) -> Held {
+impl Gauge {
+    /// Adds one for as long as the guard lives.
+    pub fn add_one(self: &Arc<Self>) -> GaugeGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Held(self.clone())
+        GaugeGuard(self.clone())
     }
 
     pub(super) fn get(&self) -> u64 {
@@ -106,40 +106,40 @@ impl Level {
     }
 }
 
-impl Drop for Held {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The upper bounds of a histogram's buckets, in milliseconds: from what the server itself takes to the longest
+/// The upper bounds of the histogram buckets in milliseconds: from the server's own share of a request to the longest
 /// completions.
 const BOUNDS_MS: [u32; 17] =
     [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000];
 
-/// Durations by size.
+/// The distribution of durations.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
-    /// The last one is for what is beyond all bounds.
+    /// The last one is for durations beyond all bounds.
     buckets: [Count; BOUNDS_MS.len() + 1],
     sum_micros: Count,
 }
 
-/// A histogram as it stood at one moment.
+/// A snapshot of a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reading {
-    /// Of all durations, in seconds.
+    /// The sum of all durations in seconds.
     pub(super) sum: f64,
-    /// How many durations there were.
+    /// The number of durations.
     pub(super) count: u64,
-    /// The upper bound of each bucket in seconds, and how many fell into it alone.
+    /// The upper bound of each bucket in seconds, and the number of durations in this bucket alone.
     pub(super) buckets: Vec<(f64, u64)>,
 }
 
-impl Sum for Histogram {
-    fn take_in(&self, other: &Self) {
-        self.buckets.iter().zip(&other.buckets).for_each(|(bucket, more)| bucket.take_in(more));
-        self.sum_micros.take_in(&other.sum_micros);
+impl Merge for Histogram {
+    fn merge(&self, other: &Self) {
+        self.buckets.iter().zip(&other.buckets).for_each(|(bucket, more)| bucket.merge(more));
+        self.sum_micros.merge(&other.sum_micros);
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn unknown_names_are_counted_together() {
-        let named = Named::new(&["a", "b", "other"]);
+        let named = CountsByName::new(&["a", "b", "other"]);
         assert_eq!(named.all().collect::<Vec<_>>(), [("a", 0), ("b", 0)]);
         for name in ["b", "c", "", "other"] {
             named.add(name);
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_gone() {
-        let level = Arc::new(Level::default());
-        let (first, second) = (level.hold(), level.hold());
-        assert_eq!(level.get(), 2);
+    fn a_dropped_guard_is_subtracted() {
+        let gauge = Arc::new(Gauge::default());
+        let (first, second) = (gauge.add_one(), gauge.add_one());
+        assert_eq!(gauge.get(), 2);
         drop(first);
-        assert_eq!(level.get(), 1);
+        assert_eq!(gauge.get(), 1);
         drop(second);
-        assert_eq!(level.get(), 0);
+        assert_eq!(gauge.get(), 0);
     }
 }

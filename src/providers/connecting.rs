@@ -9,16 +9,16 @@ use std::io;
 use tokio::net::TcpSocket;
 
 use super::Failure;
-use crate::trouble::Trouble;
+use crate::log_throttle::LogThrottle;
 
 /// All providers share the descriptors of the process.
-static SHORTAGE: Trouble = Trouble::new();
+static SHORTAGE: LogThrottle = LogThrottle::new();
 
 /// The failure that this error of connecting is.
 pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
     match shortage(error) {
         Some(cause) => {
-            if let Some(untold) = SHORTAGE.happened(&cause) {
+            if let Some(untold) = SHORTAGE.failed(&cause) {
                 tracing::error!(%cause, untold, "there is no descriptor left to call a provider with");
             }
             Failure::NoDescriptors
@@ -29,7 +29,7 @@ pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
 
 /// A connection stands.
 pub(super) fn stands() {
-    if SHORTAGE.went_well() {
+    if SHORTAGE.succeeded() {
         tracing::info!("there are descriptors again to call providers with");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::money::{Shortage, Tokens};
+use crate::money::{BudgetShortage, Tokens};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::unsafe_chars::is_bidi_control;
 
@@ -113,7 +113,7 @@ pub enum Failure {
         retry_after: Duration,
     },
     /// Not called: a budget of the caller's does not cover what the call might have cost.
-    BudgetExceeded(Box<Shortage>),
+    BudgetExceeded(Box<BudgetShortage>),
     /// Not called: the caller has a budget, and the model's price is not known.
     PriceUnknown,
     /// Not called: the caller has a budget, and the store cannot say what has been spent of it.

@@ -21,7 +21,7 @@ use super::opened::{Opened, Reply, within};
 use super::{Failure, KeyHeader, Outgoing, Patience, Settings, connecting};
 use crate::loopback::is_loopback;
 use crate::secret::ExposeSecret;
-use crate::workers::{Each, pass_turn};
+use crate::workers::{PerWorker, yield_to_ready};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("mk/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -40,7 +40,7 @@ pub(super) struct Transport {
     max_concurrent: usize,
     /// Made at the first call: reading the system's root certificates takes some 20 ms, which a command that never
     /// calls this provider must not pay.
-    clients: Each<OnceCell<Client>>,
+    clients: PerWorker<OnceCell<Client>>,
 }
 
 /// The limits of a call that begins now.
@@ -97,7 +97,7 @@ impl Transport {
             key: settings.api_key.is_some().then_some(header.name),
             connect_timeout: settings.connect_timeout,
             max_concurrent: settings.max_concurrent,
-            clients: Each::new(OnceCell::new),
+            clients: PerWorker::new(OnceCell::new),
         })
     }
 
@@ -116,11 +116,11 @@ impl Transport {
         let limits = Limits::now(patience, deadline);
         async move {
             let client = Box::pin(self.client(limits.end)).await?;
-            pass_turn().await;
+            yield_to_ready().await;
             let sending = Box::pin(client.send(&self.asked(Method::POST, &outgoing())?));
             let opened = limits.open(within(limits.first_byte, sending).await??);
             Box::pin(async move {
-                pass_turn().await;
+                yield_to_ready().await;
                 opened.whole().await
             })
             .await
@@ -171,7 +171,7 @@ impl Transport {
         let client = self.client(deadline).await?;
         let limits = Limits::now(patience, deadline);
         // Not within a limit, whose timer would be told of each turn.
-        pass_turn().await;
+        yield_to_ready().await;
         let answered = within(limits.first_byte, client.send(asked)).await??;
         Ok(limits.open(answered))
     }

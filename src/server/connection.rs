@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     context: Arc<Context>,
     closing: watch::Receiver<()>,
 ) {
-    let _open = context.app.metrics.http.connections.hold();
+    let _open = context.app.metrics.http.connections.add_one();
     // Otherwise Nagle's algorithm holds small frames back; a failure only costs speed.
     let _ = stream.set_nodelay(true);
     tcp_keepalive::configure(&stream, context.options.write_timeout);

@@ -18,7 +18,7 @@
 //!   `guesses_are_counted_and_limited`
 //! - **Timing of the key check.** Keys are looked up by their SHA-256 hash, so no secret text is compared; the hash of
 //!   the setup token is compared in constant time. Tests: `keys_stand_nowhere_in_the_database`
-//! - **Floods of unknown keys.** Each is looked up before it is rejected; with PostgreSQL, addresses that have failed
+//! - **Floods of unknown keys.** PerWorker is looked up before it is rejected; with PostgreSQL, addresses that have failed
 //!   too often are looked up one at a time. Tests: `a_flood_of_unknown_keys_leaves_the_database_to_others`
 //! - **What a rejection reveals about a key.** Malformed and unknown keys get the same response, and of several faults
 //!   always the same one is reported. Tests: `a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike`,
@@ -153,7 +153,7 @@ use crate::api::Service;
 use crate::app::{App, Configured};
 use crate::clock::Time;
 use crate::keys::{self, Denied};
-use crate::limits::{Decision, Quota, State, Subject, Window};
+use crate::limits::{Decision, LimitState, Quota, Subject, Window};
 use crate::storage::KeyRow;
 use crate::usage::{Account, Budget};
 
@@ -165,7 +165,7 @@ pub(crate) struct Pass {
     /// The caller's key.
     pub(crate) key: Arc<KeyRow>,
     /// The state of its rate limits, this request included.
-    pub(crate) rate: State,
+    pub(crate) rate: LimitState,
     /// The request's record.
     pub(crate) record: Arc<Record>,
 }
@@ -207,11 +207,11 @@ fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
 
 /// Admits operators: a request from this machine itself, or one with a console key. It counts as a request for an open
 /// page and not against the key: scraping every few seconds would use up any daily limit.
-pub(crate) async fn admit_operator(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn admit_operator(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
     if !incoming.is_local() {
         let now = app.clock.now();
         let key = authenticate(app, incoming, Service::Console, now).await?;
-        app.limiter.note_use(&key.id, now);
+        app.limiter.record_use(&key.id, now);
     }
     open_page(app, incoming).await
 }
@@ -243,7 +243,7 @@ async fn lookup_permit<'a>(
     }
     let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
     let subject = Subject::FailedAuth(incoming.address);
-    let state = app.limiter.peek_here(&subject, quota, now);
+    let state = app.limiter.peek_local(&subject, quota, now);
     if state.minute.is_none_or(|minute| minute.remaining > 0) {
         return Ok(None);
     }
@@ -258,7 +258,7 @@ async fn or_deny<T>(
     app: &App,
     incoming: &Incoming,
     result: Result<T, Denied>,
-    rate: Option<State>,
+    rate: Option<LimitState>,
 ) -> Result<T, ApiError> {
     match result {
         Ok(value) => Ok(value),
@@ -269,7 +269,7 @@ async fn or_deny<T>(
 
 /// The error for a caller that could not be authenticated. Counted as a failed attempt of its address, unless it is the
 /// database that has failed. The response describes `rate`, or else the limits of such attempts.
-async fn deny(app: &App, incoming: &Incoming, denied: Denied, rate: Option<State>) -> ApiError {
+async fn deny(app: &App, incoming: &Incoming, denied: Denied, rate: Option<LimitState>) -> ApiError {
     let is_counted = !matches!(denied, Denied::Unavailable(_));
     let error = ApiError::from(denied);
     let error = if let Some(rate) = rate { error.with_rate(rate) } else { error };
@@ -303,7 +303,7 @@ async fn or_count_failure<T>(
 }
 
 /// Counts a request against the limits of its subject, or rejects it.
-async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<State, ApiError> {
+async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<LimitState, ApiError> {
     match app.limiter.take(subject, quota, now).await {
         Decision::Admitted(state) => Ok(state),
         Decision::Refused(state, window) => Err(rate_limited(app, subject, state, window)),
@@ -311,7 +311,7 @@ async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<S
 }
 
 /// The error for a request beyond its limits, which is counted in the metrics.
-fn rate_limited(app: &App, subject: &Subject, state: State, window: Window) -> ApiError {
+fn rate_limited(app: &App, subject: &Subject, state: LimitState, window: Window) -> ApiError {
     let name = match subject {
         Subject::Key(_) => "key",
         Subject::Session(_) => "session",
@@ -331,7 +331,7 @@ pub(crate) async fn register(context: &Context, pass: &Pass) -> Result<Registrat
     let registration = context.in_flight.register(&pass.key.id);
     // A revocation between authentication and registration would be missed by the task that watches for them.
     let id = pass.key.id.clone();
-    match context.app.store.ask(move |store| store.is_key_live(&id)).await {
+    match context.app.store.read_async(move |store| store.is_key_live(&id)).await {
         Ok(true) => Ok(registration),
         Ok(false) => Err(ApiError::key_revoked()),
         Err(cause) => Err(ApiError::store_failed(&cause)),
@@ -339,16 +339,16 @@ pub(crate) async fn register(context: &Context, pass: &Pass) -> Result<Registrat
 }
 
 /// Admits a request that needs no key: health pages, and routes that do not exist.
-pub(crate) async fn open_page(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn open_page(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
     let quota = per_minute(incoming.configured.limits.open_pages_per_minute);
     take(app, &Subject::OpenPage(incoming.address), quota, app.clock.now()).await
 }
 
 /// The state of the limits of open pages, as counted by this server alone, without counting a request: for responses to
 /// requests that are not counted, some of which cannot wait.
-pub(crate) fn open_page_state(app: &App, configured: &Configured, address: IpAddr) -> State {
+pub(crate) fn open_page_state(app: &App, configured: &Configured, address: IpAddr) -> LimitState {
     let quota = per_minute(configured.limits.open_pages_per_minute);
-    app.limiter.peek_here(&Subject::OpenPage(address), quota, app.clock.now())
+    app.limiter.peek_local(&Subject::OpenPage(address), quota, app.clock.now())
 }
 
 const fn per_minute(per_minute: u32) -> Quota {

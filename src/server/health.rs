@@ -34,7 +34,7 @@ pub(crate) fn inference(context: &Context, can_look_up_keys: bool) -> Response {
 pub(crate) async fn answer(context: &Context, incoming: &Incoming, page: Page) -> Reply {
     match gate::open_page(&context.app, incoming).await {
         Ok(rate) => {
-            let response = page(context, context.app.store.is_well().await);
+            let response = page(context, context.app.store.is_healthy().await);
             Reply { response, rate: Some(rate.into()), error: None }
         }
         Err(limited) => limited.into_reply(&incoming.request_id),

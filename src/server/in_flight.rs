@@ -12,7 +12,7 @@ use slab::Slab;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::workers::Each;
+use crate::workers::PerWorker;
 
 /// Why a request in flight is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ struct Entry {
 
 /// All requests in flight that can be aborted.
 #[derive(Default)]
-pub(crate) struct InFlight(Each<List>);
+pub(crate) struct InFlight(PerWorker<List>);
 
 /// The requests of one worker; clones share the list.
 #[derive(Clone, Default)]

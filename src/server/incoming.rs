@@ -52,7 +52,7 @@ impl Incoming {
         let address = client_address(&headers, peer.ip(), &configured.trusted_proxies);
         let (method, path) = (request.method().clone(), request.uri().path());
         Self {
-            record: Record::start(app.books(), request_id.clone(), address, method, path),
+            record: Record::start(app.accounting(), request_id.clone(), address, method, path),
             peer: peer.ip(),
             is_proxied: is_trusted(peer.ip(), &configured.trusted_proxies),
             authority: request.uri().authority().cloned(),

@@ -47,9 +47,9 @@ fn limits_store(StoreReading { is_up, decided_alone }: StoreReading) -> LimitsSt
 async fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
     let app = &context.app;
     let readings = Readings {
-        is_database_up: app.store.is_well().await,
-        ledger_queue: app.ledger.queued() as u64,
-        ledger_rows_lost: app.ledger.lost(),
+        is_database_up: app.store.is_healthy().await,
+        ledger_queue: app.ledger.queued_rows() as u64,
+        ledger_rows_lost: app.ledger.lost_rows(),
         limits_store: app.limiter.store().map(limits_store),
         breakers: incoming.configured.gateway.breakers().into_iter().map(breaker).collect(),
     };

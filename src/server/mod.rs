@@ -69,8 +69,8 @@ use tokio_util::task::TaskTracker;
 use warp::reply::Response;
 
 use crate::app::App;
-use crate::limits::State;
-use crate::trouble::Trouble;
+use crate::limits::LimitState;
+use crate::log_throttle::LogThrottle;
 use crate::workers::{self, Workers};
 use in_flight::{AbortReason, InFlight};
 use incoming::{BodyLimits, Incoming};
@@ -217,7 +217,7 @@ pub async fn serve(
     let background = tasks::start(&context);
     // Not awaited: a shared store of limits that cannot be reached must not keep a server from starting.
     let greeting = context.app.clone();
-    tokio::spawn(async move { greeting.limiter.greet().await });
+    tokio::spawn(async move { greeting.limiter.connect().await });
     let (closing, _) = watch::channel(());
     let mut connections = JoinSet::new();
 
@@ -232,7 +232,7 @@ pub async fn serve(
     background.end().await;
 
     let flushed = final_write(&context.app, start).await;
-    let lost = context.app.ledger.queued();
+    let lost = context.app.ledger.queued_rows();
     if lost > 0 {
         tracing::error!(lost, "what was used could not be written, and is lost with this server");
     }
@@ -250,7 +250,7 @@ async fn final_write(app: &Arc<App>, start: Instant) -> io::Result<()> {
             Ok(Err(cause)) => cause,
             Err(cause) => return Err(io::Error::other(cause)),
         };
-        if !cause.may_pass() || start.elapsed() >= FINAL_WRITE_TIMEOUT {
+        if !cause.is_transient() || start.elapsed() >= FINAL_WRITE_TIMEOUT {
             return Err(io::Error::other(cause));
         }
         sleep(FINAL_WRITE_PAUSE).await;
@@ -267,7 +267,7 @@ async fn accept(
 ) {
     let routes = Routes::new(context);
     let permits = Arc::new(Semaphore::new(context.options.max_connections));
-    let trouble = Trouble::new();
+    let trouble = LogThrottle::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let accepted = async {
@@ -294,18 +294,18 @@ async fn accept(
 }
 
 /// The next connection. Errors of `accept` concern single connections, or descriptors running out; both are transient.
-async fn next_connection(listener: &TcpListener, trouble: &Trouble) -> (std::net::TcpStream, SocketAddr) {
+async fn next_connection(listener: &TcpListener, trouble: &LogThrottle) -> (std::net::TcpStream, SocketAddr) {
     loop {
         let accepted = listener.accept().await;
         match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
             Ok(connection) => {
-                if trouble.went_well() {
+                if trouble.succeeded() {
                     tracing::info!("connections are accepted again");
                 }
                 return connection;
             }
             Err(cause) => {
-                if let Some(untold) = trouble.happened(&cause) {
+                if let Some(untold) = trouble.failed(&cause) {
                     tracing::warn!(%cause, untold, "cannot accept a connection; it waits, and is tried again");
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -336,7 +336,7 @@ async fn await_runs(context: &Context) {
 }
 
 /// Sets the rate limits that a response's headers describe.
-pub(crate) fn with_rate(mut response: Response, rate: State) -> Response {
+pub(crate) fn with_rate(mut response: Response, rate: LimitState) -> Response {
     response.extensions_mut().insert(reply::Rate::from(rate));
     response
 }

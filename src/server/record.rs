@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use http::{Method, StatusCode};
 
 use super::log_fields;
-use crate::metrics::{Held, Metrics};
+use crate::metrics::{GaugeGuard, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
-use crate::usage::{Books, Meter};
+use crate::usage::{Accounting, Meter};
 
 /// The outcome of a request that succeeded.
 pub(crate) const OK: &str = "ok";
@@ -25,7 +25,7 @@ const CANCELLED: &str = "cancelled";
 
 /// One request, from its head to its end.
 pub(crate) struct Record {
-    books: Arc<Books>,
+    books: Arc<Accounting>,
     start: Instant,
     request_id: Arc<str>,
     client: IpAddr,
@@ -54,13 +54,13 @@ struct Work {
 
 struct Stream {
     first_token: Duration,
-    _open: Held,
+    _open: GaugeGuard,
 }
 
 impl Record {
     /// Starts the record of a request whose head has arrived.
     pub(crate) fn start(
-        books: Arc<Books>,
+        books: Arc<Accounting>,
         request_id: Arc<str>,
         client: IpAddr,
         method: Method,
@@ -115,7 +115,7 @@ impl Record {
     /// written; [`Record::end_stream`] sets its outcome.
     pub(crate) fn begin_stream(&self) {
         let stream =
-            Stream { first_token: self.start.elapsed(), _open: self.books.metrics().http.streams.hold() };
+            Stream { first_token: self.start.elapsed(), _open: self.books.metrics().http.streams.add_one() };
         self.notes().stream = Some(stream);
     }
 

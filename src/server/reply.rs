@@ -23,7 +23,7 @@ use warp::reply::Response;
 
 use super::header_names;
 use crate::api::error::{ErrorBody, ErrorEvent};
-use crate::limits::State;
+use crate::limits::LimitState;
 
 /// About how many headers a response has, so that their map need not grow.
 const HEADER_CAPACITY: usize = 12;
@@ -124,7 +124,7 @@ impl ApiError {
 
     /// Sets the rate limits that the headers describe; a 429 keeps its own.
     #[must_use]
-    pub(crate) fn with_rate(mut self, rate: State) -> Self {
+    pub(crate) fn with_rate(mut self, rate: LimitState) -> Self {
         self.rate.get_or_insert(rate.into());
         self
     }

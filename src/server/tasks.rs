@@ -13,8 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Context;
 use super::clock_stability::ClockStability;
 use crate::clock::Time;
+use crate::log_throttle::LogThrottle;
 use crate::storage::Error;
-use crate::trouble::Trouble;
 
 /// How often counters and usage are written. After a slow write they may be twice as old: a second may be lost to
 /// `kill -9`.
@@ -60,11 +60,11 @@ impl Background {
 async fn flush(context: Arc<Context>, mut on_shutdown: watch::Receiver<()>) {
     let mut ticks = interval(FLUSH_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let trouble = Trouble::new();
+    let trouble = LogThrottle::new();
     loop {
         let is_tick = tokio::select! {
             _ = ticks.tick() => true,
-            () = context.app.ledger.filled() => false,
+            () = context.app.ledger.batch_ready() => false,
             _ = on_shutdown.changed() => return,
         };
         let app = context.app.clone();
@@ -72,13 +72,13 @@ async fn flush(context: Arc<Context>, mut on_shutdown: watch::Receiver<()>) {
         let outcome = tokio::task::spawn_blocking(write).await;
         match outcome {
             Ok(Err(cause)) => {
-                if let Some(untold) = trouble.happened(&cause) {
-                    let kept = context.app.ledger.queued();
+                if let Some(untold) = trouble.failed(&cause) {
+                    let kept = context.app.ledger.queued_rows();
                     tracing::error!(%cause, untold, kept, "usage and counters cannot be written; they are kept and tried again");
                 }
             }
             // A write of rows alone does not show that counters can be written too.
-            Ok(Ok(())) if is_tick && trouble.went_well() => {
+            Ok(Ok(())) if is_tick && trouble.succeeded() => {
                 tracing::info!("usage and counters are written again");
             }
             _ => {}
@@ -90,9 +90,9 @@ async fn watch_keys(context: Arc<Context>) {
     let mut ticks = interval(WATCH_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = None;
-    let trouble = Trouble::new();
+    let trouble = LogThrottle::new();
     let report = |cause: &dyn std::fmt::Display| {
-        if let Some(untold) = trouble.happened(&cause) {
+        if let Some(untold) = trouble.failed(&cause) {
             tracing::error!(%cause, untold, "cannot tell whether keys were revoked");
         }
     };
@@ -103,7 +103,7 @@ async fn watch_keys(context: Arc<Context>) {
         match checked {
             Ok(Ok(version)) => {
                 seen = Some(version);
-                if trouble.went_well() {
+                if trouble.succeeded() {
                     tracing::info!("revoked keys are noticed again");
                 }
             }
@@ -133,7 +133,7 @@ fn abort_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
 async fn prune(context: Arc<Context>) {
     let mut ticks = interval(PRUNE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (trouble, mut clock) = (Trouble::new(), ClockStability::default());
+    let (trouble, mut clock) = (LogThrottle::new(), ClockStability::default());
     loop {
         ticks.tick().await;
         loop {
@@ -156,12 +156,12 @@ fn max_age(required: Duration, stable_for: Duration, retention: Option<Duration>
 }
 
 /// Deletes a batch of the attempts before this time. Returns how many.
-async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &Trouble) -> usize {
+async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &LogThrottle) -> usize {
     let app = context.app.clone();
     let deleted = tokio::task::spawn_blocking(move || app.store.forget_attempts(before, PRUNE_BATCH)).await;
     let cause = match deleted {
         Ok(Ok(count)) => {
-            if trouble.went_well() {
+            if trouble.succeeded() {
                 tracing::info!("attempts that are too old are deleted again");
             }
             return count;
@@ -169,7 +169,7 @@ async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &Trouble) ->
         Ok(Err(cause)) => cause.to_string(),
         Err(cause) => cause.to_string(),
     };
-    if let Some(untold) = trouble.happened(&cause) {
+    if let Some(untold) = trouble.failed(&cause) {
         tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
     }
     0

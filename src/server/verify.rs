@@ -190,7 +190,7 @@ async fn start(
 ) -> Result<Run, ApiError> {
     let app = &context.app;
     let id = job.id.clone();
-    let meter = Meter::new(pass.account(id.as_str()), app.books());
+    let meter = Meter::new(pass.account(id.as_str()), app.accounting());
     pass.record.set_verification(&id, &meter);
     meter.load_spending().await;
     verifier.check_budget(&job, &meter)?;

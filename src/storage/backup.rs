@@ -1,28 +1,28 @@
-//! Backups: both databases in one file, made beside a running server, and put back where there is none; also into a
-//! PostgreSQL database, which is how one goes from files to several servers.
+//! Backups: both databases in one file, created beside a running server and restored where there is no database; also
+//! restored into a PostgreSQL database, which is how to move from files to several servers.
 //!
-//! What must hold: a backup that is there under its name is whole (it is made under another one, checked, and only
-//! then gets it), it takes no other file's place unless that was asked for, also of one that was made meanwhile, and only
-//! its owner can read it, as it holds what the databases hold. Nothing is put back over a database that is there: a log
-//! left beside it would be played into the other one.
+//! What must hold: a backup that exists under its name is complete (it is written under another name, checked, and only
+//! then renamed); it never replaces another file unless that was asked for, not even one created in the meantime; only
+//! its owner can read it, as it holds all that the databases hold. Nothing is restored over an existing database:
+//! SQLite would replay a leftover log into the restored one.
+
+mod archive;
+mod to_postgres;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::postgres::{self, PostgresAddress};
-use super::{Error, archive, carry, sqlite};
+use super::{Error, sqlite};
 use crate::clock::Time;
 use crate::private;
 
 /// A database in a backup: its file's name and its size in bytes.
 pub type Packed = (&'static str, u64);
 
-/// Makes a backup of the databases in `dir` under the name `file`; `None` if `go_on` said no. Another file of that
-/// name gives way if `replace` is set. Twice the size of the databases is needed beside it meanwhile. Blocking.
-///
-/// # Errors
-/// Of kind [`ErrorKind::AlreadyExists`] if the name is taken, [`ErrorKind::NotFound`] if there is no database.
+/// Backs up the databases in `dir` to `file`; `None` if `go_on` returned false. An existing file is replaced if
+/// `replace` is set. Meanwhile it takes twice the size of the databases beside `file`. Blocking.
 pub fn backup(
     dir: &Path,
     file: &Path,
@@ -33,124 +33,119 @@ pub fn backup(
     if file.is_dir() {
         return Err(io::Error::new(ErrorKind::AlreadyExists, "it is a directory").into());
     }
-    // Told before the work; what counts is that the name is free in the end.
+    // An early check that saves the work; the one that counts comes when the name is taken.
     if !replace && file.try_exists()? {
-        return Err(taken().into());
+        return Err(name_taken_error().into());
     }
-    sqlite::must_not_be_half(dir)?;
+    sqlite::refuse_half_restored(dir)?;
     let draft = Draft::beside(file)?;
     for (name, steps) in sqlite::DATABASES {
         let (from, to) = (dir.join(name), draft.path.join(name));
-        let of_it = |cause: Error| in_words(name, cause);
-        fs::metadata(&from).map_err(|cause| of_it(cause.into()))?;
+        let named = |cause: Error| with_file_name(name, cause);
+        fs::metadata(&from).map_err(|cause| named(cause.into()))?;
         private::create_new(&to)?;
-        if !sqlite::copy(&from, &to, go_on).map_err(of_it)? {
+        if !sqlite::copy(&from, &to, go_on).map_err(named)? {
             return Ok(None);
         }
-        sqlite::must_be_whole(&to, steps).map_err(of_it)?;
+        sqlite::ensure_intact(&to, steps).map_err(named)?;
     }
     let made = draft.path.join("archive");
     let written = private::create_new(&made)?;
     let names = sqlite::DATABASES.map(|(name, _)| name);
     let packed = archive::pack(&draft.path, &names, &written, now)?;
-    // Read as it will be read when it is needed.
+    // Verified by reading it as a restore would.
     archive::unpack(&File::open(&made)?, &names, |_| Ok(io::sink()))?;
     if replace {
         fs::rename(&made, file)?;
     } else {
-        name(&made, file)?;
+        claim_name(&made, file)?;
     }
     sync_dir(parent(file))?;
     Ok(Some(packed))
 }
 
-/// Gives what is at `made` the name `file` as well or instead, which must be free at that moment.
-fn name(made: &Path, file: &Path) -> io::Result<()> {
+/// Links or renames `made` to `file`, which must not exist at that moment.
+fn claim_name(made: &Path, file: &Path) -> io::Result<()> {
     match fs::hard_link(made, file) {
-        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(taken()),
-        Err(_) => name_without_links(made, file),
+        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(name_taken_error()),
+        Err(_) => claim_name_without_links(made, file),
         Ok(()) => Ok(()),
     }
 }
 
-/// The same on file systems without hard links: takes the name with an empty file, which is then replaced.
-fn name_without_links(made: &Path, file: &Path) -> io::Result<()> {
+/// Like [`claim_name`] on file systems without hard links: claims the name with an empty file, which is then replaced.
+fn claim_name_without_links(made: &Path, file: &Path) -> io::Result<()> {
     private::create_new(file)
-        .map_err(|cause| if cause.kind() == ErrorKind::AlreadyExists { taken() } else { cause })?;
+        .map_err(|cause| if cause.kind() == ErrorKind::AlreadyExists { name_taken_error() } else { cause })?;
     fs::rename(made, file).inspect_err(|_| {
-        // Best effort: an empty file is no backup, and says so when it is read.
+        // Best effort: an empty file is not a backup, and is refused as such when it is read.
         let _ = fs::remove_file(file);
     })
 }
 
-fn taken() -> io::Error {
+fn name_taken_error() -> io::Error {
     io::Error::new(ErrorKind::AlreadyExists, "it exists already")
 }
 
-/// Puts a backup into `dir`, which is made if it is not there and must hold no database. Blocking.
-///
-/// # Errors
-/// Of kind [`ErrorKind::AlreadyExists`] if there is a database, [`ErrorKind::InvalidData`] if `file` is no backup.
+/// Restores a backup into `dir`, which is created if it is missing and must not hold a database. Blocking.
 pub fn restore(file: &Path, dir: &Path) -> Result<(), Error> {
     let source = File::open(file)?;
-    let made = MadeDirs::down_to(dir)?;
-    must_hold_no_database(dir)?;
+    let made = CreatedDirs::create_all(dir)?;
+    ensure_no_database(dir)?;
     let draft = Draft::beside(&dir.join("restored"))?;
     unpack(&source, &draft.path)?;
-    put(&draft.path, dir)?;
+    place_databases(&draft.path, dir)?;
     sync_dir(dir)?;
     made.keep();
     Ok(())
 }
 
-fn must_hold_no_database(dir: &Path) -> io::Result<()> {
-    sqlite::must_not_be_half(dir).map_err(|cause| match cause.kind() {
+fn ensure_no_database(dir: &Path) -> io::Result<()> {
+    sqlite::refuse_half_restored(dir).map_err(|cause| match cause.kind() {
         ErrorKind::InvalidData => io::Error::new(ErrorKind::AlreadyExists, cause),
         _ => cause,
     })?;
     for (name, _) in sqlite::DATABASES {
         for ending in ["", "-wal", "-journal"] {
             if dir.join(format!("{name}{ending}")).try_exists()? {
-                return Err(there_already(&format!("{name}{ending}")));
+                return Err(file_exists_error(&format!("{name}{ending}")));
             }
         }
     }
     Ok(())
 }
 
-/// Has the databases in `draft` stand in `dir` as well, all or none: a server may have begun there meanwhile.
-fn put(draft: &Path, dir: &Path) -> io::Result<()> {
-    must_hold_no_database(dir)?;
-    // The disk may take its time, in which nothing is half done yet.
+/// Links the databases of `draft` into `dir`, all or none: a server may have started there in the meantime.
+fn place_databases(draft: &Path, dir: &Path) -> io::Result<()> {
+    ensure_no_database(dir)?;
+    // A flush may take its time, so it comes before the first file is in place.
     for (name, _) in sqlite::DATABASES {
         File::open(draft.join(name))?.sync_all()?;
     }
     let mut placed = Vec::new();
-    // The keys last: who is ended in between leaves usage without keys, which no server begins with.
-    for (name_of_it, _) in sqlite::DATABASES {
-        let (made, file) = (draft.join(name_of_it), dir.join(name_of_it));
-        if let Err(cause) = name(&made, &file) {
+    // The keys come last: if the process is killed in between, it leaves usage without keys, which no server starts
+    // with.
+    for (database, _) in sqlite::DATABASES {
+        let (made, file) = (draft.join(database), dir.join(database));
+        if let Err(cause) = claim_name(&made, &file) {
             for file in placed {
                 // Best effort, as above.
                 let _ = fs::remove_file(file);
             }
             let is_taken = cause.kind() == ErrorKind::AlreadyExists;
-            return Err(if is_taken { there_already(name_of_it) } else { cause });
+            return Err(if is_taken { file_exists_error(database) } else { cause });
         }
         placed.push(file);
     }
     Ok(())
 }
 
-fn there_already(name: &str) -> io::Error {
+fn file_exists_error(name: &str) -> io::Error {
     io::Error::new(ErrorKind::AlreadyExists, format!("{name} is there already"))
 }
 
-/// Puts a backup into a PostgreSQL database in which nothing was stored yet; how many rows of which table, or `None` if
-/// `go_on` said no. The size of the databases is needed beside `file` meanwhile. Blocking.
-///
-/// # Errors
-/// Of kind [`ErrorKind::AlreadyExists`] if the database is in use, [`ErrorKind::InvalidData`] if `file` is no backup.
+/// Restores a backup into a PostgreSQL database that nothing was stored in yet. Returns the number of rows per table,
+/// or `None` if `go_on` returned false. Meanwhile it takes the size of the databases beside `file`. Blocking.
 pub fn restore_to_postgres(
     file: &Path,
     address: &PostgresAddress,
@@ -158,41 +153,42 @@ pub fn restore_to_postgres(
 ) -> Result<Option<Vec<(&'static str, u64)>>, Error> {
     let source = File::open(file)?;
     let database = postgres::Database::open(address)?;
-    // Told before the work; what counts is that nothing is there in the end.
+    // An early check that saves the work; the one that counts is made when the rows are copied.
     if database.is_in_use()? {
-        return Err(in_use().into());
+        return Err(in_use_error().into());
     }
     let draft = Draft::beside(file)?;
     unpack(&source, &draft.path)?;
     let files = sqlite::Databases::open(&draft.path)?;
     let may_go_on = || if go_on() { Ok(()) } else { Err(Error::Io(io::Error::from(ErrorKind::Interrupted))) };
-    match carry::carry(&files, &database, &may_go_on) {
-        Ok(Some(carried)) => Ok(Some(carried)),
-        Ok(None) => Err(in_use().into()),
+    match to_postgres::copy_to_postgres(&files, &database, &may_go_on) {
+        Ok(Some(copied)) => Ok(Some(copied)),
+        Ok(None) => Err(in_use_error().into()),
         Err(Error::Io(cause)) if cause.kind() == ErrorKind::Interrupted => Ok(None),
         Err(cause) => Err(cause),
     }
 }
 
-fn in_use() -> io::Error {
+fn in_use_error() -> io::Error {
     io::Error::new(ErrorKind::AlreadyExists, "it holds apps and keys already")
 }
 
-/// Takes the databases of a backup out of it, into a directory of one's own, and looks whether they are whole.
+/// Extracts the databases of a backup into a private directory and checks their integrity.
 fn unpack(source: &File, into: &Path) -> Result<(), Error> {
     let names = sqlite::DATABASES.map(|(name, _)| name);
     archive::unpack(source, &names, |name| private::create_new(&into.join(name)))?;
     for (name, steps) in sqlite::DATABASES {
-        sqlite::must_be_whole(&into.join(name), steps).map_err(|cause| in_words(name, cause))?;
+        sqlite::ensure_intact(&into.join(name), steps).map_err(|cause| with_file_name(name, cause))?;
     }
     Ok(())
 }
 
-/// Directories that were not there before, the deepest first; gone when dropped, unless something is in them.
-struct MadeDirs(Vec<PathBuf>);
+/// Directories that were created for a restore, the deepest first. They are removed on drop, unless something is in
+/// them.
+struct CreatedDirs(Vec<PathBuf>);
 
-impl MadeDirs {
-    fn down_to(dir: &Path) -> io::Result<Self> {
+impl CreatedDirs {
+    fn create_all(dir: &Path) -> io::Result<Self> {
         let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
         let missing = dir.ancestors().take_while(is_missing).map(Path::to_owned).collect();
         let made = Self(missing);
@@ -205,16 +201,16 @@ impl MadeDirs {
     }
 }
 
-impl Drop for MadeDirs {
+impl Drop for CreatedDirs {
     fn drop(&mut self) {
         for dir in &self.0 {
-            // Best effort; one that is not empty by now is somebody's.
+            // Best effort; one that is no longer empty belongs to somebody.
             let _ = fs::remove_dir(dir);
         }
     }
 }
 
-/// A directory for what is not finished; gone with everything in it when dropped.
+/// A directory for unfinished work, removed with everything in it on drop.
 struct Draft {
     path: PathBuf,
 }
@@ -230,7 +226,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Best effort: what is left of it is of no use to anyone.
+        // Best effort: whatever is left of it is of no use to anyone.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -239,7 +235,7 @@ fn parent(file: &Path) -> &Path {
     file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn in_words(name: &str, cause: Error) -> Error {
+fn with_file_name(name: &str, cause: Error) -> Error {
     let kind = match &cause {
         Error::Io(cause) => cause.kind(),
         Error::TooNew { .. } => return cause,
@@ -248,13 +244,13 @@ fn in_words(name: &str, cause: Error) -> Error {
     Error::Io(io::Error::new(kind, format!("{name}: {cause}")))
 }
 
-/// A name is on disk when its directory is.
+/// A file's name is on disk once its directory is.
 #[cfg(unix)]
 fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Elsewhere directories cannot be opened as files.
+/// On other systems, directories cannot be opened as files.
 #[cfg(not(unix))]
 fn sync_dir(_dir: &Path) -> io::Result<()> {
     Ok(())
@@ -279,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_interrupted_or_refused_leaves_nothing() {
+    fn an_interrupted_or_refused_backup_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let (data, file) = (dir.path().join("data"), dir.path().join("out/backup"));
         fs::create_dir(dir.path().join("out")).unwrap();
@@ -295,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_the_name_meanwhile_stays() {
+    fn a_file_created_meanwhile_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
         let _in_use = store(&data);
@@ -307,27 +303,27 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_made_meanwhile_stays_and_none_comes_beside_it() {
+    fn a_database_created_meanwhile_is_kept_and_nothing_is_restored_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let (draft, data) = (dir.path().join("draft"), dir.path().join("data"));
         drop(store(&draft));
         for theirs in ["mk.db", "mk.db-wal", "ledger.db"] {
             fs::create_dir_all(&data).unwrap();
             fs::write(data.join(theirs), "theirs").unwrap();
-            assert_eq!(put(&draft, &data).unwrap_err().kind(), ErrorKind::AlreadyExists);
+            assert_eq!(place_databases(&draft, &data).unwrap_err().kind(), ErrorKind::AlreadyExists);
             assert_eq!(fs::read_to_string(data.join(theirs)).unwrap(), "theirs");
             assert_eq!(fs::read_dir(&data).unwrap().count(), 1, "{theirs}");
             fs::remove_dir_all(&data).unwrap();
         }
-        // Another one fails behind the first.
+        // A failure at the second file removes the first.
         fs::create_dir_all(&data).unwrap();
         fs::remove_file(draft.join("mk.db")).unwrap();
-        assert_eq!(put(&draft, &data).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(place_databases(&draft, &data).unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_restore_that_ends_half_way_leaves_nothing_that_a_server_begins_with() {
+    fn an_interrupted_restore_leaves_nothing_that_a_server_starts_with() {
         let dir = tempfile::tempdir().unwrap();
         let (data, file, new) = (dir.path().join("data"), dir.path().join("backup"), dir.path().join("new"));
         let apps = store(&data).apps().unwrap();
@@ -346,7 +342,7 @@ mod tests {
         };
         must_be_refused("ledger.db is there without mk.db");
         assert_eq!(fs::read_dir(&new).unwrap().count(), 1, "nothing was begun");
-        // Without hard links, the name is taken before there is anything in it.
+        // Without hard links, the name is claimed before there is anything in it.
         fs::write(new.join("mk.db"), "").unwrap();
         must_be_refused("ledger.db is there beside an empty mk.db");
         assert_eq!(fs::metadata(new.join("mk.db")).unwrap().len(), 0, "nothing was begun");
@@ -354,7 +350,7 @@ mod tests {
         fs::remove_file(new.join("ledger.db")).unwrap();
         restore(&file, &new).unwrap();
         assert_eq!(store(&new).apps().unwrap(), apps);
-        // A first start that ended half way: there was nothing yet.
+        // A first start that was killed half way: there was nothing to lose yet.
         let begun = dir.path().join("begun");
         fs::create_dir(&begun).unwrap();
         fs::write(begun.join("mk.db"), "").unwrap();
@@ -362,21 +358,21 @@ mod tests {
     }
 
     #[test]
-    fn without_hard_links_a_name_is_taken_once_too() {
+    fn without_hard_links_a_name_is_still_claimed_only_once() {
         let dir = tempfile::tempdir().unwrap();
         let (made, file) = (dir.path().join("made"), dir.path().join("backup"));
         fs::write(&made, "first").unwrap();
-        name_without_links(&made, &file).unwrap();
+        claim_name_without_links(&made, &file).unwrap();
         fs::write(&made, "second").unwrap();
-        assert_eq!(name_without_links(&made, &file).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(claim_name_without_links(&made, &file).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&file).unwrap(), "first");
         let nothing = dir.path().join("nothing");
-        assert!(name_without_links(&nothing, &dir.path().join("other")).is_err());
+        assert!(claim_name_without_links(&nothing, &dir.path().join("other")).is_err());
         assert!(!dir.path().join("other").exists(), "no empty file is left");
     }
 
     #[test]
-    fn only_a_whole_backup_is_put_back_and_only_where_there_is_nothing() {
+    fn only_an_intact_backup_is_restored_and_only_where_there_is_no_database() {
         let dir = tempfile::tempdir().unwrap();
         let (data, file, new) = (dir.path().join("data"), dir.path().join("backup"), dir.path().join("new"));
         let _in_use = store(&data);
@@ -399,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_leads_nowhere_else() {
+    fn an_archive_extracts_to_nowhere_else() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["../mk.db", "/tmp/mk.db", "mk.db-wal", "dir/mk.db"] {
             let file = dir.path().join("foreign");
@@ -417,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_s_long_names_are_not_read_into_memory() {
+    fn long_names_in_an_archive_are_not_read_into_memory() {
         let dir = tempfile::tempdir().unwrap();
         let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
         let _in_use = store(&data);

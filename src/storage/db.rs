@@ -1,11 +1,11 @@
-//! A connection of either kind of database, as the queries see it: they are written once, in what both understand.
+//! A connection to either database, as the queries see it: they are written once, in the SQL that both understand.
 //!
-//! What that takes of a query: parameters are `?1`, `?2`, …; one that is only asked whether it is null says its type
-//! (`CAST(?1 AS TEXT) IS NULL`), and so does a column of nulls; where something is there already, the columns that tell
-//! so are named (`ON CONFLICT (id)`), and columns of the row that is there by their table; sums are cast to `BIGINT`;
-//! there is no `min` and `max` of two values.
+//! This restricts the queries: parameters are `?1`, `?2`, …; a parameter that is only compared with null states its
+//! type (`CAST(?1 AS TEXT) IS NULL`), and so does a column of nulls; upserts name the columns in conflict (`ON CONFLICT
+//! (id)`) and qualify the existing row's columns with the table; sums are cast to `BIGINT`; there is no two-argument
+//! `min` or `max`.
 //!
-//! Values are SQLite's: integers of 64 bits, texts, bytes. PostgreSQL's columns are of the like.
+//! Values are SQLite's: 64-bit integers, text, bytes. PostgreSQL's columns have the corresponding types.
 
 use rusqlite::OptionalExtension;
 use rusqlite::types::{FromSql, ToSql, Type, Value, ValueRef};
@@ -13,30 +13,30 @@ use rusqlite::types::{FromSql, ToSql, Type, Value, ValueRef};
 use super::Error;
 use super::postgres;
 
-/// What is bound to a statement.
+/// The parameters of a statement.
 pub(super) type Params<'p> = &'p [&'p dyn ToSql];
 
-/// Takes the parameters of one statement of many.
+/// Runs a batched statement once with the given parameters.
 pub(super) type Bind<'b> = dyn FnMut(Params<'_>) -> Result<(), Error> + 'b;
 
-/// A connection within a read or a write.
+/// A connection for the duration of a read or a write.
 pub(super) enum Db<'a> {
-    /// To a file.
+    /// To a SQLite file.
     Sqlite(&'a rusqlite::Connection),
-    /// Over the network.
+    /// To PostgreSQL, over the network.
     Postgres(&'a postgres::Session<'a>),
 }
 
-/// A row of an answer.
+/// A row of a query's result.
 pub(super) enum Row<'a> {
-    /// Of a file's.
+    /// From SQLite.
     Sqlite(&'a rusqlite::Row<'a>),
-    /// Of one that came over the network.
+    /// From PostgreSQL.
     Postgres(&'a tokio_postgres::Row),
 }
 
 impl Db<'_> {
-    /// The connection to the file that it must be.
+    /// The SQLite connection, which it must be.
     #[cfg(test)]
     pub(super) fn file(&self) -> &rusqlite::Connection {
         match self {
@@ -45,7 +45,7 @@ impl Db<'_> {
         }
     }
 
-    /// The first row of the answer, if there is one.
+    /// The first row of the result, if there is one.
     pub(super) fn query_row<T>(
         &self,
         sql: &str,
@@ -64,7 +64,7 @@ impl Db<'_> {
         }
     }
 
-    /// All rows of the answer.
+    /// All rows of the result.
     pub(super) fn query<T>(
         &self,
         sql: &str,
@@ -84,8 +84,8 @@ impl Db<'_> {
         }
     }
 
-    /// Of each of `items` the first row of its answer, in their order. `bind` gives the parameters of each, once. Over the
-    /// network all are asked before the first answer is waited for.
+    /// Runs a query for each of `items` and returns the first row of each result, in their order. `bind` supplies the
+    /// parameters of an item, once. PostgreSQL gets all queries before the first result is awaited.
     pub(super) fn query_each<I, T>(
         &self,
         sql: &str,
@@ -109,12 +109,12 @@ impl Db<'_> {
                 let first = |rows: Vec<tokio_postgres::Row>| {
                     Ok(rows.first().map(|row| read(&Row::Postgres(row))).transpose()?)
                 };
-                session.query_each(sql, collected(items, bind)?)?.into_iter().map(first).collect()
+                session.query_each(sql, collect_params(items, bind)?)?.into_iter().map(first).collect()
             }
         }
     }
 
-    /// Carries out a statement; how many rows it has changed.
+    /// Executes a statement and returns the number of rows changed.
     pub(super) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, Error> {
         match self {
             Self::Sqlite(db) => Ok(db.prepare_cached(sql)?.execute(params)?),
@@ -122,7 +122,7 @@ impl Db<'_> {
         }
     }
 
-    /// Carries out a statement for each of `items`, in their order, as [`Db::query_each`] asks.
+    /// Executes a statement for each of `items`, in their order; `bind` as in [`Db::query_each`].
     pub(super) fn execute_each<I>(
         &self,
         sql: &str,
@@ -138,14 +138,15 @@ impl Db<'_> {
                 };
                 items.into_iter().try_for_each(|item| bind(item, &mut execute))
             }
-            Self::Postgres(session) => session.execute_each(sql, collected(items, bind)?),
+            Self::Postgres(session) => session.execute_each(sql, collect_params(items, bind)?),
         }
     }
 
-    /// Changes the row of each of `items`, or adds one, in their order: `update` and `insert` take the same parameters, and
-    /// `insert` minds a row that is there. Most rows are: of a file `update` finds one by a single look into a tree, where
-    /// `insert` takes three. Over the network each statement costs a message, so there is but one.
-    pub(super) fn put_each<I>(
+    /// Updates the row of each of `items` or inserts one, in their order. `update` and `insert` take the same
+    /// parameters, and `insert` handles an existing row. Most rows exist already: in SQLite `update` finds one by a
+    /// single tree look-up, where `insert` takes three. PostgreSQL gets `insert` alone, as each statement costs a
+    /// message.
+    pub(super) fn upsert_each<I>(
         &self,
         update: &str,
         insert: &str,
@@ -164,15 +165,15 @@ impl Db<'_> {
     }
 }
 
-/// The parameters of each item.
-fn collected<I>(
+/// The parameters of every item.
+fn collect_params<I>(
     items: impl IntoIterator<Item = I>,
     mut bind: impl FnMut(I, &mut Bind<'_>) -> Result<(), Error>,
 ) -> Result<Vec<Vec<Value>>, Error> {
     let mut all = Vec::new();
     for item in items {
         bind(item, &mut |params| {
-            all.push(postgres::owned(params)?);
+            all.push(postgres::owned_params(params)?);
             Ok(())
         })?;
     }
@@ -180,7 +181,7 @@ fn collected<I>(
 }
 
 impl Row<'_> {
-    /// The value of a column, from 0 on.
+    /// The value of a column; the first is 0.
     pub(super) fn get<T: FromSql>(&self, column: usize) -> rusqlite::Result<T> {
         match self {
             Self::Sqlite(row) => row.get(column),
@@ -190,11 +191,11 @@ impl Row<'_> {
         }
     }
 
-    /// The same, where it lies.
+    /// The value of a column, borrowed from the row.
     pub(super) fn get_ref(&self, column: usize) -> rusqlite::Result<ValueRef<'_>> {
         match self {
             Self::Sqlite(row) => row.get_ref(column),
-            Self::Postgres(row) => postgres::value(row, column),
+            Self::Postgres(row) => postgres::column_value(row, column),
         }
     }
 }

@@ -1,22 +1,19 @@
-//! Storage: apps, keys, sessions, the usage ledger and day counters, behind one [`Store`].
+//! Storage: apps, keys, sessions, the audit log, the usage ledger and day counters, behind one [`Store`].
 //!
-//! By itself two files in the data directory: `mk.db` holds what must never be lost (apps, keys, sessions; every write is
-//! on disk before its call returns), `ledger.db` what is written in batches (usage, day counters, last use; at most a
-//! second of it is lost to `kill -9`). Keeping them apart keeps the ledger's writes off the keys' file, and makes
-//! "has a key changed?" a question of one pragma ([`Store::version`]). Several processes may hold the same files: a
-//! command line beside a running server is the normal case.
+//! By default these are two SQLite files in the data directory. `mk.db` holds what must never be lost (apps, keys,
+//! sessions): every write is on disk before its call returns. `ledger.db` is written in batches (usage, day counters,
+//! last uses of keys): `kill -9` loses at most a second of it. Two files keep the ledger's writes off the keys' file
+//! and make "has a key changed?" a matter of one pragma ([`Store::version`]). Several processes may have the same files
+//! open: a command line beside a running server is the normal case.
 //!
-//! Where several machines share it, a PostgreSQL database holds all of it (`postgres`). What is asked is written once
-//! for both (`queries`).
+//! Where several machines share the data, a PostgreSQL database holds all of it (`postgres`). Queries are written once
+//! for both databases (`queries`).
 //!
-//! Calls block: of files for microseconds (reads) or a disk flush (writes), of PostgreSQL for a way over the network. Async
-//! callers read by [`Store::ask`], and write on a blocking thread.
+//! Calls block: on files for microseconds (reads) or a disk flush (writes), on PostgreSQL for a network round trip.
+//! Async callers read through [`Store::read_async`] and write on a blocking thread.
 
-mod archive;
 mod backup;
-mod carry;
 mod db;
-mod explain;
 mod postgres;
 mod queries;
 mod sqlite;
@@ -24,13 +21,11 @@ mod store;
 mod usage;
 
 pub use backup::{Packed, backup, restore, restore_to_postgres};
-pub use postgres::{
-    DatabaseUrl, Failure as PostgresFailure, PostgresAddress, examine_postgres, is_empty_postgres,
-};
-pub use queries::{LAST_APP, Lapsed, Warrant};
+pub use postgres::{DatabaseUrl, PostgresAddress, PostgresError, examine_postgres, is_empty_postgres};
+pub use queries::{Credential, InvalidCredential, LAST_APP};
 pub use sqlite::examine;
 pub use store::Store;
-pub use usage::{AppOnceMade, BudgetHolder, BudgetRow, KeyName, UsageCounts, UsageQuery, UsageSum};
+pub use usage::{BudgetHolder, BudgetRow, KeyName, PossiblyDeletedApp, UsageCounts, UsageQuery, UsageSum};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -76,53 +71,53 @@ pub struct KeyRow {
     pub last4: String,
     /// When it was made.
     pub created_at: Time,
-    /// From when on it is refused.
+    /// It is refused from then on.
     pub expires_at: Option<Time>,
-    /// At most a minute late. Only filled by listings, not by look-ups for authentication.
+    /// Up to a minute behind. Only filled in by listings, not by look-ups for authentication.
     pub last_used_at: Option<Time>,
-    /// Since when it is refused for ever.
+    /// It is refused from then on, for good.
     pub revoked_at: Option<Time>,
-    /// Own limit in any 60 seconds; 0 is unlimited, `None` the server's.
+    /// Its own limit for any 60 seconds: 0 is unlimited, `None` means the server's.
     pub per_minute: Option<u32>,
-    /// Own limit in a UTC day; 0 is unlimited, `None` the server's.
+    /// Its own limit for a UTC day: 0 is unlimited, `None` means the server's.
     pub per_day: Option<u32>,
-    /// Patterns of models it may use; empty for all.
+    /// Patterns of the models it may use; empty for all.
     pub models: Vec<String>,
     /// Networks (CIDR) it may be used from; empty for all.
     pub addresses: Vec<String>,
     /// What it may spend in a calendar month (UTC).
     pub budget: Option<NanoUsd>,
-    /// Its app's, which all keys of the app share.
+    /// The app's budget, which all keys of the app share.
     pub app_budget: Option<NanoUsd>,
 }
 
-/// A session of the dashboard: everything but what its cookie holds.
+/// A dashboard session: everything but the content of its cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// SHA-256 of what the cookie holds.
+    /// SHA-256 of the cookie's content.
     pub hash: KeyHash,
-    /// The console key that it was made from.
+    /// The console key that it was created with.
     pub key_id: String,
     /// When it was made.
     pub created_at: Time,
-    /// It ends then, whatever happens.
+    /// It ends then at the latest.
     pub expires_at: Time,
-    /// When it was last used, a minute late at most.
+    /// When it was last used; up to a minute behind.
     pub seen_at: Time,
 }
 
-/// In whose name something is written: what the audit says of it.
+/// Who makes a write, as the audit log records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     /// The console key's id; `None` for the command line and the server itself.
     pub id: Option<String>,
     /// The key's name, or the machine's user at the command line.
     pub name: Option<String>,
-    /// The way by which it acts.
+    /// Through what it acts.
     pub channel: Channel,
-    /// Where from.
+    /// The address it acts from.
     pub address: Option<IpAddr>,
-    /// In which request.
+    /// The request it acts in.
     pub request_id: Option<String>,
 }
 
@@ -132,7 +127,7 @@ impl Default for Actor {
     }
 }
 
-/// What a changed app gets; `None` leaves a field as it is.
+/// Changes to an app; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppChange {
     /// A new name.
@@ -141,55 +136,55 @@ pub struct AppChange {
     pub budget: Option<Option<NanoUsd>>,
 }
 
-/// An app that is deleted.
+/// The deletion of an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deleted {
-    /// Since when.
+pub struct AppDeletion {
+    /// When it was deleted.
     pub at: Time,
     /// How many keys were revoked by this deletion.
     pub revoked_keys: u64,
 }
 
-/// Which part of a list: by id, as ids sort by time.
+/// A page of a list in the order of ids, which sort by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Behind the record with this id; empty for the beginning.
+    /// The page begins after the record with this id; empty for the first page.
     pub after: String,
-    /// At most so many.
+    /// The maximum number of records.
     pub limit: u32,
 }
 
-/// What a changed key gets; `None` leaves a field as it is.
+/// Changes to a key; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyChange {
     /// A new name, or none.
     pub name: Option<Option<String>>,
-    /// Another expiry, or none.
+    /// A new expiry, or none.
     pub expires_at: Option<Option<Time>>,
-    /// Another limit in any 60 seconds, or the server's.
+    /// A new limit for any 60 seconds, or the server's.
     pub per_minute: Option<Option<u32>>,
-    /// Another limit in a UTC day, or the server's.
+    /// A new limit for a UTC day, or the server's.
     pub per_day: Option<Option<u32>>,
-    /// Other patterns of models; empty for all.
+    /// New patterns of models; empty for all.
     pub models: Option<Vec<String>>,
-    /// Other networks; empty for all.
+    /// New networks; empty for all.
     pub addresses: Option<Vec<String>>,
-    /// Another budget, or none.
+    /// A new budget, or none.
     pub budget: Option<Option<NanoUsd>>,
 }
 
-/// Which entries of the audit are shown; `None` for all.
+/// Which entries of the audit log are shown; `None` for all.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// About this app or key.
+    /// Only those about this app or key.
     pub object: Option<String>,
-    /// By this console key.
+    /// Only those of this console key.
     pub actor: Option<String>,
-    /// Of this kind.
+    /// Only those of this kind.
     pub action: Option<String>,
 }
 
-/// An entry of the audit.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditRow {
     /// `aud_…`.
@@ -200,19 +195,19 @@ pub struct AuditRow {
     pub actor: Option<String>,
     /// Its name, or the user at the command line.
     pub actor_name: Option<String>,
-    /// By which way.
+    /// Through what it was done.
     pub channel: Channel,
     /// Such as `key.created`.
     pub action: String,
-    /// To what.
+    /// The id of what it was done to.
     pub object: String,
     /// Its name at that time.
     pub object_name: Option<String>,
     /// What was set.
     pub details: serde_json::Value,
-    /// Where from.
+    /// The address that it was done from.
     pub address: Option<String>,
-    /// In which request.
+    /// The request that it was done in.
     pub request_id: Option<String>,
 }
 
@@ -223,7 +218,7 @@ pub struct KeyFilter {
     pub app_id: Option<String>,
     /// Only for this service.
     pub service: Option<Service>,
-    /// Also those that are revoked.
+    /// Revoked keys as well.
     pub revoked_too: bool,
 }
 
@@ -244,30 +239,30 @@ pub struct AttemptRow {
     pub model: Arc<str>,
     /// `ok`, `cancelled` or a failure's code.
     pub outcome: Cow<'static, str>,
-    /// Of the prompt; estimated if the provider did not say.
+    /// Tokens of the prompt; estimated if the provider did not report them.
     pub prompt_tokens: u64,
-    /// Of the completion.
+    /// Tokens of the completion.
     pub completion_tokens: u64,
     /// `None` where the price is unknown.
     pub cost: Option<NanoUsd>,
-    /// From request to end.
+    /// Time from the request to the end of the response.
     pub latency_ms: u64,
-    /// Whether no other attempt of its request was booked before.
+    /// Whether it is the first attempt of its request to be booked.
     pub is_first: bool,
-    /// Whether no other attempt of its request at this model was booked before.
+    /// Whether it is the first attempt of its request at this model to be booked.
     pub is_first_of_model: bool,
 }
 
-/// One calendar month of a key or an app: what spending is summed by.
+/// A calendar month of a key or an app: the unit in which spending is summed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MonthOf {
+pub struct SubjectMonth {
     /// A key's or an app's id.
     pub subject: String,
     /// As [`Time::utc_month`] counts.
     pub month: i64,
 }
 
-/// How many requests a subject has made on one day.
+/// How many requests a key has made on one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayCount {
     /// A key's id.
@@ -278,55 +273,55 @@ pub struct DayCount {
     pub used: u32,
 }
 
-/// What was found of a data directory, without changing anything in it.
+/// The state of a data directory, found without changing anything in it.
 #[derive(Debug, Default)]
 pub struct Examination {
-    /// What others than the owner have access to, by its path.
+    /// Files and directories that users other than the owner can access.
     pub exposed: Vec<Exposed>,
-    /// What is left for the owner to write, in bytes; `None` where the system does not tell.
+    /// Free space for the owner in bytes; `None` if the system does not say.
     pub free_bytes: Option<u64>,
-    /// The databases by their files' names, or why one cannot be used.
+    /// The databases by file name, or why one cannot be used.
     pub databases: Vec<(&'static str, Result<Condition, Error>)>,
 }
 
-/// A file or directory that others have access to.
+/// A file or directory that users other than the owner can access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposed {
     /// Where it is.
     pub path: PathBuf,
-    /// The bits of its mode.
+    /// Its mode bits.
     pub mode: u32,
-    /// Those that it should have.
+    /// The mode bits it should have.
     pub proper: u32,
 }
 
 /// The condition of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// How many steps its tables have taken, and how many this program knows.
+    /// The number of migrations that were applied to it, and the number that this program knows.
     pub schema: (i64, i64),
-    /// What is damaged, a sentence each; empty if nothing is.
+    /// A sentence for each kind of damage; empty if there is none.
     pub damage: Vec<String>,
-    /// Whether all of it was looked at in the time that was given.
+    /// Whether the check covered all of it in the time it was given.
     pub is_complete: bool,
-    /// Why nothing can be written to it, if so.
+    /// Why it cannot be written to, if so.
     pub unwritable: Option<String>,
 }
 
-/// Why storage did not do what it was asked.
+/// Why a storage operation failed.
 #[derive(Debug)]
 pub enum Error {
     /// No such app or key.
     NotFound,
-    /// What is there already forbids it: a name that is taken, a key that has ended, the last of its kind. Says which.
+    /// It conflicts with what is stored: a name that is taken, a key that has ended, the last of its kind. Says which.
     Conflict(&'static str),
-    /// What the writer has come with has ended meanwhile.
-    Lapsed(Lapsed),
-    /// SQLite refused or could not do it.
-    Unavailable(rusqlite::Error),
-    /// PostgreSQL refused or could not do it, or cannot be reached.
-    Remote(PostgresFailure),
-    /// The files cannot be made or opened; with the file's name where it is not the directory itself.
+    /// The credential behind the write has ended since the request began.
+    InvalidCredential(InvalidCredential),
+    /// SQLite refused or failed.
+    Sqlite(rusqlite::Error),
+    /// PostgreSQL refused or failed, or cannot be reached.
+    Postgres(PostgresError),
+    /// The files cannot be created or opened; names the file unless it is the directory itself.
     Io(std::io::Error),
     /// Written by a later version of this program.
     TooNew {
@@ -338,38 +333,38 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether another process was in the way, which may be over soon.
+    /// Whether another process was in the way, so that a retry may succeed.
     pub fn is_busy(&self) -> bool {
         match self {
-            Self::Unavailable(cause) => explain::is_busy(cause),
-            Self::Remote(cause) => cause.is_busy(),
+            Self::Sqlite(cause) => sqlite::error::is_busy(cause),
+            Self::Postgres(cause) => cause.is_busy(),
             _ => false,
         }
     }
 
-    /// Why, without saying that it is a database which cannot be used: to stand behind which one that is.
+    /// The cause alone, without "the database cannot be used": for texts that name the database themselves.
     pub fn reason(&self) -> String {
         match self {
-            Self::Unavailable(cause) => format!("{cause}{}", explain::more(cause)),
-            Self::Remote(cause) => cause.to_string(),
+            Self::Sqlite(cause) => format!("{cause}{}", sqlite::error::hint(cause)),
+            Self::Postgres(cause) => cause.to_string(),
             other => other.to_string(),
         }
     }
 
-    /// Whether a database over the network could not be reached, or not in time.
-    pub fn is_away(&self) -> bool {
-        matches!(self, Self::Remote(cause) if cause.is_away())
+    /// Whether a remote database could not be reached, or not in time.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Postgres(cause) if cause.is_unreachable())
     }
 
-    /// Whether a database over the network may do the same a little later.
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Remote(cause) if cause.may_pass())
+    /// Whether a remote database may accept the same operation a little later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Postgres(cause) if cause.is_transient())
     }
 
-    /// Whether a database is no database any more, or only a part of one.
-    pub fn is_damage(&self) -> bool {
+    /// Whether a database file is corrupt or truncated.
+    pub fn is_corrupt(&self) -> bool {
         match self {
-            Self::Unavailable(cause) => explain::is_damage(cause),
+            Self::Sqlite(cause) => sqlite::error::is_corrupt(cause),
             Self::Io(cause) => cause.kind() == std::io::ErrorKind::InvalidData,
             _ => false,
         }
@@ -381,8 +376,8 @@ impl fmt::Display for Error {
         match self {
             Self::NotFound => f.write_str("not found"),
             Self::Conflict(what) => f.write_str(what),
-            Self::Lapsed(how) => how.fmt(f),
-            Self::Unavailable(_) | Self::Remote(_) => {
+            Self::InvalidCredential(how) => how.fmt(f),
+            Self::Sqlite(_) | Self::Postgres(_) => {
                 write!(f, "the database cannot be used: {}", self.reason())
             }
             Self::Io(cause) => cause.fmt(f),
@@ -397,8 +392,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Unavailable(cause) => Some(cause),
-            Self::Remote(cause) => Some(cause),
+            Self::Sqlite(cause) => Some(cause),
+            Self::Postgres(cause) => Some(cause),
             Self::Io(cause) => Some(cause),
             _ => None,
         }
@@ -407,7 +402,7 @@ impl std::error::Error for Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(cause: rusqlite::Error) -> Self {
-        Self::Unavailable(cause)
+        Self::Sqlite(cause)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The store, over whichever database it has.
+//! The store over either database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::db::Db;
 use super::postgres::{self, Lane, PostgresAddress};
 use super::sqlite;
-use super::{Actor, Error, KeyHash, KeyRow, Warrant};
+use super::{Actor, Credential, Error, KeyHash, KeyRow};
 use crate::clock::Time;
 
-/// Apps, keys, sessions, audit and usage. Clones share connections.
+/// Apps, keys, sessions, audit log and usage. Clones share connections.
 #[derive(Clone)]
 pub struct Store {
     databases: Arc<Databases>,
-    /// In whose name it writes.
+    /// Who makes its writes.
     pub(super) actor: Arc<Actor>,
-    /// What that rests on; `None` where it is nobody's to end.
-    pub(super) warrant: Option<Arc<Warrant>>,
+    /// The credential that its writes depend on; `None` if they depend on none.
+    pub(super) credential: Option<Arc<Credential>>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "there is one, for as long as the process runs")]
@@ -25,22 +25,22 @@ enum Databases {
     Postgres(postgres::Database),
 }
 
-/// The part of the store that a call is about.
+/// The part of the store that a call works on.
 pub(super) enum Part<'a> {
-    /// A file's.
+    /// A database file.
     Sqlite(&'a sqlite::Database),
-    /// A part of the one database.
+    /// A part of the one PostgreSQL database.
     Postgres(&'a postgres::Database, Lane),
 }
 
 impl Store {
-    /// Opens the two files in `dir`, making directory (0700), files (0600) and the `default` app if they are not
-    /// there. Any number of processes may do so at once.
+    /// Opens the two files in `dir`, creating the directory (0700), the files (0600) and the `default` app if they are
+    /// missing. Any number of processes may do so at once.
     pub fn open(dir: &Path, now: Time) -> Result<Self, Error> {
         Self::with_default_app(Databases::Sqlite(sqlite::Databases::open(dir)?), now)
     }
 
-    /// A store that is gone with its last clone: for the embedded server of one command, and for tests.
+    /// A store that ends with its last clone: for the embedded server of one command, and for tests.
     pub fn in_memory(now: Time) -> Result<Self, Error> {
         #[cfg(test)]
         if let Some(database) = postgres::testing::database() {
@@ -49,55 +49,55 @@ impl Store {
         Self::with_default_app(Databases::Sqlite(sqlite::Databases::in_memory()?), now)
     }
 
-    /// Connects to a PostgreSQL database, making its tables and the `default` app if they are not there. Any number of
-    /// servers may do so at once. Blocking, for some seconds where nobody answers.
+    /// Connects to a PostgreSQL database, creating its tables and the `default` app if they are missing. Any number of
+    /// servers may do so at once. Blocking; takes some seconds if nobody answers.
     pub fn connect(address: &PostgresAddress, now: Time) -> Result<Self, Error> {
         Self::with_default_app(Databases::Postgres(postgres::Database::open(address)?), now)
     }
 
     fn with_default_app(databases: Databases, now: Time) -> Result<Self, Error> {
-        let store = Self { databases: Arc::new(databases), actor: Arc::default(), warrant: None };
+        let store = Self { databases: Arc::new(databases), actor: Arc::default(), credential: None };
         store.ensure_first_app(now)?;
         Ok(store)
     }
 
-    /// The same store, with this actor in the audit of every write. Without it, the server itself has done it.
+    /// The same store, with this actor in the audit log of every write. Without it, writes are the server's own.
     #[must_use]
-    pub fn acting(&self, actor: Actor) -> Self {
+    pub fn acting_as(&self, actor: Actor) -> Self {
         Self { actor: Arc::new(actor), ..self.clone() }
     }
 
-    /// The same store, which writes to apps, keys and sessions only while this is good.
+    /// The same store, whose writes to apps, keys and sessions fail once this credential has ended.
     #[must_use]
-    pub fn on(&self, warrant: Warrant) -> Self {
-        Self { warrant: Some(Arc::new(warrant)), ..self.clone() }
+    pub fn with_credential(&self, credential: Credential) -> Self {
+        Self { credential: Some(Arc::new(credential)), ..self.clone() }
     }
 
-    /// Fails if it can only be read. A command that lists something is content with that, a server is not.
-    pub fn must_be_writable(&self) -> Result<(), Error> {
+    /// Fails if the store is read-only. A command that lists something can live with that, a server cannot.
+    pub fn ensure_writable(&self) -> Result<(), Error> {
         match &*self.databases {
-            Databases::Sqlite(files) => files.must_be_writable(),
-            Databases::Postgres(database) => database.must_be_writable(),
+            Databases::Sqlite(files) => files.ensure_writable(),
+            Databases::Postgres(database) => database.ensure_writable(),
         }
     }
 
-    /// The same of where apps and keys are: what changes those needs no ledger that can be written.
-    pub fn main_must_be_writable(&self) -> Result<(), Error> {
+    /// Like [`Store::ensure_writable`], but only for apps and keys: changing those does not need a writable ledger.
+    pub fn ensure_main_writable(&self) -> Result<(), Error> {
         match &*self.databases {
-            Databases::Sqlite(files) => files.main_must_be_writable(),
-            Databases::Postgres(database) => database.must_be_writable(),
+            Databases::Sqlite(files) => files.ensure_main_writable(),
+            Databases::Postgres(database) => database.ensure_writable(),
         }
     }
 
-    /// A number that changes whenever apps or keys have changed, by whatever process. Only good for comparing with
-    /// an earlier answer of the same store; writes of the ledger do not change it.
+    /// A number that changes whenever apps or keys have changed, through whatever process. Only good for comparison
+    /// with an earlier value of the same store; writes to the ledger do not change it.
     pub fn version(&self) -> Result<i64, Error> {
         self.main().version()
     }
 
-    /// The key with this hash, as [`Store::key_by_hash`] would give it; the look-up of every request. SQLite: usually less
-    /// than 2 µs, as what was found before is kept for as long as nothing is written, which is looked at once a
-    /// millisecond. PostgreSQL: one query, for two seconds at most.
+    /// The key with this hash, as [`Store::key_by_hash`] returns it: the look-up of every request. With SQLite it
+    /// usually takes less than 2 µs: rows are cached for as long as nothing is written, which is checked once a
+    /// millisecond. With PostgreSQL it is one query of two seconds at most.
     pub async fn look_up_key(&self, hash: &KeyHash) -> Result<Option<Arc<KeyRow>>, Error> {
         match &*self.databases {
             Databases::Sqlite(files) => files.look_up_key(hash),
@@ -105,34 +105,35 @@ impl Store {
         }
     }
 
-    /// Asks from a task: here where that takes microseconds, on a thread that may wait where it is a way over the network. Of
-    /// those there are few at a time, whoever asks: who gets none within two seconds is told that the store is busy.
-    pub async fn ask<T: Send + 'static, E: From<Error> + Send + 'static>(
+    /// Reads from an async task: inline where that takes microseconds (SQLite), on a blocking thread where it takes a
+    /// network round trip (PostgreSQL). Only a few such reads run at a time; one that cannot start within two seconds
+    /// fails as busy.
+    pub async fn read_async<T: Send + 'static, E: From<Error> + Send + 'static>(
         &self,
-        question: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
+        read: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        let Databases::Postgres(database) = &*self.databases else { return question(self) };
-        // Held to the end of the question: its thread waits as long.
-        let turn = database.turn().await?;
+        let Databases::Postgres(database) = &*self.databases else { return read(self) };
+        // Held until the read ends: the blocking thread may outlive this task.
+        let permit = database.read_permit().await?;
         let store = self.clone();
-        let asked = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            question(&store)
+        let task = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            read(&store)
         });
-        asked.await.unwrap_or_else(|cause| Err(Error::Io(std::io::Error::other(cause)).into()))
+        task.await.unwrap_or_else(|cause| Err(Error::Io(std::io::Error::other(cause)).into()))
     }
 
-    /// Whether it answers what every request asks it, as it would be asked for a key that nobody has.
-    pub async fn is_well(&self) -> bool {
+    /// Whether it answers the look-up of every request, for a key that nobody has.
+    pub async fn is_healthy(&self) -> bool {
         self.look_up_key(&[0; 32]).await.is_ok()
     }
 
-    /// Whether reading takes microseconds.
+    /// Whether reads are local and take microseconds.
     pub fn is_local(&self) -> bool {
         matches!(&*self.databases, Databases::Sqlite(_))
     }
 
-    /// The files that it must have.
+    /// The SQLite files, which it must have.
     #[cfg(test)]
     pub(super) fn files(&self) -> &sqlite::Databases {
         match &*self.databases {
@@ -141,7 +142,7 @@ impl Store {
         }
     }
 
-    /// Apps, keys, sessions and their audit.
+    /// Apps, keys, sessions and the audit log.
     pub(super) fn main(&self) -> Part<'_> {
         match &*self.databases {
             Databases::Sqlite(files) => Part::Sqlite(&files.main),
@@ -167,8 +168,8 @@ impl Part<'_> {
         }
     }
 
-    /// Writes in one transaction: kept if `change` succeeds, undone if it fails, and behind all others. When it returns,
-    /// nobody acts on what was true before any more, in no process.
+    /// Writes in one transaction, which is committed if `change` succeeds, rolled back if it fails, and serialised with
+    /// all other writes of this part. Once it returns, no process acts on the previous state any more.
     pub(super) fn write<T>(&self, change: impl FnOnce(&Db<'_>) -> Result<T, Error>) -> Result<T, Error> {
         match self {
             Self::Sqlite(file) => file.write(|db| change(&Db::Sqlite(db))),
@@ -176,15 +177,15 @@ impl Part<'_> {
         }
     }
 
-    /// The same for `rows` that are presented again, from the same beginning, until this succeeds: `write` gets those that
-    /// were not written before.
+    /// Writes `rows` exactly once, although the caller passes them again, from the same beginning, until this succeeds:
+    /// `write` gets only those that were not written before.
     pub(super) fn write_once<T>(
         &self,
         rows: &[T],
         write: impl Fn(&Db<'_>, &[T]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match self {
-            // Whether a file has kept a commit is never in doubt.
+            // With a file it is never in doubt whether a commit was kept.
             Self::Sqlite(_) => self.write(|db| write(db, rows)),
             Self::Postgres(database, _) => {
                 database.write_once(rows, |session, new| write(&Db::Postgres(session), new))
@@ -192,7 +193,7 @@ impl Part<'_> {
         }
     }
 
-    /// A number that changes with every change, by whatever connection.
+    /// A number that changes with every change, through whatever connection.
     pub(super) fn version(&self) -> Result<i64, Error> {
         match self {
             Self::Sqlite(file) => file.version(),

@@ -1,18 +1,18 @@
-//! Sums over the ledger's attempts, as they are asked for and as they come back.
+//! Usage sums over the ledger's attempts: the query and its results.
 
 use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 
-/// Which attempts are summed, and by what.
+/// Which attempts are summed, and by which dimensions.
 #[derive(Clone, Debug)]
 pub struct UsageQuery {
     /// The first UTC day, since the epoch.
     pub first_day: i64,
-    /// The last UTC day, since the epoch; it is part of the sums.
+    /// The last UTC day, since the epoch, inclusive.
     pub last_day: i64,
-    /// A sum for each combination of these that has attempts; of none, one sum.
+    /// There is a sum for each combination of these that has attempts; without any, a single sum.
     pub by: Vec<Dimension>,
     /// Only of this app.
     pub app_id: Option<String>,
@@ -20,14 +20,14 @@ pub struct UsageQuery {
     pub key_id: Option<String>,
     /// Only of this service.
     pub service: Option<Service>,
-    /// Only at this model.
+    /// Only of this model.
     pub model: Option<String>,
-    /// No more sums than this come back.
-    pub most_rows: usize,
+    /// The maximum number of sums returned.
+    pub max_rows: usize,
 }
 
 impl UsageQuery {
-    /// Everything of these days, in one sum.
+    /// All usage of these days, in one sum.
     pub const fn days(first_day: i64, last_day: i64) -> Self {
         Self {
             first_day,
@@ -37,12 +37,12 @@ impl UsageQuery {
             key_id: None,
             service: None,
             model: None,
-            most_rows: usize::MAX,
+            max_rows: usize::MAX,
         }
     }
 }
 
-/// One sum. Of what it was not summed by, it says nothing.
+/// One sum. A field is `None` if the query did not group by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageSum {
     /// The UTC day, since the epoch.
@@ -59,31 +59,31 @@ pub struct UsageSum {
     pub counts: UsageCounts,
 }
 
-/// What attempts sum up to. Sums saturate.
+/// The figures that attempts add up to. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageCounts {
     /// Requests that asked a model at least once.
     pub requests: u64,
-    /// The same, but a request counts once for each model that it asked.
+    /// Requests counted once for each model that they asked.
     pub model_requests: u64,
     /// Calls of models.
     pub attempts: u64,
-    /// Of these, those that failed; not those that were cancelled.
+    /// Attempts that failed, without those that were cancelled.
     pub errors: u64,
-    /// Of prompts.
+    /// Tokens of prompts.
     pub prompt_tokens: u64,
-    /// Of completions.
+    /// Tokens of completions.
     pub completion_tokens: u64,
     /// Known costs.
     pub cost: NanoUsd,
-    /// Attempts whose cost is known, be it zero.
+    /// Attempts whose cost is known, even if it is zero.
     pub priced_attempts: u64,
     /// Attempts that used tokens at an unknown price.
     pub unpriced_attempts: u64,
 }
 
 impl UsageCounts {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl UsageCounts {
     }
 }
 
-/// What a key is called by, revoked or not.
+/// What people know a key by, revoked or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyName {
     /// Given at creation.
@@ -111,25 +111,25 @@ pub struct KeyName {
     pub last4: String,
 }
 
-/// An app, also one that was deleted: its usage stays.
+/// An app, possibly deleted: its usage stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppOnceMade {
+pub struct PossiblyDeletedApp {
     /// `app_…`.
     pub id: String,
-    /// As it was last called.
+    /// Its last name.
     pub name: String,
     /// What it may spend in a calendar month (UTC).
     pub budget: Option<NanoUsd>,
-    /// Since when it is gone.
+    /// When it was deleted.
     pub deleted_at: Option<Time>,
 }
 
-/// A budget that holds now.
+/// A budget that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetRow {
     /// Whose it is.
-    pub of: BudgetHolder,
-    /// That app's or key's id.
+    pub holder: BudgetHolder,
+    /// The id of that app or key.
     pub id: String,
     /// The app's id; for an app its own.
     pub app_id: String,
@@ -137,7 +137,7 @@ pub struct BudgetRow {
     pub budget: NanoUsd,
 }
 
-/// Who has a budget, with what people call it by.
+/// Who has a budget, with what people know it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BudgetHolder {
     /// An app of this name.

@@ -1,16 +1,17 @@
-//! Billing: the month so far, what it may come to, how full budgets are, and an app's statement of a month.
+//! Billing: the month so far, its forecast, the use of budgets, and an app's monthly statement.
 
 use super::days::{Days, Month};
 use super::forecast::{first_day, forecast};
-use super::report::{MOST_ROWS, Names, ReportError, key_label, known_cost, usage_sums};
+use super::report::{MAX_ROWS, Names, ReportError, key_label, known_cost, usage_sums};
 use crate::api::console::{Billing, BudgetLine, Dimension, Forecast, Statement, StatementLine};
 use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
 use crate::storage::{
-    AppOnceMade, BudgetHolder, BudgetRow, Error, MonthOf, Store, UsageCounts, UsageQuery, UsageSum,
+    BudgetHolder, BudgetRow, Error, PossiblyDeletedApp, Store, SubjectMonth, UsageCounts, UsageQuery,
+    UsageSum,
 };
 
-/// The month of `now` so far. Blocking.
+/// The billing of the month of `now` so far. Blocking.
 pub fn billing(store: &Store, now: Time) -> Result<Billing, Error> {
     let month = Month::of(now);
     let so_far = counts(store, month.days())?;
@@ -28,7 +29,7 @@ fn counts(store: &Store, days: Days) -> Result<UsageCounts, Error> {
     Ok(sums.first().map(|sum| sum.counts).unwrap_or_default())
 }
 
-/// `None` where nothing was ever used, or only at unknown prices.
+/// The forecast; `None` if nothing was ever used, or only at unknown prices.
 fn expected(store: &Store, so_far: UsageCounts, now: Time) -> Result<Option<Forecast>, Error> {
     let Some(first_usage_day) = store.first_usage_day()? else { return Ok(None) };
     let first = first_day(first_usage_day, now);
@@ -37,11 +38,11 @@ fn expected(store: &Store, so_far: UsageCounts, now: Time) -> Result<Option<Fore
     Ok(known.map(|(month_to_date, recent)| forecast(month_to_date, recent, first, now)))
 }
 
-/// Every budget that holds now, the fullest first.
+/// Every budget in force, the most used first.
 fn budgets(store: &Store, now: Time) -> Result<Vec<BudgetLine>, Error> {
     let budgets = store.budgets(now)?;
     let month = now.utc_month();
-    let of = |row: &BudgetRow| MonthOf { subject: row.id.clone(), month };
+    let of = |row: &BudgetRow| SubjectMonth { subject: row.id.clone(), month };
     let spent = store.spent(&budgets.iter().map(of).collect::<Vec<_>>())?;
     let mut lines: Vec<BudgetLine> =
         budgets.into_iter().zip(spent).map(|(row, spent)| budget_line(row, spent)).collect();
@@ -51,7 +52,7 @@ fn budgets(store: &Store, now: Time) -> Result<Vec<BudgetLine>, Error> {
 
 fn budget_line(row: BudgetRow, spent: NanoUsd) -> BudgetLine {
     BudgetLine {
-        name: match &row.of {
+        name: match &row.holder {
             BudgetHolder::App(name) => name.clone(),
             BudgetHolder::Key(key) => key_label(key),
         },
@@ -64,19 +65,19 @@ fn budget_line(row: BudgetRow, spent: NanoUsd) -> BudgetLine {
     }
 }
 
-/// What the app with this id, which may be deleted, has used in a month. Blocking. [`Error::NotFound`] if there never
+/// The statement of a month of the app with this id, which may be deleted. Blocking. [`Error::NotFound`] if there never
 /// was such an app.
 pub fn statement(store: &Store, app_id: &str, month: Month, now: Time) -> Result<Statement, ReportError> {
-    let AppOnceMade { id, name, budget, .. } = store.app_once_made(app_id)?;
+    let PossiblyDeletedApp { id, name, budget, .. } = store.app_even_if_deleted(app_id)?;
     let Days { first, last } = month.days();
     let query = UsageQuery {
         by: vec![Dimension::Service, Dimension::Key, Dimension::Model],
         app_id: Some(id.clone()),
-        most_rows: MOST_ROWS + 1,
+        max_rows: MAX_ROWS + 1,
         ..UsageQuery::days(first, last)
     };
     let sums = store.usage(&query)?;
-    if sums.len() > MOST_ROWS {
+    if sums.len() > MAX_ROWS {
         return Err(ReportError::TooLong);
     }
     let total = sums.iter().fold(UsageCounts::default(), |total, sum| total.plus(sum.counts));

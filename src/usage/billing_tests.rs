@@ -1,4 +1,4 @@
-//! What a month has cost, how full budgets are, and what a statement says of an app.
+//! What a month has cost, how much of budgets is used, and what a statement says about an app.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn thresholds_are_exact() {
 }
 
 #[test]
-fn budgets_are_those_that_hold_now_and_the_fullest_comes_first() {
+fn budgets_in_force_are_listed_the_most_used_first() {
     let store = store_with_app(Some(1000));
     add_key(&store, 1, |_| {});
     add_key(&store, 2, |key| key.revoked_at = Some(NOON));
@@ -118,7 +118,7 @@ fn the_month_begins_and_ends_at_midnight() {
 }
 
 #[test]
-fn there_is_no_forecast_without_something_to_go_by() {
+fn there_is_no_forecast_without_data() {
     let store = store_with_app(None);
     assert_eq!(billing(&store, NOON).unwrap().forecast, None);
     store.add_attempts(&[attempt("key_1", "m", "2026-11-19", None)]).unwrap();

@@ -1,9 +1,9 @@
-//! Budgets, as all requests of a server share them: what a call may cost at most is reserved before it begins, and
-//! given back when the ledger knows what it has cost.
+//! Budgets, shared by all requests of a server: the most that a call may cost is reserved before it begins, and
+//! released when the ledger knows its actual cost.
 //!
-//! Requests without a budget never come here. Those with one lock a map for some nanoseconds; what was spent is only
-//! read from the store (a small indexed read) for a key or app that was not in use a moment ago. After every flush it
-//! is read anew ([`Budgets::refresh`]), which includes what other servers on the same database have spent.
+//! Requests without a budget never come here. Those with one lock a map for some nanoseconds; spending is only read
+//! from the store (a small indexed read) for a key or an app that was not in use a moment ago. It is read anew after
+//! every flush ([`Budgets::refresh`]), which includes what other servers on the same database have spent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,41 +11,41 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 use super::Account;
-use super::tallies::{Limit, Tallies};
+use super::spending::{Limit, Spending};
 use crate::clock::Time;
-use crate::money::{BudgetOf, NanoUsd, Shortage};
-use crate::storage::{Error, MonthOf, Store};
-use crate::trouble::Trouble;
+use crate::log_throttle::LogThrottle;
+use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
+use crate::storage::{Error, Store, SubjectMonth};
 
 /// What a key and its app may spend in a UTC calendar month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// The key alone; `None` for any amount.
+    /// The limit of the key alone; `None` for none.
     pub key: Option<NanoUsd>,
-    /// All keys of the app together; `None` for any amount.
+    /// The limit of all keys of the app together; `None` for none.
     pub app: Option<NanoUsd>,
 }
 
 impl Budget {
-    /// Whether there is any.
+    /// Whether there is a limit.
     pub const fn is_set(&self) -> bool {
         self.key.is_some() || self.app.is_some()
     }
 }
 
-/// Why a call may not be made.
+/// Why a call must not be made.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unpaid {
+pub enum BudgetError {
     /// A budget does not cover what it may cost.
-    Exceeded(Box<Shortage>),
-    /// There is a budget, and what the call costs cannot be told.
+    Exceeded(Box<BudgetShortage>),
+    /// There is a budget, and the cost of the call is unknown.
     PriceUnknown,
-    /// The store cannot say what has been spent.
+    /// What has been spent cannot be read from the store.
     Unavailable,
 }
 
-impl From<Box<Shortage>> for Unpaid {
-    fn from(shortage: Box<Shortage>) -> Self {
+impl From<Box<BudgetShortage>> for BudgetError {
+    fn from(shortage: Box<BudgetShortage>) -> Self {
         Self::Exceeded(shortage)
     }
 }
@@ -54,132 +54,137 @@ impl From<Box<Shortage>> for Unpaid {
 #[derive(Clone)]
 pub(super) struct Budgets {
     store: Store,
-    tallies: Arc<Mutex<Tallies>>,
-    trouble: Arc<Trouble>,
-    /// Told whenever a call gives back some of what it reserved.
+    spending: Arc<Mutex<Spending>>,
+    log_throttle: Arc<LogThrottle>,
+    /// Notified whenever a call releases some of its reservation.
     freed: Arc<Notify>,
 }
 
-/// What a call has reserved; given back when it is dropped.
-pub(super) struct Hold {
+/// What a call has reserved; released on drop.
+pub(super) struct Reservation {
     budgets: Budgets,
     subjects: Vec<String>,
     amount: NanoUsd,
-    /// Whether that is what the call has cost, no longer what it may cost.
+    /// Whether the amount is what the call has cost, no longer what it may cost.
     is_settled: bool,
 }
 
 impl Budgets {
-    /// Budgets on what `store` knows to be spent.
+    /// Budgets based on the spending in `store`.
     pub(super) fn new(store: Store) -> Self {
-        Self { store, tallies: Arc::default(), trouble: Arc::default(), freed: Arc::default() }
+        Self { store, spending: Arc::default(), log_throttle: Arc::default(), freed: Arc::default() }
     }
 
-    /// Reserves `most` (`None` if it cannot be told) for a call on this account, which has a budget.
+    /// Reserves `max_cost` (`None` if unknown) for a call of this account, which has a budget.
     pub(super) fn reserve(
         &self,
         account: &Account,
-        most: Option<NanoUsd>,
+        max_cost: Option<NanoUsd>,
         now: Time,
-    ) -> Result<Hold, Unpaid> {
-        let amount = most.ok_or(Unpaid::PriceUnknown)?;
+    ) -> Result<Reservation, BudgetError> {
+        let amount = max_cost.ok_or(BudgetError::PriceUnknown)?;
         let limits = limits(account);
-        self.known(&limits, now)?.take(&limits, amount, now)?;
+        self.known(&limits, now)?.reserve(&limits, amount, now)?;
         let subjects = limits.iter().map(|limit| limit.subject.to_owned()).collect();
-        Ok(Hold { budgets: self.clone(), subjects, amount, is_settled: false })
+        Ok(Reservation { budgets: self.clone(), subjects, amount, is_settled: false })
     }
 
-    /// Whether `most` could be reserved now.
-    pub(super) fn check(&self, account: &Account, most: Option<NanoUsd>, now: Time) -> Result<(), Unpaid> {
-        let amount = most.ok_or(Unpaid::PriceUnknown)?;
+    /// Whether `max_cost` could be reserved now.
+    pub(super) fn check(
+        &self,
+        account: &Account,
+        max_cost: Option<NanoUsd>,
+        now: Time,
+    ) -> Result<(), BudgetError> {
+        let amount = max_cost.ok_or(BudgetError::PriceUnknown)?;
         let limits = limits(account);
         Ok(self.known(&limits, now)?.check(&limits, amount, now)?)
     }
 
-    /// Completes when a call has given back some of what it reserved, of whichever budget.
+    /// Completes when a call has released some of its reservation, of whichever budget.
     pub(super) fn freed(&self) -> OwnedNotified {
         self.freed.clone().notified_owned()
     }
 
-    /// The tallies, once what has been spent of `limits` is known. The ledger is asked without the lock.
-    fn known(&self, limits: &[Limit<'_>], now: Time) -> Result<MutexGuard<'_, Tallies>, Unpaid> {
+    /// The entries, once the spending of `limits` is known. The store is read without the lock.
+    fn known(&self, limits: &[Limit<'_>], now: Time) -> Result<MutexGuard<'_, Spending>, BudgetError> {
         let month = now.utc_month();
         loop {
-            let mut tallies = self.lock();
-            let (unknown, asked_at) = tallies.missing(limits, month);
+            let mut spending = self.lock();
+            let (unknown, as_of) = spending.missing(limits, month);
             if unknown.is_empty() {
-                return Ok(tallies);
+                return Ok(spending);
             }
-            drop(tallies);
-            // Elsewhere it was loaded before, or could not be.
+            drop(spending);
+            // For a remote store it was loaded before, or could not be.
             if !self.store.is_local() {
-                return Err(Unpaid::Unavailable);
+                return Err(BudgetError::Unavailable);
             }
-            let spent = self.store.spent(&unknown).map_err(|cause| self.untold(&cause))?;
-            let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();
-            let mut tallies = self.lock();
-            if tallies.take_over(&answers, asked_at) {
-                return Ok(tallies);
+            let spent = self.store.spent(&unknown).map_err(|cause| self.unavailable(&cause))?;
+            let answers: Vec<(SubjectMonth, NanoUsd)> = unknown.into_iter().zip(spent).collect();
+            let mut spending = self.lock();
+            if spending.insert(&answers, as_of) {
+                return Ok(spending);
             }
         }
     }
 
-    /// Loads what has been spent of an account's budgets where the store is over the network: to be done before anything is
-    /// reserved, as that waits for nobody. If it cannot be loaded, nothing can be reserved.
+    /// Loads the spending of an account's budgets if the store is remote: to be called before anything is reserved, as
+    /// reserving never waits. If it cannot be loaded, nothing can be reserved.
     pub(super) async fn load_spending(&self, account: &Account, now: Time) {
         if self.store.is_local() {
             return;
         }
         let month = now.utc_month();
         loop {
-            let (unknown, asked_at) = self.lock().missing(&limits(account), month);
+            let (unknown, as_of) = self.lock().missing(&limits(account), month);
             if unknown.is_empty() {
                 return;
             }
-            let asked = unknown.clone();
-            let spent = match self.store.ask(move |store| store.spent(&asked)).await {
+            let months = unknown.clone();
+            let spent = match self.store.read_async(move |store| store.spent(&months)).await {
                 Ok(spent) => spent,
                 Err(cause) => {
-                    self.untold(&cause);
+                    self.unavailable(&cause);
                     return;
                 }
             };
-            let answers: Vec<(MonthOf, NanoUsd)> = unknown.into_iter().zip(spent).collect();
-            if self.lock().take_over(&answers, asked_at) {
+            let answers: Vec<(SubjectMonth, NanoUsd)> = unknown.into_iter().zip(spent).collect();
+            if self.lock().insert(&answers, as_of) {
                 return;
             }
         }
     }
 
-    fn untold(&self, cause: &Error) -> Unpaid {
-        if let Some(untold) = self.trouble.happened(cause) {
+    fn unavailable(&self, cause: &Error) -> BudgetError {
+        if let Some(untold) = self.log_throttle.failed(cause) {
             tracing::error!(%cause, untold, "cannot tell what has been spent of a budget");
         }
-        Unpaid::Unavailable
+        BudgetError::Unavailable
     }
 
-    /// Asks the ledger what has been spent, and gives back what `written` held: the ledger knows their costs.
-    pub(super) fn refresh(&self, written: impl IntoIterator<Item = Hold>) -> Result<(), Error> {
-        let watched = self.lock().watched();
-        if watched.is_empty() {
+    /// Reads all spending anew, and releases the reservations of `written` rows, whose costs are in the ledger now.
+    pub(super) fn refresh(&self, written: impl IntoIterator<Item = Reservation>) -> Result<(), Error> {
+        let subjects = self.lock().subjects();
+        if subjects.is_empty() {
             return Ok(());
         }
-        let spent = self.store.spent(&watched);
-        let mut tallies = self.lock();
+        let spent = self.store.spent(&subjects);
+        let mut spending = self.lock();
         let outcome = match spent {
             Ok(spent) => {
-                tallies.refresh(watched.into_iter().zip(spent));
+                spending.refresh(subjects.into_iter().zip(spent));
                 Ok(())
             }
             Err(cause) => {
-                tallies.invalidate();
+                spending.invalidate();
                 Err(cause)
             }
         };
-        for mut hold in written {
-            hold.give_back(&mut tallies);
+        for mut reservation in written {
+            reservation.release(&mut spending);
         }
-        tallies.drop_idle();
+        spending.drop_idle();
         outcome
     }
 
@@ -188,45 +193,45 @@ impl Budgets {
         self.lock().invalidate();
     }
 
-    /// Also after a panic elsewhere: tallies are whole after every step.
-    fn lock(&self) -> MutexGuard<'_, Tallies> {
-        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Ignores poisoning: entries are consistent after every step.
+    fn lock(&self) -> MutexGuard<'_, Spending> {
+        self.spending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Hold {
-    /// The call is over and has cost this. To be said once.
+impl Reservation {
+    /// The call has ended and has cost this. To be called once.
     pub(super) fn settle(&mut self, actual: NanoUsd) {
-        let mut tallies = self.budgets.lock();
+        let mut spending = self.budgets.lock();
         for subject in &self.subjects {
-            tallies.settle(subject, self.amount, actual);
+            spending.settle(subject, self.amount, actual);
         }
-        drop(tallies);
+        drop(spending);
         (self.amount, self.is_settled) = (actual, true);
         self.budgets.freed.notify_waiters();
     }
 
-    /// The call was of this moment, and the ledger will never know of it: what it has cost stays spent.
+    /// The call ended at this time and will never be in the ledger: what it has cost stays spent.
     pub(super) fn lose(mut self, at: Time) {
         let budgets = self.budgets.clone();
-        let mut tallies = budgets.lock();
+        let mut spending = budgets.lock();
         for subject in self.subjects.drain(..) {
-            tallies.lose(&subject, self.amount, self.is_settled, at.utc_month());
+            spending.lose(&subject, self.amount, self.is_settled, at.utc_month());
         }
     }
 
-    fn give_back(&mut self, tallies: &mut Tallies) {
+    fn release(&mut self, spending: &mut Spending) {
         for subject in self.subjects.drain(..) {
-            tallies.give_back(&subject, self.amount, self.is_settled);
+            spending.release(&subject, self.amount, self.is_settled);
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.subjects.is_empty() {
             let budgets = self.budgets.clone();
-            self.give_back(&mut budgets.lock());
+            self.release(&mut budgets.lock());
             budgets.freed.notify_waiters();
         }
     }
@@ -234,8 +239,8 @@ impl Drop for Hold {
 
 fn limits(account: &Account) -> Vec<Limit<'_>> {
     let Account { key_id, app_id, budget, .. } = account;
-    let of_key = budget.key.map(|budget| Limit { of: BudgetOf::Key, subject: key_id, budget });
-    let of_app = budget.app.map(|budget| Limit { of: BudgetOf::App, subject: app_id, budget });
+    let of_key = budget.key.map(|budget| Limit { scope: BudgetScope::Key, subject: key_id, budget });
+    let of_app = budget.app.map(|budget| Limit { scope: BudgetScope::App, subject: app_id, budget });
     of_key.into_iter().chain(of_app).collect()
 }
 

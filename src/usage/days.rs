@@ -1,10 +1,10 @@
-//! Days and months of the calendar in UTC, as reports are asked for and as they name them.
+//! UTC days and months, as reports are requested for and labelled with.
 
 use std::fmt;
 
 use crate::clock::Time;
 
-/// A span of UTC days, counted since the epoch. Both ends are part of it.
+/// A range of UTC days since the epoch, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Days {
     /// The first.
@@ -14,7 +14,7 @@ pub struct Days {
 }
 
 impl Days {
-    /// The last `count` days (at least one), today included.
+    /// The last `count` days (at least one), including today.
     pub fn until_today(count: u32, now: Time) -> Self {
         let last = now.utc_day();
         Self { first: last - i64::from(count.max(1) - 1), last }
@@ -32,21 +32,21 @@ pub(super) fn date(day: i64) -> String {
     Time::of_utc_day(day).utc_date()
 }
 
-/// A month of the calendar in UTC, by its first day.
+/// A UTC calendar month, by its first day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Month {
     first_day: i64,
 }
 
 impl Month {
-    /// The month that this moment is in.
+    /// The month that this time is in.
     pub fn of(now: Time) -> Self {
         let date = now.utc_date();
         let beginning = date.get(.."2026-11".len()).and_then(Self::parse);
         beginning.unwrap_or(Self { first_day: now.utc_day() })
     }
 
-    /// Reads `2026-11`.
+    /// Parses `2026-11`.
     pub fn parse(text: &str) -> Option<Self> {
         parse_date(&format!("{text}-01")).map(|first_day| Self { first_day })
     }
@@ -56,7 +56,7 @@ impl Month {
         Days { first: self.first_day, last: self.end().utc_day() - 1 }
     }
 
-    /// When the next one begins.
+    /// When the next month begins.
     pub fn end(self) -> Time {
         Time::of_utc_day(self.first_day).next_utc_month()
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn invalid_dates_are_none() {
         assert_eq!(parse_date("1970-01-02"), Some(1));
         for wrong in
             ["", "2026-11-31", "2026-1-1", "20261120", "2026-11-20T00:00:00Z", "2026/11/20", "1970-01-0２"]

@@ -1,10 +1,10 @@
-//! What a month may come to, if it goes on as the last days did. Pure.
+//! The forecast of a month's cost, if it continues like the last days. Pure.
 //!
-//! The rule: the run rate is what was spent today and on the seven days before, over the time from the beginning of
-//! the first of these days until now; the forecast is what the month has come to so far, and that rate for the rest of
-//! it. An installation whose first usage is not that old is judged from its first day on. Less than a whole day counts
-//! as one, as an hour says little about a day: on its first day an installation's rate is what it has spent so far. The
-//! window may reach into the month before.
+//! The rule: the run rate is what was spent today and on the seven days before, divided by the time from the beginning
+//! of the first of these days until now; the forecast is the cost of the month so far, plus that rate for the rest of
+//! it. If an installation is younger than that, its first day with usage is where the window begins. Less than a whole
+//! day counts as one, as an hour says little about a day: on its first day an installation's rate is what it has spent
+//! so far. The window may reach into the previous month.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::api::console::Forecast;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 
-/// Days before today that the rate is taken from.
+/// The number of days before today that the rate is based on.
 const DAYS_BEFORE: i64 = 7;
 const DAY: Duration = Duration::from_hours(24);
 
-/// The first UTC day that the rate is taken from, where there was usage on `first_usage_day` and not before.
+/// The first UTC day that the rate is based on, if `first_usage_day` was the first day with usage.
 pub(super) fn first_day(first_usage_day: i64, now: Time) -> i64 {
     let today = now.utc_day();
     first_usage_day.clamp(today - DAYS_BEFORE, today)
 }
 
-/// The forecast for the month of `now`, of which `month_to_date` is spent. `recent` was spent from `first_day`, as
-/// [`first_day`] says, until now.
+/// The forecast for the month of `now`, of which `month_to_date` is spent. `recent` was spent from `first_day` (see
+/// [`first_day`]) until now.
 pub(super) fn forecast(month_to_date: NanoUsd, recent: NanoUsd, first_day: i64, now: Time) -> Forecast {
     let based_on = now.since(Time::of_utc_day(first_day)).max(DAY);
     let rest = now.next_utc_month().since(now);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_today_and_seven_days_before() {
+    fn the_rate_covers_today_and_the_seven_days_before() {
         let now = at("2026-11-20T12:00:00Z");
         let first = first_day(at("2026-01-01").utc_day(), now);
         assert_eq!(first, at("2026-11-13").utc_day());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_beginning_of_a_month_the_last_one_tells_the_rate() {
+    fn at_the_beginning_of_a_month_the_rate_is_that_of_the_previous_one() {
         let now = at("2026-12-01T00:00:00Z");
         let first = first_day(at("2026-01-01").utc_day(), now);
         let expected = Forecast { cost_usd: 31.0, per_day_usd: 1.0, based_on_days: 7.0 };
@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_never_less_than_what_is_spent(month in any::<u64>(), recent in any::<u64>(), ms in 0_i64..4_000_000_000_000) {
+        fn a_forecast_is_never_less_than_what_is_spent(month in any::<u64>(), recent in any::<u64>(), ms in 0_i64..4_000_000_000_000) {
             let now = Time::from_unix_ms(ms);
             let forecast = forecast(NanoUsd(month), NanoUsd(recent), first_day(0, now), now);
             prop_assert!(forecast.cost_usd >= NanoUsd(month).usd());

@@ -1,4 +1,4 @@
-//! The queue between requests and the disk.
+//! The ledger: a queue of rows between requests and the disk.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,24 +7,24 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 use super::Account;
-use super::budgets::{Budgets, Hold, Unpaid};
+use super::budgets::{BudgetError, Budgets, Reservation};
 use crate::clock::Time;
 use crate::metrics::Metrics;
 use crate::money::NanoUsd;
 use crate::storage::{AttemptRow, Error, Store};
 
-/// Rows that may wait while the store is down: about 40 MB.
+/// The capacity of the queue while the store is down: about 40 MB.
 pub(super) const MAX_QUEUED: usize = 100_000;
 
-/// Rows that are worth a write at once: what waits stays small however many requests come, some 250 KB, and in the
+/// The number of rows that trigger a write: it keeps the queue small under any load, some 250 KB, and in the
 /// processor's cache.
-const FULL: usize = 1024;
+const WRITE_BATCH: usize = 1024;
 
-/// So many are written in one transaction: what has gathered while the store was down is written bit by bit, and what
-/// was written stays so, whatever becomes of the rest.
-const MOST_AT_ONCE: usize = 4096;
+/// The maximum number of rows per transaction: a backlog from an outage is written in parts, and what was written stays
+/// written, whatever becomes of the rest.
+const MAX_PER_TRANSACTION: usize = 4096;
 
-/// Where attempts are booked; clones share one queue.
+/// Records attempts; clones share one queue.
 #[derive(Clone)]
 pub struct Ledger {
     shared: Arc<Shared>,
@@ -35,40 +35,40 @@ struct Shared {
     store: Store,
     budgets: Budgets,
     queue: Mutex<Queue>,
-    filled: Notify,
-    /// Held by whoever writes, so that nobody takes what is being written for written: room for the next rows, that those
-    /// had which were written last.
+    batch_ready: Notify,
+    /// Held during a write, so that nobody takes rows that are being written for written. It is the buffer of the last
+    /// write, to be reused for the next rows.
     spare: Mutex<Vec<AttemptRow>>,
     lost: AtomicU64,
-    /// How many rows are being written.
+    /// The number of rows being written.
     writing: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Queue {
     rows: Vec<AttemptRow>,
-    /// What some of the rows hold of budgets until the store has them, by the row's place, in order.
-    holds: Vec<(usize, Hold)>,
+    /// The reservations of some of the rows, held until the store has them, by the index of the row, in order.
+    reservations: Vec<(usize, Reservation)>,
 }
 
 impl Queue {
-    /// Drops as many rows from the beginning, and gives back what they hold.
+    /// Drops this many rows from the beginning, and releases their reservations.
     fn forget(&mut self, written: usize) {
         self.rows.drain(..written);
-        self.holds.drain(..self.holds.partition_point(|(place, _)| *place < written));
-        self.holds.iter_mut().for_each(|(place, _)| *place -= written);
+        self.reservations.drain(..self.reservations.partition_point(|(place, _)| *place < written));
+        self.reservations.iter_mut().for_each(|(place, _)| *place -= written);
     }
 }
 
 impl Ledger {
-    /// A ledger kept in `store`.
+    /// A ledger that writes to `store`.
     pub fn new(store: Store) -> Self {
         let budgets = Budgets::new(store.clone());
         let shared = Shared {
             store,
             budgets,
             queue: Mutex::default(),
-            filled: Notify::new(),
+            batch_ready: Notify::new(),
             spare: Mutex::default(),
             lost: AtomicU64::new(0),
             writing: AtomicUsize::new(0),
@@ -76,9 +76,9 @@ impl Ledger {
         Self { shared: Arc::new(shared), metrics: Arc::default() }
     }
 
-    /// The ledger, with attempts counted in these metrics too.
+    /// The same ledger, which also counts attempts in these metrics.
     #[must_use]
-    pub fn counted_in(self, metrics: Arc<Metrics>) -> Self {
+    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Self {
         Self { metrics, ..self }
     }
 
@@ -86,67 +86,79 @@ impl Ledger {
         &self.metrics
     }
 
-    /// Queues a row, with what it holds of budgets; never blocks. Rows beyond a bound (a store that has been down for
-    /// long) are dropped and counted; their budgets go on counting what they have cost.
-    pub(super) fn book(&self, row: AttemptRow, hold: Option<Hold>) {
+    /// Queues a row with its reservation; never blocks. Rows beyond the capacity (when the store was down for long) are
+    /// dropped and counted; their costs still count against budgets.
+    pub(super) fn book(&self, row: AttemptRow, reservation: Option<Reservation>) {
         let mut queue = self.queue();
         let place = queue.rows.len();
         if place.saturating_add(self.shared.writing.load(Ordering::Relaxed)) < MAX_QUEUED {
             queue.rows.push(row);
-            queue.holds.extend(hold.map(|hold| (place, hold)));
+            queue.reservations.extend(reservation.map(|reservation| (place, reservation)));
             drop(queue);
-            // Once: with a store that is down, the next turn is soon enough.
-            if place + 1 == FULL {
-                self.shared.filled.notify_one();
+            // Notified once: while the store is down, the next regular flush is soon enough.
+            if place + 1 == WRITE_BATCH {
+                self.shared.batch_ready.notify_one();
             }
             return;
         }
         drop(queue);
-        self.lose([row], hold.map(|hold| (0, hold)));
+        self.lose([row], reservation.map(|reservation| (0, reservation)));
     }
 
-    /// Reserves the most that a call may cost (`None` if it cannot be told) for an account that has a budget.
-    pub(super) fn reserve(&self, of: &Account, most: Option<NanoUsd>, now: Time) -> Result<Hold, Unpaid> {
-        self.shared.budgets.reserve(of, most, now)
+    /// Reserves the most that a call may cost (`None` if unknown) for an account with a budget.
+    pub(super) fn reserve(
+        &self,
+        of: &Account,
+        max_cost: Option<NanoUsd>,
+        now: Time,
+    ) -> Result<Reservation, BudgetError> {
+        self.shared.budgets.reserve(of, max_cost, now)
     }
 
-    /// As [`Budgets::freed`].
+    /// See [`Budgets::freed`].
     pub(super) fn freed(&self) -> OwnedNotified {
         self.shared.budgets.freed()
     }
 
-    /// As [`Budgets::load_spending`].
+    /// See [`Budgets::load_spending`].
     pub(super) async fn load_spending(&self, of: &Account, now: Time) {
         self.shared.budgets.load_spending(of, now).await;
     }
 
-    /// Whether that much could be reserved.
-    pub(super) fn check(&self, of: &Account, most: Option<NanoUsd>, now: Time) -> Result<(), Unpaid> {
-        self.shared.budgets.check(of, most, now)
+    /// See [`Budgets::check`].
+    pub(super) fn check(
+        &self,
+        of: &Account,
+        max_cost: Option<NanoUsd>,
+        now: Time,
+    ) -> Result<(), BudgetError> {
+        self.shared.budgets.check(of, max_cost, now)
     }
 
-    /// Waits until so many rows are queued that they should be written without waiting for a turn.
-    pub async fn filled(&self) {
-        self.shared.filled.notified().await;
+    /// Waits until enough rows are queued to be written without waiting for the regular flush.
+    pub async fn batch_ready(&self) {
+        self.shared.batch_ready.notified().await;
     }
 
-    /// Writes what is queued, and brings the budgets up to date; what another call is writing is waited for. Blocking.
-    /// Rows that cannot be written stay queued.
+    /// Writes what is queued and updates the budgets, after any write under way. Blocking. Rows that cannot be written
+    /// stay queued.
     pub fn flush(&self) -> Result<(), Error> {
         let mut spare = lock(&self.shared.spare);
         let rows = std::mem::take(&mut *spare);
-        let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, holds: Vec::new() });
+        let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, reservations: Vec::new() });
         let (written, outcome) = self.write(&queue.rows);
         self.shared.writing.store(0, Ordering::Relaxed);
         match outcome {
             Ok(()) => {
                 queue.rows.clear();
-                queue.rows.shrink_to(2 * FULL);
+                queue.rows.shrink_to(2 * WRITE_BATCH);
                 *spare = queue.rows;
-                self.shared.budgets.refresh(queue.holds.into_iter().map(|(_, hold)| hold))
+                self.shared
+                    .budgets
+                    .refresh(queue.reservations.into_iter().map(|(_, reservation)| reservation))
             }
             Err(cause) => {
-                // In this order: what those hold that were written is in what the ledger is asked for next.
+                // In this order: what is read from the ledger next includes the costs of rows that were written.
                 self.shared.budgets.invalidate();
                 queue.forget(written);
                 self.put_back(queue);
@@ -155,10 +167,10 @@ impl Ledger {
         }
     }
 
-    /// Writes rows in their order; how many were written, and what kept the others from it.
+    /// Writes rows in their order; returns how many were written, and the error that stopped it.
     fn write(&self, rows: &[AttemptRow]) -> (usize, Result<(), Error>) {
         let mut written = 0;
-        for batch in rows.chunks(MOST_AT_ONCE) {
+        for batch in rows.chunks(MAX_PER_TRANSACTION) {
             self.shared.writing.store(rows.len() - written, Ordering::Relaxed);
             if let Err(cause) = self.shared.store.add_attempts(batch) {
                 return (written, Err(cause));
@@ -168,37 +180,46 @@ impl Ledger {
         (written, Ok(()))
     }
 
-    /// How many rows are yet to be written.
-    pub fn queued(&self) -> usize {
+    /// The number of rows yet to be written.
+    pub fn queued_rows(&self) -> usize {
         self.queue().rows.len().saturating_add(self.shared.writing.load(Ordering::Relaxed))
     }
 
-    /// How many rows have been dropped because the store was down for too long.
-    pub fn lost(&self) -> u64 {
+    /// The number of rows dropped because the store was down for too long.
+    pub fn lost_rows(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
     }
 
-    /// Puts rows that were not written before those booked since; the newest beyond the bound are lost.
+    /// Puts rows that could not be written back in front of newer ones; the newest beyond the capacity are lost.
     fn put_back(&self, unwritten: Queue) {
-        let Queue { mut rows, mut holds } = unwritten;
+        let Queue { mut rows, mut reservations } = unwritten;
         let mut queue = self.queue();
         let before = rows.len();
         rows.append(&mut queue.rows);
-        holds.extend(queue.holds.drain(..).map(|(place, hold)| (before + place, hold)));
+        reservations
+            .extend(queue.reservations.drain(..).map(|(place, reservation)| (before + place, reservation)));
         let lost_rows = rows.split_off(rows.len().min(MAX_QUEUED));
-        let lost_holds = holds.split_off(holds.partition_point(|(place, _)| *place < MAX_QUEUED));
-        *queue = Queue { rows, holds };
+        let lost_holds =
+            reservations.split_off(reservations.partition_point(|(place, _)| *place < MAX_QUEUED));
+        *queue = Queue { rows, reservations };
         drop(queue);
-        self.lose(lost_rows, lost_holds.into_iter().map(|(place, hold)| (place - MAX_QUEUED, hold)));
+        self.lose(
+            lost_rows,
+            lost_holds.into_iter().map(|(place, reservation)| (place - MAX_QUEUED, reservation)),
+        );
     }
 
-    /// Counts rows that will never be written, and has budgets remember what those cost that hold of them, by place.
-    fn lose(&self, rows: impl AsRef<[AttemptRow]>, holds: impl IntoIterator<Item = (usize, Hold)>) {
+    /// Counts rows that will never be written, and has the budgets remember the costs of their reservations, by index.
+    fn lose(
+        &self,
+        rows: impl AsRef<[AttemptRow]>,
+        reservations: impl IntoIterator<Item = (usize, Reservation)>,
+    ) {
         let rows = rows.as_ref();
         self.shared.lost.fetch_add(rows.len() as u64, Ordering::Relaxed);
-        for (place, hold) in holds {
+        for (place, reservation) in reservations {
             if let Some(row) = rows.get(place) {
-                hold.lose(row.at);
+                reservation.lose(row.at);
             }
         }
     }
@@ -208,7 +229,7 @@ impl Ledger {
     }
 }
 
-/// Also after a panic elsewhere: a queue is whole after every step.
+/// Ignores poisoning: the queue is consistent after every step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -268,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_flushes_waits_for_what_another_is_writing() {
+    fn a_flush_waits_for_a_write_under_way() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), NOW).unwrap();
         let ledger = Ledger::new(store.clone());
@@ -293,20 +314,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_rows_do_not_wait_for_their_turn() {
+    async fn a_full_batch_does_not_wait_for_the_regular_flush() {
         let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-        let is_filled = || ledger.filled().now_or_never().is_some();
+        let is_ready = || ledger.batch_ready().now_or_never().is_some();
         for _ in 0..2 {
-            (1..FULL).for_each(|_| ledger.book(row("req_1"), None));
-            assert!(!is_filled());
-            (0..FULL).for_each(|_| ledger.book(row("req_1"), None));
-            assert!(is_filled() && !is_filled(), "once");
+            (1..WRITE_BATCH).for_each(|_| ledger.book(row("req_1"), None));
+            assert!(!is_ready());
+            (0..WRITE_BATCH).for_each(|_| ledger.book(row("req_1"), None));
+            assert!(is_ready() && !is_ready(), "once");
             ledger.flush().unwrap();
         }
     }
 
     #[test]
-    fn a_store_that_is_down_loses_nothing_within_the_bound() {
+    fn a_store_that_is_down_loses_nothing_within_the_capacity() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), NOW).unwrap();
         let ledger = Ledger::new(store.clone());
@@ -318,18 +339,18 @@ mod tests {
         for _ in 0..MAX_QUEUED {
             ledger.book(row("req_2"), None);
         }
-        assert_eq!(ledger.lost(), 1);
+        assert_eq!(ledger.lost_rows(), 1);
         assert!(ledger.flush().is_err());
 
         breaker.execute_batch("ALTER TABLE hidden RENAME TO attempts").unwrap();
         ledger.flush().unwrap();
         assert_eq!(store.attempts_of("req_1").unwrap(), [row("req_1")]);
         assert_eq!(store.attempts_of("req_2").unwrap().len(), MAX_QUEUED - 1);
-        assert_eq!(ledger.lost(), 1);
+        assert_eq!(ledger.lost_rows(), 1);
     }
 
     #[test]
-    fn what_rows_cost_that_are_lost_on_their_way_back_stays_spent() {
+    fn the_cost_of_rows_lost_when_put_back_stays_spent() {
         let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
         let account = account(NanoUsd(100));
         let load = || {
@@ -338,19 +359,19 @@ mod tests {
         };
         let book = |cost| {
             load();
-            let mut hold = ledger.reserve(&account, Some(cost), NOW).unwrap();
-            hold.settle(cost);
+            let mut reservation = ledger.reserve(&account, Some(cost), NOW).unwrap();
+            reservation.settle(cost);
             let of_key = AttemptRow { key_id: "key_1".into(), cost: Some(cost), ..row("req_1") };
-            ledger.book(of_key, Some(hold));
+            ledger.book(of_key, Some(reservation));
         };
         book(NanoUsd(10));
         let mut unwritten = std::mem::take(&mut *ledger.queue());
         unwritten.rows.splice(0..0, vec![row("req_old"); MAX_QUEUED - 2]);
-        unwritten.holds.iter_mut().for_each(|(at, _)| *at += MAX_QUEUED - 2);
+        unwritten.reservations.iter_mut().for_each(|(at, _)| *at += MAX_QUEUED - 2);
         book(NanoUsd(20));
         book(NanoUsd(40));
         ledger.put_back(unwritten);
-        assert_eq!(ledger.lost(), 1);
+        assert_eq!(ledger.lost_rows(), 1);
         ledger.flush().unwrap();
         load();
         let spent = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
@@ -358,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_of_a_backlog_counts_once_against_a_budget() {
+    fn written_parts_of_a_backlog_count_once_against_a_budget() {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
         let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
@@ -367,31 +388,31 @@ mod tests {
         breaker.execute_batch(refuse).unwrap();
         let account = account(NanoUsd(10_000));
         let book = |request_id: &str| {
-            let mut hold = ledger.reserve(&account, Some(NanoUsd(1)), NOW).unwrap();
-            hold.settle(NanoUsd(1));
+            let mut reservation = ledger.reserve(&account, Some(NanoUsd(1)), NOW).unwrap();
+            reservation.settle(NanoUsd(1));
             let of_key = AttemptRow { key_id: "key_1".into(), cost: Some(NanoUsd(1)), ..row(request_id) };
-            ledger.book(of_key, Some(hold));
+            ledger.book(of_key, Some(reservation));
         };
-        (0..MOST_AT_ONCE + 5).for_each(|_| book("req_1"));
+        (0..MAX_PER_TRANSACTION + 5).for_each(|_| book("req_1"));
         book("req_bad");
         assert!(ledger.flush().is_err());
-        assert_eq!(ledger.queued(), 6, "what was written is not written again");
+        assert_eq!(ledger.queued_rows(), 6, "what was written is not written again");
         let has_left = |left| ledger.check(&account, Some(NanoUsd(left)), NOW).is_ok();
-        let left = 10_000 - (MOST_AT_ONCE as u64 + 6);
+        let left = 10_000 - (MAX_PER_TRANSACTION as u64 + 6);
         assert_eq!((has_left(left), has_left(left + 1)), (true, false));
 
         breaker.execute_batch("DROP TRIGGER refused").unwrap();
         ledger.flush().unwrap();
         assert_eq!((has_left(left), has_left(left + 1)), (true, false));
-        assert_eq!((ledger.queued(), ledger.lost()), (0, 0));
+        assert_eq!((ledger.queued_rows(), ledger.lost_rows()), (0, 0));
     }
 
     #[test]
-    fn of_rows_that_come_back_the_newest_beyond_the_bound_are_lost() {
+    fn when_rows_are_put_back_the_newest_beyond_the_capacity_are_lost() {
         let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
         ledger.book(row("req_new"), None);
-        ledger.put_back(Queue { rows: vec![row("req_old"); MAX_QUEUED], holds: Vec::new() });
-        assert_eq!(ledger.lost(), 1);
+        ledger.put_back(Queue { rows: vec![row("req_old"); MAX_QUEUED], reservations: Vec::new() });
+        assert_eq!(ledger.lost_rows(), 1);
         assert!(ledger.queue().rows.iter().all(|row| &*row.request_id == "req_old"));
     }
 }

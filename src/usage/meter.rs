@@ -1,4 +1,4 @@
-//! What one request takes: summed for its answer, and booked attempt by attempt.
+//! The usage of one request: totalled for its response, and recorded attempt by attempt.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -8,63 +8,63 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::futures::OwnedNotified;
 
-use super::budgets::Hold;
-use super::{Account, Books, Purpose, Unpaid};
+use super::budgets::Reservation;
+use super::{Account, Accounting, BudgetError, Purpose};
 use crate::clock::Time;
 use crate::metrics;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::storage::AttemptRow;
 
-/// The outcome of an attempt that was dropped without a word: the caller left.
+/// The outcome of an attempt that was simply dropped: the caller left.
 const CANCELLED: &str = "cancelled";
 
-/// Sums what one request takes. Clones count together, so that the concurrent parts of a request, and an answer
-/// that outlives its handler, share one.
+/// Adds up what one request uses. Clones share the totals, for the concurrent parts of a request and for a response
+/// that outlives its handler.
 #[derive(Clone)]
 pub struct Meter(Arc<Shared>);
 
 struct Shared {
     account: Account,
-    books: Arc<Books>,
-    totals: Mutex<Vec<Total>>,
+    accounting: Arc<Accounting>,
+    totals: Mutex<Vec<ModelTotal>>,
     attempts: AtomicU32,
-    /// Why attempts are dropped from now on, if it is not that the caller left.
-    dropped_for: OnceLock<&'static str>,
+    /// The outcome of attempts dropped from now on, if it is not that the caller left.
+    drop_outcome: OnceLock<&'static str>,
 }
 
 impl Meter {
-    /// A meter whose attempts go to these books.
-    pub fn new(account: Account, books: Arc<Books>) -> Self {
+    /// A meter whose attempts are recorded there.
+    pub fn new(account: Account, accounting: Arc<Accounting>) -> Self {
         let (totals, attempts) = (Mutex::new(Vec::new()), AtomicU32::new(0));
-        Self(Arc::new(Shared { account, books, totals, attempts, dropped_for: OnceLock::new() }))
+        Self(Arc::new(Shared { account, accounting, totals, attempts, drop_outcome: OnceLock::new() }))
     }
 
-    /// Loads what was spent of its budgets, so that nothing waits for it later. To be done right before an attempt, or
-    /// [`Meter::check`].
+    /// Loads what was spent of the account's budgets, so that nothing has to wait for it later. To be called right
+    /// before an attempt or [`Meter::check`].
     pub async fn load_spending(&self) {
         if self.has_budget() {
-            // In a box, as calls without a budget need no room for it.
-            Box::pin(self.0.books.ledger.load_spending(&self.0.account, self.now())).await;
+            // Boxed, as calls without a budget need no room for it.
+            Box::pin(self.0.accounting.ledger.load_spending(&self.0.account, self.now())).await;
         }
     }
 
-    /// Begins an attempt at `model` (its full identifier), `now`, at this price, if it is known. Where there is a
-    /// budget, `most` says what it may cost at most (`None` if that cannot be told), and that much is reserved until the
-    /// attempt is on the books.
+    /// Begins an attempt at `model` (its full identifier) at the time `now`, with its price if that is known. If there
+    /// is a budget, `max_cost` returns the most it may cost (`None` if unknown), which is reserved until the attempt is
+    /// in the ledger.
     ///
     /// # Errors
-    /// If a budget does not allow it. Nothing is booked then, and nothing may be called.
+    /// If a budget does not allow it. Then nothing is recorded, and the model must not be called.
     pub fn attempt(
         &self,
         model: impl Into<Arc<str>>,
         purpose: Purpose,
         price: Option<Price>,
         now: Instant,
-        most: impl FnOnce() -> Option<NanoUsd>,
-    ) -> Result<Attempt, Unpaid> {
-        let Shared { account, books, .. } = &*self.0;
-        let hold = if account.budget.is_set() {
-            Some(books.ledger.reserve(account, most(), self.now())?)
+        max_cost: impl FnOnce() -> Option<NanoUsd>,
+    ) -> Result<Attempt, BudgetError> {
+        let Shared { account, accounting, .. } = &*self.0;
+        let reservation = if account.budget.is_set() {
+            Some(accounting.ledger.reserve(account, max_cost(), self.now())?)
         } else {
             None
         };
@@ -76,80 +76,85 @@ impl Meter {
             begun: now,
             first_token: None,
             expected: Tokens::default(),
-            hold,
+            reservation,
             is_booked: false,
         })
     }
 
-    /// Whether there is a budget to keep to.
+    /// Whether the account has a budget.
     pub fn has_budget(&self) -> bool {
         self.0.account.budget.is_set()
     }
 
-    /// Whether an attempt that may cost this much could begin now; for requests that answer before they begin one.
+    /// Checks that an attempt of this cost at most could begin now; for requests that respond before their first
+    /// attempt.
     ///
     /// # Errors
     /// If a budget would not allow it.
-    pub fn check(&self, most: Option<NanoUsd>) -> Result<(), Unpaid> {
+    pub fn check(&self, max_cost: Option<NanoUsd>) -> Result<(), BudgetError> {
         if !self.has_budget() {
             return Ok(());
         }
-        self.0.books.ledger.check(&self.0.account, most, self.now())
+        self.0.accounting.ledger.check(&self.0.account, max_cost, self.now())
     }
 
-    /// Completes when a call has given back some of what it had reserved of a budget: what did not fit may fit then. To be
-    /// asked for before the attempt that may not fit, so that nothing is missed. `None` where there is no budget.
+    /// Completes when a call has released a part of its reservation, so that another attempt may fit. To be called
+    /// before the attempt that may not fit, so that no release is missed. `None` without a budget.
     pub fn freed(&self) -> Option<Pin<Box<OwnedNotified>>> {
-        let mut freed = self.has_budget().then(|| Box::pin(self.0.books.ledger.freed()))?;
+        let mut freed = self.has_budget().then(|| Box::pin(self.0.accounting.ledger.freed()))?;
         freed.as_mut().enable();
         Some(freed)
     }
 
-    /// The time that attempts are booked at.
+    /// The time at which attempts are recorded.
     pub fn now(&self) -> Time {
-        self.0.books.clock.now()
+        self.0.accounting.clock.now()
     }
 
-    /// What has been booked so far, by model (in order of first use) and purpose.
-    pub fn totals(&self) -> Vec<Total> {
+    /// The recorded usage so far, by model (in order of first use) and purpose.
+    pub fn totals(&self) -> Vec<ModelTotal> {
         self.lock_totals().clone()
     }
 
-    /// What has been booked so far, over all models.
-    pub fn sum(&self) -> Sum {
-        let zero =
-            Sum { attempts: 0, prompt_tokens: 0, completion_tokens: 0, cost: Some(NanoUsd::default()) };
+    /// The recorded usage so far, over all models.
+    pub fn sum(&self) -> RequestTotal {
+        let zero = RequestTotal {
+            attempts: 0,
+            prompt_tokens: 0,
+            completion_tokens: 0,
+            cost: Some(NanoUsd::default()),
+        };
         let totals = self.lock_totals();
-        let sum = totals.iter().filter(|total| !total.is_nothing()).fold(zero, |sum, total| Sum {
+        let sum = totals.iter().filter(|total| !total.is_nothing()).fold(zero, |sum, total| RequestTotal {
             prompt_tokens: sum.prompt_tokens.saturating_add(total.prompt_tokens),
             completion_tokens: sum.completion_tokens.saturating_add(total.completion_tokens),
             cost: sum.cost.zip(total.cost).map(|(sum, more)| sum.plus(more)),
             ..sum
         });
-        Sum { attempts: self.0.attempts.load(Ordering::Relaxed), ..sum }
+        RequestTotal { attempts: self.0.attempts.load(Ordering::Relaxed), ..sum }
     }
 
-    /// Counts that an attempt at `model` repeats one that failed.
-    pub fn retried(&self, model: &str) {
-        self.0.books.metrics().attempts.count_retry(model);
+    /// Counts a retry of a failed attempt at `model`.
+    pub fn count_retry(&self, model: &str) {
+        self.0.accounting.metrics().attempts.count_retry(model);
     }
 
-    /// Counts and logs that `fallback` is asked in the place of `model`.
-    pub fn fell_back(&self, model: &str, fallback: &str) {
-        self.0.books.metrics().attempts.count_fallback(model);
+    /// Counts and logs that `fallback` is called in place of `model`.
+    pub fn count_fallback(&self, model: &str, fallback: &str) {
+        self.0.accounting.metrics().attempts.count_fallback(model);
         tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
     }
 
-    /// Ends the attempts that are still under way: those that are dropped from now on have come to this outcome.
-    pub fn cut_off(&self, outcome: &'static str) {
-        // The first reason holds.
-        let _ = self.0.dropped_for.set(outcome);
+    /// Sets the outcome of the attempts that are dropped from now on, such as those under way.
+    pub fn abort_with(&self, outcome: &'static str) {
+        // The first reason stays.
+        let _ = self.0.drop_outcome.set(outcome);
     }
 
-    fn book(&self, attempt: &Attempt, hold: Option<Hold>, outcome: &'static str, used: Used) {
+    fn book(&self, attempt: &Attempt, reservation: Option<Reservation>, outcome: &'static str, used: Used) {
         let Used { tokens, cost } = used;
         let took = attempt.begun.elapsed();
-        let order = self.add(&attempt.model, attempt.purpose, used);
+        let position = self.add(&attempt.model, attempt.purpose, used);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let account = &self.0.account;
         let counted = metrics::Attempt {
@@ -161,7 +166,7 @@ impl Meter {
             completion_tokens: tokens.completion,
             cost,
         };
-        self.0.books.metrics().attempts.count(&counted);
+        self.0.accounting.metrics().attempts.count(&counted);
         let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(
             request_id = &*account.request_id,
@@ -175,7 +180,7 @@ impl Meter {
             "attempt"
         );
         let row = AttemptRow {
-            at: self.0.books.clock.now(),
+            at: self.0.accounting.clock.now(),
             request_id: account.request_id.clone(),
             app_id: account.app_id.clone(),
             key_id: account.key_id.clone(),
@@ -186,39 +191,39 @@ impl Meter {
             completion_tokens: tokens.completion,
             cost,
             latency_ms,
-            is_first: order.is_first,
-            is_first_of_model: order.is_first_of_model,
+            is_first: position.is_first,
+            is_first_of_model: position.is_first_of_model,
         };
-        self.0.books.ledger.book(row, hold);
+        self.0.accounting.ledger.book(row, reservation);
     }
 
-    fn add(&self, model: &Arc<str>, purpose: Purpose, used: Used) -> Order {
+    fn add(&self, model: &Arc<str>, purpose: Purpose, used: Used) -> Position {
         let mut totals = self.lock_totals();
-        let order = Order {
+        let position = Position {
             is_first: totals.is_empty(),
             is_first_of_model: totals.iter().all(|total| total.model != *model),
         };
         let known = totals.iter_mut().find(|total| total.model == *model && total.purpose == purpose);
         if let Some(total) = known {
             total.add(used);
-            return order;
+            return position;
         }
         let mut total =
-            Total { model: model.clone(), purpose, prompt_tokens: 0, completion_tokens: 0, cost: None };
+            ModelTotal { model: model.clone(), purpose, prompt_tokens: 0, completion_tokens: 0, cost: None };
         total.add(used);
         totals.push(total);
-        order
+        position
     }
 
-    /// Also after a panic elsewhere: sums are whole after every step.
-    fn lock_totals(&self) -> MutexGuard<'_, Vec<Total>> {
+    /// Ignores poisoning: totals are consistent after every step.
+    fn lock_totals(&self) -> MutexGuard<'_, Vec<ModelTotal>> {
         self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where an attempt stands among those of its request, in the order in which they are booked.
+/// The position of an attempt among those of its request, in the order of recording.
 #[derive(Clone, Copy)]
-struct Order {
+struct Position {
     is_first: bool,
     is_first_of_model: bool,
 }
@@ -227,40 +232,40 @@ struct Order {
 #[derive(Clone, Copy)]
 struct Used {
     tokens: Tokens,
-    /// `None` where its price is not known.
+    /// `None` if its price is unknown.
     cost: Option<NanoUsd>,
 }
 
-/// An attempt under way; booked as `cancelled` if dropped, or as what [`Meter::cut_off`] told.
+/// An attempt under way. If dropped, it is recorded as `cancelled`, or with the outcome set by [`Meter::abort_with`].
 #[must_use = "an attempt that is dropped is booked as cancelled"]
 pub struct Attempt {
     meter: Meter,
     model: Arc<str>,
     purpose: Purpose,
-    /// What its tokens cost. Without it the whole total of this model and purpose has no cost.
+    /// The price of its tokens. Without it, the total of this model and purpose has no cost.
     price: Option<Price>,
     begun: Instant,
     first_token: Option<Duration>,
-    /// What it is booked with if it is dropped.
+    /// The usage recorded if it is dropped.
     expected: Tokens,
-    /// What is reserved for it, where there is a budget.
-    hold: Option<Hold>,
+    /// The amount reserved for it, if there is a budget.
+    reservation: Option<Reservation>,
     is_booked: bool,
 }
 
 impl Attempt {
-    /// Sets what the attempt is booked with if it is cancelled: the tokens of the prompt and of what has come of
-    /// the answer so far.
-    pub const fn expect(&mut self, tokens: Tokens) {
+    /// Sets the usage recorded if the attempt is cancelled: the tokens of the prompt, and of the completion received so
+    /// far.
+    pub const fn set_expected(&mut self, tokens: Tokens) {
         self.expected = tokens;
     }
 
-    /// Notes that the first event of its stream is there.
-    pub fn streams(&mut self) {
+    /// Records that the first event of its stream has arrived.
+    pub fn mark_first_token(&mut self) {
         self.first_token = Some(self.begun.elapsed());
     }
 
-    /// Books the attempt. `outcome` is `ok` or a failure's code.
+    /// Records the attempt. `outcome` is `ok` or a failure's code.
     pub fn finish(mut self, outcome: &'static str, tokens: Tokens) {
         self.is_booked = true;
         self.book(outcome, tokens);
@@ -268,53 +273,53 @@ impl Attempt {
 
     fn book(&mut self, outcome: &'static str, tokens: Tokens) {
         let cost = self.price.map(|price| price.of(tokens));
-        let mut hold = self.hold.take();
-        if let (Some(hold), Some(cost)) = (&mut hold, cost) {
-            hold.settle(cost);
+        let mut reservation = self.reservation.take();
+        if let (Some(reservation), Some(cost)) = (&mut reservation, cost) {
+            reservation.settle(cost);
         }
-        self.meter.book(self, hold, outcome, Used { tokens, cost });
+        self.meter.book(self, reservation, outcome, Used { tokens, cost });
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_booked {
-            let outcome = self.meter.0.dropped_for.get().copied().unwrap_or(CANCELLED);
+            let outcome = self.meter.0.drop_outcome.get().copied().unwrap_or(CANCELLED);
             self.book(outcome, self.expected);
         }
     }
 }
 
-/// What a whole request took.
+/// The usage of a whole request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sum {
-    /// How many attempts were made.
+pub struct RequestTotal {
+    /// The number of attempts.
     pub attempts: u32,
-    /// Of prompts.
+    /// Tokens of prompts.
     pub prompt_tokens: u64,
-    /// Of completions.
+    /// Tokens of completions.
     pub completion_tokens: u64,
     /// `None` as soon as one attempt that used tokens has no known price.
     pub cost: Option<NanoUsd>,
 }
 
-/// What one model took for one purpose.
+/// The usage of one model for one purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Total {
-    /// By its configured identifier.
+pub struct ModelTotal {
+    /// The model's configured identifier.
     pub model: Arc<str>,
-    /// What for.
+    /// What it was used for.
     pub purpose: Purpose,
-    /// Of prompts.
+    /// Tokens of prompts.
     pub prompt_tokens: u64,
-    /// Of completions.
+    /// Tokens of completions.
     pub completion_tokens: u64,
-    /// `None` as soon as one attempt that used tokens has no known price, and while none has one.
+    /// `None` as soon as one attempt that used tokens has no known price, and as long as no attempt has one.
     pub cost: Option<NanoUsd>,
 }
 
-impl Total {
-    /// Whether nothing was used, at a price that nobody knows.
+impl ModelTotal {
+    /// Whether nothing was used, at an unknown price.
     pub const fn is_nothing(&self) -> bool {
         self.prompt_tokens == 0 && self.completion_tokens == 0 && self.cost.is_none()
     }
@@ -356,11 +361,11 @@ mod tests {
             service: Service::Verify,
             budget: Budget::default(),
         };
-        let meter = Meter::new(account, Books::new(ledger.clone(), Clock::manual(NOW)));
+        let meter = Meter::new(account, Accounting::new(ledger.clone(), Clock::manual(NOW)));
         Desk { store, ledger, meter }
     }
 
-    /// At a nano-dollar a token.
+    /// At one nano-dollar per token.
     fn begin(desk: &Desk, model: &str, purpose: Purpose) -> Attempt {
         let each = NanoUsd(1_000_000);
         begin_at(desk, model, purpose, Some(Price { input_per_mtok: each, output_per_mtok: each }))
@@ -380,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_attempt_is_booked_once_and_summed() {
+    fn a_finished_attempt_is_recorded_once_and_summed() {
         let desk = desk();
         begin(&desk, "a/x", Purpose::Extraction).finish("ok", tokens(10, 5));
         begin_at(&desk, "b/y", Purpose::Verification, None).finish("provider_timeout", tokens(0, 0));
@@ -395,7 +400,7 @@ mod tests {
         let places: Vec<_> = rows.iter().map(|row| (row.is_first, row.is_first_of_model)).collect();
         assert_eq!(places, [(true, true), (false, true), (false, false), (false, false)]);
 
-        let total = |model: &str, purpose, prompt_tokens, completion_tokens, cost| Total {
+        let total = |model: &str, purpose, prompt_tokens, completion_tokens, cost| ModelTotal {
             model: model.into(),
             purpose,
             prompt_tokens,
@@ -408,15 +413,16 @@ mod tests {
             total("a/x", Purpose::Verification, 1, 1, Some(NanoUsd(2))),
         ];
         assert_eq!(desk.meter.totals(), expected);
-        let sum = Sum { attempts: 4, prompt_tokens: 12, completion_tokens: 8, cost: Some(NanoUsd(20)) };
+        let sum =
+            RequestTotal { attempts: 4, prompt_tokens: 12, completion_tokens: 8, cost: Some(NanoUsd(20)) };
         assert_eq!(desk.meter.sum(), sum);
     }
 
     #[test]
-    fn a_dropped_attempt_is_booked_as_cancelled() {
+    fn a_dropped_attempt_is_recorded_as_cancelled() {
         let desk = desk();
         let mut attempt = begin(&desk, "a/x", Purpose::Verification);
-        attempt.expect(tokens(120, 0));
+        attempt.set_expected(tokens(120, 0));
         drop(attempt);
         let rows = booked(&desk);
         assert_eq!(rows.len(), 1);
@@ -428,16 +434,16 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_a_deadline_ends_is_booked_as_that() {
+    fn an_attempt_cut_off_by_a_deadline_is_recorded_as_such() {
         let desk = desk();
         let attempt = begin(&desk, "a/x", Purpose::Verification);
-        desk.meter.cut_off("timeout");
+        desk.meter.abort_with("timeout");
         drop(attempt);
         assert_eq!(booked(&desk)[0].outcome, "timeout");
     }
 
     #[test]
-    fn what_used_nothing_at_an_unknown_price_has_no_cost_and_costs_the_others_nothing() {
+    fn an_unpriced_attempt_without_usage_leaves_the_sum_known() {
         let desk = desk();
         let failed = |model| {
             begin_at(&desk, model, Purpose::Verification, None).finish("overloaded", tokens(0, 0));
@@ -456,7 +462,7 @@ mod tests {
         let desk = desk();
         begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
         let mut attempt = begin_at(&desk, "a/x", Purpose::Verification, None);
-        attempt.expect(tokens(7, 0));
+        attempt.set_expected(tokens(7, 0));
         drop(attempt);
         begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
         let totals = desk.meter.totals();
@@ -465,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_run_side_by_side_are_all_counted() {
+    fn concurrent_attempts_are_all_counted() {
         let desk = desk();
         std::thread::scope(|scope| {
             for _ in 0..8 {

@@ -1,33 +1,34 @@
-//! What requests cost: a [`Meter`] per request sums it, the [`Ledger`] keeps a row per attempt.
+//! Token usage, costs and budgets: a [`Meter`] per request adds up what it uses, and the [`Ledger`] keeps a row per
+//! attempt.
 //!
-//! Every attempt at a model is accounted exactly once, also when it fails or the caller leaves: an [`Attempt`] that
-//! is dropped unfinished is booked as cancelled. Nothing on a request's path waits for the disk: rows are queued
-//! and written by [`Ledger::flush`], which the server calls every half second and once at its end.
+//! Every attempt at a model is recorded exactly once, even if it fails or the caller leaves: an [`Attempt`] that is
+//! dropped unfinished is recorded as cancelled. Nothing in a request's path waits for the disk: rows are queued and
+//! written by [`Ledger::flush`], which the server calls every half second and once at shutdown.
 //!
-//! Reports, billing and statements are made from what the store sums by day; a request appears there when it has been
+//! Reports, billing and statements are built from the store's daily sums; a request appears there once it has been
 //! flushed.
 //!
-//! Where key or app have a [`Budget`], an attempt reserves the most it may cost before it begins, retries and
-//! fallbacks like any other, so that requests that run side by side cannot overrun it together.
+//! If a key or an app has a [`Budget`], every attempt, retries and fallbacks included, reserves the most it may cost
+//! before it begins, so that concurrent requests cannot overrun the budget together.
 
+mod accounting;
 mod billing;
-mod books;
 mod budgets;
 mod days;
 mod forecast;
 mod ledger;
 mod meter;
 mod report;
-mod tallies;
+mod spending;
 
 #[cfg(test)]
 pub use crate::storage::Store;
+pub use accounting::Accounting;
 pub use billing::{billing, statement};
-pub use books::Books;
-pub use budgets::{Budget, Unpaid};
+pub use budgets::{Budget, BudgetError};
 pub use days::{Days, Month, parse_date};
 pub use ledger::Ledger;
-pub use meter::{Attempt, Meter, Sum, Total};
+pub use meter::{Attempt, Meter, ModelTotal, RequestTotal};
 pub use report::{ReportError, ReportRequest, report};
 
 use std::sync::Arc;
@@ -39,22 +40,22 @@ use crate::api::Service;
 pub struct Account {
     /// The request's identifier.
     pub request_id: Arc<str>,
-    /// The app, empty for none.
+    /// The app's id; empty for none.
     pub app_id: Arc<str>,
-    /// The key, empty for none.
+    /// The key's id; empty for none.
     pub key_id: Arc<str>,
-    /// The area of the request.
+    /// The service that the request uses.
     pub service: Service,
-    /// What key and app may spend.
+    /// What the key and the app may spend.
     pub budget: Budget,
 }
 
-/// What an attempt was made for, so that a request can say what each stage took.
+/// What an attempt is made for, so that a request can report the usage of each stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Extraction of claims.
     Extraction,
-    /// An answer of the panel.
+    /// A vote of the panel.
     Verification,
     /// A chat completion.
     Chat,

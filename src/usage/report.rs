@@ -1,5 +1,5 @@
-//! Reports: what was used in some days, summed as somebody asks for it. Made from the sums by day, with the names that
-//! apps and keys have or had.
+//! Reports: the usage of a range of days, grouped as requested. Built from the daily sums, with the current or last
+//! names of apps and keys.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,15 +11,15 @@ use crate::api::console::{Dimension, UsageReport, UsageRow, UsageSums};
 use crate::money::NanoUsd;
 use crate::storage::{Error, KeyName, Store, UsageCounts, UsageQuery, UsageSum};
 
-/// A report is one page, and no larger than this.
-pub(super) const MOST_ROWS: usize = 50_000;
+/// The maximum size of a report, which is a single page.
+pub(super) const MAX_ROWS: usize = 50_000;
 
-/// What a report is asked for.
+/// The request for a report.
 #[derive(Clone, Debug)]
 pub struct ReportRequest {
-    /// Of which days.
+    /// The days.
     pub days: Days,
-    /// Summed by what; doubled entries count once.
+    /// The dimensions to group by; duplicates are ignored.
     pub by: Vec<Dimension>,
     /// Only of the app with this id.
     pub app_id: Option<String>,
@@ -27,7 +27,7 @@ pub struct ReportRequest {
     pub key_id: Option<String>,
     /// Only of this service.
     pub service: Option<Service>,
-    /// Only at this model.
+    /// Only of this model.
     pub model: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct ReportRequest {
 pub enum ReportError {
     /// It would have more than 50,000 rows.
     TooLong,
-    /// Storage said no.
+    /// Storage failed.
     Storage(Error),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for ReportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => {
-                write!(f, "this has more than {MOST_ROWS} rows; ask for fewer days, or sum by less")
+                write!(f, "this has more than {MAX_ROWS} rows; ask for fewer days, or sum by less")
             }
             Self::Storage(cause) => cause.fmt(f),
         }
@@ -55,7 +55,7 @@ impl std::error::Error for ReportError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::TooLong => None,
-            // Its own text is shown already; what lies behind it is the source.
+            // Its text is already part of this error's; the source is what lies behind it.
             Self::Storage(cause) => std::error::Error::source(cause),
         }
     }
@@ -67,21 +67,21 @@ impl From<Error> for ReportError {
     }
 }
 
-/// Makes a report. Blocking; milliseconds for each ten thousand sums by day that it goes through.
-pub fn report(store: &Store, asked: &ReportRequest) -> Result<UsageReport, ReportError> {
+/// Creates a report. Blocking; takes milliseconds for every ten thousand daily sums that it scans.
+pub fn report(store: &Store, request: &ReportRequest) -> Result<UsageReport, ReportError> {
     let mut by = Vec::new();
-    for dimension in &asked.by {
+    for dimension in &request.by {
         if !by.contains(dimension) {
             by.push(*dimension);
         }
     }
-    let sums = summed(store, asked, &by)?;
+    let sums = summed(store, request, &by)?;
     let total = sums.iter().fold(UsageCounts::default(), |total, sum| total.plus(sum.counts));
-    let (is_at_one_model, is_by_model) = (asked.model.is_some(), by.contains(&Dimension::Model));
+    let (is_at_one_model, is_by_model) = (request.model.is_some(), by.contains(&Dimension::Model));
     let names = Names::of(store, &sums)?;
     Ok(UsageReport {
-        from: date(asked.days.first),
-        to: date(asked.days.last),
+        from: date(request.days.first),
+        to: date(request.days.last),
         data: sums.into_iter().map(|sum| row(sum, is_by_model || is_at_one_model, &names)).collect(),
         totals: usage_sums(total, is_at_one_model),
         by,
@@ -89,23 +89,23 @@ pub fn report(store: &Store, asked: &ReportRequest) -> Result<UsageReport, Repor
     })
 }
 
-/// The sums in the order of a report: by day if that was asked for, then the dearest first.
-fn summed(store: &Store, asked: &ReportRequest, by: &[Dimension]) -> Result<Vec<UsageSum>, ReportError> {
-    let ReportRequest { days, app_id, key_id, service, model, .. } = asked.clone();
+/// The sums in the order of a report: by day if that was requested, then by descending cost.
+fn summed(store: &Store, request: &ReportRequest, by: &[Dimension]) -> Result<Vec<UsageSum>, ReportError> {
+    let ReportRequest { days, app_id, key_id, service, model, .. } = request.clone();
     let (first_day, last_day, by) = (days.first, days.last, by.to_vec());
     let query =
-        UsageQuery { first_day, last_day, by, app_id, key_id, service, model, most_rows: MOST_ROWS + 1 };
+        UsageQuery { first_day, last_day, by, app_id, key_id, service, model, max_rows: MAX_ROWS + 1 };
     let mut sums = store.usage(&query)?;
-    if sums.len() > MOST_ROWS {
+    if sums.len() > MAX_ROWS {
         return Err(ReportError::TooLong);
     }
-    // No two are equal: what they are summed by differs.
-    sums.sort_unstable_by(|a, b| place(a).cmp(&place(b)));
+    // No two are equal, as they differ in what they are grouped by.
+    sums.sort_unstable_by(|a, b| sort_key(a).cmp(&sort_key(b)));
     Ok(sums)
 }
 
-/// By what a sum is ordered.
-fn place(sum: &UsageSum) -> impl Ord {
+/// The sort key of a sum.
+fn sort_key(sum: &UsageSum) -> impl Ord {
     let counts = &sum.counts;
     let tokens = counts.prompt_tokens.saturating_add(counts.completion_tokens);
     let ids = [&sum.service, &sum.app_id, &sum.key_id, &sum.model];
@@ -125,7 +125,7 @@ fn row(sum: UsageSum, by_model: bool, names: &Names) -> UsageRow {
     }
 }
 
-/// The sums as they are shown. `by_model`: whether a request counts once for each model that it asked.
+/// The sums as they are presented. `by_model`: whether a request counts once for each model that it asked.
 pub(super) fn usage_sums(counts: UsageCounts, by_model: bool) -> UsageSums {
     UsageSums {
         requests: if by_model { counts.model_requests } else { counts.requests },
@@ -139,13 +139,13 @@ pub(super) fn usage_sums(counts: UsageCounts, by_model: bool) -> UsageSums {
     }
 }
 
-/// Known costs; `None` where something was used and no price is known at all.
+/// The known costs; `None` if something was used and no price is known at all.
 pub(super) fn known_cost(counts: UsageCounts) -> Option<NanoUsd> {
     let is_unknown = counts.priced_attempts == 0 && counts.unpriced_attempts > 0;
     (!is_unknown).then_some(counts.cost)
 }
 
-/// What the apps and keys of some sums are called.
+/// The names of the apps and keys in some sums.
 pub(super) struct Names {
     apps: BTreeMap<String, String>,
     keys: BTreeMap<String, KeyName>,
@@ -167,7 +167,7 @@ impl Names {
     }
 }
 
-/// A key as people tell it from others: its name, else `service …last4`.
+/// How people recognise a key: its name, or else `service …last4`.
 pub(super) fn key_label(key: &KeyName) -> String {
     key.name.clone().unwrap_or_else(|| format!("{} …{}", key.service, key.last4))
 }

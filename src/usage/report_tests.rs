@@ -24,7 +24,7 @@ fn attempt(app_id: &str, model: &str, cost: Option<u64>) -> AttemptRow {
     }
 }
 
-fn asked(by: &[Dimension]) -> ReportRequest {
+fn request(by: &[Dimension]) -> ReportRequest {
     let days = Days::until_today(30, NOON);
     ReportRequest { days, by: by.to_vec(), app_id: None, key_id: None, service: None, model: None }
 }
@@ -36,14 +36,14 @@ fn store(rows: &[AttemptRow]) -> Store {
 }
 
 #[test]
-fn the_dearest_comes_first_and_what_is_unknown_is_not_zero() {
+fn the_most_expensive_comes_first_and_unknown_is_not_zero() {
     let rows = [
         attempt("a", "m/cheap", Some(1)),
         attempt("a", "m/unknown", None),
         attempt("a", "m/dear", Some(7)),
         AttemptRow { prompt_tokens: 0, completion_tokens: 0, ..attempt("a", "m/failed", None) },
     ];
-    let report = report(&store(&rows), &asked(&[Dimension::Model, Dimension::Model])).unwrap();
+    let report = report(&store(&rows), &request(&[Dimension::Model, Dimension::Model])).unwrap();
     assert_eq!(report.by, [Dimension::Model]);
     let shown: Vec<_> = report.data.iter().map(|row| (row.model.as_deref(), row.sums.cost_usd)).collect();
     let expected = [
@@ -61,16 +61,16 @@ fn a_request_counts_once_in_the_totals_and_once_for_each_model() {
     let again = |model: &str| AttemptRow { is_first: false, ..attempt("a", model, Some(1)) };
     let retry = AttemptRow { is_first_of_model: false, ..again("m/two") };
     let store = store(&[attempt("a", "m/one", Some(1)), again("m/two"), retry]);
-    let by_model = report(&store, &asked(&[Dimension::Model])).unwrap();
+    let by_model = report(&store, &request(&[Dimension::Model])).unwrap();
     assert!(by_model.data.iter().all(|row| row.sums.requests == 1), "{by_model:?}");
     assert_eq!((by_model.totals.requests, by_model.totals.attempts), (1, 3));
-    let of_second = ReportRequest { model: Some("m/two".to_owned()), ..asked(&[Dimension::Day]) };
+    let of_second = ReportRequest { model: Some("m/two".to_owned()), ..request(&[Dimension::Day]) };
     let of_second = report(&store, &of_second).unwrap();
     assert_eq!((of_second.data[0].sums.requests, of_second.totals.requests), (1, 1));
 }
 
 #[test]
-fn days_come_in_their_order_and_all_that_is_asked_for_is_named() {
+fn days_are_in_order_and_requested_dimensions_are_named() {
     let store = Store::in_memory(NOON).unwrap();
     let app = AppRow { id: "app_1".to_owned(), name: "news".to_owned(), budget: None, created_at: NOON };
     store.create_app(&app).unwrap();
@@ -81,7 +81,7 @@ fn days_come_in_their_order_and_all_that_is_asked_for_is_named() {
         .unwrap();
     store.delete_app("app_1", NOON).unwrap();
 
-    let report = report(&store, &asked(&[Dimension::App, Dimension::Day])).unwrap();
+    let report = report(&store, &request(&[Dimension::App, Dimension::Day])).unwrap();
     let shown: Vec<_> = report
         .data
         .iter()
@@ -99,7 +99,7 @@ fn days_come_in_their_order_and_all_that_is_asked_for_is_named() {
 
 #[test]
 fn nothing_used_is_an_empty_report() {
-    let report = report(&store(&[]), &asked(&[])).unwrap();
+    let report = report(&store(&[]), &request(&[])).unwrap();
     assert_eq!(
         (report.data, report.totals),
         (Vec::new(), UsageSums { cost_usd: Some(0.0), ..UsageSums::default() })
@@ -108,8 +108,8 @@ fn nothing_used_is_an_empty_report() {
 
 #[test]
 fn a_report_that_is_too_long_is_refused() {
-    let rows: Vec<_> = (0..=MOST_ROWS).map(|number| attempt(&format!("app_{number}"), "m", None)).collect();
+    let rows: Vec<_> = (0..=MAX_ROWS).map(|number| attempt(&format!("app_{number}"), "m", None)).collect();
     let store = store(&rows);
-    assert!(matches!(report(&store, &asked(&[Dimension::App])), Err(ReportError::TooLong)));
-    assert_eq!(report(&store, &asked(&[])).unwrap().totals.attempts, rows.len() as u64);
+    assert!(matches!(report(&store, &request(&[Dimension::App])), Err(ReportError::TooLong)));
+    assert_eq!(report(&store, &request(&[])).unwrap().totals.attempts, rows.len() as u64);
 }

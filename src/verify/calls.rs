@@ -9,7 +9,7 @@ use super::call_queue::CallQueue;
 use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
-use crate::usage::{Meter, Purpose, Unpaid};
+use crate::usage::{BudgetError, Meter, Purpose};
 
 /// How many characters of a malformed answer are quoted to the model.
 const MAX_QUOTED_CHARS: usize = 4_000;
@@ -106,13 +106,13 @@ impl Calls<'_> {
                         repair = Some(Box::new(repair_messages(&malformed)));
                     }
                     Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
-                    Err(Failure::BudgetExceeded(shortage)) if shortage.may_pass() => {
+                    Err(Failure::BudgetExceeded(shortage)) if shortage.is_temporary() => {
                         // Whoever waits for budget does not block others in the queue.
                         drop((permit.take(), chat));
                         let until =
                             *until.get_or_insert_with(|| self.deadline.min(from_now(self.model_timeout)));
                         // Boxed, as few calls wait for budget and all would reserve memory for it.
-                        if !Box::pin(self.wait_for_budget(shortage.most, until)).await {
+                        if !Box::pin(self.wait_for_budget(shortage.max_cost, until)).await {
                             return Err(Failure::BudgetExceeded(shortage));
                         }
                     }
@@ -126,7 +126,7 @@ impl Calls<'_> {
     async fn wait_for_budget(&self, max_cost: NanoUsd, until: Instant) -> bool {
         while let Some(freed) = self.meter.freed() {
             match self.meter.check(Some(max_cost)) {
-                Err(Unpaid::Exceeded(shortage)) if shortage.may_pass() => {}
+                Err(BudgetError::Exceeded(shortage)) if shortage.is_temporary() => {}
                 _ => break,
             }
             if Instant::now() >= until || timeout_at(until, freed).await.is_err() {

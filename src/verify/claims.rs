@@ -147,7 +147,7 @@ pub(super) async fn extract(
                 warn!(verification = %job.id, model, "no claim of an extraction can be asked about");
                 unsound.get_or_insert(extraction);
                 if let Some(fallback) = models.peek() {
-                    calls.meter.fell_back(model, fallback);
+                    calls.meter.count_fallback(model, fallback);
                 }
                 continue;
             }
@@ -164,7 +164,7 @@ pub(super) async fn extract(
             (_, false) => failures.push((model, failure)),
         }
         if let Some(fallback) = models.peek() {
-            calls.meter.fell_back(model, fallback);
+            calls.meter.count_fallback(model, fallback);
         }
     }
     if let Some(unsound) = unsound {

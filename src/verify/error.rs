@@ -127,7 +127,7 @@ impl std::error::Error for Error {}
 fn budget_message(model: &str, failure: &Failure) -> String {
     match failure {
         Failure::BudgetExceeded(shortage) => {
-            let reset = shortage.anew.utc_date();
+            let reset = shortage.renews_at.utc_date();
             format!("Calling {model}: {shortage}. Ask the operator to raise it; it resets on {reset} (UTC)")
         }
         Failure::PriceUnknown => format!(

@@ -72,7 +72,7 @@ impl Panel<'_> {
                     let (claim, failed) = (outcome.claim, outcome.seat);
                     if let Some(seat) = results.record(outcome, outbox) {
                         if let (Some(model), Some(standby)) = (self.roster.model(failed), self.roster.model(seat)) {
-                            self.calls.meter.fell_back(model, standby);
+                            self.calls.meter.count_fallback(model, standby);
                         }
                         open.push(self.ask(claim, seat));
                     }

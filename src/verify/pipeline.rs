@@ -169,7 +169,7 @@ impl Verifier {
         // Tells the meter before the open calls are dropped.
         let mut deadline_passed = std::pin::pin!(async {
             sleep_until(deadline).await;
-            meter.cut_off(Failure::Timeout.code());
+            meter.abort_with(Failure::Timeout.code());
         });
         let Extraction { claims, skipped, .. } = tokio::select! {
             biased;

@@ -2,10 +2,10 @@
 
 use crate::api::verify::{ModelTokenUsage, TokenUsage};
 use crate::money::NanoUsd;
-use crate::usage::{Purpose, Total};
+use crate::usage::{ModelTotal, Purpose};
 
 /// Sums up all attempts, by purpose and by model. Either way, the parts add up to the total.
-pub(super) fn from_totals(totals: &[Total]) -> TokenUsage {
+pub(super) fn from_totals(totals: &[ModelTotal]) -> TokenUsage {
     let tokens_for = |purpose: Purpose| {
         totals.iter().filter(|total| total.purpose == purpose).map(tokens).fold(0, u64::saturating_add)
     };
@@ -21,7 +21,7 @@ pub(super) fn from_totals(totals: &[Total]) -> TokenUsage {
     }
 }
 
-fn usage_by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
+fn usage_by_model(totals: &[ModelTotal]) -> Vec<ModelTokenUsage> {
     let mut models: Vec<&str> = Vec::new();
     for total in totals {
         if !models.contains(&&*total.model) {
@@ -31,7 +31,7 @@ fn usage_by_model(totals: &[Total]) -> Vec<ModelTokenUsage> {
     models.into_iter().map(|model| model_usage(model, totals)).collect()
 }
 
-fn model_usage(model: &str, totals: &[Total]) -> ModelTokenUsage {
+fn model_usage(model: &str, totals: &[ModelTotal]) -> ModelTokenUsage {
     let mut usage = ModelTokenUsage { model: model.to_owned(), ..ModelTokenUsage::default() };
     let mut costs = Vec::new();
     for total in totals.iter().filter(|total| *total.model == *model && !total.is_nothing()) {
@@ -46,7 +46,7 @@ fn model_usage(model: &str, totals: &[Total]) -> ModelTokenUsage {
     usage
 }
 
-fn tokens(total: &Total) -> u64 {
+fn tokens(total: &ModelTotal) -> u64 {
     total.prompt_tokens.saturating_add(total.completion_tokens)
 }
 
@@ -54,9 +54,9 @@ fn tokens(total: &Total) -> u64 {
 mod tests {
     use super::*;
 
-    fn total(model: &str, purpose: Purpose, tokens: (u64, u64), cost: Option<u64>) -> Total {
+    fn total(model: &str, purpose: Purpose, tokens: (u64, u64), cost: Option<u64>) -> ModelTotal {
         let (prompt_tokens, completion_tokens) = tokens;
-        Total { model: model.into(), purpose, prompt_tokens, completion_tokens, cost: cost.map(NanoUsd) }
+        ModelTotal { model: model.into(), purpose, prompt_tokens, completion_tokens, cost: cost.map(NanoUsd) }
     }
 
     #[test]

@@ -137,7 +137,7 @@ fn what_is_wrong_is_said_by_name() {
 fn it_fits_every_terminal_and_does_nothing_to_it() {
     let (store, mk) = local();
     website(&mk);
-    let new = NewKey { name: Some("x".to_owned()), ..NewKey::of(Service::Verify, "default") };
+    let new = NewKey { name: Some("x".to_owned()), ..NewKey::new(Service::Verify, "default") };
     keys::create(&store, &new, Clock::system().now()).unwrap();
     let mk = mk.env("USER", "a\u{1b}[31m\u{202e}b");
     run(&mk, &["keys", "revoke", "x", "--yes"]);

@@ -15,10 +15,10 @@ fn with_keys() -> (Mk, Vec<KeyRow>) {
     let (store, mk) = local();
     let now = Clock::system().now();
     let named =
-        |service, name: &str| NewKey { name: Some(name.to_owned()), ..NewKey::of(service, "default") };
+        |service, name: &str| NewKey { name: Some(name.to_owned()), ..NewKey::new(service, "default") };
     let mut nightly = named(Service::Inference, "the nightly build");
     nightly.expires_at = Some(now.plus(std::time::Duration::from_hours(24 * 90)));
-    let rows = [nightly, named(Service::Verify, "ci"), NewKey::of(Service::Inference, "default")]
+    let rows = [nightly, named(Service::Verify, "ci"), NewKey::new(Service::Inference, "default")]
         .map(|new| keys::create(&store, &new, now).unwrap().1);
     (mk, rows.to_vec())
 }

@@ -29,7 +29,7 @@ impl Desk {
         let now = Clock::system().now();
         let store = Store::open(&data, now).unwrap();
         let app = apps::create(&store, "website", Some(NanoUsd(10_000_000_000)), now).unwrap();
-        let mut new = NewKey::of(Service::Inference, "website");
+        let mut new = NewKey::new(Service::Inference, "website");
         (new.name, new.budget) = (Some("till".to_owned()), Some(NanoUsd(2_000_000_000)));
         let (_, key) = keys::create(&store, &new, now).unwrap();
         Self { mk, store, app_id: app.id, key_id: key.id.to_string() }
@@ -305,7 +305,7 @@ fn an_app_is_told_apart_from_a_deleted_one_of_its_name_and_so_are_their_keys() {
     let now = Clock::system().now();
     desk.store.delete_app(&desk.app_id, now).unwrap();
     let second = apps::create(&desk.store, "website", None, now).unwrap();
-    let new = NewKey { name: Some("till".to_owned()), ..NewKey::of(Service::Inference, "website") };
+    let new = NewKey { name: Some("till".to_owned()), ..NewKey::new(Service::Inference, "website") };
     let (_, key) = keys::create(&desk.store, &new, now).unwrap();
     let of_second = AttemptRow {
         app_id: second.id.clone().into(),
@@ -336,7 +336,7 @@ fn budgets_of_keys_of_one_name_are_told_apart() {
     let new = NewKey {
         name: Some("till".to_owned()),
         budget: Some(NanoUsd(3_000_000_000)),
-        ..NewKey::of(Service::Inference, "default")
+        ..NewKey::new(Service::Inference, "default")
     };
     let (_, other) = keys::create(&desk.store, &new, now).unwrap();
     let today = AttemptRow { at: now, ..desk.row("2025-11-01", "a/b", Some(1_000_000_000)) };

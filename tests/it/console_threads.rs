@@ -28,7 +28,7 @@ async fn many_changes_and_pages_at_once_take_few_threads() {
         let now = Clock::system().now();
         let store = Store::open(&data, now).unwrap();
         let app = store.app("default").unwrap();
-        keys::create(&store, &NewKey::of(Service::Console, &app.id), now).unwrap().0
+        keys::create(&store, &NewKey::new(Service::Console, &app.id), now).unwrap().0
     };
     let server = Serve::start(&mk);
     let apps = format!("{}/v1/apps", server.base);

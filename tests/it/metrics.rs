@@ -226,7 +226,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
         budget: Budget::default(),
     };
     let app = &desk.server.app;
-    let meter = Meter::new(account, app.books());
+    let meter = Meter::new(account, app.accounting());
     let price = Price { input_per_mtok: NanoUsd(1), output_per_mtok: NanoUsd(1) };
     for number in 0..10_000 {
         let model = format!("fake/made-up-{number}");

@@ -39,7 +39,7 @@ fn fill(store: &Store, now: Time) -> String {
     };
     let rows: Vec<_> = (0..KEYS).flat_map(|key| MODELS.map(|model| attempt(key, model))).collect();
     store.add_attempts(&rows).unwrap();
-    let (key, _) = keys::create(store, &NewKey::of(Service::Console, &app_id), now).unwrap();
+    let (key, _) = keys::create(store, &NewKey::new(Service::Console, &app_id), now).unwrap();
     key.expose_secret().to_owned()
 }
 

@@ -188,7 +188,7 @@ async fn names_of_apps_and_keys_stay_when_they_are_gone() {
     let desk = desk(said).await;
     let store = &desk.server.app.store;
     let app = apps::create(store, "=shop, old", None, NOON).unwrap();
-    let mut new = NewKey::of(Service::Inference, &app.id);
+    let mut new = NewKey::new(Service::Inference, &app.id);
     new.name = Some("till".to_owned());
     let (key, row) = mk::keys::create(store, &new, NOON).unwrap();
     let key = mk::secret::ExposeSecret::expose_secret(&key).to_owned();

@@ -60,8 +60,8 @@ impl OpenDatabase {
     }
 
     pub(super) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
-        let row =
-            keys::by_itself(&self.store, key.expose_secret()).map_err(|cause| store_failure(cause, "key"))?;
+        let row = keys::by_full_text(&self.store, key.expose_secret())
+            .map_err(|cause| store_failure(cause, "key"))?;
         row.map(|row| self.key_record(&row)).transpose()
     }
 

@@ -88,7 +88,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         models: args.models.clone(),
         budget: args.budget_usd,
         // The app is passed separately when the key is created.
-        ..NewKey::of(args.service, "")
+        ..NewKey::new(args.service, "")
     };
     let app_of = |admin: &Admin| match &args.app {
         Some(app) => admin.app(app).map_err(with_app_hints),

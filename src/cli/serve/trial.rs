@@ -27,7 +27,7 @@ impl TrialKey {
         let now = app.clock.now();
         let apps = app.store.apps().map_err(|cause| store_failure(cause, "app"))?;
         let Some(first) = apps.first() else { return Ok(Self { id: None, key: None }) };
-        let mut request = NewKey::of(Service::Verify, &first.id);
+        let mut request = NewKey::new(Service::Verify, &first.id);
         request.name = Some("sandbox trial".to_owned());
         request.expires_at = Some(now.plus(LIFETIME));
         let made = keys::create(&app.store, &request, now);

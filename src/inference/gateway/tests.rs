@@ -9,7 +9,7 @@ use crate::metrics::Readings;
 use crate::providers::scripted::{Scripted, Step, completion, response};
 use crate::providers::{Kind, Message, ModelSettings, Role, Settings};
 use crate::storage::Store;
-use crate::usage::{Account, Books, Budget, Ledger, Total};
+use crate::usage::{Account, Accounting, Budget, Ledger, ModelTotal};
 
 /// A dollar for a million prompt tokens, two for a million completion tokens.
 const PRICE: Price =
@@ -25,15 +25,15 @@ fn gateway(base_url: &str, change: impl FnOnce(&mut Settings)) -> Gateway {
 }
 
 fn meter() -> Meter {
-    meter_of("", None, books())
+    meter_of("", None, accounting())
 }
 
-fn books() -> Arc<Books> {
+fn accounting() -> Arc<Accounting> {
     let store = Store::in_memory(Time::from_unix_ms(0)).unwrap();
-    Books::new(Ledger::new(store), Clock::system())
+    Accounting::new(Ledger::new(store), Clock::system())
 }
 
-fn meter_of(key_id: &str, budget: Option<NanoUsd>, books: Arc<Books>) -> Meter {
+fn meter_of(key_id: &str, budget: Option<NanoUsd>, accounting: Arc<Accounting>) -> Meter {
     let account = Account {
         request_id: "req_1".into(),
         app_id: "".into(),
@@ -41,7 +41,7 @@ fn meter_of(key_id: &str, budget: Option<NanoUsd>, books: Arc<Books>) -> Meter {
         service: Service::Verify,
         budget: Budget { key: budget, app: None },
     };
-    Meter::new(account, books)
+    Meter::new(account, accounting)
 }
 
 /// A prompt with an estimate of 14 tokens.
@@ -57,8 +57,8 @@ async fn ask(gateway: &Gateway, meter: &Meter, timeout: Duration) -> Result<Stri
     answer.map(|answer| answer.text)
 }
 
-fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<Total> {
-    vec![Total {
+fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<ModelTotal> {
+    vec![ModelTotal {
         model: "acme/m/1".into(),
         purpose: Purpose::Verification,
         prompt_tokens,
@@ -148,11 +148,11 @@ async fn a_retry_that_the_budget_does_not_cover_is_not_made() {
     let server = Scripted::start(vec![cut, completion("4")]).await;
     let gateway = gateway(&server.base_url, |_| {});
     let once = gateway.max_cost("acme/m/1", &chat()).unwrap();
-    let books = books();
-    let meter = meter_of("key_1", Some(once), books.clone());
+    let accounting = accounting();
+    let meter = meter_of("key_1", Some(once), accounting.clone());
     assert_eq!(ask(&gateway, &meter, MINUTE).await, Err(Failure::Cut));
     assert_eq!(server.requests().len(), 1);
-    let page = books.metrics().page(&Readings::default()).unwrap();
+    let page = accounting.metrics().page(&Readings::default()).unwrap();
     assert!(!page.contains("mk_retries_total{"), "{page}");
 }
 

@@ -1,4 +1,4 @@
-//! The limiter with its store: restarts, idle entries, many threads.
+//! Limits with their database: restarts, idle entries, many threads.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -23,10 +23,10 @@ fn entries(limiter: &Memory) -> usize {
 }
 
 #[test]
-fn a_use_that_does_not_count_is_kept_and_leaves_no_entry_behind() {
+fn an_uncounted_use_is_stored_and_leaves_no_entry_behind() {
     let store = Store::in_memory(NOON).unwrap();
     let limiter = Memory::new(store.clone());
-    limiter.note_use("key_1", NOON);
+    limiter.record_use("key_1", NOON);
     assert_eq!(left_today(&limiter, "key_1", NOON), 100);
     limiter.flush(NOON).unwrap();
     limiter.flush(NOON).unwrap();
@@ -77,18 +77,18 @@ fn idle_entries_are_dropped_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_loaded_slowly_is_not_swept_until_it_is_counted() {
+async fn an_entry_being_loaded_is_not_dropped_until_it_is_counted() {
     let (limiter, id) = (Memory::new(Store::in_memory(NOON).unwrap()), "key_1".into());
     let quota = Quota { per_minute: 60, per_day: 99 };
     let slow = async |_| {
         (0..3).for_each(|_| limiter.flush(NOON).unwrap());
         Ok(99)
     };
-    let held = limiter.load_day_by(&id, NOON, slow).await;
+    let guard = limiter.load_day_with(&id, NOON, slow).await;
     limiter.flush(NOON).unwrap();
-    // One that is known is not dropped either.
+    // An entry whose count is known is not dropped either.
     let known = limiter.load_day(&id, NOON).await;
-    drop(held);
+    drop(guard);
     limiter.flush(NOON).unwrap();
     assert!(matches!(
         limiter.take(&Subject::Key(id.clone()), quota, NOON),
@@ -113,7 +113,7 @@ fn an_entry_that_was_never_written_is_not_dropped() {
 }
 
 #[test]
-fn while_the_counters_cannot_be_read_requests_pass_and_none_is_forgotten() {
+fn while_the_counters_are_unreadable_requests_pass_and_none_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), NOON).unwrap();
     let count = DayCount { key_id: "key_1".to_owned(), day: NOON.utc_day(), used: 40 };
@@ -137,7 +137,7 @@ fn while_the_counters_cannot_be_read_requests_pass_and_none_is_forgotten() {
 }
 
 #[test]
-fn any_take_of_a_key_marks_its_last_use() {
+fn every_request_of_a_key_records_its_last_use() {
     let store = Store::in_memory(NOON).unwrap();
     let id = a_key(&store);
     let limiter = Memory::new(store.clone());
@@ -175,13 +175,13 @@ fn a_key(store: &Store) -> String {
 }
 
 #[test]
-fn addresses_of_each_kind_have_buckets_of_their_own_and_no_day() {
+fn addresses_of_each_kind_have_their_own_buckets_and_no_day() {
     let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let quota = Quota { per_minute: 1, per_day: 1 };
     let (page, auth) = (Subject::OpenPage(address), Subject::FailedAuth(address));
     let decision = limiter.take(&page, quota, NOON);
-    assert!(matches!(decision, Decision::Admitted(State { day: None, .. })));
+    assert!(matches!(decision, Decision::Admitted(LimitState { day: None, .. })));
     assert!(matches!(limiter.take(&page, quota, NOON), Decision::Refused(..)));
     assert!(matches!(limiter.take(&auth, quota, NOON), Decision::Admitted(_)));
     let next_minute = NOON.plus(Duration::from_mins(1));
@@ -217,7 +217,7 @@ fn many_threads_together_get_exactly_the_limit() {
 }
 
 #[test]
-fn each_kind_of_subject_has_buckets_of_its_own_that_are_swept() {
+fn each_kind_of_subject_has_its_own_buckets_which_are_cleaned_up() {
     let limiter = Memory::new(Store::in_memory(NOON).unwrap());
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let once = Quota { per_minute: 1, per_day: 1 };

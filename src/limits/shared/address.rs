@@ -1,4 +1,4 @@
-//! Where the limits' store is. Its text may hold a password, so it shows itself without one.
+//! The address of the limits store. It may contain a password, so it is displayed without one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use redis::{Client, ConnectionAddr, IntoConnectionInfo, parse_redis_url};
 /// Where limits are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LimitsStore {
-    /// In this server's memory, for itself.
+    /// In this server's memory, for this server alone.
     #[default]
     Memory,
-    /// Together with all servers that use this store.
+    /// In a store, together with all servers that use it.
     Shared(StoreAddress),
 }
 
 impl LimitsStore {
-    /// Reads `memory`, or an address as [`StoreAddress::parse`] does.
+    /// Parses `memory`, or an address like [`StoreAddress::parse`].
     pub fn parse(text: &str) -> Option<Self> {
         if text == "memory" { Some(Self::Memory) } else { StoreAddress::parse(text).map(Self::Shared) }
     }
@@ -40,12 +40,12 @@ pub struct StoreAddress {
 }
 
 impl StoreAddress {
-    /// Reads `redis://[[user]:password@]host[:port][/database]`, the same with `rediss` for TLS, or
-    /// `redis+unix:///path[?db=…&user=…&pass=…]`; `valkey` stands for `redis` in each. `None` if it is nothing of these.
+    /// Parses `redis://[[user]:password@]host[:port][/database]`, the same with `rediss` for TLS, or
+    /// `redis+unix:///path[?db=…&user=…&pass=…]`; `valkey` may replace `redis` in each. `None` if it is none of these.
     pub fn parse(text: &str) -> Option<Self> {
         let url = parse_redis_url(text)?;
-        // What says something else than it seems to: a fragment turns off the checks of TLS, a query is passed over where
-        // there is a host, and a password with a `?` in it ends up as one.
+        // Refuses what does not mean what it seems to: a fragment turns off TLS verification, a query is ignored if
+        // there is a host, and a password with an unescaped `?` ends up as one.
         let is_path = url.host().is_none();
         let is_known = |name: &str| is_path && ["db", "user", "pass"].contains(&name);
         if url.fragment().is_some()
@@ -82,7 +82,7 @@ impl StoreAddress {
     }
 }
 
-/// Whether it is the same server, asked in the same name.
+/// Equal if it is the same server with the same credentials.
 impl PartialEq for StoreAddress {
     fn eq(&self, other: &Self) -> bool {
         let [ours, theirs] =
@@ -102,7 +102,7 @@ impl fmt::Display for StoreAddress {
     }
 }
 
-/// As [`Display`](fmt::Display).
+/// Like [`Display`](fmt::Display), to keep the password out of logs.
 impl fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_refused() {
         for text in [
             "",
             "memory",

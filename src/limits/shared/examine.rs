@@ -1,34 +1,34 @@
-//! How the limits' store is, for whoever looks after it.
+//! Examines the limits store, for operators.
 
 use std::time::{Duration, Instant};
 
-use super::{Answer, Fault, PROBES, StoreAddress, connect, probe};
+use super::{Answer, PROBES, StoreAddress, StoreError, connect, probe};
 use crate::clock::Time;
 
-/// How the store is.
+/// The condition of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreCondition {
-    /// From a question to its answer.
+    /// The time from a query to its answer.
     pub took: Duration,
-    /// Its time of day, at the answer.
+    /// The time on its clock at the answer.
     pub clock: Time,
-    /// Its policy, if it may drop counts when its memory is full.
+    /// Its eviction policy, if it may evict counts when its memory is full.
     pub evicts_by: Option<String>,
 }
 
-/// Counts a request that nobody has made, and asks how the store is.
+/// Probes the store by counting requests of keys that do not exist, and reads its condition.
 ///
 /// # Errors
 /// Why it cannot be used.
 pub async fn examine(address: &StoreAddress) -> Result<StoreCondition, String> {
     let mut connection = connect(address).await.map_err(|fault| fault.to_string())?;
-    // The first time the script may have to be sent.
+    // The script may have to be uploaded the first time.
     probe(&mut connection).await.map_err(|fault| fault.to_string())?;
     let begun = Instant::now();
     let answer = probe(&mut connection).await.map_err(|fault| fault.to_string())?;
     let took = begun.elapsed() / PROBES;
-    let Answer::Decided { decision, .. } = answer else { return Err(Fault::Senseless.to_string()) };
-    // Who may not ask this is told nothing of it.
+    let Answer::Decided { decision, .. } = answer else { return Err(StoreError::InvalidReply.to_string()) };
+    // Without the permission for this command, nothing is reported about memory.
     let memory: Option<String> =
         redis::cmd("INFO").arg("memory").query_async(&mut connection).await.unwrap_or_default();
     let evicts_by = memory.as_deref().and_then(eviction);
@@ -36,7 +36,7 @@ pub async fn examine(address: &StoreAddress) -> Result<StoreCondition, String> {
     Ok(StoreCondition { took, clock, evicts_by })
 }
 
-/// The policy by which keys are dropped that somebody still needs, if there is one.
+/// The policy that evicts keys still in use, if there is one.
 fn eviction(memory: &str) -> Option<String> {
     let field = |name: &str| {
         memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_may_drop_counts_is_noticed() {
+    fn a_store_that_may_evict_counts_is_detected() {
         let memory = |bytes: u32, policy: &str| {
             format!("# Memory\r\nmaxmemory:{bytes}\r\nmaxmemory_human:0B\r\nmaxmemory_policy:{policy}\r\n")
         };

@@ -1,4 +1,4 @@
-//! What is concluded from a store's silence, against one that admits whatever it is asked about.
+//! What a store's silence is taken for, against a store that admits every request.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
@@ -27,7 +27,7 @@ async fn store() -> LimitsStore {
     LimitsStore::parse(&address).unwrap()
 }
 
-/// The name of the next command, which is read to its end.
+/// Reads the next command; returns its name.
 async fn command(from: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     let mut words = Vec::new();
     for _ in 0..number(from).await? {
@@ -38,7 +38,7 @@ async fn command(from: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     Some(String::from_utf8_lossy(words.first()?).trim().to_owned())
 }
 
-/// The number in a line, behind the sign of its kind.
+/// The number in a line, after the byte that marks its type.
 async fn number(from: &mut (impl AsyncBufRead + Unpin)) -> Option<usize> {
     let mut line = String::new();
     from.read_line(&mut line).await.ok()?;
@@ -46,19 +46,19 @@ async fn number(from: &mut (impl AsyncBufRead + Unpin)) -> Option<usize> {
 }
 
 #[tokio::test]
-async fn a_question_for_which_no_time_was_left_says_nothing_of_the_store() {
+async fn a_query_without_time_left_is_no_fault_of_the_store() {
     let LimitsStore::Shared(address) = store().await else { panic!("it is one") };
-    let shared = Shared::new(address);
+    let shared = SharedStore::new(address);
     let subject = Subject::Key("key_1".into());
     let quota = Quota { per_minute: 60, per_day: 1000 };
-    let question = Question { subject: &subject, quota, takes: true, known: (0, 0), is_sure: true };
-    // On a busy machine, to connect may take longer than a question may.
+    let query = Query { subject: &subject, quota, is_counted: true, known: (0, 0), is_day_verified: true };
+    // On a busy machine, connecting may take longer than a query may.
     while shared.connection(shared.channels.here(), deadline()).await.is_none() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(shared.ask(&question).await.is_some());
-    let too_late = shared.asked(shared.channels.here(), &question, Instant::now() - PATIENCE).await;
+    assert!(shared.query(&query).await.is_some());
+    let too_late = shared.try_query(shared.channels.here(), &query, Instant::now() - QUERY_TIMEOUT).await;
     assert!(too_late.is_none(), "it was asked");
     assert!(shared.is_up(), "it is not blamed");
-    assert!(shared.ask(&question).await.is_some());
+    assert!(shared.query(&query).await.is_some());
 }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 pub(super) const MINUTE_MS: u32 = 60_000;
 
-/// When requests were admitted, oldest first. Of each time the low 32 bits of Unix milliseconds are kept, which is exact
-/// because nothing older than a minute stays; requests of one millisecond share an entry. So a request takes eight bytes
-/// at most, and a minute half a megabyte, however many requests are in it.
+/// The times at which requests were admitted, oldest first. Only the low 32 bits of Unix milliseconds are kept, which
+/// is exact because nothing older than a minute stays; requests within one millisecond share an entry. So a request
+/// takes at most eight bytes, and a minute at most half a megabyte, however many requests it holds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Minute {
     entries: VecDeque<Entry>,
@@ -21,7 +21,7 @@ struct Entry {
 }
 
 impl Minute {
-    /// Adds a request that is admitted at `at`, which is not before the newest one.
+    /// Adds a request admitted at `at`, which is not before the newest one.
     pub(super) fn add(&mut self, at: u32) {
         self.count = self.count.saturating_add(1);
         match self.entries.back_mut() {
@@ -30,7 +30,7 @@ impl Minute {
         }
     }
 
-    /// Forgets what is a minute old or more at `present`.
+    /// Drops what is a minute old or older at `present`.
     pub(super) fn forget(&mut self, present: u32) {
         while let Some(oldest) = self.entries.front()
             && present.wrapping_sub(oldest.at) >= MINUTE_MS
@@ -64,7 +64,7 @@ impl Minute {
         self.entries.back().map(|entry| entry.at)
     }
 
-    /// When the request was admitted before which `earlier` others were. Quick for the oldest ones and for the newest.
+    /// The time of the request that has `earlier` others before it. Fast near both ends.
     pub(super) fn nth(&self, earlier: u32) -> Option<u32> {
         let later = self.count.checked_sub(earlier)?.checked_sub(1)?;
         if earlier <= later {
@@ -75,7 +75,7 @@ impl Minute {
     }
 }
 
-/// The time of the request that comes behind `others` of these.
+/// The time of the request that comes after `others` of these.
 fn behind<'a>(mut entries: impl Iterator<Item = &'a Entry>, mut others: u32) -> Option<u32> {
     let found = entries.find(|entry| {
         let is_it = others < entry.count;
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_of_one_millisecond_are_counted_and_not_kept() {
+    fn requests_within_a_millisecond_share_an_entry() {
         let mut minute = Minute::default();
         for at in [u32::MAX, 0, 1] {
             (0..1000).for_each(|_| minute.add(at));

@@ -1,4 +1,4 @@
-//! The windows, by example and by property.
+//! The windows, by examples and by properties.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn admitted(decision: &Decision) -> bool {
     matches!(decision, Decision::Admitted(_))
 }
 
-/// How many of `count` requests at one moment are admitted.
+/// The number of `count` simultaneous requests that are admitted.
 fn burst(windows: &mut Windows, quota: Quota, ms: i64, count: u32) -> u32 {
     (0..count).map(|_| u32::from(admitted(&windows.take(quota, at(ms))))).sum()
 }
@@ -46,7 +46,7 @@ fn resets_and_waits_are_rounded_up() {
     let quota = Quota { per_minute: 1, per_day: 0 };
     windows.take(quota, at(500));
     let refused = windows.take(quota, at(700));
-    // Free at 60.5 s, so that 61 is the first second at which it is; from 0.7 s that takes 60.3 s.
+    // Free at 60.5 s, so 61 is the first full second at which it is; from 0.7 s that takes 60.3 s.
     let minute = refused.headline();
     assert_eq!((minute.reset, minute.reset_in), (NOON / 1000 + 61, 61));
     assert_eq!(refused.retry_after(), Some(61));
@@ -68,14 +68,14 @@ fn the_day_ends_at_midnight() {
 }
 
 #[test]
-fn the_minute_runs_on_over_midnight() {
+fn the_minute_continues_across_midnight() {
     let mut windows = fresh();
     assert_eq!(burst(&mut windows, CONTRACT, DAY_MS / 2 - 1, 60), 60);
     assert_eq!(burst(&mut windows, CONTRACT, DAY_MS / 2 + 1, 1), 0);
 }
 
 #[test]
-fn of_both_windows_used_up_the_one_that_frees_last_is_told() {
+fn if_both_windows_are_used_up_the_one_that_frees_last_is_reported() {
     let quota = Quota { per_minute: 1, per_day: 1 };
     let mut windows = fresh();
     windows.take(quota, at(DAY_MS / 2 - 10_000));
@@ -91,7 +91,7 @@ fn limits_may_change_between_calls() {
     for ms in 0..10 {
         assert!(admitted(&windows.take(of(10), at(ms * 1000))));
     }
-    // Ten are in the minute and three may be: there is room when the eighth oldest leaves, at 67 s.
+    // The minute holds ten requests and may hold three: there is room when the eighth oldest leaves, at 67 s.
     let refused = windows.take(of(3), at(10_000));
     assert_eq!(refused.headline().reset, NOON / 1000 + 67);
     assert_eq!(burst(&mut windows, of(3), 66_999, 1), 0);
@@ -101,13 +101,13 @@ fn limits_may_change_between_calls() {
 }
 
 #[test]
-fn without_limits_nothing_is_remembered_but_the_day() {
+fn without_limits_nothing_is_stored_but_the_day() {
     let mut windows = fresh();
     let unlimited = Quota { per_minute: 0, per_day: 0 };
     assert_eq!(burst(&mut windows, unlimited, 0, 5000), 5000);
     assert!(windows.minute.is_empty());
     assert_eq!(windows.day_count().1, 5000);
-    assert_eq!(windows.peek(unlimited, at(0)), State { minute: None, day: None, now: NOON / 1000 });
+    assert_eq!(windows.peek(unlimited, at(0)), LimitState { minute: None, day: None, now: NOON / 1000 });
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_clock_set_right_locks_nobody_out_and_gives_nothing_away() {
 }
 
 #[test]
-fn after_the_low_bits_have_wrapped_nothing_old_looks_young() {
+fn after_the_low_bits_wrap_nothing_old_looks_recent() {
     let wrap = 1_i64 << 32;
     let mut windows = fresh();
     assert_eq!(burst(&mut windows, CONTRACT, 0, 60), 60);
@@ -181,7 +181,7 @@ proptest! {
                 passed.push(clock);
             } else {
                 prop_assert_eq!(*decision.state(), before, "a refusal changes nothing");
-                // Whoever waits as told is admitted.
+                // Whoever waits as long as `retry_after` says is admitted.
                 let wait = Duration::from_secs(decision.retry_after().unwrap());
                 prop_assert!(admitted(&windows.clone().take(quota, at(clock).plus(wait))));
                 prop_assert!(at(clock).plus(wait).unix_ms() >= decision.headline().reset * 1000);
@@ -190,8 +190,8 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_clock_does_no_more_pass_than_real_time_allows(
-        // How much time really passes, and what the clock shows beyond that.
+    fn whatever_the_clock_does_no_more_requests_pass_than_real_time_allows(
+        // How much time really passes, and how far off the clock is.
         steps in prop::collection::vec((0_i64..15_000, -200_000_i64..200_000, prop::bool::weighted(0.2)), 1..200),
         limit in 1_u32..5,
     ) {
@@ -202,7 +202,7 @@ proptest! {
         for (step, new_error, is_step_back) in steps {
             real += step;
             if is_step_back {
-                // A step forward does give requests away; nobody could tell it from time that passed.
+                // A step forward does give requests away; it cannot be told from time that passed.
                 error = new_error.min(error);
             }
             if admitted(&windows.take(quota, at(real + error))) {

@@ -31,7 +31,7 @@ use crate::inference::{ChatAnswer, ChatReply, Completion, Gateway};
 use crate::keys;
 use crate::model_id;
 use crate::usage::Meter;
-use crate::workers::pass_turn;
+use crate::workers::yield_to_ready;
 
 /// If a body takes longer than this to arrive, its key is checked again: it may have been revoked meanwhile.
 const SLOW_BODY: Duration = Duration::from_millis(50);
@@ -121,7 +121,7 @@ async fn run(
 ) -> Result<Response, ApiError> {
     let token = context.runs.token();
     let account = pass.account(incoming.request_id.clone());
-    let meter = Meter::new(account, context.app.books());
+    let meter = Meter::new(account, context.app.accounting());
     pass.record.set_completion(chain.first(), &meter);
     let answered = tokio::select! {
         biased;
@@ -132,7 +132,7 @@ async fn run(
     pass.record.set_answering_model(model.clone());
     let mut response = match reply {
         ChatReply::Whole(body) => {
-            pass_turn().await;
+            yield_to_ready().await;
             reply::json_bytes(body)
         }
         ChatReply::Stream(relay) => {

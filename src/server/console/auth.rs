@@ -14,13 +14,13 @@ use crate::api::console::{Channel, CreatedKey, SessionInfo, SetUp};
 use crate::app::App;
 use crate::keys;
 use crate::keys::sessions::{self, Session};
-use crate::limits::State;
+use crate::limits::LimitState;
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::params::Params;
 use crate::server::reply::{self, ApiError};
 use crate::server::{Context, cookie, gate, origin};
-use crate::storage::{Actor, Error, KeyRow, Warrant};
+use crate::storage::{Actor, Credential, Error, KeyRow};
 
 /// The actor's name in the audit log when the first key is made.
 const SETUP_ACTOR: &str = "setup link";
@@ -29,7 +29,7 @@ const SETUP_ACTOR: &str = "setup link";
 pub(super) async fn session<B: Buf>(
     request: Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, State), ApiError> {
+) -> Result<(Response, LimitState), ApiError> {
     match request.method {
         Method::POST => log_in(&request, body).await,
         Method::DELETE => log_out(&request).await,
@@ -37,12 +37,12 @@ pub(super) async fn session<B: Buf>(
     }
 }
 
-async fn show(request: &Request) -> Result<(Response, State), ApiError> {
+async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
     let Request { context, incoming, .. } = request;
     let (session, rate) = gate::session(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
     let id = session.key.id.clone();
-    let found = context.app.store.ask(move |store| store.key(&id)).await;
+    let found = context.app.store.read_async(move |store| store.key(&id)).await;
     let info = full_info(&context.app, &session, &found);
     Ok((reply::json(StatusCode::OK, &info), rate))
 }
@@ -50,7 +50,7 @@ async fn show(request: &Request) -> Result<(Response, State), ApiError> {
 async fn log_in<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, State), ApiError> {
+) -> Result<(Response, LimitState), ApiError> {
     let Request { context, incoming, .. } = request;
     let rate = gate::login(&context.app, incoming).await?;
     let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
@@ -58,8 +58,8 @@ async fn log_in<B: Buf>(
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
     let replaced = gate::session_cookie(context, incoming).map(str::to_owned);
     let started = write(context, move |app| {
-        let warrant = Warrant { key_id: key.id.clone(), session: None, clock: app.clock.clone() };
-        let (store, now) = (app.store.acting(actor).on(warrant), app.clock.now());
+        let credential = Credential { key_id: key.id.clone(), session: None, clock: app.clock.clone() };
+        let (store, now) = (app.store.acting_as(actor).with_credential(credential), app.clock.now());
         let (token, session) = sessions::begin(&store, &key, now).map_err(ApiError::session_not_started)?;
         if let Some(replaced) = replaced {
             sessions::end(&store, &replaced, now).map_err(session_error)?;
@@ -71,7 +71,7 @@ async fn log_in<B: Buf>(
     Ok((request.with_cookie(reply::json(StatusCode::CREATED, &info), &token), rate))
 }
 
-async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
+async fn log_out(request: &Request) -> Result<(Response, LimitState), ApiError> {
     let Request { context, incoming, .. } = request;
     let (token, rate) = gate::logout(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
@@ -85,7 +85,7 @@ async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
                 // It has ended anyway; or the store cannot be read, and so not be written either.
                 Err(_) => unknown,
             };
-            sessions::end(&app.store.acting(actor), &token, now).map_err(session_error)
+            sessions::end(&app.store.acting_as(actor), &token, now).map_err(session_error)
         });
         ended.await.map_err(|error| error.with_rate(rate))?;
     }
@@ -99,7 +99,7 @@ async fn log_out(request: &Request) -> Result<(Response, State), ApiError> {
 pub(super) async fn set_up<B: Buf>(
     request: Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, State), ApiError> {
+) -> Result<(Response, LimitState), ApiError> {
     let Request { context, incoming, .. } = &request;
     let rate = gate::login(&context.app, incoming).await?;
     let presented = secret(&request, body, "token").await.map_err(|error| error.with_rate(rate))?;
@@ -107,7 +107,7 @@ pub(super) async fn set_up<B: Buf>(
         Actor { name: Some(SETUP_ACTOR.to_owned()), ..gate::anonymous_actor(Channel::Dashboard, incoming) };
     let completed = write(context, move |app| {
         let now = app.clock.now();
-        Ok(app.setup.complete(&app.store.acting(actor), presented.expose_secret(), now))
+        Ok(app.setup.complete(&app.store.acting_as(actor), presented.expose_secret(), now))
     });
     let completed = completed.await.map_err(|error| error.with_rate(rate))?;
     let made = match completed {
@@ -189,7 +189,7 @@ async fn write<T: Send + 'static>(
 }
 
 fn session_error(cause: Error) -> ApiError {
-    if let Error::Lapsed(_) = cause {
+    if let Error::InvalidCredential(_) = cause {
         return cause.into();
     }
     tracing::error!(%cause, "sessions cannot be read or written");

@@ -137,7 +137,7 @@ pub(in crate::server) fn read_new(mut params: Params, app: &str) -> Result<NewKe
         models,
         addresses,
         budget,
-        ..NewKey::of(service, app)
+        ..NewKey::new(service, app)
     })
 }
 

@@ -41,7 +41,7 @@ use super::thread_pool::ThreadPool;
 use super::{Context, routes, with_rate};
 use crate::api::console::Page;
 use crate::clock::Time;
-use crate::limits::State;
+use crate::limits::LimitState;
 use crate::storage::Store;
 use query::Query;
 
@@ -169,8 +169,9 @@ impl Call {
         E: Into<ApiError> + Send + 'static,
     {
         let app = &self.context.app;
-        let Admitted { actor, warrant, .. } = &self.admitted;
-        let (store, now) = (app.store.acting(actor.clone()).on(warrant.clone()), app.clock.now());
+        let Admitted { actor, credential, .. } = &self.admitted;
+        let (store, now) =
+            (app.store.acting_as(actor.clone()).with_credential(credential.clone()), app.clock.now());
         match thread_pool.run(move || work(&store, now)).await {
             Ok(outcome) => outcome.map_err(Into::into),
             Err(cause) => Err(pool_error(cause)),
@@ -245,7 +246,7 @@ impl Request {
         self,
         endpoint: &Endpoint<'_>,
         body: impl Stream<Item = Result<B, warp::Error>>,
-    ) -> Result<(Response, State), ApiError> {
+    ) -> Result<(Response, LimitState), ApiError> {
         let admitted = gate::console(&self.context, &self.incoming, &self.method).await?;
         let rate = admitted.rate;
         match self.handle(endpoint, admitted, body).await {

@@ -10,13 +10,13 @@ use super::query::Query;
 use crate::api::console::{OwnKey, WindowLeft};
 use crate::app::App;
 use crate::keys;
-use crate::limits::{State, WindowState};
+use crate::limits::{LimitState, WindowState};
 use crate::server::gate::{self, OwnKeyPass};
 use crate::server::reply::{self, ApiError};
 use crate::storage::{Error, Store};
 
 /// Answers the request.
-pub(super) async fn show(request: &Request) -> Result<(Response, State), ApiError> {
+pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
     let app = &request.context.app;
     let own = gate::own_key(&request.context, &request.incoming).await?;
     Query::parse(&request.query)
@@ -32,7 +32,7 @@ pub(super) async fn show(request: &Request) -> Result<(Response, State), ApiErro
 async fn describe(app: &App, own: &OwnKeyPass) -> Result<OwnKey, Error> {
     let (id, now) = (own.key.id.clone(), app.clock.now());
     let found = move |store: &Store| Ok::<_, Error>((store.key(&id)?, keys::spent(store, &id, now)?));
-    let (key, spent) = app.store.ask(found).await?;
+    let (key, spent) = app.store.read_async(found).await?;
     Ok(OwnKey {
         key: keys::record(&key, spent, now),
         minute: own.limits.minute.map(left),

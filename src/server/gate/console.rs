@@ -19,12 +19,12 @@ use crate::app::App;
 use crate::keys::sessions::{self, Session};
 use crate::keys::setup::SetupError;
 use crate::keys::{self, Denied};
-use crate::limits::{LOGINS_PER_MINUTE, State, Subject};
+use crate::limits::{LOGINS_PER_MINUTE, LimitState, Subject};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::incoming::{Incoming, bearer};
 use crate::server::reply::ApiError;
 use crate::server::{Context, cookie, origin};
-use crate::storage::{Actor, KeyRow, Store, Warrant};
+use crate::storage::{Actor, Credential, KeyRow, Store};
 
 /// How long a request waits for the use of its session to be written: a database may be locked for long.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -32,11 +32,11 @@ const NOTE_TIMEOUT: Duration = Duration::from_secs(1);
 /// An admitted request to the console.
 pub(crate) struct Admitted {
     /// The rate limits that its response describes, this request included.
-    pub(crate) rate: State,
+    pub(crate) rate: LimitState,
     /// Who is recorded in the audit log for what it writes.
     pub(crate) actor: Actor,
     /// What authorises its writes; checked again when they are made.
-    pub(crate) warrant: Warrant,
+    pub(crate) credential: Credential,
 }
 
 /// The session token of a request without a key: where it has both, the key counts.
@@ -54,8 +54,8 @@ pub(crate) async fn console(
     let Some(token) = session_token(context, incoming) else {
         let pass = admit(app, incoming, Service::Console).await?;
         let actor = actor(&pass.key, Channel::Api, incoming);
-        let warrant = Warrant { key_id: pass.key.id.clone(), session: None, clock: app.clock.clone() };
-        return Ok(Admitted { rate: pass.rate, actor, warrant });
+        let credential = Credential { key_id: pass.key.id.clone(), session: None, clock: app.clock.clone() };
+        return Ok(Admitted { rate: pass.rate, actor, credential });
     };
     let session = find_session(app, incoming, token).await?;
     if !method.is_safe() {
@@ -63,12 +63,15 @@ pub(crate) async fn console(
     }
     let rate = count_session_request(context, incoming, &session).await?;
     let actor = actor(&session.key, Channel::Dashboard, incoming);
-    let warrant = session.warrant(&app.clock);
-    Ok(Admitted { rate, actor, warrant })
+    let credential = session.credential(&app.clock);
+    Ok(Admitted { rate, actor, credential })
 }
 
 /// Admits a request that asks about its own session. Asking without one is no failed attempt.
-pub(crate) async fn session(context: &Context, incoming: &Incoming) -> Result<(Session, State), ApiError> {
+pub(crate) async fn session(
+    context: &Context,
+    incoming: &Incoming,
+) -> Result<(Session, LimitState), ApiError> {
     let app = &context.app;
     let Some(token) = session_cookie(context, incoming) else {
         return Err(ApiError::invalid_session().with_rate(open_page(app, incoming).await?));
@@ -82,8 +85,11 @@ async fn find_session(app: &App, incoming: &Incoming, token: &str) -> Result<Ses
     let (presented, address, now) = (SecretString::from(token), incoming.address, app.clock.now());
     let recognise = move |store: &Store| sessions::recognise(store, presented.expose_secret(), address, now);
     // What cannot be a token is not worth a query.
-    let found =
-        if sessions::is_token(token) { app.store.ask(recognise).await } else { Err(Denied::NoSession) };
+    let found = if sessions::is_token(token) {
+        app.store.read_async(recognise).await
+    } else {
+        Err(Denied::InvalidSession)
+    };
     let session = or_deny(app, incoming, found, None).await?;
     incoming.record.set_key(session.key.clone());
     Ok(session)
@@ -94,15 +100,15 @@ async fn count_session_request(
     context: &Context,
     incoming: &Incoming,
     session: &Session,
-) -> Result<State, ApiError> {
+) -> Result<LimitState, ApiError> {
     let app = &context.app;
     let subject = Subject::Session(session.key.id.clone());
     let now = app.clock.now();
     let rate = take(app, &subject, per_minute(incoming.configured.limits.open_pages_per_minute), now).await?;
-    app.limiter.note_use(&session.key.id, now);
-    if session.is_due {
+    app.limiter.record_use(&session.key.id, now);
+    if session.needs_touch {
         let (app, session) = (app.clone(), session.clone());
-        let noting = context.writer.run(move || session.note_use(&app.store, now));
+        let noting = context.writer.run(move || session.record_use(&app.store, now));
         // A write that has started by then is finished; one that has not is left to the next request.
         if let Ok(noted) = timeout(NOTE_TIMEOUT, noting).await
             && let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into()))
@@ -114,7 +120,7 @@ async fn count_session_request(
 }
 
 /// Admits an attempt to start a session, before it is authenticated.
-pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<State, ApiError> {
+pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
     let subject = Subject::Login(incoming.address);
     let rate = take(app, &subject, per_minute(LOGINS_PER_MINUTE), app.clock.now()).await?;
     let outcome = origin::reject_cross_origin(incoming).map_err(|error| error.with_rate(rate));
@@ -127,18 +133,23 @@ pub(crate) async fn console_key(
     app: &App,
     incoming: &Incoming,
     presented: &str,
-    rate: State,
+    rate: LimitState,
 ) -> Result<Arc<KeyRow>, ApiError> {
     let now = app.clock.now();
     let found = keys::authenticate(&app.store, Some(presented), Service::Console, incoming.address, now);
     let key = or_deny(app, incoming, found.await, Some(rate)).await?;
     incoming.record.set_key(key.clone());
-    app.limiter.note_use(&key.id, now);
+    app.limiter.record_use(&key.id, now);
     Ok(key)
 }
 
 /// The error for a setup token that makes no first key; the attempt is counted in `rate` already.
-pub(crate) async fn setup_error(app: &App, incoming: &Incoming, cause: SetupError, rate: State) -> ApiError {
+pub(crate) async fn setup_error(
+    app: &App,
+    incoming: &Incoming,
+    cause: SetupError,
+    rate: LimitState,
+) -> ApiError {
     let is_failure = matches!(cause, SetupError::Denied);
     let error = ApiError::from(cause).with_rate(rate);
     if is_failure { count_failure(app, incoming, error).await } else { error }
@@ -148,7 +159,7 @@ pub(crate) async fn setup_error(app: &App, incoming: &Incoming, cause: SetupErro
 pub(crate) async fn logout(
     context: &Context,
     incoming: &Incoming,
-) -> Result<(Option<String>, State), ApiError> {
+) -> Result<(Option<String>, LimitState), ApiError> {
     let app = &context.app;
     let token = session_cookie(context, incoming);
     if token.is_some() {
@@ -162,10 +173,10 @@ pub(crate) struct OwnKeyPass {
     /// The key, of any service.
     pub(crate) key: Arc<KeyRow>,
     /// The state of its rate limits; the request is not counted.
-    pub(crate) limits: State,
+    pub(crate) limits: LimitState,
     /// What the response headers describe: the limits of the key, or those of the session. The request does not count
     /// against the key but against its address, as for an open page.
-    pub(crate) rate: State,
+    pub(crate) rate: LimitState,
 }
 
 /// Admits a key of any service that asks about itself, or a session that asks about the key it was made from.
@@ -182,7 +193,7 @@ pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<Ow
         let key = or_deny(app, incoming, found.await, None).await?;
         incoming.record.set_key(key.clone());
         open_page(app, incoming).await?;
-        app.limiter.note_use(&key.id, now);
+        app.limiter.record_use(&key.id, now);
         (key, None)
     };
     let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await;

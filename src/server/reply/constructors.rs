@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::{ApiError, Rate};
 use crate::inference::DEFAULT_RETRY_AFTER;
-use crate::limits::{State, Window};
+use crate::limits::{LimitState, Window};
 
 impl ApiError {
     /// 400 for a parameter, named by its JSON path.
@@ -113,7 +113,7 @@ impl ApiError {
     }
 
     /// 429 with the rate limits that its headers describe.
-    pub(crate) fn rate_limited(state: State, window: Window) -> Self {
+    pub(crate) fn rate_limited(state: LimitState, window: Window) -> Self {
         let (code, message) = match window {
             Window::Minute => ("rate_limited_minute", "Too many requests per minute"),
             Window::Day => ("rate_limited_day", "Too many requests per day"),

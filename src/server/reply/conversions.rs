@@ -4,19 +4,19 @@ use http::StatusCode;
 
 use super::ApiError;
 use crate::keys::{Denied, ManageError};
+use crate::log_throttle::LogThrottle;
 use crate::server::in_flight::AbortReason;
-use crate::storage::{self, Lapsed};
-use crate::trouble::Trouble;
+use crate::storage::{self, InvalidCredential};
 use crate::usage::ReportError;
 
 /// Failures of the database, shared by all requests: the cause is logged once, while each request has a log line of its
 /// own with its outcome.
-static STORE: Trouble = Trouble::new();
+static STORE: LogThrottle = LogThrottle::new();
 
 impl ApiError {
     /// Logs why the database has failed, and returns an error that does not reveal it.
     pub(crate) fn store_failed(cause: &storage::Error) -> Self {
-        if let Some(untold) = STORE.happened(cause) {
+        if let Some(untold) = STORE.failed(cause) {
             tracing::error!(%cause, untold, "the store cannot be used");
         }
         Self::store_unavailable()
@@ -37,7 +37,7 @@ impl From<Denied> for ApiError {
                 "address_not_allowed",
                 "this API key may not be used from this address",
             ),
-            Denied::NoSession => Self::invalid_session(),
+            Denied::InvalidSession => Self::invalid_session(),
             Denied::Unavailable(cause) => Self::store_failed(&cause),
         }
     }
@@ -51,10 +51,10 @@ impl From<storage::Error> for ApiError {
             }
             storage::Error::Conflict(why) => Self::conflict(why),
             // The same error as from the gate.
-            storage::Error::Lapsed(how) => Self::from(match how {
-                Lapsed::Revoked => Denied::Revoked,
-                Lapsed::Expired => Denied::Expired,
-                Lapsed::NoSession => Denied::NoSession,
+            storage::Error::InvalidCredential(how) => Self::from(match how {
+                InvalidCredential::Revoked => Denied::Revoked,
+                InvalidCredential::Expired => Denied::Expired,
+                InvalidCredential::SessionEnded => Denied::InvalidSession,
             }),
             _ => Self::store_failed(&cause),
         }

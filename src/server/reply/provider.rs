@@ -11,7 +11,7 @@ use http::StatusCode;
 use super::{ApiError, whole_seconds};
 use crate::inference::{ChatError, DEFAULT_RETRY_AFTER, Failure};
 use crate::model_id;
-use crate::money::Shortage;
+use crate::money::BudgetShortage;
 
 /// Status and code of a failure that is not due to the text that was sent to the model; `None` for the others. In a
 /// completion that text is the caller's own, and theirs to change; in a verification the server writes the questions.
@@ -105,9 +105,9 @@ fn about_parameter(param: &str, what: &str) -> String {
     }
 }
 
-fn budget_message(shortage: &Shortage) -> String {
+fn budget_message(shortage: &BudgetShortage) -> String {
     let smaller = if shortage.is_used_up() { "" } else { "send a smaller `max_tokens`, or " };
-    let resets_on = shortage.anew.utc_date();
+    let resets_on = shortage.renews_at.utc_date();
     format!("{shortage}; {smaller}ask the operator to raise it; it resets on {resets_on} (UTC)")
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::limits::{State, Window, WindowState};
+use crate::limits::{LimitState, Window, WindowState};
 use crate::server::header_names as names;
 
 /// The headers, in the order in which their values are written.
@@ -17,14 +17,14 @@ const MAX_BYTES: usize = 192;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// The state of both windows.
-    pub(crate) state: State,
+    pub(crate) state: LimitState,
     /// The window that rejected the request, if one did: `X-RateLimit-*` describe it then, while the IETF fields always
     /// describe all windows.
     pub(crate) violated: Option<Window>,
 }
 
-impl From<State> for Rate {
-    fn from(state: State) -> Self {
+impl From<LimitState> for Rate {
+    fn from(state: LimitState) -> Self {
         Self { state, violated: None }
     }
 }

@@ -42,7 +42,7 @@ impl From<SetupError> for ApiError {
 impl ApiError {
     /// For a session that could not be started. If its key has ended meanwhile, the error is the same as from the gate.
     pub(crate) fn session_not_started(cause: ManageError) -> Self {
-        if let ManageError::Storage(Error::Lapsed(_)) = cause {
+        if let ManageError::Storage(Error::InvalidCredential(_)) = cause {
             return cause.into();
         }
         tracing::error!(%cause, "cannot begin a session");

@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Time;
-    use crate::money::{BudgetOf, NanoUsd, Shortage};
+    use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
 
     const WAIT: Duration = Duration::from_secs(9);
 
@@ -73,10 +73,17 @@ mod tests {
         .map(ApiError::from)
     }
 
-    fn shortage() -> Shortage {
+    fn shortage() -> BudgetShortage {
         let none = NanoUsd(0);
-        let anew = Time::from_unix_ms(0);
-        Shortage { of: BudgetOf::Key, budget: none, spent: none, reserved: none, most: none, anew }
+        let renews_at = Time::from_unix_ms(0);
+        BudgetShortage {
+            scope: BudgetScope::Key,
+            budget: none,
+            spent: none,
+            reserved: none,
+            max_cost: none,
+            renews_at,
+        }
     }
 
     #[test]

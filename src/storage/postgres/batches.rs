@@ -1,9 +1,9 @@
-//! Attempts that are written once, although it may never be told whether they were.
+//! Writes attempts exactly once, although it may stay unknown whether a commit succeeded.
 //!
-//! Where a connection breaks between a commit and its answer, nobody knows whether it was kept, and whoever has
-//! presented the rows presents them again, with others behind them. So each server's last batch has its number in the
-//! database, written with its rows, and a doubtful one is looked up before more is written: behind it in the lane, and
-//! therefore when it has come to its end.
+//! If the connection breaks between a commit and its response, nobody knows whether the rows were kept, and the caller
+//! passes them again, followed by others. So the number of each server's last batch is stored in the database together
+//! with its rows, and a batch in doubt is looked up before more is written: behind it in the lane, hence after it has
+//! been committed or rolled back.
 
 use std::sync::PoisonError;
 
@@ -11,19 +11,19 @@ use super::session::first;
 use super::{Database, Lane, Session};
 use crate::storage::Error;
 
-/// So many are written in one transaction: what has gathered while the database was gone is not to be too much for the
-/// time that a write may take, and other servers wait for its end.
-const MOST_ROWS: usize = 4096;
+/// The maximum number of rows per transaction: a backlog from an outage must not exceed the time that a write may take,
+/// and other servers wait for the transaction.
+const MAX_ROWS: usize = 4096;
 
-/// What is known of the batches of this server.
+/// The state of this server's batches.
 pub(super) struct Batches {
-    /// This server's name among all, for as long as it runs.
+    /// This server's unique name, for as long as it runs.
     writer: String,
-    /// How many were begun.
+    /// The number of batches begun.
     begun: i64,
-    /// How many rows at the beginning of what is presented again were written.
+    /// The number of rows, from the beginning of those passed again, that are already written.
     written: usize,
-    /// A batch that may have been written: its number, and how many rows were written with it.
+    /// A batch that may have been committed: its number, and the number of rows written including it.
     doubtful: Option<(i64, usize)>,
 }
 
@@ -34,8 +34,8 @@ impl Default for Batches {
 }
 
 impl Database {
-    /// Has `write` write `rows`, which are presented until this succeeds, each time from the same beginning; those are
-    /// left out that were written before. Blocking.
+    /// Has `write` write `rows`, which the caller passes until this succeeds, each time from the same beginning; rows
+    /// that are already written are skipped. Blocking.
     pub(in crate::storage) fn write_once<T>(
         &self,
         rows: &[T],
@@ -43,7 +43,7 @@ impl Database {
     ) -> Result<(), Error> {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            self.write_some(&mut batches, rows, &write)?;
+            self.write_batch(&mut batches, rows, &write)?;
             if batches.written >= rows.len() {
                 batches.written = 0;
                 return Ok(());
@@ -51,8 +51,8 @@ impl Database {
         }
     }
 
-    /// The same of as many as one transaction is good for, in which others wait.
-    fn write_some<T>(
+    /// Writes as many of `rows` as fit one transaction, since other servers wait for it.
+    fn write_batch<T>(
         &self,
         batches: &mut Batches,
         rows: &[T],
@@ -63,14 +63,14 @@ impl Database {
         let (mut may_commit, mut end) = (false, 0);
         let outcome = self.write(Lane::Ledger, |session| {
             if let Some((number, written)) = batches.doubtful {
-                if last_of(session, &batches.writer)? == Some(number) {
+                if last_batch(session, &batches.writer)? == Some(number) {
                     batches.written = written;
                 }
                 batches.doubtful = None;
             }
-            end = batches.written.saturating_add(MOST_ROWS).min(rows.len());
+            end = batches.written.saturating_add(MAX_ROWS).min(rows.len());
             write(session, rows.get(batches.written..end).unwrap_or_default())?;
-            note(session, &batches.writer, number)?;
+            record_batch(session, &batches.writer, number)?;
             may_commit = true;
             Ok(())
         });
@@ -83,13 +83,13 @@ impl Database {
     }
 }
 
-/// The number of the last batch that was written.
-fn last_of(session: &Session<'_>, writer: &str) -> Result<Option<i64>, Error> {
+/// The number of the last committed batch.
+fn last_batch(session: &Session<'_>, writer: &str) -> Result<Option<i64>, Error> {
     let rows = session.query("SELECT number FROM batches WHERE writer = ?1", &[&writer])?;
     first(&rows)
 }
 
-fn note(session: &Session<'_>, writer: &str, number: i64) -> Result<(), Error> {
+fn record_batch(session: &Session<'_>, writer: &str, number: i64) -> Result<(), Error> {
     if number == 1 {
         session.execute("DELETE FROM batches WHERE at < now() - interval '7 days'", &[])?;
     }
@@ -120,7 +120,7 @@ mod tests {
         })
     }
 
-    /// As if nobody had heard of the last commit.
+    /// As if the response to the last commit had been lost.
     fn doubt(database: &Database, rows: usize) {
         let mut batches = database.batches.lock().unwrap();
         batches.doubtful = Some((batches.begun, rows));
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     #[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
-    fn what_has_gathered_is_written_bit_by_bit_and_what_was_stays_written() {
+    fn a_backlog_is_written_in_parts_and_written_parts_stay() {
         let database = testing::database().expect("MK_TEST_DATABASE_URL");
-        let mut rows: Vec<i64> = (0..i64::try_from(2 * MOST_ROWS + 100).unwrap()).collect();
-        rows[MOST_ROWS + 7] = 0;
+        let mut rows: Vec<i64> = (0..i64::try_from(2 * MAX_ROWS + 100).unwrap()).collect();
+        rows[MAX_ROWS + 7] = 0;
         present(&database, &rows).unwrap_err();
-        assert_eq!(kept(&database).len(), MOST_ROWS);
-        rows[MOST_ROWS + 7] = -1;
+        assert_eq!(kept(&database).len(), MAX_ROWS);
+        rows[MAX_ROWS + 7] = -1;
         present(&database, &rows).unwrap();
         rows.sort_unstable();
         assert_eq!(kept(&database), rows);
@@ -144,16 +144,16 @@ mod tests {
 
     #[test]
     #[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
-    fn rows_whose_commit_nobody_heard_of_are_written_once() {
+    fn rows_whose_commit_response_was_lost_are_written_once() {
         let database = testing::database().expect("MK_TEST_DATABASE_URL");
         present(&database, &[1, 2]).unwrap();
         doubt(&database, 2);
-        // A row that is there already: neither is anything of this kept, nor is what was found out forgotten.
+        // A duplicate row: nothing of this batch is kept, and the outcome of the doubtful one is not forgotten.
         present(&database, &[1, 2, 3, 3]).unwrap_err();
         assert_eq!(kept(&database), [1, 2]);
         present(&database, &[1, 2, 3, 4]).unwrap();
         assert_eq!(kept(&database), [1, 2, 3, 4]);
-        // One that was not kept.
+        // A batch that was not committed.
         database.batches.lock().unwrap().begun += 1;
         doubt(&database, 1);
         present(&database, &[5]).unwrap();

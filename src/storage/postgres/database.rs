@@ -1,8 +1,8 @@
-//! A database with its connections, and how it is waited for.
+//! A database with its connection pools, and how calls wait for it.
 //!
-//! A runtime of its own, of one thread, drives the connections: callers come from many runtimes, and from none. Most
-//! calls block, as those of files do, and come from threads on which that is allowed; the look-up of every request's key
-//! is awaited.
+//! A runtime of its own, with one thread, drives the connections: callers come from many runtimes, or from none. Most
+//! calls block, as those on files do, and come from threads that may block; the look-up of every request's key is
+//! awaited.
 
 use std::pin::pin;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -18,45 +18,45 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::batches::Batches;
 use super::examine::why_unwritable;
 use super::session::{Session, first};
-use super::{Failure, PostgresAddress, migrations, remote, translated};
+use super::{PostgresAddress, PostgresError, migrations, storage_error, to_postgres_sql};
 use crate::storage::queries::keys;
 use crate::storage::{Error, KeyHash, KeyRow, db};
 
-/// Connections at once for look-ups of keys, and as many for everything else, which may take longer; further calls wait
+/// Connections for look-ups of keys, and as many again for everything else, which may take longer; further calls wait
 /// for a free one.
-const MOST_CONNECTIONS: usize = 8;
+const MAX_CONNECTIONS: usize = 8;
 
-/// Of those for everything else, so many serve requests at once: the others are for what is written.
-const MOST_QUESTIONS: usize = 6;
+/// The number of connections for everything else that async reads may use at once; the others are left for writes.
+const MAX_ASYNC_READS: usize = 6;
 
-/// How long the look-up of a request's key may take, getting a connection included.
-const LOOK_UP: Duration = Duration::from_secs(2);
+/// The timeout of a request's key look-up, including getting a connection.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a connection for other calls may take.
-const CONNECTION: Duration = Duration::from_secs(5);
+/// The timeout for getting a connection for other calls.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long those may take in all, also a write that waits for another one.
-const CALL: Duration = Duration::from_secs(10);
+/// The timeout of other calls in all, including a write that waits for another one.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What each connection begins with, beside its own time for a statement. The server ends transactions that nobody goes
-/// on with, so that they block nobody else; and a commit waits for the disk even where the cluster's default is not to.
-const ON_CONNECTION: &str = "
+/// The setup of each connection, besides its statement timeout. The server ends idle transactions, so that they block
+/// nobody else; and a commit waits for the disk even if the cluster's default is not to.
+const CONNECTION_SETUP: &str = "
     SET idle_in_transaction_session_timeout = '10s';
     SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off'";
 
-/// A look-up's time at the database, less than it is waited for here: so its end is heard of.
-const LOOK_UP_THERE: &str = "SET statement_timeout = '1900ms';";
+/// The server-side timeout of a look-up, shorter than the one here, so that its error still arrives.
+const LOOK_UP_SETUP: &str = "SET statement_timeout = '1900ms';";
 
-/// The same of other statements.
-const CALL_THERE: &str = "SET statement_timeout = '9900ms';";
+/// The server-side timeout of other statements.
+const CALL_SETUP: &str = "SET statement_timeout = '9900ms';";
 
-/// The look-up of every request, put together once.
-static BY_HASH: LazyLock<String> = LazyLock::new(|| translated(&keys::BY_HASH));
+/// The look-up of every request, translated once.
+static BY_HASH: LazyLock<String> = LazyLock::new(|| to_postgres_sql(&keys::BY_HASH));
 
-/// What is written one after the other, whichever server does.
+/// Writes in the same lane are serialised, whichever server makes them.
 #[derive(Clone, Copy)]
 pub(in crate::storage) enum Lane {
-    /// Apps, keys, sessions and their audit.
+    /// Apps, keys, sessions and the audit log.
     Main,
     /// Usage.
     Ledger,
@@ -71,45 +71,45 @@ impl Lane {
     }
 }
 
-/// A database.
+/// A PostgreSQL database.
 pub(in crate::storage) struct Database {
-    look_ups: Pool,
-    calls: Pool,
+    look_up_pool: Pool,
+    call_pool: Pool,
     driver: Driver,
-    /// Questions of tasks that may be open.
-    turns: Arc<Semaphore>,
-    /// What is known of batches that were begun.
+    /// Permits for reads from async tasks.
+    read_permits: Arc<Semaphore>,
+    /// The state of batched writes.
     pub(super) batches: Mutex<Batches>,
 }
 
 impl Database {
-    /// Connects, and brings the tables up to date. Blocking.
+    /// Connects and applies pending migrations. Blocking.
     pub(in crate::storage) fn open(address: &PostgresAddress) -> Result<Self, Error> {
         let database = Self::connect(address)?;
         migrations::migrate(&database)?;
         Ok(database)
     }
 
-    /// Connects when it is first asked.
+    /// Connects on the first call.
     pub(super) fn connect(address: &PostgresAddress) -> Result<Self, Error> {
-        let tls = address.tls().map_err(|why| remote(Failure::Unusable(why)))?;
-        // A connection that broke is noticed where it is driven, so none has to be tried before it is used.
+        let tls = address.tls().map_err(|why| storage_error(PostgresError::Unusable(why)))?;
+        // The task that drives a connection notices when it breaks, so there is no need to test it before use.
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let pool = |own: &'static str| {
             let manager = Manager::from_config(address.config().clone(), tls.clone(), manager.clone());
             let prepare = Hook::async_fn(move |client, _| {
-                let settings = format!("{own}{ON_CONNECTION}");
+                let settings = format!("{own}{CONNECTION_SETUP}");
                 Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
             });
-            let pool = Pool::builder(manager).max_size(MOST_CONNECTIONS).post_create(prepare).build();
-            pool.map_err(|cause| remote(Failure::Unusable(cause.to_string())))
+            let pool = Pool::builder(manager).max_size(MAX_CONNECTIONS).post_create(prepare).build();
+            pool.map_err(|cause| storage_error(PostgresError::Unusable(cause.to_string())))
         };
-        let (look_ups, calls) = (pool(LOOK_UP_THERE)?, pool(CALL_THERE)?);
+        let (look_up_pool, call_pool) = (pool(LOOK_UP_SETUP)?, pool(CALL_SETUP)?);
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build()?;
         let driver = Driver { handle: runtime.handle().clone(), runtime: Some(runtime) };
-        let turns = Arc::new(Semaphore::new(MOST_QUESTIONS));
-        Ok(Self { look_ups, calls, driver, turns, batches: Mutex::default() })
+        let read_permits = Arc::new(Semaphore::new(MAX_ASYNC_READS));
+        Ok(Self { look_up_pool, call_pool, driver, read_permits, batches: Mutex::default() })
     }
 
     /// Reads. Each statement of `query` sees what was committed before it. Blocking.
@@ -117,43 +117,43 @@ impl Database {
         &self,
         query: impl FnOnce(&Session<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        query(&self.session(CALL)?)
+        query(&self.session(CALL_TIMEOUT)?)
     }
 
-    /// Writes in one transaction, kept if `change` succeeds and undone if it fails, behind all others of its lane.
-    /// Blocking.
+    /// Writes in one transaction, which is committed if `change` succeeds and rolled back if it fails, after all
+    /// earlier writes in its lane. Blocking.
     pub(in crate::storage) fn write<T>(
         &self,
         lane: Lane,
         change: impl FnOnce(&Session<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.in_transaction(CALL, |session| {
+        self.in_transaction(CALL_TIMEOUT, |session| {
             let begin = "UPDATE writes SET number = number + 1 WHERE lane = ?1";
             if session.execute(begin, &[&lane.name()])? != 1 {
                 let why = "its table `writes` lacks a row, without which servers do not wait for each other";
-                return Err(remote(Failure::Unusable(why.to_owned())));
+                return Err(storage_error(PostgresError::Unusable(why.to_owned())));
             }
             change(session)
         })
     }
 
-    /// The same without waiting for anybody, for so long at most.
+    /// Like [`Database::write`], without waiting for other writes, and with a timeout.
     pub(super) fn in_transaction<T>(
         &self,
-        patience: Duration,
+        limit: Duration,
         change: impl FnOnce(&Session<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let session = self.session(patience)?;
+        let session = self.session(limit)?;
         session.begin()?;
         let outcome = change(&session);
         match outcome {
             Ok(_) => session.commit()?,
-            Err(_) => session.undo(),
+            Err(_) => session.rollback(),
         }
         outcome
     }
 
-    /// A number that changes with every write of a lane, by whatever server. Blocking.
+    /// A number that changes with every write in a lane, by whatever server. Blocking.
     pub(in crate::storage) fn version(&self, lane: Lane) -> Result<i64, Error> {
         self.read(|session| {
             let rows = session.query("SELECT number FROM writes WHERE lane = ?1", &[&lane.name()])?;
@@ -161,81 +161,81 @@ impl Database {
         })
     }
 
-    /// Fails if this user cannot write to it. Blocking.
-    pub(in crate::storage) fn must_be_writable(&self) -> Result<(), Error> {
-        match why_unwritable(&self.session(CALL)?)? {
-            Some(why) => Err(remote(Failure::Unusable(why))),
+    /// Fails if this user cannot write to the database. Blocking.
+    pub(in crate::storage) fn ensure_writable(&self) -> Result<(), Error> {
+        match why_unwritable(&self.session(CALL_TIMEOUT)?)? {
+            Some(why) => Err(storage_error(PostgresError::Unusable(why))),
             None => Ok(()),
         }
     }
 
     /// The key with this hash.
     pub(in crate::storage) async fn look_up_key(&self, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
-        let (pool, hash) = (self.look_ups.clone(), *hash);
-        let by = Instant::now() + LOOK_UP;
-        let asked = self.driver.handle.spawn(async move {
-            let client = timeout_at(by, pool.get()).await.map_err(|_| Failure::TooLong)??;
+        let (pool, hash) = (self.look_up_pool.clone(), *hash);
+        let deadline = Instant::now() + LOOK_UP_TIMEOUT;
+        let task = self.driver.handle.spawn(async move {
+            let client = timeout_at(deadline, pool.get()).await.map_err(|_| PostgresError::Timeout)??;
             let work = async {
                 let query = client.prepare_cached(&BY_HASH).await?;
                 client.query_opt(&query, &[&hash.as_slice()]).await
             };
-            let outcome = match timeout_at(by, work).await {
-                Ok(found) => found.map_err(Failure::Refused),
-                Err(_) => Err(Failure::TooLong),
+            let outcome = match timeout_at(deadline, work).await {
+                Ok(found) => found.map_err(PostgresError::Client),
+                Err(_) => Err(PostgresError::Timeout),
             };
-            if outcome.as_ref().is_err_and(Failure::spoils_connection) {
+            if outcome.as_ref().is_err_and(PostgresError::invalidates_connection) {
                 drop(Object::take(client));
             }
             outcome
         });
-        let found = asked.await.map_err(|cause| remote(Failure::Unusable(cause.to_string())))?;
-        let row = found.map_err(remote)?;
+        let found = task.await.map_err(|cause| storage_error(PostgresError::Unusable(cause.to_string())))?;
+        let row = found.map_err(storage_error)?;
         Ok(row.as_ref().map(|row| keys::key_row(&db::Row::Postgres(row))).transpose()?)
     }
 
-    /// A turn to ask something from a task that must not wait itself.
-    pub(in crate::storage) async fn turn(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let turn = timeout(LOOK_UP, self.turns.clone().acquire_owned()).await;
-        turn.ok().and_then(Result::ok).ok_or_else(|| remote(Failure::TooLong))
+    /// A permit for a read from an async task, which must not block itself.
+    pub(in crate::storage) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let permit = timeout(LOOK_UP_TIMEOUT, self.read_permits.clone().acquire_owned()).await;
+        permit.ok().and_then(Result::ok).ok_or_else(|| storage_error(PostgresError::Timeout))
     }
 
-    /// A connection for what takes so long at most.
-    pub(super) fn session(&self, patience: Duration) -> Result<Session<'_>, Error> {
+    /// A connection for work with this timeout.
+    pub(super) fn session(&self, limit: Duration) -> Result<Session<'_>, Error> {
         let now = Instant::now();
-        let got = async { self.calls.get().await.map_err(Failure::from) };
-        let client = self.wait(now + patience.min(CONNECTION), got).map_err(remote)?;
-        Ok(Session::new(self, client, now + patience))
+        let got = async { self.call_pool.get().await.map_err(PostgresError::from) };
+        let client = self.wait(now + limit.min(CONNECTION_TIMEOUT), got).map_err(storage_error)?;
+        Ok(Session::new(self, client, now + limit))
     }
 
-    /// Waits for `work`, on this thread.
+    /// Waits for `work`, blocking this thread.
     pub(super) fn wait<T>(
         &self,
-        by: Instant,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        deadline: Instant,
+        work: impl Future<Output = Result<T, PostgresError>>,
+    ) -> Result<T, PostgresError> {
         let _driven = self.driver.handle.enter();
-        block_on(async { timeout_at(by, work).await.unwrap_or(Err(Failure::TooLong)) })
+        block_on(async { timeout_at(deadline, work).await.unwrap_or(Err(PostgresError::Timeout)) })
     }
 }
 
-/// What drives the connections, for as long as the database is there.
+/// The runtime that drives the connections for as long as the database is in use.
 struct Driver {
     handle: Handle,
-    /// `None` once it is to end.
+    /// `None` once it is shutting down.
     runtime: Option<Runtime>,
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // The last holder may be a task, which must not wait.
+            // The last holder may be an async task, which must not block.
             runtime.shutdown_background();
         }
     }
 }
 
-/// Waits for a future on a thread that may wait. Tokio's own way refuses to on one of a runtime's, also where the wait is
-/// short and known to be.
+/// Blocks the thread on a future. Unlike Tokio's own function, it also works on a runtime's thread, where the wait is
+/// known to be short.
 fn block_on<F: Future>(work: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

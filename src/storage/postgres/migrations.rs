@@ -1,7 +1,7 @@
-//! The tables, as a list of steps that only ever grows, as those of SQLite do.
+//! The schema, as an append-only list of migrations, like SQLite's.
 //!
-//! Names and meanings are the same as there, so that one text asks both. Texts compare by their bytes (`COLLATE "C"`),
-//! whatever the database's language: lists go by id.
+//! Names and meanings are the same as there, so that one statement serves both. Text compares by bytes (`COLLATE "C"`),
+//! whatever the database's locale: lists are ordered by id.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::session::first;
 use super::{Database, Session};
 use crate::storage::Error;
 
-/// The steps.
-pub(super) const STEPS: &[&str] = &[r#"
+/// The migrations.
+pub(super) const MIGRATIONS: &[&str] = &[r#"
     -- One row for each kind of writes: who changes it has them wait that come later, on every server, and its number tells
     -- whether there was one since.
     CREATE TABLE writes (
@@ -153,51 +153,51 @@ pub(super) const STEPS: &[&str] = &[r#"
     );
 "#];
 
-const TAKEN: &str = "SELECT taken FROM schema_steps";
+const APPLIED: &str = "SELECT taken FROM schema_steps";
 
-/// A step may have to read all that is there.
-const PATIENCE: Duration = Duration::from_hours(1);
+/// A migration may have to read all data.
+const TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Those that are in the middle of taking a step have others wait by this number, which means nothing else.
-const STEPS_LOCK: i64 = 0x6d6b_2073_7465_7073;
+/// The advisory lock held while migrations are applied; the number itself means nothing.
+const MIGRATIONS_LOCK: i64 = 0x6d6b_2073_7465_7073;
 
-/// Takes the steps that the database has not taken yet, all or none. Others may be doing the same.
+/// Applies the pending migrations, all or none. Others may be doing the same.
 pub(super) fn migrate(database: &Database) -> Result<(), Error> {
-    let known = known();
-    if database.read(taken)? == known {
+    let known = known_count();
+    if database.read(applied_count)? == known {
         return Ok(());
     }
-    database.in_transaction(PATIENCE, |session| {
-        // Waits for whoever takes steps now.
-        session.run(&format!("SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({STEPS_LOCK})"))?;
-        // Not by a look whether the table is there: what that sees may be from before another server's commit.
-        session.run("SET LOCAL client_min_messages = error; CREATE TABLE IF NOT EXISTS schema_steps (taken BIGINT NOT NULL)")?;
-        let rows = session.query(TAKEN, &[])?;
+    database.in_transaction(TIMEOUT, |session| {
+        // Waits for whoever applies migrations now.
+        session.execute_batch(&format!("SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATIONS_LOCK})"))?;
+        // A check for the table would not do: it may see the state before another server's commit.
+        session.execute_batch("SET LOCAL client_min_messages = error; CREATE TABLE IF NOT EXISTS schema_steps (taken BIGINT NOT NULL)")?;
+        let rows = session.query(APPLIED, &[])?;
         let taken = first(&rows)?.unwrap_or(0);
         if taken > known {
             return Err(Error::TooNew { found: taken, known });
         }
         if rows.is_empty() {
-            session.run("INSERT INTO schema_steps (taken) VALUES (0)")?;
+            session.execute_batch("INSERT INTO schema_steps (taken) VALUES (0)")?;
         }
-        for step in STEPS.iter().skip(usize::try_from(taken).unwrap_or(0)) {
-            session.run(step)?;
+        for step in MIGRATIONS.iter().skip(usize::try_from(taken).unwrap_or(0)) {
+            session.execute_batch(step)?;
         }
-        session.run(&format!("UPDATE schema_steps SET taken = {known}"))
+        session.execute_batch(&format!("UPDATE schema_steps SET taken = {known}"))
     })
 }
 
-/// How many steps there are.
-pub(super) fn known() -> i64 {
-    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+/// The number of migrations.
+pub(super) fn known_count() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-/// How many of them a database has taken.
-pub(super) fn taken(session: &Session<'_>) -> Result<i64, Error> {
+/// The number of migrations applied to a database.
+pub(super) fn applied_count(session: &Session<'_>) -> Result<i64, Error> {
     let is_there = session.query("SELECT to_regclass('schema_steps') IS NOT NULL", &[])?;
     if first(&is_there)? != Some(true) {
         return Ok(0);
     }
-    let rows = session.query(TAKEN, &[])?;
+    let rows = session.query(APPLIED, &[])?;
     Ok(first(&rows)?.unwrap_or(0))
 }

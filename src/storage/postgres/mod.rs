@@ -1,20 +1,20 @@
 //! Storage in PostgreSQL, for several servers behind a load balancer.
 //!
-//! Nothing is kept here of what the database holds: each request looks its key up, so that what was acknowledged to
-//! whomever, a revocation above all, holds for the next request to any server; and while the database cannot be asked,
-//! nobody passes.
+//! Nothing is cached: every request looks its key up in the database, so that whatever any server acknowledged, above
+//! all a revocation, holds for the next request to any server; and while the database cannot be reached, nobody is let
+//! in.
 //!
-//! What must hold: all that is written to apps, keys and sessions waits for what was begun before, on every server
-//! ([`Lane`]), as writes of one SQLite file do; the audit's order and the queries' checks rely on it. No call waits
-//! longer than its time, whatever the network does, and a connection on which one did is not used again. Nothing here
-//! blocks an async worker but calls that say so.
+//! What must hold: writes to apps, keys and sessions are serialised across all servers ([`Lane`]), as writes to one
+//! SQLite file are; the order of the audit log and the checks within queries rely on it. No call waits longer than its
+//! timeout, whatever the network does, and a connection on which a call timed out is not reused. Nothing here blocks an
+//! async worker, except for calls that say so.
 
 mod address;
 mod batches;
+mod bulk_load;
 mod database;
+mod error;
 mod examine;
-mod failure;
-mod fill;
 mod migrations;
 mod session;
 #[cfg(test)]
@@ -24,27 +24,27 @@ mod values;
 use rusqlite::types::Value;
 
 pub use address::{DatabaseUrl, PostgresAddress};
+pub use error::PostgresError;
 pub use examine::{examine as examine_postgres, is_empty as is_empty_postgres};
-pub use failure::Failure;
 
+pub(super) use bulk_load::Column;
 pub(super) use database::{Database, Lane};
-pub(super) use fill::Column;
 pub(super) use session::Session;
-pub(super) use values::{owned, value};
+pub(super) use values::{column_value, owned_params};
 
 use super::Error;
 
-/// A statement for PostgreSQL, of one that is written for both: its parameters are called otherwise.
-fn translated(sql: &str) -> String {
+/// Translates a statement that is written for both databases: PostgreSQL marks parameters with `$`.
+fn to_postgres_sql(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
-/// What went wrong, as storage tells it.
-fn remote(cause: impl Into<Failure>) -> Error {
-    Error::Remote(cause.into())
+/// The storage error for a failure.
+fn storage_error(cause: impl Into<PostgresError>) -> Error {
+    Error::Postgres(cause.into())
 }
 
-/// Values as they are sent.
-fn given(params: Vec<Value>) -> Vec<values::Given> {
-    params.into_iter().map(values::Given).collect()
+/// Values wrapped for sending.
+fn sql_params(params: Vec<Value>) -> Vec<values::SqlParam> {
+    params.into_iter().map(values::SqlParam).collect()
 }

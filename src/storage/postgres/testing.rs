@@ -1,4 +1,5 @@
-//! The database on which tests of the store run, where this variable names one: each of their stores in a schema of its own.
+//! The database on which tests of the store run if an environment variable names one; each store gets a schema of its
+//! own.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,13 +9,13 @@ const VARIABLE: &str = "MK_TEST_DATABASE_URL";
 
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// An empty database, if tests are to run on one.
+/// An empty database, if the tests are to run on PostgreSQL.
 pub(in crate::storage) fn database() -> Option<Database> {
     let url = std::env::var(VARIABLE).ok()?;
     let open = |url: &str| Database::open(&PostgresAddress::parse(url).expect(VARIABLE)).unwrap();
     let schema = format!("mk_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     let connected = Database::connect(&PostgresAddress::parse(&url).expect(VARIABLE)).unwrap();
-    connected.read(|session| session.run(&format!("CREATE SCHEMA {schema}"))).unwrap();
+    connected.read(|session| session.execute_batch(&format!("CREATE SCHEMA {schema}"))).unwrap();
     let sign = if url.contains('?') { '&' } else { '?' };
     Some(open(&format!("{url}{sign}options=-csearch_path%3D{schema}")))
 }

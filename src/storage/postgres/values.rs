@@ -1,4 +1,4 @@
-//! Between SQLite's values, which the queries are written in, and PostgreSQL's.
+//! Conversions between SQLite's values, in which the queries are written, and PostgreSQL's.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -11,11 +11,11 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use crate::storage::Error;
 use crate::storage::db::Params;
 
-/// What stands for a NUL, which is a character in SQLite's texts and in callers', and none in PostgreSQL's.
+/// The replacement for NUL, which is allowed in SQLite's text and in callers', but not in PostgreSQL's.
 const NO_NUL: &str = "\u{fffd}";
 
-/// Parameters as values of their own.
-pub(in crate::storage) fn owned(params: Params<'_>) -> Result<Vec<Value>, Error> {
+/// Parameters as owned values.
+pub(in crate::storage) fn owned_params(params: Params<'_>) -> Result<Vec<Value>, Error> {
     let value = |param: &&dyn rusqlite::ToSql| match param.to_sql()? {
         ToSqlOutput::Borrowed(value) => Ok(Value::try_from(value)?),
         ToSqlOutput::Owned(value) => Ok(value),
@@ -24,18 +24,18 @@ pub(in crate::storage) fn owned(params: Params<'_>) -> Result<Vec<Value>, Error>
     Ok(params.iter().map(value).collect::<Result<_, _>>()?)
 }
 
-/// The value of a row's column.
-pub(in crate::storage) fn value(row: &Row, column: usize) -> rusqlite::Result<ValueRef<'_>> {
+/// The value of a column.
+pub(in crate::storage) fn column_value(row: &Row, column: usize) -> rusqlite::Result<ValueRef<'_>> {
     let found = row.try_get(column);
     found
-        .map(|Cell(value)| value)
+        .map(|SqlValue(value)| value)
         .map_err(|cause| rusqlite::Error::FromSqlConversionFailure(column, Kind::Null, Box::new(cause)))
 }
 
-/// A value as it comes.
-struct Cell<'a>(ValueRef<'a>);
+/// A value received from the database.
+struct SqlValue<'a>(ValueRef<'a>);
 
-impl<'a> FromSql<'a> for Cell<'a> {
+impl<'a> FromSql<'a> for SqlValue<'a> {
     fn from_sql(of: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {
         Ok(Self(match *of {
             Type::INT8 => ValueRef::Integer(i64::from_sql(of, raw)?),
@@ -54,11 +54,11 @@ impl<'a> FromSql<'a> for Cell<'a> {
     }
 }
 
-/// A value as it goes.
+/// A value sent to the database.
 #[derive(Debug)]
-pub(super) struct Given(pub(super) Value);
+pub(super) struct SqlParam(pub(super) Value);
 
-impl ToSql for Given {
+impl ToSql for SqlParam {
     fn to_sql(&self, of: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match (&self.0, of) {
             (Value::Null, _) => return Ok(IsNull::Yes),
@@ -91,13 +91,13 @@ mod tests {
 
     #[test]
     #[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
-    fn values_come_back_as_they_went_but_for_what_is_no_text() {
+    fn values_survive_a_round_trip_except_for_nul() {
         let database = testing::database().expect("MK_TEST_DATABASE_URL");
         let sent = params![-7_i64, "a\0ü'?1", vec![0_u8, 255], true, None::<String>];
-        let asked = "SELECT CAST(?1 AS BIGINT), CAST(?2 AS TEXT), CAST(?3 AS BYTEA), CAST(?4 AS BOOLEAN),
+        let sql = "SELECT CAST(?1 AS BIGINT), CAST(?2 AS TEXT), CAST(?3 AS BYTEA), CAST(?4 AS BOOLEAN),
             CAST(?5 AS TEXT)";
-        let rows = database.read(|session| session.query(asked, sent)).unwrap();
-        let found = |column| value(&rows[0], column).unwrap();
+        let rows = database.read(|session| session.query(sql, sent)).unwrap();
+        let found = |column| column_value(&rows[0], column).unwrap();
         assert_eq!(found(0), ValueRef::Integer(-7));
         assert_eq!(found(1), ValueRef::Text("a\u{fffd}ü'?1".as_bytes()));
         assert_eq!(found(2), ValueRef::Blob(&[0, 255]));

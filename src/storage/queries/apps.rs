@@ -1,4 +1,4 @@
-//! Apps. Every change stands in the audit too.
+//! Apps. Every change is recorded in the audit log.
 
 use rusqlite::params;
 use serde_json::{Map, Value, json};
@@ -8,14 +8,14 @@ use super::keys;
 use super::values::{conflict_or, money, read_money, read_optional_time, read_time};
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AppChange, AppRow, Deleted, Error, KeyFilter, Span, Store};
+use crate::storage::{AppChange, AppDeletion, AppRow, Error, KeyFilter, Span, Store};
 
 const NAME_TAKEN: &str = "an app with this name exists already; choose another name";
-/// Why the last app stays.
+/// Why the last app cannot be deleted.
 pub const LAST_APP: &str = "this is the last app, and keys need one; make another app before deleting it";
 
 impl Store {
-    /// Makes an app. [`Error::Conflict`] if the name is taken.
+    /// Creates an app. [`Error::Conflict`] if the name is taken.
     pub fn create_app(&self, app: &AppRow) -> Result<(), Error> {
         self.change(|db| {
             insert(db, app).map_err(|cause| conflict_or(cause, NAME_TAKEN))?;
@@ -32,7 +32,7 @@ impl Store {
         self.note(db, &Note { at: app.created_at, action: "app.created", object, object_name, details })
     }
 
-    /// A page of the apps that are not deleted, by id and so oldest first.
+    /// A page of the apps that are not deleted, in the order of ids, hence oldest first.
     pub fn apps_page(&self, span: &Span) -> Result<Vec<AppRow>, Error> {
         self.main().read(|db| {
             db.query(
@@ -61,7 +61,7 @@ impl Store {
         })
     }
 
-    /// The app with this id or name; an id wins over a name that looks like it.
+    /// The app with this id or name; an id takes precedence over a name that looks like one.
     pub fn app(&self, id_or_name: &str) -> Result<AppRow, Error> {
         self.main().read(|db| {
             let found = db.query_row(
@@ -99,9 +99,9 @@ impl Store {
         })
     }
 
-    /// Deletes an app and revokes its keys, in one transaction. Usage stays. Repeatable: of one that was deleted before
-    /// it tells when that was. [`Error::Conflict`] if it is the last one.
-    pub fn delete_app(&self, id: &str, now: Time) -> Result<Deleted, Error> {
+    /// Deletes an app and revokes its keys, in one transaction. Usage stays. Idempotent: for an app that was deleted
+    /// before, it returns when that was. [`Error::Conflict`] if it is the last one.
+    pub fn delete_app(&self, id: &str, now: Time) -> Result<AppDeletion, Error> {
         self.change(|db| {
             let found =
                 db.query_row("SELECT name, deleted_at FROM apps WHERE id = ?1", params![id], |row| {
@@ -109,7 +109,7 @@ impl Store {
                 })?;
             let (name, deleted_at) = found.ok_or(Error::NotFound)?;
             if let Some(at) = deleted_at {
-                return Ok(Deleted { at, revoked_keys: 0 });
+                return Ok(AppDeletion { at, revoked_keys: 0 });
             }
             db.execute("UPDATE apps SET deleted_at = ?2 WHERE id = ?1", params![id, now.unix_ms()])?;
             let another_is_left =
@@ -120,7 +120,7 @@ impl Store {
                 return Err(Error::Conflict(LAST_APP));
             }
             let filter = KeyFilter { app_id: Some(id.to_owned()), ..KeyFilter::default() };
-            let keys = keys::of(db, &filter)?;
+            let keys = keys::list_keys(db, &filter)?;
             db.execute(
                 "UPDATE keys SET revoked_at = ?2 WHERE app_id = ?1 AND revoked_at IS NULL",
                 params![id, now.unix_ms()],
@@ -135,11 +135,11 @@ impl Store {
             self.note_each(db, revoked)?;
             let (object_name, details) = (Some(&*name), json!({ "revoked_keys": keys.len() }));
             self.note(db, &Note { at: now, action: "app.deleted", object: id, object_name, details })?;
-            Ok(Deleted { at: now, revoked_keys: keys.len() as u64 })
+            Ok(AppDeletion { at: now, revoked_keys: keys.len() as u64 })
         })
     }
 
-    /// Makes the `default` app in a new database. One that was deleted later stays deleted.
+    /// Creates the `default` app in a new database. If it is deleted later, it stays deleted.
     pub(in crate::storage) fn ensure_first_app(&self, now: Time) -> Result<(), Error> {
         if self.main().read(has_had_apps)? {
             return Ok(());
@@ -182,7 +182,7 @@ fn live(db: &Db<'_>, id: &str) -> Result<AppRow, Error> {
     found.ok_or(Error::NotFound)
 }
 
-/// What an update has changed, each as it was and as it is.
+/// The fields that an update has changed, before and after.
 fn differences(old: &AppRow, new: &AppRow) -> Map<String, Value> {
     let fields =
         [("name", json!(old.name), json!(new.name)), ("budget_usd", usd(old.budget), usd(new.budget))];

@@ -1,5 +1,4 @@
-//! The audit: an entry for every write, in the transaction of that write, so that there is none without
-//! the other.
+//! The audit log: an entry for every write, in the transaction of that write, so that neither exists without the other.
 
 use std::borrow::Borrow;
 use std::str::FromStr;
@@ -14,7 +13,7 @@ use crate::money::NanoUsd;
 use crate::storage::db::{Db, Row};
 use crate::storage::{AuditFilter, AuditRow, Error, Span, Store};
 
-/// What is noted of a write.
+/// What is recorded about a write.
 pub(super) struct Note<'a> {
     /// When it was done.
     pub(super) at: Time,
@@ -28,12 +27,12 @@ pub(super) struct Note<'a> {
     pub(super) details: Value,
 }
 
-/// Money in the details of an entry.
+/// An amount in the details of an entry.
 pub(super) fn usd(amount: Option<NanoUsd>) -> Value {
     amount.map_or(Value::Null, |amount| json!(amount.usd()))
 }
 
-/// Of these fields (name, before, after) those that differ, as the details of an update.
+/// The fields (name, before, after) that differ, as the details of an update.
 pub(super) fn differences(
     fields: impl IntoIterator<Item = (&'static str, Value, Value)>,
 ) -> Map<String, Value> {
@@ -42,11 +41,12 @@ pub(super) fn differences(
 }
 
 impl Store {
-    /// A page of the audit, newest first; `span.after` is the id of the last entry of the page before, empty for the
-    /// first page.
+    /// A page of the audit log, newest first; `span.after` is the id of the last entry of the previous page, empty for
+    /// the first page.
     pub fn audit(&self, filter: &AuditFilter, span: &Span) -> Result<Vec<AuditRow>, Error> {
         self.main().read(|db| {
-            // A filter that is not set is left out of the statement: the planner uses an index for those that are.
+            // An unset filter is left out of the statement, so that the planner can use an index for those that are
+            // set.
             let only = |column: &str, at: u8, is_set: bool| {
                 if is_set { format!("{column} = ?{at}") } else { format!("CAST(?{at} AS TEXT) IS NULL") }
             };
@@ -61,18 +61,18 @@ impl Store {
                      request_id
                  FROM audit WHERE {before} AND {object} AND {actor} AND {action} ORDER BY id DESC LIMIT ?5"
             );
-            let asked = params![span.after, filter.object, filter.actor, filter.action, span.limit];
-            db.query(&sql, asked, audit_row)
+            let bound = params![span.after, filter.object, filter.actor, filter.action, span.limit];
+            db.query(&sql, bound, audit_row)
         })
     }
 
-    /// Notes a write in its own transaction, in the name of the store's actor. Its id is behind all others: there is
-    /// one writer at a time, and so the audit's order is that of the writes.
+    /// Records a write within its transaction, in the name of the store's actor. Its id sorts after all others: there
+    /// is one writer at a time, so the log's order is that of the writes.
     pub(super) fn note(&self, db: &Db<'_>, note: &Note<'_>) -> Result<(), Error> {
         self.note_each(db, [note])
     }
 
-    /// The same of several, in their order.
+    /// Records several writes, in their order.
     pub(super) fn note_each<'a>(
         &self,
         db: &Db<'_>,
@@ -88,7 +88,7 @@ impl Store {
             notes,
             |note, run| {
                 let note = note.borrow();
-                last = crate::id::new_behind(&last, "aud");
+                last = crate::id::new_after(&last, "aud");
                 run(params![
                     last,
                     note.at.unix_ms(),
@@ -150,7 +150,7 @@ mod tests {
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
     #[test]
-    fn the_order_is_that_of_the_writes_whoever_makes_them() {
+    fn entries_are_in_the_order_of_the_writes_whoever_makes_them() {
         let store = Store::in_memory(NOW).unwrap();
         let app = store.app("default").unwrap().id;
         let rename = |writer: usize| {

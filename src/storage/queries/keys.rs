@@ -1,4 +1,4 @@
-//! Keys. When they were last used is of the ledger and is joined here, for listings only.
+//! Keys. When they were last used is in the ledger, which is read for listings only.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -15,8 +15,8 @@ use crate::clock::Time;
 use crate::storage::db::{Db, Row};
 use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span, Store};
 
-/// From here on, last uses are not asked for one by one.
-const MANY: usize = 1000;
+/// Up to this many keys, last uses are read with one query per key; beyond, with a single one.
+const MAX_SINGLE_READS: usize = 1000;
 
 const KEY_EXISTS: &str = "this key exists already";
 const REVOKED: &str = "this key is revoked, for ever; create a new one instead";
@@ -24,18 +24,18 @@ const ROTATED: &str = "this key was rotated already; rotate the one that took it
 const REPLACED: &str = "this key was rotated and ends as it was told to, or sooner; use the one that took its place, or create a new one";
 const EXPIRED: &str = "this key has expired already; create a new one instead";
 
-/// The columns in the order of [`key_row`].
+/// The columns, in the order that [`key_row`] reads them.
 const SELECT: &str = "
     SELECT k.id, k.app_id, a.name, k.service, k.name, k.last4, k.created_at, k.expires_at, k.revoked_at,
            k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd, a.budget_nano_usd
     FROM keys k JOIN apps a ON a.id = k.app_id";
 
-/// The read behind the look-up of every request, put together once.
+/// The query behind the look-up of every request, formatted once.
 pub(in crate::storage) static BY_HASH: LazyLock<String> =
     LazyLock::new(|| format!("{SELECT} WHERE k.hash = ?1"));
 
 impl Store {
-    /// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
+    /// Stores a new key. [`Error::NotFound`] if its app no longer exists.
     pub fn create_key(&self, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
         self.change(|db| {
             insert(db, key, hash)?;
@@ -43,13 +43,14 @@ impl Store {
         })
     }
 
-    /// The key with this hash, revoked and expired ones too: an indexed read on a connection of its own, of a file about 4 µs.
+    /// The key with this hash, including revoked and expired ones: an indexed read of about 4 µs in SQLite, on a
+    /// connection of its own.
     pub fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
         self.main().read(|db| by_hash(db, hash))
     }
 
-    /// The key with this id, without its last use: does not read the ledger, so that a key can be revoked while that
-    /// cannot be read.
+    /// The key with this id, without its last use: does not read the ledger, so that a key can be revoked while the
+    /// ledger is unreadable.
     pub fn key_alone(&self, id: &str) -> Result<KeyRow, Error> {
         self.main().read(|db| key_by_id(db, id))
     }
@@ -61,20 +62,19 @@ impl Store {
         Ok(row)
     }
 
-    /// Whether this key has not ended as [`Store::ended_keys`] has it. Does not read the ledger.
+    /// Whether this key exists and is not revoked, as in [`Store::ended_keys`]. Does not read the ledger.
     pub fn is_key_live(&self, id: &str) -> Result<bool, Error> {
         Ok(self.ended_keys(&[id])?.is_empty())
     }
 
-    /// Those of these keys that are revoked, or not there; expiry is not looked at. One question, however many.
+    /// The keys among these that are revoked or do not exist; expiry is not considered. One read, however many keys.
     pub fn ended_keys<'k>(&self, ids: &[&'k str]) -> Result<Vec<&'k str>, Error> {
-        let asked = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
-        let live =
-            self.main().read(|db| db.query_each(asked, ids, |id, run| run(params![id]), |_| Ok(())))?;
+        let sql = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
+        let live = self.main().read(|db| db.query_each(sql, ids, |id, run| run(params![id]), |_| Ok(())))?;
         Ok(ids.iter().zip(live).filter_map(|(id, live)| live.is_none().then_some(*id)).collect())
     }
 
-    /// How many keys of an app may be used at `now`.
+    /// The number of an app's keys that are usable at `now`.
     pub fn active_keys(&self, app_id: &str, now: Time) -> Result<u64, Error> {
         self.main().read(|db| {
             let found = db.query_row(
@@ -89,13 +89,13 @@ impl Store {
 
     /// Keys, oldest first, last use included.
     pub fn keys(&self, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
-        let mut rows = self.main().read(|db| of(db, filter))?;
+        let mut rows = self.main().read(|db| list_keys(db, filter))?;
         self.fill_last_uses(&mut rows)?;
         Ok(rows)
     }
 
-    /// A page of keys that are in this state at `now` (`None` for any), by id and so oldest first, last use included.
-    /// `filter.revoked_too` says nothing here.
+    /// A page of the keys that are in this state at `now` (`None` for any) in the order of ids, hence oldest first,
+    /// last use included. `filter.revoked_too` is ignored.
     pub fn keys_page(
         &self,
         filter: &KeyFilter,
@@ -105,7 +105,7 @@ impl Store {
     ) -> Result<Vec<KeyRow>, Error> {
         let service = filter.service.map(crate::api::Service::as_str);
         let mut rows = self.main().read(|db| {
-            let of_app = of_app(filter);
+            let of_app = app_condition(filter);
             let sql = format!(
                 "{SELECT} WHERE {of_app} AND (CAST(?2 AS TEXT) IS NULL OR k.service = ?2)
                      AND (CAST(?3 AS TEXT) IS NULL OR ?3 = CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
@@ -114,14 +114,14 @@ impl Store {
                  ORDER BY k.id LIMIT ?6"
             );
             let state = state.map(KeyState::as_str);
-            let asked = params![filter.app_id, service, state, now.unix_ms(), span.after, span.limit];
-            db.query(&sql, asked, key_row)
+            let bound = params![filter.app_id, service, state, now.unix_ms(), span.after, span.limit];
+            db.query(&sql, bound, key_row)
         })?;
         self.fill_last_uses(&mut rows)?;
         Ok(rows)
     }
 
-    /// Revokes a key for ever; kept when this returns. Repeatable: returns the time of the first revocation.
+    /// Revokes a key for good; committed when this returns. Idempotent: returns the time of the first revocation.
     pub fn revoke_key(&self, id: &str, now: Time) -> Result<Time, Error> {
         self.change(|db| {
             let key = key_by_id(db, id)?;
@@ -134,8 +134,8 @@ impl Store {
         })
     }
 
-    /// Changes a key. [`Error::Conflict`] if it is revoked, or was rotated and is to live longer: with the one that took
-    /// its place there would be two of it again.
+    /// Changes a key. [`Error::Conflict`] if it is revoked, or if it was rotated and would live longer: beside its
+    /// replacement there would be two of it again.
     pub fn update_key(&self, id: &str, change: &KeyChange, now: Time) -> Result<KeyRow, Error> {
         let mut row = self.change(|db| {
             let old = key_by_id(db, id)?;
@@ -176,9 +176,9 @@ impl Store {
         Ok(row)
     }
 
-    /// Keeps the key that `renew` makes of the key `old`, as that is now, and lets the old one end at `old_ends` (or at
-    /// its own expiry, if that is earlier), in one transaction. [`Error::Conflict`] if `old` is revoked, was replaced
-    /// before, or had expired when the new one was made.
+    /// Stores the key that `renew` makes of the key `old` as it is now, and ends the old one at `old_ends` (or at its
+    /// own expiry, if that is earlier), in one transaction. [`Error::Conflict`] if `old` is revoked, was replaced
+    /// before, or had expired when the new one was created.
     pub fn rotate_key(
         &self,
         old: &str,
@@ -210,7 +210,7 @@ impl Store {
         })
     }
 
-    /// Notes what was done to a key.
+    /// Records in the audit log what was done to a key.
     pub(super) fn note_key(
         &self,
         db: &Db<'_>,
@@ -224,12 +224,12 @@ impl Store {
     }
 
     fn fill_last_uses(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
-        if keys.len() > MANY {
+        if keys.len() > MAX_SINGLE_READS {
             return self.fill_last_uses_of_many(keys);
         }
-        let asked = "SELECT at FROM key_last_used WHERE key_id = ?1";
+        let sql = "SELECT at FROM key_last_used WHERE key_id = ?1";
         let last_uses = self.ledger().read(|db| {
-            db.query_each(asked, &*keys, |key, run| run(params![key.id]), |row| read_time(row, 0))
+            db.query_each(sql, &*keys, |key, run| run(params![key.id]), |row| read_time(row, 0))
         })?;
         for (key, last_use) in keys.iter_mut().zip(last_uses) {
             key.last_used_at = last_use;
@@ -237,13 +237,13 @@ impl Store {
         Ok(())
     }
 
-    /// The same by one question, whose answer may hold others' too.
+    /// Like [`Self::fill_last_uses`], with a single query, which may return other keys' last uses too.
     fn fill_last_uses_of_many(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
         let ids = || keys.iter().map(|key| &*key.id);
         let (first, last) = (ids().min(), ids().max());
-        let asked = "SELECT key_id, at FROM key_last_used WHERE key_id BETWEEN ?1 AND ?2";
+        let sql = "SELECT key_id, at FROM key_last_used WHERE key_id BETWEEN ?1 AND ?2";
         let read = |row: &Row<'_>| Ok((row.get::<String>(0)?, read_time(row, 1)?));
-        let found = self.ledger().read(|db| db.query(asked, params![first, last], read))?;
+        let found = self.ledger().read(|db| db.query(sql, params![first, last], read))?;
         let found: HashMap<String, Time> = found.into_iter().collect();
         for key in keys {
             key.last_used_at = found.get(&*key.id).copied();
@@ -253,9 +253,9 @@ impl Store {
 }
 
 /// Keys, oldest first, without their last use.
-pub(super) fn of(db: &Db<'_>, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
+pub(super) fn list_keys(db: &Db<'_>, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
     let service = filter.service.map(crate::api::Service::as_str);
-    let of_app = of_app(filter);
+    let of_app = app_condition(filter);
     let sql = format!(
         "{SELECT} WHERE {of_app} AND (CAST(?2 AS TEXT) IS NULL OR k.service = ?2) AND (?3 OR k.revoked_at IS NULL)
          ORDER BY k.created_at, k.id"
@@ -263,8 +263,8 @@ pub(super) fn of(db: &Db<'_>, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> 
     db.query(&sql, params![filter.app_id, service, filter.revoked_too], key_row)
 }
 
-/// Whose keys, as a condition of which the planner can make use.
-const fn of_app(filter: &KeyFilter) -> &'static str {
+/// The app filter, as a condition that the query planner can use.
+const fn app_condition(filter: &KeyFilter) -> &'static str {
     if filter.app_id.is_some() { "k.app_id = ?1" } else { "CAST(?1 AS TEXT) IS NULL" }
 }
 
@@ -282,8 +282,8 @@ fn key_by_id(db: &Db<'_>, id: &str) -> Result<KeyRow, Error> {
 }
 
 fn is_replaced(db: &Db<'_>, id: &str) -> Result<bool, Error> {
-    let asked = "SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1";
-    Ok(db.query_row(asked, params![id], |row| row.get(0))?.unwrap_or(false))
+    let sql = "SELECT replaced_by IS NOT NULL FROM keys WHERE id = ?1";
+    Ok(db.query_row(sql, params![id], |row| row.get(0))?.unwrap_or(false))
 }
 
 /// Whether a key would live longer after a change.
@@ -306,7 +306,7 @@ fn changed(old: &KeyRow, change: &KeyChange) -> KeyRow {
     }
 }
 
-/// What can be changed of a key, as the audit shows it.
+/// The fields of a key that can be changed, as the audit log shows them.
 fn fields(key: &KeyRow) -> [(&'static str, Value); 7] {
     [
         ("name", json!(key.name)),
@@ -319,7 +319,7 @@ fn fields(key: &KeyRow) -> [(&'static str, Value); 7] {
     ]
 }
 
-/// What a new key is: its app and service, and what of the rest is set.
+/// The audit details of a new key: its app and service, and whichever other fields are set.
 fn described(key: &KeyRow) -> Value {
     let mut details = json!({ "app_id": &*key.app_id, "service": key.service });
     let is_set = |value: &Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
@@ -329,7 +329,7 @@ fn described(key: &KeyRow) -> Value {
     details
 }
 
-/// Keeps a new key. [`Error::NotFound`] if its app is not there any more.
+/// Stores a new key. [`Error::NotFound`] if its app no longer exists.
 pub(super) fn insert(db: &Db<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
     let inserted = db.execute(
         "INSERT INTO keys (id, hash, app_id, service, name, last4, created_at, expires_at, revoked_at,
@@ -359,7 +359,7 @@ pub(super) fn insert(db: &Db<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Er
     }
 }
 
-/// The key of a row of [`SELECT`].
+/// Reads a row of [`SELECT`].
 pub(in crate::storage) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
     Ok(KeyRow {
         id: row.get(0)?,
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_keys_those_are_told_that_have_ended() {
+    fn ended_keys_are_found_among_many() {
         let now = Time::from_unix_ms(1_795_176_000_000);
         let store = Store::in_memory(now).unwrap();
         let keep = |number| {
@@ -420,11 +420,11 @@ mod tests {
     }
 
     #[test]
-    fn last_uses_of_many_are_each_its_own() {
+    fn each_of_many_keys_gets_its_own_last_use() {
         let now = Time::from_unix_ms(1_795_176_000_000);
         let store = Store::in_memory(now).unwrap();
         let (key, _) = crate::storage::sqlite::tests::a_key(&store, 0);
-        let ids: Vec<_> = (0..=MANY).map(|number| format!("key_{number:04}")).collect();
+        let ids: Vec<_> = (0..=MAX_SINGLE_READS).map(|number| format!("key_{number:04}")).collect();
         let made = store.main().write(|db| {
             ids.iter().enumerate().try_for_each(|(number, id)| {
                 let mut hash = [0; 32];

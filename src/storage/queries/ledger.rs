@@ -1,4 +1,4 @@
-//! The ledger: attempts at models, what they sum up to by day and by month, day counters, last uses. Written in
+//! The ledger: attempts at models, what they add up to by day and by month, day counters, last uses of keys. Written in
 //! batches.
 
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use super::values::{count, money, read_count, read_money, read_service, read_tim
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AttemptRow, DayCount, Error, MonthOf, Store};
+use crate::storage::{AttemptRow, DayCount, Error, Store, SubjectMonth};
 
-/// No sum goes beyond this; another one of this size still fits a column.
-pub(super) const MOST: i64 = i64::MAX / 2;
+/// Sums saturate at this value; adding another one of this size still fits a column.
+pub(super) const MAX_SUM: i64 = i64::MAX / 2;
 
 impl Store {
-    /// Adds attempts to the ledger, to the sums of their days, and their costs to what their keys and apps have spent,
-    /// in one transaction. Rows that are not written are to be presented again, before all others.
+    /// Adds attempts to the ledger, to the sums of their days, and their costs to the spending of their keys and apps,
+    /// in one transaction. Rows that could not be written must be passed again, before all others.
     pub fn add_attempts(&self, rows: &[AttemptRow]) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -30,8 +30,8 @@ impl Store {
         })
     }
 
-    /// What each of these has spent, in their order; nothing where the ledger knows of nothing.
-    pub fn spent(&self, months: &[MonthOf]) -> Result<Vec<NanoUsd>, Error> {
+    /// What each of these has spent, in their order; zero where the ledger has no record.
+    pub fn spent(&self, months: &[SubjectMonth]) -> Result<Vec<NanoUsd>, Error> {
         if months.is_empty() {
             return Ok(Vec::new());
         }
@@ -46,7 +46,7 @@ impl Store {
         })
     }
 
-    /// The attempts of one request, oldest first. No index helps: the whole ledger is read.
+    /// The attempts of one request, oldest first. There is no index for this: it scans the whole ledger.
     pub fn attempts_of(&self, request_id: &str) -> Result<Vec<AttemptRow>, Error> {
         self.ledger().read(|db| {
             db.query(
@@ -62,29 +62,29 @@ impl Store {
     /// The day counters of a day.
     pub fn day_counts(&self, day: i64) -> Result<Vec<DayCount>, Error> {
         self.ledger().read(|db| {
-            let asked = "SELECT key_id, day, used FROM day_counts WHERE day = ?1 ORDER BY key_id";
-            db.query(asked, params![day], |row| {
+            let sql = "SELECT key_id, day, used FROM day_counts WHERE day = ?1 ORDER BY key_id";
+            db.query(sql, params![day], |row| {
                 Ok(DayCount { key_id: row.get(0)?, day: row.get(1)?, used: row.get(2)? })
             })
         })
     }
 
-    /// One key's counter of a day; 0 if there is none.
+    /// A key's counter of a day; 0 if there is none.
     pub fn day_count(&self, key_id: &str, day: i64) -> Result<u32, Error> {
         self.ledger().read(|db| {
-            let asked = "SELECT used FROM day_counts WHERE key_id = ?1 AND day = ?2";
-            Ok(db.query_row(asked, params![key_id, day], |row| row.get(0))?.unwrap_or(0))
+            let sql = "SELECT used FROM day_counts WHERE key_id = ?1 AND day = ?2";
+            Ok(db.query_row(sql, params![key_id, day], |row| row.get(0))?.unwrap_or(0))
         })
     }
 
-    /// Keeps day counters and last uses (key id, when). Neither ever goes back: a lower count or an earlier use than the
-    /// one that is kept changes nothing.
+    /// Stores day counters and last uses (key id, time). Neither ever goes back: a lower count or an earlier use than
+    /// the stored one changes nothing.
     pub fn keep_counts(&self, counts: &[DayCount], last_uses: &[(String, Time)]) -> Result<(), Error> {
         if counts.is_empty() && last_uses.is_empty() {
             return Ok(());
         }
         self.ledger().write(|db| {
-            db.put_each(
+            db.upsert_each(
                 "UPDATE day_counts SET used = ?3 WHERE key_id = ?1 AND day = ?2 AND used < ?3",
                 "INSERT INTO day_counts (key_id, day, used) VALUES (?1, ?2, ?3)
                  ON CONFLICT (key_id, day) DO UPDATE SET used = excluded.used
@@ -92,7 +92,7 @@ impl Store {
                 counts,
                 |kept, run| run(params![kept.key_id, kept.day, kept.used]),
             )?;
-            db.put_each(
+            db.upsert_each(
                 "UPDATE key_last_used SET at = ?2 WHERE key_id = ?1 AND at < ?2",
                 "INSERT INTO key_last_used (key_id, at) VALUES (?1, ?2)
                  ON CONFLICT (key_id) DO UPDATE SET at = excluded.at WHERE excluded.at > key_last_used.at",
@@ -102,7 +102,7 @@ impl Store {
         })
     }
 
-    /// Drops the day counters of the days before this one.
+    /// Deletes the day counters of the days before this one.
     pub fn forget_counts(&self, before_day: i64) -> Result<(), Error> {
         self.ledger().write(|db| {
             db.execute("DELETE FROM day_counts WHERE day < ?1", params![before_day])?;
@@ -146,8 +146,8 @@ fn insert(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Binds a row to the statement that inserts it. Texts that it shares with the `last` one are bound already: they are
-/// neither compared nor copied again, nor fetched from where another processor left them.
+/// Binds a row to the insert statement. Text that it shares with the `last` row is already bound: it is neither
+/// compared nor copied again, nor fetched from another processor's cache.
 fn bind(insert: &mut Statement<'_>, row: &AttemptRow, last: Option<&AttemptRow>) -> rusqlite::Result<()> {
     let is_new = |of: fn(&AttemptRow) -> &Arc<str>| last.is_none_or(|last| !Arc::ptr_eq(of(last), of(row)));
     insert.raw_bind_parameter(1, row.at.unix_ms())?;
@@ -185,14 +185,14 @@ fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
             *sum = sum.plus(cost);
         }
     }
-    db.put_each(
+    db.upsert_each(
         "UPDATE spend SET nano_usd = CASE WHEN nano_usd < ?4 - ?3 THEN nano_usd + ?3 ELSE ?4 END
          WHERE subject = ?1 AND month = ?2",
         "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
          ON CONFLICT (subject, month) DO UPDATE SET nano_usd = CASE
              WHEN spend.nano_usd < ?4 - excluded.nano_usd THEN spend.nano_usd + excluded.nano_usd ELSE ?4 END",
         sums,
-        |((subject, month), sum), run| run(params![subject, month, count(sum.0).min(MOST), MOST]),
+        |((subject, month), sum), run| run(params![subject, month, count(sum.0).min(MAX_SUM), MAX_SUM]),
     )
 }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn spending_is_summed_by_month_of_key_and_app_also_what_an_older_version_wrote() {
+    fn spending_is_summed_by_key_app_and_month_even_if_an_older_version_wrote_it() {
         let dir = tempfile::tempdir().unwrap();
         let older = older_ledger(dir.path(), 1);
         let last_month = Time::parse("2026-10-31T23:59:59.999Z").unwrap();
@@ -255,7 +255,8 @@ mod tests {
         drop(older);
 
         let store = Store::open(dir.path(), NOW).unwrap();
-        let of = |subject: &str, at: Time| MonthOf { subject: subject.to_owned(), month: at.utc_month() };
+        let of =
+            |subject: &str, at: Time| SubjectMonth { subject: subject.to_owned(), month: at.utc_month() };
         let asked = [of("app_1", NOW), of("app_1", last_month), of("key_1", NOW), of("", NOW)];
         let senseless = 1_000_000_000_000_000;
         assert_eq!(
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_keeps_its_own_texts_whatever_the_one_before_it_held() {
+    fn each_row_keeps_its_own_text_whatever_the_previous_one_held() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), NOW).unwrap();
         let (first, second) = (attempt(None), attempt(None));

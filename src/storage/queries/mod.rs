@@ -1,7 +1,8 @@
-//! What the store is asked and told, written once for all databases (see [`super::db`] for what that takes).
+//! The store's queries, written once for both databases (see [`super::db`] for the rules).
 
 mod apps;
 mod audit;
+mod credential;
 pub(super) mod keys;
 mod ledger;
 mod names;
@@ -9,7 +10,6 @@ mod rollup;
 mod sessions;
 mod usage;
 mod values;
-mod warrant;
 
 pub use apps::LAST_APP;
-pub use warrant::{Lapsed, Warrant};
+pub use credential::{Credential, InvalidCredential};

@@ -1,4 +1,4 @@
-//! What apps and keys are called that the ledger knows by their ids, also those that are gone, and their budgets.
+//! Names of apps and keys, including deleted and revoked ones, for the ids in the ledger; and budgets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,33 +8,33 @@ use super::values::{read_count, read_money, read_optional_time, read_service};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AppOnceMade, BudgetHolder, BudgetRow, Error, KeyName, Store};
+use crate::storage::{BudgetHolder, BudgetRow, Error, KeyName, PossiblyDeletedApp, Store};
 
 impl Store {
-    /// The names of these apps, by id. Deleted ones have theirs too.
+    /// The names of these apps, by id, including deleted ones.
     pub fn app_names(&self, ids: &BTreeSet<&str>) -> Result<BTreeMap<String, String>, Error> {
         self.main().read(|db| by_id(db, "SELECT name FROM apps WHERE id = ?1", ids, |row| row.get(0)))
     }
 
-    /// What these keys are called by, by id. Revoked ones too.
+    /// The names of these keys, by id, including revoked ones.
     pub fn key_names(&self, ids: &BTreeSet<&str>) -> Result<BTreeMap<String, KeyName>, Error> {
-        let asked = "SELECT name, service, last4 FROM keys WHERE id = ?1";
-        self.main().read(|db| by_id(db, asked, ids, |row| key_name(row, 0)))
+        let sql = "SELECT name, service, last4 FROM keys WHERE id = ?1";
+        self.main().read(|db| by_id(db, sql, ids, |row| key_name(row, 0)))
     }
 
-    /// The app with this id, be it deleted. [`Error::NotFound`] if there never was one.
-    pub fn app_once_made(&self, id: &str) -> Result<AppOnceMade, Error> {
+    /// The app with this id, even if it is deleted. [`Error::NotFound`] if there never was one.
+    pub fn app_even_if_deleted(&self, id: &str) -> Result<PossiblyDeletedApp, Error> {
         self.main().read(|db| {
-            let asked = "SELECT id, name, budget_nano_usd, deleted_at FROM apps WHERE id = ?1";
+            let sql = "SELECT id, name, budget_nano_usd, deleted_at FROM apps WHERE id = ?1";
             let app = |row: &Row<'_>| {
-                Ok(AppOnceMade {
+                Ok(PossiblyDeletedApp {
                     id: row.get(0)?,
                     name: row.get(1)?,
                     budget: read_money(row, 2)?,
                     deleted_at: read_optional_time(row, 3)?,
                 })
             };
-            db.query_row(asked, params![id], app)?.ok_or(Error::NotFound)
+            db.query_row(sql, params![id], app)?.ok_or(Error::NotFound)
         })
     }
 
@@ -44,7 +44,7 @@ impl Store {
             let of_app = |row: &Row<'_>| {
                 let id: String = row.get(0)?;
                 let budget = NanoUsd(read_count(row, 1)?);
-                Ok(BudgetRow { of: BudgetHolder::App(row.get(2)?), app_id: id.clone(), id, budget })
+                Ok(BudgetRow { holder: BudgetHolder::App(row.get(2)?), app_id: id.clone(), id, budget })
             };
             let mut budgets = db.query(
                 "SELECT id, budget_nano_usd, name FROM apps
@@ -54,7 +54,7 @@ impl Store {
             )?;
             let of_key = |row: &Row<'_>| {
                 Ok(BudgetRow {
-                    of: BudgetHolder::Key(key_name(row, 3)?),
+                    holder: BudgetHolder::Key(key_name(row, 3)?),
                     id: row.get(0)?,
                     app_id: row.get(2)?,
                     budget: NanoUsd(read_count(row, 1)?),
@@ -72,7 +72,7 @@ impl Store {
     }
 }
 
-/// What is found of these ids, by id.
+/// The rows that exist for these ids, by id.
 fn by_id<T>(
     db: &Db<'_>,
     sql: &str,
@@ -83,7 +83,7 @@ fn by_id<T>(
     Ok(ids.iter().zip(found).filter_map(|(id, found)| Some(((*id).to_owned(), found?))).collect())
 }
 
-/// Name, service and last four characters, from this column on.
+/// A key's name from three columns: name, service and last four characters.
 fn key_name(row: &Row<'_>, first: usize) -> rusqlite::Result<KeyName> {
     Ok(KeyName { name: row.get(first)?, service: read_service(row, first + 1)?, last4: row.get(first + 2)? })
 }

@@ -1,32 +1,32 @@
-//! The sums of the ledger by UTC day, app, key, service and model, which reports are made from.
+//! Usage sums by UTC day, app, key, service and model, which reports are built from.
 //!
-//! They are written in the transaction of the attempts that they sum, so that neither is ever there without the other,
-//! and they stay when attempts are deleted for their age. A batch is summed here before it goes to the database: its
-//! rows cost a look into a small map each, and the database sees one write for each combination in the batch.
+//! They are written in the transaction of the attempts that they sum, so that neither exists without the other, and
+//! they stay when old attempts are deleted. A batch is summed here before it goes to the database: a row costs a
+//! look-up in a small map, and the database gets one write for each combination in the batch.
 //!
-//! What must hold: names of models come from callers, who may invent any number of them at a provider that is
-//! configured, so only so many have sums of their own for a key and a day. All further ones of a provider are summed
-//! together, under the name that the metrics have for them too. A name that has a sum keeps it, and as none is ever
-//! deleted, one that has none once there are so many gets none that day.
+//! What must hold: model names come from callers, who may invent any number of them at a configured provider, so the
+//! number of names with sums of their own is limited for each key and day. All further names of a provider are summed
+//! together, under the name that the metrics use for them too. A name that has a sum keeps it; as no sum is ever
+//! deleted, a name without one gets none that day once the limit is reached.
 
 use std::collections::BTreeMap;
 
 use rusqlite::params;
 
-use super::ledger::MOST;
+use super::ledger::MAX_SUM;
 use super::values::count;
 use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::db::Db;
 use crate::storage::{AttemptRow, Error, UsageCounts};
 
-/// Outcomes that are no errors.
-const NO_ERRORS: [&str; 2] = ["ok", "cancelled"];
+/// Outcomes that do not count as errors.
+const NON_ERROR_OUTCOMES: [&str; 2] = ["ok", "cancelled"];
 
-/// Names of models that get sums of their own among those of one day, app, key and service.
-const MOST_MODELS: u32 = 200;
+/// The maximum number of model names with sums of their own for one day, app, key and service.
+const MAX_MODELS: u32 = 200;
 
-/// The name of all others of a provider, behind the provider's. A model that is called like this is one of them.
+/// The name, after the provider's, of all its other models. A model with this very name is counted among them.
 const OTHER: &str = "other";
 
 /// Adds a batch of attempts to the sums of their days.
@@ -37,31 +37,31 @@ pub(super) fn add(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
         let sum = sums.entry(of).or_default();
         *sum = sum.plus(counts(row));
     }
-    db.put_each(RAISE, ADD, sums, |((day, app_id, key_id, service, model), sum), run| {
+    db.upsert_each(UPDATE, INSERT, sums, |((day, app_id, key_id, service, model), sum), run| {
         run(params![
             day,
             app_id,
             key_id,
             service,
             model,
-            other_of(model),
-            MOST_MODELS,
+            other_model(model),
+            MAX_MODELS,
             count(sum.requests),
             count(sum.model_requests),
             count(sum.attempts),
             count(sum.errors),
-            count(sum.prompt_tokens).min(MOST),
-            count(sum.completion_tokens).min(MOST),
-            count(sum.cost.0).min(MOST),
+            count(sum.prompt_tokens).min(MAX_SUM),
+            count(sum.completion_tokens).min(MAX_SUM),
+            count(sum.cost.0).min(MAX_SUM),
             count(sum.priced_attempts),
             count(sum.unpriced_attempts),
-            MOST,
+            MAX_SUM,
         ])
     })
 }
 
-/// To a sum that is there.
-const RAISE: &str = "
+/// Adds to an existing sum.
+const UPDATE: &str = "
     UPDATE usage_days SET
         requests = requests + ?8,
         model_requests = model_requests + ?9,
@@ -74,8 +74,8 @@ const RAISE: &str = "
         unpriced_attempts = unpriced_attempts + ?16
     WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5";
 
-/// Counting is only done for a name that is new.
-const ADD: &str = "
+/// Inserts a sum or adds to one. The names are only counted if this one has no sum yet.
+const INSERT: &str = "
     INSERT INTO usage_days (day, app_id, key_id, service, model, requests, model_requests, attempts, errors,
         prompt_tokens, completion_tokens, cost_nano_usd, priced_attempts, unpriced_attempts)
     SELECT ?1, ?2, ?3, ?4,
@@ -102,8 +102,8 @@ const ADD: &str = "
         priced_attempts = usage_days.priced_attempts + excluded.priced_attempts,
         unpriced_attempts = usage_days.unpriced_attempts + excluded.unpriced_attempts";
 
-/// The name under which a model is summed that has no sum of its own.
-fn other_of(model: &str) -> String {
+/// The name under which a model without a sum of its own is summed.
+fn other_model(model: &str) -> String {
     format!("{}/{OTHER}", model_id::provider(model))
 }
 
@@ -113,7 +113,7 @@ fn counts(row: &AttemptRow) -> UsageCounts {
         requests: row.is_first.into(),
         model_requests: row.is_first_of_model.into(),
         attempts: 1,
-        errors: (!NO_ERRORS.contains(&&*row.outcome)).into(),
+        errors: (!NON_ERROR_OUTCOMES.contains(&&*row.outcome)).into(),
         prompt_tokens: row.prompt_tokens,
         completion_tokens: row.completion_tokens,
         cost: row.cost.unwrap_or(NanoUsd(0)),

@@ -1,4 +1,4 @@
-//! What is summed is what the attempts say, however it is asked for, and whoever has written them.
+//! Sums equal what the attempts say, however they are grouped and whoever wrote them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
 use crate::storage::sqlite::tests::older_ledger;
-use crate::storage::sqlite::{LEDGER_STEPS, migrate};
+use crate::storage::sqlite::{LEDGER_MIGRATIONS, migrate};
 use crate::storage::{Store, UsageQuery, UsageSum};
 
 const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
@@ -24,15 +24,15 @@ const DIMENSIONS: [(Dimension, &str); 5] = [
 ];
 
 /// A request: key, hours after noon, and its attempts (model, outcome, tokens, cost, hours later).
-type Asked = (u8, i64, Vec<(u8, u8, u64, Option<u64>, i64)>);
+type Request = (u8, i64, Vec<(u8, u8, u64, Option<u64>, i64)>);
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn request() -> impl Strategy<Value = Request> {
     let attempt = (0_u8..3, 0_u8..4, 0_u64..50, prop::option::of(0_u64..1_000_000), 0_i64..14);
     (0_u8..4, -60_i64..60, prop::collection::vec(attempt, 1..6))
 }
 
-/// Rows as the meter would book them.
-fn rows(requests: &[Asked]) -> Vec<AttemptRow> {
+/// Rows as the meter would record them.
+fn rows(requests: &[Request]) -> Vec<AttemptRow> {
     let mut rows = Vec::new();
     for (number, (key, hours, attempts)) in requests.iter().enumerate() {
         let mut models = Vec::new();
@@ -59,8 +59,8 @@ fn rows(requests: &[Asked]) -> Vec<AttemptRow> {
     rows
 }
 
-/// The sums that the attempts themselves give, and the different requests in each.
-fn straight(db: &Db<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCounts, u64)> {
+/// The sums computed from the attempts themselves, and the number of distinct requests in each.
+fn sums_of_attempts(db: &Db<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCounts, u64)> {
     let columns = DIMENSIONS.map(|(dimension, name)| {
         let column = if query.by.contains(&dimension) { name } else { "''" };
         format!("CAST({column} AS TEXT)")
@@ -105,20 +105,24 @@ fn straight(db: &Db<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (UsageCoun
     sums.unwrap().into_iter().collect()
 }
 
-fn key_of(sum: UsageSum) -> [String; 5] {
+fn dimensions_of(sum: UsageSum) -> [String; 5] {
     let day = sum.day.map(|day| day.to_string());
     [day, sum.app_id, sum.key_id, sum.model, sum.service].map(Option::unwrap_or_default)
 }
 
-/// Asks for every subset of dimensions, and compares with the attempts.
+/// Queries every subset of dimensions and compares the sums with the attempts.
 fn compare(store: &Store, query: &UsageQuery) {
     for subset in 0..1_u32 << DIMENSIONS.len() {
         let chosen = DIMENSIONS.iter().enumerate().filter(|(at, _)| subset & (1 << at) != 0);
         let by: Vec<Dimension> = chosen.map(|(_, (dimension, _))| *dimension).collect();
         let query = UsageQuery { by: by.clone(), ..query.clone() };
-        let expected = store.ledger().read(|db| Ok(straight(db, &query))).unwrap();
-        let summed: BTreeMap<_, _> =
-            store.usage(&query).unwrap().into_iter().map(|sum| (key_of(sum.clone()), sum.counts)).collect();
+        let expected = store.ledger().read(|db| Ok(sums_of_attempts(db, &query))).unwrap();
+        let summed: BTreeMap<_, _> = store
+            .usage(&query)
+            .unwrap()
+            .into_iter()
+            .map(|sum| (dimensions_of(sum.clone()), sum.counts))
+            .collect();
         let wanted: BTreeMap<_, _> = expected.iter().map(|(of, (counts, _))| (of.clone(), *counts)).collect();
         assert_eq!(summed, wanted, "{query:?}");
 
@@ -139,8 +143,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_sums_are_those_of_the_attempts_however_they_are_asked_for(
-        requests in prop::collection::vec(asked(), 0..30),
+    fn the_sums_equal_the_attempts_however_they_are_grouped(
+        requests in prop::collection::vec(request(), 0..30),
         batch in 1_usize..20,
         days in (-3_i64..1, 0_i64..3),
     ) {
@@ -156,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn what_older_versions_wrote_is_summed_alike(requests in prop::collection::vec(asked(), 0..30)) {
+    fn rows_of_older_versions_are_summed_alike(requests in prop::collection::vec(request(), 0..30)) {
         let dir = tempfile::tempdir().unwrap();
         let older = older_ledger(dir.path(), 2);
         let rows = rows(&requests);
@@ -186,7 +190,7 @@ proptest! {
 }
 
 #[test]
-fn a_key_s_invented_models_are_summed_together_beyond_a_bound() {
+fn invented_models_of_a_key_are_summed_together_beyond_a_limit() {
     const INVENTED: u64 = 500;
     let store = Store::in_memory(NOON).unwrap();
     let attempt = |key: u8, day: i64, model: &str| {
@@ -197,7 +201,7 @@ fn a_key_s_invented_models_are_summed_together_beyond_a_bound() {
     store.add_attempts(&[attempt(0, 0, "a/used"), attempt(0, 0, "b/other")]).unwrap();
     let invented: Vec<_> =
         (0..INVENTED).map(|number| attempt(0, 0, &format!("a/invented-{number}"))).collect();
-    // All at once as well as one by one.
+    // In one batch as well as one by one.
     store.add_attempts(&invented[..400]).unwrap();
     for row in &invented[400..] {
         store.add_attempts(std::slice::from_ref(row)).unwrap();
@@ -208,17 +212,17 @@ fn a_key_s_invented_models_are_summed_together_beyond_a_bound() {
     let sums = |by: &[Dimension]| {
         let query = UsageQuery { by: by.to_vec(), ..all_days() };
         let sums = store.usage(&query).unwrap().into_iter();
-        sums.map(|sum| (key_of(sum.clone()), sum.counts)).collect::<BTreeMap<_, _>>()
+        sums.map(|sum| (dimensions_of(sum.clone()), sum.counts)).collect::<BTreeMap<_, _>>()
     };
     let of_key: BTreeMap<_, _> = sums(&[Dimension::Day, Dimension::Key, Dimension::Model])
         .into_iter()
         .filter(|([day, _, key, ..], _)| *key == "key_0" && *day == NOON.utc_day().to_string())
         .map(|([.., model, _], counts)| (model, counts))
         .collect();
-    assert_eq!(of_key.len() as u64, u64::from(MOST_MODELS) + 1, "the last is that of all others");
+    assert_eq!(of_key.len() as u64, u64::from(MAX_MODELS) + 1, "the last is that of all others");
     assert_eq!(of_key["a/used"].attempts, 2, "a known name keeps its sum");
     assert_eq!(of_key["b/other"].attempts, 2);
-    let own = u64::from(MOST_MODELS) - 2;
+    let own = u64::from(MAX_MODELS) - 2;
     let together = of_key["a/other"];
     assert_eq!(together.attempts, INVENTED - own);
     assert_eq!((together.model_requests, together.prompt_tokens), (INVENTED - own, 2 * (INVENTED - own)));
@@ -246,7 +250,7 @@ fn absurd() -> AttemptRow {
 }
 
 #[test]
-fn no_sum_leaves_the_range() {
+fn sums_saturate() {
     let store = Store::in_memory(NOON).unwrap();
     for day in 0..4 {
         let row = AttemptRow { at: Time::from_unix_ms(NOON.unix_ms() + day * DAY_MS), ..absurd() };
@@ -262,9 +266,9 @@ fn no_sum_leaves_the_range() {
 }
 
 #[test]
-fn a_ledger_with_absurd_figures_is_brought_up_to_date_too() {
+fn a_ledger_with_absurd_figures_is_migrated_too() {
     let mut ledger = Connection::open_in_memory().unwrap();
-    migrate(&mut ledger, &LEDGER_STEPS[..2]).unwrap();
+    migrate(&mut ledger, &LEDGER_MIGRATIONS[..2]).unwrap();
     let insert = "
         INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
             completion_tokens, cost_nano_usd, latency_ms)
@@ -272,15 +276,15 @@ fn a_ledger_with_absurd_figures_is_brought_up_to_date_too() {
     for _ in 0..5 {
         ledger.execute(insert, [i64::MAX]).unwrap();
     }
-    migrate(&mut ledger, LEDGER_STEPS).unwrap();
+    migrate(&mut ledger, LEDGER_MIGRATIONS).unwrap();
     let kept: (i64, i64) = ledger
         .query_row("SELECT cost_nano_usd, attempts FROM usage_days", [], |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap();
-    assert_eq!(kept, (MOST, 5));
+    assert_eq!(kept, (MAX_SUM, 5));
 }
 
 #[test]
-fn old_attempts_go_in_batches_and_their_sums_stay() {
+fn old_attempts_are_deleted_in_batches_and_their_sums_stay() {
     let store = Store::in_memory(NOON).unwrap();
     let old = rows(&[(0, -240, vec![(0, 0, 8, Some(5), 0); 25]), (1, 0, vec![(1, 0, 8, Some(5), 0)])]);
     store.add_attempts(&old).unwrap();
@@ -294,7 +298,7 @@ fn old_attempts_go_in_batches_and_their_sums_stay() {
     assert_eq!(store.first_usage_day().unwrap(), Some(NOON.utc_day() - 10));
 }
 
-/// How many rows its writer has changed.
+/// The number of rows that the store's writer has changed.
 fn changes(store: &Store) -> u64 {
     store.ledger().write(|db| Ok(db.file().total_changes())).unwrap()
 }
@@ -310,6 +314,6 @@ fn a_batch_is_one_write_for_each_combination() {
         store.add_attempts(rows).unwrap();
         changes(&store) - before
     };
-    // A row for each attempt; for both keys and their apps a sum of the day and what they have spent.
+    // A row for each attempt; for each of the two keys and their apps a daily sum, and what they have spent.
     assert_eq!(written(&rows(&batch)), 500 + 2 + 4);
 }

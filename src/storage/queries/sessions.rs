@@ -1,7 +1,7 @@
-//! Sessions of the dashboard, and the first console key, which comes with one.
+//! Dashboard sessions, and the first console key, which is created together with one.
 //!
-//! A session is not deleted when its key is revoked or expires: whoever looks it up gets the key beside it, and judges
-//! both. What has ended is swept when a new one begins, a bounded number at a time.
+//! A session is not deleted when its key is revoked or expires: a look-up returns the key with it, for the caller to
+//! judge both. Creating a session deletes a bounded number of those that have ended.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use crate::storage::db::{Db, Row};
 use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store};
 
 const HAS_CONSOLE_KEY: &str = "there is a console key already; log in with it";
-/// How many ended sessions a new one sweeps.
-const SWEPT: u32 = 500;
+/// The maximum number of ended sessions that creating one deletes.
+const MAX_DELETED: u32 = 500;
 
 impl Store {
-    /// Keeps a new session, and forgets sessions that have ended: expired ones, and those unused for `idle`.
+    /// Stores a new session and deletes ended ones: those that have expired and those unused for `idle`.
     /// [`Error::NotFound`] if its key does not exist.
     pub fn create_session(&self, session: &SessionRow, idle: Duration) -> Result<(), Error> {
         self.change(|db| {
-            sweep(db, session.created_at, idle)?;
+            delete_ended(db, session.created_at, idle)?;
             self.insert_session(db, session)
         })
     }
 
-    /// The session with this hash, ended ones too, and its key.
+    /// The session with this hash, even if it has ended, and its key.
     pub fn session(&self, hash: &KeyHash) -> Result<Option<(SessionRow, KeyRow)>, Error> {
         self.main().read(|db| {
             let found = db.query_row(
@@ -43,8 +43,8 @@ impl Store {
         })
     }
 
-    /// Notes that a session was used. One that is gone stays gone.
-    pub fn see_session(&self, hash: &KeyHash, now: Time) -> Result<(), Error> {
+    /// Records that a session was used. A deleted session stays deleted.
+    pub fn touch_session(&self, hash: &KeyHash, now: Time) -> Result<(), Error> {
         self.change(|db| {
             db.execute(
                 "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 AND seen_at < ?2",
@@ -54,7 +54,7 @@ impl Store {
         })
     }
 
-    /// Ends a session; whether it was there.
+    /// Ends a session and returns whether it existed.
     pub fn end_session(&self, hash: &KeyHash, now: Time) -> Result<bool, Error> {
         self.change(|db| {
             let ended: Option<String> = db.query_row(
@@ -68,20 +68,20 @@ impl Store {
         })
     }
 
-    /// Whether there is a console key that may be used at `now`.
+    /// Whether there is a console key that is usable at `now`.
     pub fn has_console_key(&self, now: Time) -> Result<bool, Error> {
         self.main().read(|db| has_console_key(db, now))
     }
 
-    /// Keeps the first console key, in the first app, and a session made from it; all or nothing. Answers with the
-    /// key and its app. [`Error::Conflict`] if there is a console key that may be used.
+    /// Stores the first console key, in the first app, and a session created with it; all or nothing. Returns the key
+    /// with its app. [`Error::Conflict`] if there is a usable console key.
     pub fn set_up(&self, key: &KeyRow, hash: &KeyHash, session: &SessionRow) -> Result<KeyRow, Error> {
         self.change(|db| {
             let now = key.created_at;
             if has_console_key(db, now)? {
                 return Err(Error::Conflict(HAS_CONSOLE_KEY));
             }
-            let key = in_first_app(db, key)?;
+            let key = into_first_app(db, key)?;
             keys::insert(db, &key, hash)?;
             let object_name = key.name.as_deref();
             let note = |action, details| Note { at: now, action, object: &key.id, object_name, details };
@@ -111,7 +111,7 @@ impl Store {
         self.note_session(db, "session.created", &session.key_id, session.created_at)
     }
 
-    /// Notes what became of a session. It has no name that could be told: the object is its key.
+    /// Records what was done to a session. A session has no public name, so its key is the audited object.
     fn note_session(&self, db: &Db<'_>, action: &'static str, key_id: &str, at: Time) -> Result<(), Error> {
         let name: Option<Option<String>> =
             db.query_row("SELECT name FROM keys WHERE id = ?1", params![key_id], |row| row.get(0))?;
@@ -121,17 +121,17 @@ impl Store {
     }
 }
 
-fn sweep(db: &Db<'_>, now: Time, idle: Duration) -> Result<(), Error> {
+fn delete_ended(db: &Db<'_>, now: Time, idle: Duration) -> Result<(), Error> {
     let idle_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
     db.execute(
         "DELETE FROM sessions WHERE hash IN
              (SELECT hash FROM sessions WHERE expires_at <= ?1 OR seen_at <= ?2 LIMIT ?3)",
-        params![now.unix_ms(), now.unix_ms().saturating_sub(idle_ms), SWEPT],
+        params![now.unix_ms(), now.unix_ms().saturating_sub(idle_ms), MAX_DELETED],
     )?;
     Ok(())
 }
 
-/// The service stands there literally, as an index of these keys alone is only taken for a query that says so.
+/// The service is a literal, as the partial index on console keys only serves queries that contain its condition.
 const ANY_CONSOLE_KEY: &str =
     "SELECT EXISTS (SELECT 1 FROM keys WHERE service = 'console' AND revoked_at IS NULL
     AND (expires_at IS NULL OR expires_at > ?1))";
@@ -141,8 +141,8 @@ fn has_console_key(db: &Db<'_>, now: Time) -> Result<bool, Error> {
     Ok(found.unwrap_or(false))
 }
 
-/// The key as one of the first app. There is one: the last app cannot be deleted.
-fn in_first_app(db: &Db<'_>, key: &KeyRow) -> Result<KeyRow, Error> {
+/// The key, moved to the first app. There always is one: the last app cannot be deleted.
+fn into_first_app(db: &Db<'_>, key: &KeyRow) -> Result<KeyRow, Error> {
     let app = db.query_row(
         "SELECT id, name FROM apps WHERE deleted_at IS NULL ORDER BY created_at, id LIMIT 1",
         &[],
@@ -172,22 +172,22 @@ mod tests {
     const IDLE: Duration = Duration::from_mins(30);
 
     #[test]
-    fn a_console_key_is_looked_for_among_console_keys_alone() {
+    fn console_keys_are_searched_by_an_index_of_their_own() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), NOW).unwrap();
         let plan: String = store
             .main()
             .read(|db| {
-                let asked = format!("EXPLAIN QUERY PLAN {ANY_CONSOLE_KEY}");
-                let steps: Vec<String> = db.query(&asked, params![0], |row| row.get(3))?;
+                let sql = format!("EXPLAIN QUERY PLAN {ANY_CONSOLE_KEY}");
+                let steps: Vec<String> = db.query(&sql, params![0], |row| row.get(3))?;
                 Ok(steps.join("; "))
             })
             .unwrap();
         assert!(plan.contains("keys_of_console"), "{plan}");
         assert!(!store.has_console_key(NOW).unwrap());
         let expires_at = Some(NOW.plus(Duration::from_hours(1)));
-        create(&store, &NewKey { expires_at, ..NewKey::of(Service::Console, "default") }, NOW).unwrap();
-        create(&store, &NewKey::of(Service::Verify, "default"), NOW).unwrap();
+        create(&store, &NewKey { expires_at, ..NewKey::new(Service::Console, "default") }, NOW).unwrap();
+        create(&store, &NewKey::new(Service::Verify, "default"), NOW).unwrap();
         assert!(store.has_console_key(NOW).unwrap());
         assert!(!store.has_console_key(NOW.plus(Duration::from_hours(1))).unwrap());
     }
@@ -204,7 +204,7 @@ mod tests {
 
     fn store_and_key() -> (Store, KeyRow) {
         let store = Store::in_memory(NOW).unwrap();
-        let (_, key) = create(&store, &NewKey::of(Service::Console, "default"), NOW).unwrap();
+        let (_, key) = create(&store, &NewKey::new(Service::Console, "default"), NOW).unwrap();
         (store, key)
     }
 
@@ -215,29 +215,29 @@ mod tests {
         store.create_session(&kept, IDLE).unwrap();
         assert_eq!(store.session(&[1; 32]).unwrap(), Some((kept.clone(), key)));
         let later = NOW.plus(Duration::from_mins(5));
-        store.see_session(&[1; 32], later).unwrap();
-        store.see_session(&[1; 32], NOW).unwrap();
+        store.touch_session(&[1; 32], later).unwrap();
+        store.touch_session(&[1; 32], NOW).unwrap();
         assert_eq!(store.session(&[1; 32]).unwrap().unwrap().0, SessionRow { seen_at: later, ..kept });
         assert!(store.end_session(&[1; 32], later).unwrap());
         assert!(!store.end_session(&[1; 32], later).unwrap());
-        store.see_session(&[1; 32], later).unwrap();
+        store.touch_session(&[1; 32], later).unwrap();
         assert_eq!(store.session(&[1; 32]).unwrap(), None);
         let of_nobody = store.create_session(&session(2, "key_none", NOW), IDLE);
         assert!(matches!(of_nobody, Err(Error::NotFound)));
     }
 
     #[test]
-    fn a_new_session_sweeps_those_that_have_ended() {
+    fn a_new_session_deletes_those_that_have_ended() {
         let (store, key) = store_and_key();
         for number in 1..=3 {
             store.create_session(&session(number, &key.id, NOW), IDLE).unwrap();
         }
         let later = NOW.plus(Duration::from_mins(20));
-        store.see_session(&[2; 32], later).unwrap();
+        store.touch_session(&[2; 32], later).unwrap();
         store.create_session(&session(4, &key.id, NOW.plus(IDLE)), IDLE).unwrap();
         let is_kept = |number: u8| store.session(&[number; 32]).unwrap().is_some();
         assert_eq!([1, 2, 3, 4].map(is_kept), [false, true, false, true]);
-        store.see_session(&[2; 32], NOW.plus(Duration::from_hours(12))).unwrap();
+        store.touch_session(&[2; 32], NOW.plus(Duration::from_hours(12))).unwrap();
         store.create_session(&session(5, &key.id, NOW.plus(Duration::from_hours(12))), IDLE).unwrap();
         assert_eq!([2, 4, 5].map(is_kept), [false, false, true]);
     }

@@ -1,4 +1,4 @@
-//! Reading what attempts sum up to, and deleting attempts for their age.
+//! Reads usage sums, and deletes old attempts.
 
 use rusqlite::params;
 
@@ -12,7 +12,7 @@ use crate::storage::{Error, Store, UsageCounts, UsageQuery, UsageSum};
 
 const DAY: &str = "day";
 
-/// The dimensions, in the order of the table's key, with their columns.
+/// The dimensions in the order of the table's primary key, with their columns.
 const DIMENSIONS: [(Dimension, &str); 5] = [
     (Dimension::Day, DAY),
     (Dimension::App, "app_id"),
@@ -21,10 +21,10 @@ const DIMENSIONS: [(Dimension, &str); 5] = [
     (Dimension::Model, "model"),
 ];
 
-/// Figures of which a single row may hold half the range of a column are summed in two parts.
+/// Figures that may take half a column's range in a single row are summed in two parts.
 const PART: u64 = 1_000_000_000;
 
-/// The sums, in the order of [`counts`].
+/// The sums, in the order that [`counts`] reads them.
 const SUMS: [&str; 12] = [
     "requests",
     "model_requests",
@@ -41,11 +41,11 @@ const SUMS: [&str; 12] = [
 ];
 
 impl Store {
-    /// What the attempts of some days sum up to, in no order that means anything. One pass over the sums by day, of
-    /// which there are about as many as active keys times models.
+    /// Sums the attempts of some days, in unspecified order. One pass over the daily sums, of which there are about as
+    /// many as active keys times models.
     pub fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageSum>, Error> {
-        let asked = DIMENSIONS.iter().filter(|(dimension, _)| query.by.contains(dimension));
-        let grouped: Vec<_> = asked.map(|(_, name)| *name).collect();
+        let grouped_by = DIMENSIONS.iter().filter(|(dimension, _)| query.by.contains(dimension));
+        let grouped: Vec<_> = grouped_by.map(|(_, name)| *name).collect();
         let columns = DIMENSIONS.map(|(_, name)| match () {
             () if grouped.contains(&name) => name,
             () if name == DAY => "CAST(NULL AS BIGINT)",
@@ -54,7 +54,7 @@ impl Store {
         let sums = SUMS.map(|of| format!("CAST(sum({of}) AS BIGINT)"));
         let group_by =
             if grouped.is_empty() { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
-        // Nothing of the caller's is in the text.
+        // No caller-supplied text is in the statement.
         let sql = format!(
             "SELECT {}, {} FROM usage_days
              WHERE day BETWEEN ?1 AND ?2
@@ -74,28 +74,28 @@ impl Store {
                     query.key_id,
                     query.service.map(Service::as_str),
                     query.model,
-                    count(query.most_rows as u64),
+                    count(query.max_rows as u64),
                 ],
                 usage_sum,
             )?;
-            // Summed by nothing, there is a row even of nothing.
+            // Without grouping, SQL returns a row even if there is nothing to sum.
             sums.retain(|sum| sum.counts.attempts > 0);
             Ok(sums)
         })
     }
 
-    /// The first UTC day, since the epoch, on which there were attempts.
+    /// The first UTC day, since the epoch, that has attempts.
     pub fn first_usage_day(&self) -> Result<Option<i64>, Error> {
         let first = |row: &Row<'_>| row.get(0);
         self.ledger().read(|db| Ok(db.query_row("SELECT min(day) FROM usage_days", &[], first)?.flatten()))
     }
 
-    /// Deletes attempts of before this moment, the oldest first and `most` at once; returns how many. What they sum up
-    /// to stays. Where there are none, nothing is written.
+    /// Deletes attempts older than this, the oldest first and up to `most` at once; returns how many. Their sums stay.
+    /// If there are none, nothing is written.
     pub fn forget_attempts(&self, before: Time, most: usize) -> Result<usize, Error> {
         let are_some = self.ledger().read(|db| {
-            let asked = "SELECT EXISTS (SELECT 1 FROM attempts WHERE at < ?1)";
-            db.query_row(asked, params![before.unix_ms()], |row| row.get(0))
+            let sql = "SELECT EXISTS (SELECT 1 FROM attempts WHERE at < ?1)";
+            db.query_row(sql, params![before.unix_ms()], |row| row.get(0))
         })?;
         if are_some != Some(true) {
             return Ok(0);
@@ -121,7 +121,7 @@ fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
     })
 }
 
-/// The sums from this column on.
+/// Reads the sums from this column on.
 fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageCounts> {
     let number = |at: usize| -> rusqlite::Result<u64> {
         Ok(row.get::<Option<i64>>(first + at)?.map_or(0, i64::unsigned_abs))

@@ -1,4 +1,4 @@
-//! Between rows and our types: databases know signed 64-bit integers, text and bytes.
+//! Conversions between columns and our types: databases know signed 64-bit integers, text and bytes.
 
 use std::error::Error as StdError;
 use std::str::FromStr;
@@ -33,12 +33,12 @@ pub(super) fn read_money(row: &Row<'_>, column: usize) -> rusqlite::Result<Optio
     Ok(stored.map(|nano| NanoUsd(u64::try_from(nano).unwrap_or(0))))
 }
 
-/// A moment from a column.
+/// A time from a column.
 pub(super) fn read_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Time> {
     row.get(column).map(Time::from_unix_ms)
 }
 
-/// A moment from a column that may be null.
+/// A time from a column that may be null.
 pub(super) fn read_optional_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
     let stored: Option<i64> = row.get(column)?;
     Ok(stored.map(Time::from_unix_ms))
@@ -54,7 +54,7 @@ pub(super) fn list(entries: &[String]) -> String {
     serde_json::Value::from(entries).to_string()
 }
 
-/// A list from a column. Empty ones, the usual case on the way of every request, cost nothing.
+/// A list from a column. An empty one, the usual case in the look-up of every request, costs nothing.
 pub(super) fn read_list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
     match row.get_ref(column)?.as_str()? {
         "[]" => Ok(Vec::new()),
@@ -67,19 +67,19 @@ pub(super) fn read_json(row: &Row<'_>, column: usize) -> rusqlite::Result<serde_
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|cause| unreadable(column, cause))
 }
 
-/// The error of a column that does not hold what it should.
+/// The error for a column with an unexpected value.
 pub(super) fn unreadable(column: usize, cause: impl StdError + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(cause))
 }
 
-/// The error of a write in which something unique may be there already.
+/// Turns a violated unique constraint into [`Error::Conflict`] with this text.
 pub(super) fn conflict_or(cause: Error, conflict: &'static str) -> Error {
     let is_taken = match &cause {
-        Error::Unavailable(cause) => matches!(
+        Error::Sqlite(cause) => matches!(
             cause.sqlite_error().map(|error| error.extended_code),
             Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY)
         ),
-        Error::Remote(cause) => cause.is_taken(),
+        Error::Postgres(cause) => cause.is_unique_violation(),
         _ => false,
     };
     if is_taken { Error::Conflict(conflict) } else { cause }

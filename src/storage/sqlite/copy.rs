@@ -1,8 +1,7 @@
-//! Copies a database that others are writing to, by SQLite's own means.
+//! Copies a database that others are writing to, with SQLite's backup API.
 //!
-//! What must hold: the copy is of one moment. The source is held at that moment by a read transaction, in which a
-//! writer is not waited for and does not wait; without it, every write of another process would make the copy begin
-//! anew.
+//! What must hold: the copy is a snapshot of one moment. A read transaction, which never blocks a writer and is never
+//! blocked by one, pins the source to that moment; without it, every write of another process would restart the copy.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,22 +13,22 @@ use super::database::connect;
 use super::{examine, migrations};
 use crate::storage::Error;
 
-/// Between two looks at whether to go on: some 4 MiB.
+/// The number of pages, about 4 MiB, between two calls of `go_on`.
 const PAGES_AT_ONCE: i32 = 1000;
 
-/// Pauses where another process is in the way for a moment.
+/// The pause while another process is in the way.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// No file that is read by a person waiting for it takes longer.
+/// Longer than the check takes of any file that somebody waits for.
 const CHECK_LIMIT: Duration = Duration::from_hours(24);
 
-/// Copies the database at `from` into the empty file `to`; `Ok(false)` if `go_on` said no. The copy needs no other
-/// file beside it.
+/// Copies the database at `from` into the empty file `to`; `Ok(false)` if `go_on` returned false. The copy is a single
+/// file.
 pub(in crate::storage) fn copy(from: &Path, to: &Path, go_on: &dyn Fn() -> bool) -> Result<bool, Error> {
     let mut source = connect(from)?;
     let moment = source.transaction_with_behavior(TransactionBehavior::Deferred)?;
-    // A transaction begins with its first read.
-    migrations::steps_taken(&moment)?;
+    // A deferred transaction begins with its first read.
+    migrations::applied_count(&moment)?;
     let mut target = connect(to)?;
     {
         let backup = Backup::new(&moment, &mut target)?;
@@ -48,12 +47,12 @@ pub(in crate::storage) fn copy(from: &Path, to: &Path, go_on: &dyn Fn() -> bool)
     Ok(true)
 }
 
-/// Fails unless the database at `path` is whole and not of a later version. Writes nothing.
-pub(in crate::storage) fn must_be_whole(path: &Path, steps: &[&str]) -> Result<(), Error> {
+/// Fails if the database at `path` is damaged or of a later version. Writes nothing.
+pub(in crate::storage) fn ensure_intact(path: &Path, steps: &[&str]) -> Result<(), Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
-    let found = migrations::steps_taken(&connection)?;
+    let found = migrations::applied_count(&connection)?;
     if found > known {
         return Err(Error::TooNew { found, known });
     }

@@ -1,12 +1,13 @@
 //! One database: a single writer, and readers that never wait for it.
 //!
-//! Readers come from a small pool rather than from thread-local storage: async runtimes have hundreds of threads
-//! that may each read once, and a pool closes its connections when the store goes. Taking one and giving it back
-//! is two uncontended locks, about 40 ns beside a read of some microseconds.
+//! Readers come from a small pool rather than from thread-local storage: async runtimes have hundreds of threads that
+//! may each read once, and a pool closes its connections together with the store. Taking a reader and giving it back is
+//! two uncontended locks, about 40 ns beside a read of some microseconds.
 //!
-//! What a database holds in memory does not follow from its size: every connection has a bound of pages
-//! ([`READER_CACHE_KB`], [`Durability::writer_cache_kb`]), and there are at most [`MAX_IDLE_READERS`] of them beside the writer, the
-//! watch and the probe. SQLite's own bound, 2 MB for each connection, is one that a growing ledger fills in all of them.
+//! The memory used does not depend on the size of the database: every connection has a bounded page cache
+//! ([`READER_CACHE_KB`], [`Durability::writer_cache_kb`]), and there are at most [`MAX_IDLE_READERS`] of them beside the
+//! writer, the version connection and the lock probe. SQLite's default, 2 MB per connection, is one that a growing
+//! ledger fills in every connection.
 
 use std::io;
 use std::path::Path;
@@ -16,40 +17,41 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
+use super::error;
 use super::files::OpenedFile;
+use super::key_cache;
 use super::migrations::migrate;
-use super::recent;
-use crate::storage::{Error, explain};
+use crate::storage::Error;
 
-/// How long to wait for another process's write or clean-up.
+/// How long to wait for another process's write or checkpoint.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The least that is left to a write which has waited for others of this process already.
-const BUSY_LEAST: Duration = Duration::from_millis(20);
-/// How soon to try again where SQLite does not wait by itself.
+/// The minimum busy timeout of a write that has already waited for other writes of this process.
+const MIN_BUSY_TIMEOUT: Duration = Duration::from_millis(20);
+/// The pause between retries where SQLite does not wait by itself.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// Readers kept open; more than this many at once are opened and closed as needed.
+/// Readers kept open; any beyond these are opened and closed as needed.
 const MAX_IDLE_READERS: usize = 16;
-/// More than there are different statements, so that none is ever compiled twice.
+/// More than the number of distinct statements, so that none is ever compiled twice.
 const STATEMENT_CACHE: usize = 96;
-/// The pages that a connection keeps, but for the writer. What is read again are the upper levels of the trees; all
-/// else comes from the system's own cache of the files, which is shared, for a copy of a page.
+/// The page cache of a connection other than the writer. What is read repeatedly are the upper levels of the trees;
+/// everything else comes from the operating system's shared file cache, for a copy of a page.
 const READER_CACHE_KB: i64 = 256;
 
-/// Why SQLite could only open a file for reading.
+/// Why SQLite could open a file only for reading.
 pub(super) const READ_ONLY: &str = "the file is read-only, or lies on a read-only file system";
 
-/// What a commit waits for.
+/// When a commit is flushed to disk.
 #[derive(Clone, Copy)]
 pub(super) enum Durability {
-    /// The disk, every time.
+    /// On every commit.
     EveryCommit,
-    /// The disk only at checkpoints: survives the process, not always the power.
+    /// Only at checkpoints: survives a crash of the process, not always a power failure.
     Batches,
 }
 
 impl Durability {
-    /// The pages that the writer keeps: a batch has to fit in, or its pages go to the log more than once. What is
-    /// committed one by one touches few.
+    /// The page cache of the writer: a batch has to fit in, or its pages go to the log more than once. Single commits
+    /// touch few pages.
     const fn writer_cache_kb(self) -> i64 {
         match self {
             Self::EveryCommit => 512,
@@ -61,44 +63,44 @@ impl Durability {
 /// One database with its connections.
 pub(in crate::storage) struct Database {
     writer: Mutex<Connection>,
-    /// `None` in memory, where the writer's connection is the only one there can be.
+    /// `None` in memory, where only the writer's connection can exist.
     readers: Option<Readers>,
-    /// What a write waits for behind its commit: the longest that somebody may hold what was true before it.
-    afterwards: Duration,
+    /// How long a write waits after its commit: the longest that anybody may still serve the state before it.
+    commit_delay: Duration,
 }
 
 struct Readers {
-    place: OpenedFile,
+    file: OpenedFile,
     idle: Mutex<Vec<Connection>>,
-    /// Asked for nothing but the data version: its answers are comparable only on one and the same connection.
-    watch: Mutex<Option<Connection>>,
-    /// Writes nothing, waits for nobody: only tries whether it could write.
-    probe: Mutex<Option<Connection>>,
+    /// Only queried for the data version, whose values are comparable on one and the same connection only.
+    version_connection: Mutex<Option<Connection>>,
+    /// Never writes and never waits: only tests whether the write lock is free.
+    lock_probe: Mutex<Option<Connection>>,
 }
 
 impl Database {
-    /// Opens a file that exists (an empty one is a new database) and brings its tables up to date.
+    /// Opens an existing file (an empty one is a new database) and applies pending migrations.
     pub(super) fn open(path: &Path, durability: Durability, migrations: &[&str]) -> Result<Self, Error> {
         let mut writer = connect(path)?;
-        keep_pages(&writer, durability.writer_cache_kb())?;
-        patiently(|| writer.pragma_update(None, "journal_mode", "WAL"))?;
-        let (synchronous, afterwards) = match durability {
-            Durability::EveryCommit => ("FULL", recent::HOLDS),
+        set_page_cache(&writer, durability.writer_cache_kb())?;
+        retry_while_busy(|| writer.pragma_update(None, "journal_mode", "WAL"))?;
+        let (synchronous, commit_delay) = match durability {
+            Durability::EveryCommit => ("FULL", key_cache::FRESH_FOR),
             Durability::Batches => ("NORMAL", Duration::ZERO),
         };
         writer.pragma_update(None, "synchronous", synchronous)?;
         migrate(&mut writer, migrations)?;
         let readers = Readers {
-            place: OpenedFile::of(path)?,
+            file: OpenedFile::of(path)?,
             idle: Mutex::default(),
-            watch: Mutex::default(),
-            probe: Mutex::default(),
+            version_connection: Mutex::default(),
+            lock_probe: Mutex::default(),
         };
-        Ok(Self { writer: Mutex::new(writer), readers: Some(readers), afterwards })
+        Ok(Self { writer: Mutex::new(writer), readers: Some(readers), commit_delay })
     }
 
-    /// Fails if SQLite could only open the file for reading.
-    pub(super) fn must_be_writable(&self) -> Result<(), Error> {
+    /// Fails if SQLite could open the file only for reading.
+    pub(super) fn ensure_writable(&self) -> Result<(), Error> {
         if !lock(&self.writer).is_readonly(MAIN_DB)? {
             return Ok(());
         }
@@ -111,7 +113,7 @@ impl Database {
         let mut writer = Connection::open_in_memory()?;
         prepare(&writer)?;
         migrate(&mut writer, migrations)?;
-        Ok(Self { writer: Mutex::new(writer), readers: None, afterwards: Duration::ZERO })
+        Ok(Self { writer: Mutex::new(writer), readers: None, commit_delay: Duration::ZERO })
     }
 
     /// Reads. `query` sees everything that was committed before the call, by whatever process.
@@ -119,12 +121,12 @@ impl Database {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.check_place()?;
-        self.read_in_place(query)
+        self.check_file()?;
+        self.read_unchecked(query)
     }
 
-    /// The same, for those who have just had [`Database::check_place`] look.
-    pub(super) fn read_in_place<T>(
+    /// Like [`Database::read`], for callers that have just called [`Database::check_file`].
+    pub(super) fn read_unchecked<T>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -135,45 +137,45 @@ impl Database {
         outcome
     }
 
-    /// Writes in one transaction: kept if `change` succeeds, undone if it fails. Waits for other writers, of this
-    /// process and of others, [`BUSY_TIMEOUT`] in all: whoever stands last in a long queue is told as soon as the first.
-    /// When it returns, nobody acts on what was true before any more, in no process ([`recent`]).
+    /// Writes in one transaction, which is committed if `change` succeeds and rolled back if it fails. Waits for other
+    /// writers of this and other processes, [`BUSY_TIMEOUT`] in all: the last in a long queue fails as soon as the
+    /// first. Once it returns, no process acts on the previous state any more ([`key_cache`]).
     pub(in crate::storage) fn write<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.check_place()?;
+        self.check_file()?;
         let begun = Instant::now();
         let mut writer = lock(&self.writer);
-        writer.busy_timeout(BUSY_TIMEOUT.saturating_sub(begun.elapsed()).max(BUSY_LEAST))?;
+        writer.busy_timeout(BUSY_TIMEOUT.saturating_sub(begun.elapsed()).max(MIN_BUSY_TIMEOUT))?;
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&transaction)?;
         transaction.commit()?;
         drop(writer);
-        std::thread::sleep(self.afterwards);
+        std::thread::sleep(self.commit_delay);
         Ok(outcome)
     }
 
-    /// Fails if the file is not in its place any more.
-    pub(super) fn check_place(&self) -> Result<(), Error> {
+    /// Fails if the file is no longer at its path.
+    pub(super) fn check_file(&self) -> Result<(), Error> {
         match &self.readers {
-            Some(readers) => Ok(readers.place.check()?),
+            Some(readers) => Ok(readers.file.check()?),
             None => Ok(()),
         }
     }
 
-    /// Whether nobody is in the middle of a write, in whatever process: what has been written to the log by now can be
-    /// seen by every read that begins from now on. Never waits; what cannot be told is a no.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.readers.as_ref().is_some_and(|readers| readers.could_write().is_ok())
+    /// Whether no process is in the middle of a write, so that everything in the log by now is visible to every read
+    /// that begins from now on. Never waits; returns false if it cannot tell.
+    pub(super) fn has_no_writer(&self) -> bool {
+        self.readers.as_ref().is_some_and(|readers| readers.try_write_lock().is_ok())
     }
 
-    /// A number that changes with every change of the database, by whatever connection.
+    /// A number that changes with every change of the database, through whatever connection.
     pub(in crate::storage) fn version(&self) -> Result<i64, Error> {
         let Some(readers) = &self.readers else {
             return Ok(i64::try_from(lock(&self.writer).total_changes()).unwrap_or(i64::MAX));
         };
-        readers.place.check()?;
+        readers.file.check()?;
         readers.data_version()
     }
 }
@@ -195,41 +197,41 @@ impl Readers {
     }
 
     fn open(&self) -> Result<Connection, Error> {
-        let reader = connect(self.place.path())?;
+        let reader = connect(self.file.path())?;
         reader.pragma_update(None, "query_only", true)?;
         Ok(reader)
     }
 
-    /// A writer has the lock from before its first byte in the log until its commit can be seen.
-    fn could_write(&self) -> Result<(), Error> {
-        let mut probe = lock(&self.probe);
-        let connection = match probe.take() {
+    /// A writer holds the lock from before its first byte in the log until its commit is visible.
+    fn try_write_lock(&self) -> Result<(), Error> {
+        let mut lock_probe = lock(&self.lock_probe);
+        let connection = match lock_probe.take() {
             Some(connection) => connection,
-            None => connect(self.place.path())?,
+            None => connect(self.file.path())?,
         };
         connection.busy_timeout(Duration::ZERO)?;
-        let connection = probe.insert(connection);
+        let connection = lock_probe.insert(connection);
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         Ok(transaction.rollback()?)
     }
 
     fn data_version(&self) -> Result<i64, Error> {
-        let mut watch = lock(&self.watch);
-        let connection = match watch.take() {
+        let mut version_connection = lock(&self.version_connection);
+        let connection = match version_connection.take() {
             Some(connection) => connection,
             None => self.open()?,
         };
-        let connection = watch.insert(connection);
+        let connection = version_connection.insert(connection);
         Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
     }
 }
 
-/// Locks, also after a panic elsewhere: an interrupted transaction has been undone by then.
+/// Ignores poisoning: by the time a lock is poisoned, the interrupted transaction has been rolled back.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connects to a file that must exist; its path is never read as an URI.
+/// Connects to a file that must exist; its path is never parsed as a URI.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -239,26 +241,26 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    keep_pages(connection, READER_CACHE_KB)?;
+    set_page_cache(connection, READER_CACHE_KB)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    // Otherwise the planner compiles a cached join anew for every value that is bound to it: 40 µs, not 4.
+    // Otherwise the planner recompiles a cached join for every bound value: 40 µs instead of 4.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-/// Bounds the pages that a connection keeps.
-fn keep_pages(connection: &Connection, kilobytes: i64) -> rusqlite::Result<()> {
-    // SQLite takes a positive number for pages.
+/// Bounds the page cache of a connection.
+fn set_page_cache(connection: &Connection, kilobytes: i64) -> rusqlite::Result<()> {
+    // SQLite reads a positive number as a count of pages.
     connection.pragma_update(None, "cache_size", -kilobytes)
 }
 
-/// Tries again while another process is in the way, for what SQLite answers with "busy" without waiting: turning
-/// WAL mode on while others do the same.
-fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+/// Retries while another process is in the way, for what SQLite refuses as busy without waiting: turning WAL mode on
+/// while others do the same.
+fn retry_while_busy<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(cause) if explain::is_busy(&cause) && begun.elapsed() < BUSY_TIMEOUT => {
+            Err(cause) if error::is_busy(&cause) && begun.elapsed() < BUSY_TIMEOUT => {
                 std::thread::sleep(BUSY_PAUSE);
             }
             outcome => return outcome,

@@ -1,7 +1,7 @@
-//! Looking at a data directory without changing it: for the operator who asks what is wrong.
+//! Examines a data directory without changing it, for the operator who wants to know what is wrong.
 //!
-//! Nothing is made and no step of the tables is taken. A server may be at work meanwhile: SQLite reads what was
-//! committed when the look began.
+//! Nothing is created and no migration is applied. A server may be running meanwhile: SQLite reads what was committed
+//! when the check began.
 
 use std::io;
 use std::path::Path;
@@ -11,28 +11,28 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
 use super::database::{READ_ONLY, connect};
-use super::{LEDGER_FILE, MAIN_FILE, files, migrations, must_not_be_half};
+use super::{LEDGER_FILE, MAIN_FILE, files, migrations, refuse_half_restored};
 use crate::storage::{Condition, Error, Examination, Exposed};
 
-/// How long somebody else's write is waited for before the database counts as locked.
-const WRITE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long another write is waited for before the database counts as locked.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Damage is told in so many sentences at most.
-const MOST_DAMAGE: usize = 5;
+/// The maximum number of findings reported as damage.
+const MAX_FINDINGS: usize = 5;
 
-/// SQLite's heading above what it finds of the one database that a connection has.
+/// SQLite's heading above its findings about a connection's only database.
 const HEADING: &str = "*** in database main ***\n";
 
-/// Beside a database, with its mode.
-const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
+/// The suffixes of a database's files, which share its mode.
+const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Looks at `dir`; `None` if there is no database in it, and one could be made. Each database is looked at for `limit`
-/// at most. Fails where there is only a half of what belongs together, as a start does. Blocking.
+/// Examines `dir`; `None` if there is no database in it and one could be created. The check of each database takes
+/// `limit` at most. Fails if one of two files that belong together is missing, as opening does. Blocking.
 pub fn examine(dir: &Path, limit: Duration) -> Result<Option<Examination>, Error> {
-    must_not_be_half(dir)?;
+    refuse_half_restored(dir)?;
     let is_there = |name: &str| dir.join(name).try_exists().map_err(|cause| files::plain(&cause, ""));
     if !is_there(MAIN_FILE)? && !is_there(LEDGER_FILE)? {
-        could_make(dir)?;
+        ensure_creatable(dir)?;
         return Ok(None);
     }
     let mut found = Examination { free_bytes: free_bytes(dir), ..Examination::default() };
@@ -41,7 +41,7 @@ pub fn examine(dir: &Path, limit: Duration) -> Result<Option<Examination>, Error
         let path = dir.join(name);
         let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
         found.databases.push((name, condition(&path, known, limit)));
-        let beside = COMPANIONS.iter().map(|ending| dir.join(format!("{name}{ending}")));
+        let beside = SUFFIXES.iter().map(|ending| dir.join(format!("{name}{ending}")));
         found.exposed.extend(beside.filter_map(|path| exposed(&path, 0o600)));
     }
     Ok(Some(found))
@@ -50,22 +50,22 @@ pub fn examine(dir: &Path, limit: Duration) -> Result<Option<Examination>, Error
 fn condition(path: &Path, known: i64, limit: Duration) -> Result<Condition, Error> {
     std::fs::metadata(path).map_err(|cause| files::plain(&cause, ""))?;
     let mut connection = connect(path)?;
-    connection.busy_timeout(WRITE_PATIENCE)?;
-    let taken = migrations::steps_taken(&connection)?;
+    connection.busy_timeout(WRITE_TIMEOUT)?;
+    let taken = migrations::applied_count(&connection)?;
     if taken > known {
         return Err(Error::TooNew { found: taken, known });
     }
     let (damage, is_complete) = damage(&connection, limit)?;
-    // SQLite begins a write of a file that it could only open for reading, and fails when there is something to write.
+    // On a read-only file SQLite lets a write transaction begin, and fails only at the first change.
     let unwritable = if connection.is_readonly(MAIN_DB)? {
         Some(READ_ONLY.to_owned())
     } else {
-        could_write(&mut connection).err().map(|cause| cause.to_string())
+        try_write_lock(&mut connection).err().map(|cause| cause.to_string())
     };
     Ok(Condition { schema: (taken, known), damage, is_complete, unwritable })
 }
 
-/// What is damaged, and whether all of it was looked at.
+/// The damage found, and whether the check was completed.
 pub(super) fn damage(connection: &Connection, limit: Duration) -> Result<(Vec<String>, bool), Error> {
     let interrupt = connection.get_interrupt_handle();
     let (done, is_done) = mpsc::channel::<()>();
@@ -74,14 +74,14 @@ pub(super) fn damage(connection: &Connection, limit: Duration) -> Result<(Vec<St
             interrupt.interrupt();
         }
     })?;
-    let told = quick_check(connection);
+    let findings = quick_check(connection);
     drop(done);
-    // It has nothing to answer; it only must not interrupt what comes next on this connection.
+    // Its result does not matter; it must only not interrupt what comes next on this connection.
     let _ = watch.join();
-    match told {
-        Ok(told) => {
-            let damage = told.iter().map(|told| told.strip_prefix(HEADING).unwrap_or(told));
-            Ok((damage.filter(|told| *told != "ok").map(str::to_owned).collect(), true))
+    match findings {
+        Ok(findings) => {
+            let damage = findings.iter().map(|finding| finding.strip_prefix(HEADING).unwrap_or(finding));
+            Ok((damage.filter(|finding| *finding != "ok").map(str::to_owned).collect(), true))
         }
         Err(cause) if cause.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
             Ok((Vec::new(), false))
@@ -91,18 +91,18 @@ pub(super) fn damage(connection: &Connection, limit: Duration) -> Result<(Vec<St
 }
 
 fn quick_check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut check = connection.prepare(&format!("PRAGMA quick_check({MOST_DAMAGE})"))?;
+    let mut check = connection.prepare(&format!("PRAGMA quick_check({MAX_FINDINGS})"))?;
     check.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Takes the lock that writing takes, and gives it back.
-fn could_write(connection: &mut Connection) -> rusqlite::Result<()> {
+/// Takes the write lock and releases it.
+fn try_write_lock(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)?.rollback()
 }
 
-/// Whether files could be made in `dir`, or `dir` itself in what is there of the way to it.
+/// Whether files could be created in `dir`, or `dir` itself in its nearest existing ancestor.
 #[cfg(unix)]
-fn could_make(dir: &Path) -> io::Result<()> {
+fn ensure_creatable(dir: &Path) -> io::Result<()> {
     use rustix::fs::{Access, access};
     let dir = std::path::absolute(dir)?;
     let Some(ground) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
@@ -113,9 +113,9 @@ fn could_make(dir: &Path) -> io::Result<()> {
     access(ground, Access::WRITE_OK | Access::EXEC_OK).map_err(|cause| files::plain(&cause.into(), &place))
 }
 
-/// Access is by lists elsewhere; the first start tells.
+/// Other systems have access control lists; the first start shows.
 #[cfg(not(unix))]
-fn could_make(_dir: &Path) -> io::Result<()> {
+fn ensure_creatable(_dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -126,7 +126,7 @@ fn exposed(path: &Path, proper: u32) -> Option<Exposed> {
     (mode & 0o077 != 0).then(|| Exposed { path: path.to_owned(), mode, proper })
 }
 
-/// Access is by lists elsewhere, which the user's own directory gets right by default.
+/// Other systems have access control lists, which are right by default in the user's own directory.
 #[cfg(not(unix))]
 fn exposed(_path: &Path, _proper: u32) -> Option<Exposed> {
     None
@@ -152,7 +152,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(20);
 
     #[test]
-    fn nothing_is_made_where_nothing_is() {
+    fn examining_an_empty_place_creates_nothing() {
         let dir = tempfile::tempdir().unwrap();
         assert!(examine(&dir.path().join("none"), LIMIT).unwrap().is_none());
         assert!(examine(dir.path(), LIMIT).unwrap().is_none());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_without_keys_is_told_as_a_start_tells_it() {
+    fn usage_without_keys_is_reported_as_opening_reports_it() {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path(), Time::from_unix_ms(0)).unwrap());
         std::fs::remove_file(dir.path().join(MAIN_FILE)).unwrap();
@@ -170,13 +170,13 @@ mod tests {
             }
             let told = examine(dir.path(), LIMIT).unwrap_err();
             let started = Store::open(dir.path(), Time::from_unix_ms(0)).err().unwrap();
-            assert!(told.is_damage() && told.to_string().contains("half way"), "{told}");
+            assert!(told.is_corrupt() && told.to_string().contains("half way"), "{told}");
             assert_eq!(told.to_string(), started.to_string());
         }
     }
 
     #[test]
-    fn a_good_store_is_found_good_while_it_is_in_use() {
+    fn a_healthy_store_is_found_healthy_while_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
         let _in_use = Store::open(&data, Time::from_unix_ms(0)).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_without_a_heading() {
+    fn damage_is_reported_without_a_heading() {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path(), Time::from_unix_ms(0)).unwrap());
         let file = dir.path().join(MAIN_FILE);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_told() {
+    fn a_file_that_is_not_a_database_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(MAIN_FILE), "x".repeat(4096)).unwrap();
         let found = examine(dir.path(), LIMIT).unwrap().unwrap();

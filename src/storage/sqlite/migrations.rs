@@ -1,13 +1,13 @@
-//! The tables, as a list of steps that only ever grows.
+//! The schema, as an append-only list of migrations.
 //!
-//! A database's `user_version` counts the steps it has taken. A step that was released is never altered: what it
-//! got wrong is mended by the next one. Times are milliseconds since the Unix epoch, money whole nano-dollars.
+//! A database's `user_version` is the number of migrations applied to it. A released migration is never altered: a
+//! later one corrects its mistakes. Times are milliseconds since the Unix epoch, money is whole nano-dollars.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::storage::Error;
 
-/// Steps of `mk.db`.
+/// Migrations of `mk.db`.
 pub(super) const MAIN: &[&str] = &[
     "
     CREATE TABLE apps (
@@ -84,7 +84,7 @@ pub(super) const MAIN: &[&str] = &[
 ",
 ];
 
-/// Steps of `ledger.db`.
+/// Migrations of `ledger.db`.
 pub(in crate::storage) const LEDGER: &[&str] = &[
     "
     CREATE TABLE attempts (
@@ -190,36 +190,36 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
 ",
 ];
 
-/// Takes the steps that `connection`'s database has not taken yet, each in one transaction. Others may be doing the
-/// same: the count is read again under the lock.
-pub(in crate::storage) fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
-    let taken = steps_taken(connection)?;
-    let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
-    if taken > known {
-        return Err(Error::TooNew { found: taken, known });
+/// Applies the pending migrations, each in one transaction. Others may be doing the same, so the count is read again
+/// under the lock.
+pub(in crate::storage) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), Error> {
+    let applied = applied_count(connection)?;
+    let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+    if applied > known {
+        return Err(Error::TooNew { found: applied, known });
     }
-    for (number, step) in (1_i64..).zip(steps) {
-        if number > taken {
-            take_step(connection, number, step)?;
+    for (number, migration) in (1_i64..).zip(migrations) {
+        if number > applied {
+            apply(connection, number, migration)?;
         }
     }
     Ok(())
 }
 
-fn take_step(connection: &mut Connection, number: i64, step: &str) -> Result<(), Error> {
+fn apply(connection: &mut Connection, number: i64, migration: &str) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let taken_by_another = steps_taken(&transaction)? >= number;
-    if taken_by_another {
+    let applied_by_another = applied_count(&transaction)? >= number;
+    if applied_by_another {
         return Ok(());
     }
-    transaction.execute_batch(step)?;
+    transaction.execute_batch(migration)?;
     transaction.pragma_update(None, "user_version", number)?;
     transaction.commit()?;
     Ok(())
 }
 
-/// How many steps a database has taken.
-pub(super) fn steps_taken(connection: &Connection) -> rusqlite::Result<i64> {
+/// The number of migrations applied to a database.
+pub(super) fn applied_count(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
@@ -227,40 +227,40 @@ pub(super) fn steps_taken(connection: &Connection) -> rusqlite::Result<i64> {
 mod tests {
     use super::*;
 
-    const STEPS: &[&str] = &["CREATE TABLE a (x INTEGER) STRICT", "ALTER TABLE a ADD COLUMN y TEXT"];
+    const MIGRATIONS: &[&str] = &["CREATE TABLE a (x INTEGER) STRICT", "ALTER TABLE a ADD COLUMN y TEXT"];
 
     #[test]
-    fn takes_up_where_an_older_version_left_off() {
+    fn migrations_continue_where_an_older_version_left_off() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &STEPS[..1]).unwrap();
+        migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
         connection.execute("INSERT INTO a (x) VALUES (7)", []).unwrap();
 
-        migrate(&mut connection, STEPS).unwrap();
+        migrate(&mut connection, MIGRATIONS).unwrap();
 
         let kept: (i64, Option<String>) =
             connection.query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         assert_eq!(kept, (7, None));
-        assert_eq!(steps_taken(&connection).unwrap(), 2);
-        migrate(&mut connection, STEPS).unwrap();
+        assert_eq!(applied_count(&connection).unwrap(), 2);
+        migrate(&mut connection, MIGRATIONS).unwrap();
     }
 
     #[test]
-    fn a_step_that_fails_leaves_nothing_of_itself() {
+    fn a_failing_migration_is_rolled_back() {
         let mut connection = Connection::open_in_memory().unwrap();
         let broken =
             ["CREATE TABLE a (x INTEGER) STRICT", "CREATE TABLE b (x INTEGER) STRICT; SELECT nonsense"];
         assert!(migrate(&mut connection, &broken).is_err());
-        assert_eq!(steps_taken(&connection).unwrap(), 1);
+        assert_eq!(applied_count(&connection).unwrap(), 1);
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
         assert_eq!(tables, 1);
     }
 
     #[test]
-    fn a_later_versions_database_is_left_alone() {
+    fn a_database_of_a_later_version_is_left_alone() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, STEPS).unwrap();
-        let refused = migrate(&mut connection, &STEPS[..1]);
+        migrate(&mut connection, MIGRATIONS).unwrap();
+        let refused = migrate(&mut connection, &MIGRATIONS[..1]);
         assert!(matches!(refused, Err(Error::TooNew { found: 2, known: 1 })));
     }
 }

@@ -1,20 +1,21 @@
 //! Storage in SQLite: two database files, each with one writer and a few readers.
 //!
-//! `mk.db` is written with `synchronous=FULL`: a key that was revoked stays revoked, whatever happens to the
-//! machine. `ledger.db` is written in batches with `synchronous=NORMAL`: a commit costs no disk flush, and the
-//! newest batches may be lost with the power, never with the process alone. Both are in WAL mode, so that readers
-//! and the writer do not wait for each other.
+//! `mk.db` is written with `synchronous=FULL`: a revoked key stays revoked, whatever happens to the machine.
+//! `ledger.db` is written in batches with `synchronous=NORMAL`: a commit costs no disk flush, and a power failure may
+//! lose the latest batches, a killed process never does. Both are in WAL mode, so that readers and the writer do not
+//! wait for each other.
 //!
-//! What must hold: every write begins with `BEGIN IMMEDIATE` (a read that turns into a write fails at once, however
-//! long the busy timeout), and nothing but SQLite opens a database file that SQLite may have open in this process
-//! (closing any descriptor of a file drops all of the process's POSIX locks on it; see [`files`]).
+//! What must hold: every write begins with `BEGIN IMMEDIATE` (a read that upgrades to a write fails at once, whatever
+//! the busy timeout), and nothing but SQLite opens a database file that SQLite may have open in this process (closing
+//! any descriptor of a file releases all of the process's POSIX locks on it; see [`files`]).
 
 mod copy;
 mod database;
+pub(super) mod error;
 mod examine;
 mod files;
+mod key_cache;
 mod migrations;
-mod recent;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -23,26 +24,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) use copy::{copy, must_be_whole};
+pub(super) use copy::{copy, ensure_intact};
 pub(super) use database::Database;
 pub use examine::examine;
 #[cfg(test)]
-pub(super) use migrations::{LEDGER as LEDGER_STEPS, migrate};
+pub(super) use migrations::{LEDGER as LEDGER_MIGRATIONS, migrate};
 
 use database::Durability;
-use recent::RecentKeys;
+use key_cache::KeyCache;
 
 use super::db::Db;
 use super::queries::keys;
-use super::{Error, KeyHash, KeyRow, explain};
+use super::{Error, KeyHash, KeyRow};
 
 /// The database that must never lose a write.
 const MAIN_FILE: &str = "mk.db";
 /// The database that is written in batches.
 const LEDGER_FILE: &str = "ledger.db";
 
-/// Both databases with the steps of their tables: the one that refers to the other first, so that copies made in this
-/// order hold whatever they refer to.
+/// Both databases with their migrations. The one that refers to the other comes first, so that copies made in this
+/// order contain whatever they refer to.
 pub(super) const DATABASES: [(&str, &[&str]); 2] =
     [(LEDGER_FILE, migrations::LEDGER), (MAIN_FILE, migrations::MAIN)];
 
@@ -50,15 +51,15 @@ pub(super) const DATABASES: [(&str, &[&str]); 2] =
 pub(super) struct Databases {
     pub(super) main: Database,
     pub(super) ledger: Database,
-    /// `None` in memory, where nothing tells whether something was written.
-    recent_keys: Option<RecentKeys>,
+    /// `None` in memory, where nothing tells whether there was a write.
+    key_cache: Option<KeyCache>,
 }
 
 impl Databases {
-    /// Opens the two files in `dir`, making directory and files if they are not there.
+    /// Opens the two files in `dir`, creating the directory and the files if they are missing.
     pub(super) fn open(dir: &Path) -> Result<Self, Error> {
-        must_not_be_half(dir)?;
-        // In this order, for those who look whether one is there alone.
+        refuse_half_restored(dir)?;
+        // Created in this order, for [`refuse_half_restored`].
         let prepared = files::prepare(dir, &[MAIN_FILE, LEDGER_FILE])?;
         let open = |name, durability, steps| {
             Database::open(&dir.join(name), durability, steps).map_err(|cause| named(name, cause))
@@ -66,61 +67,61 @@ impl Databases {
         let main = open(MAIN_FILE, Durability::EveryCommit, migrations::MAIN)?;
         let ledger = open(LEDGER_FILE, Durability::Batches, migrations::LEDGER)?;
         drop(prepared);
-        let recent_keys = Some(RecentKeys::new(&dir.join(MAIN_FILE)));
-        Ok(Self { main, ledger, recent_keys })
+        let key_cache = Some(KeyCache::new(&dir.join(MAIN_FILE)));
+        Ok(Self { main, ledger, key_cache })
     }
 
-    /// Databases that nobody else can see.
+    /// Databases in memory, which nobody else can see.
     pub(super) fn in_memory() -> Result<Self, Error> {
         let main = Database::in_memory(migrations::MAIN)?;
         let ledger = Database::in_memory(migrations::LEDGER)?;
-        Ok(Self { main, ledger, recent_keys: None })
+        Ok(Self { main, ledger, key_cache: None })
     }
 
-    /// Fails if a file can only be read.
-    pub(super) fn must_be_writable(&self) -> Result<(), Error> {
-        self.main_must_be_writable()?;
-        self.ledger.must_be_writable().map_err(|cause| of_file(LEDGER_FILE, &cause))
+    /// Fails if a file is read-only.
+    pub(super) fn ensure_writable(&self) -> Result<(), Error> {
+        self.ensure_main_writable()?;
+        self.ledger.ensure_writable().map_err(|cause| of_file(LEDGER_FILE, &cause))
     }
 
-    /// The same of the file of apps and keys alone.
-    pub(super) fn main_must_be_writable(&self) -> Result<(), Error> {
-        self.main.must_be_writable().map_err(|cause| of_file(MAIN_FILE, &cause))
+    /// Fails if the file of apps and keys is read-only.
+    pub(super) fn ensure_main_writable(&self) -> Result<(), Error> {
+        self.main.ensure_writable().map_err(|cause| of_file(MAIN_FILE, &cause))
     }
 
-    /// The key with this hash, by what was read before where nothing was written since.
+    /// The key with this hash, from the cache if nothing was written since it was read.
     pub(super) fn look_up_key(&self, hash: &KeyHash) -> Result<Option<Arc<KeyRow>>, Error> {
-        let Some(recent) = &self.recent_keys else {
+        let Some(cache) = &self.key_cache else {
             let found = self.main.read(|db| keys::by_hash(&Db::Sqlite(db), hash))?;
             return Ok(found.map(Arc::new));
         };
         let begun = Instant::now();
-        if let Some(found) = recent.get_unseen(hash, begun) {
+        if let Some(found) = cache.get_if_fresh(hash, begun) {
             return Ok(found);
         }
-        self.main.check_place()?;
-        let stamp = recent.stamp();
-        if let Some(found) = stamp.and_then(|stamp| recent.get(hash, stamp, begun)) {
+        self.main.check_file()?;
+        let stamp = cache.stamp();
+        if let Some(found) = stamp.and_then(|stamp| cache.get(hash, stamp, begun)) {
             return Ok(found);
         }
-        let stamp = stamp.filter(|stamp| recent.may_keep(*stamp, || self.main.is_at_rest()));
-        let found = self.main.read_in_place(|db| keys::by_hash(&Db::Sqlite(db), hash))?.map(Arc::new);
+        let stamp = stamp.filter(|stamp| cache.may_cache(*stamp, || self.main.has_no_writer()));
+        let found = self.main.read_unchecked(|db| keys::by_hash(&Db::Sqlite(db), hash))?.map(Arc::new);
         if let Some(stamp) = stamp {
-            recent.keep(hash, &found, stamp);
+            cache.insert(hash, &found, stamp);
         }
         Ok(found)
     }
 }
 
-/// Fails if usage is there without keys, as a restore leaves it that was ended half way: who began anew beside it would
-/// have lost all keys without a word. What begins in this directory makes the file with the keys first, and writes to
-/// it before it writes to the other one.
-pub(super) fn must_not_be_half(dir: &Path) -> io::Result<()> {
-    // Looked at in the order in which they are not made: what comes to be in between is whole.
+/// Fails if there is usage without keys, as an interrupted restore leaves it: starting anew beside it would silently
+/// lose all keys. Whoever starts in this directory creates the file with the keys first, and writes to it before it
+/// writes to the other.
+pub(super) fn refuse_half_restored(dir: &Path) -> io::Result<()> {
+    // Checked in the reverse order of creation: a pair that is being created at the moment looks complete.
     let (usage, keys) = (size(&dir.join(LEDGER_FILE))?, size(&dir.join(MAIN_FILE))?);
     let (how, what) = match (usage, keys) {
         (Some(_), None) => ("without", "it"),
-        // A restore on a file system without hard links takes the name first.
+        // On a file system without hard links, a restore claims the name with an empty file first.
         (Some(1..), Some(0)) => ("beside an empty", "both"),
         _ => return Ok(()),
     };
@@ -131,7 +132,7 @@ pub(super) fn must_not_be_half(dir: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, message))
 }
 
-/// The size of a file in bytes, if it is there.
+/// The size of a file in bytes, if it exists.
 fn size(path: &Path) -> io::Result<Option<u64>> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(Some(found.len())),
@@ -144,11 +145,11 @@ fn of_file(file: &str, cause: &Error) -> Error {
     Error::Io(io::Error::other(format!("{file}: {cause}")))
 }
 
-/// Of two files an operator needs to know which one cannot be used.
+/// Names the file: there are two, and an operator needs to know which one is unusable.
 fn named(file: &str, cause: Error) -> Error {
     match cause {
-        Error::Unavailable(cause) => {
-            Error::Io(io::Error::other(format!("{file}: {cause}{}", explain::more(&cause))))
+        Error::Sqlite(cause) => {
+            Error::Io(io::Error::other(format!("{file}: {cause}{}", error::hint(&cause))))
         }
         other => other,
     }

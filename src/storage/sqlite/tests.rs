@@ -1,4 +1,4 @@
-//! What the store promises across connections, processes and restarts.
+//! What the store guarantees across connections, processes and restarts.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use crate::api::Service;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::{
-    AppChange, AppRow, AttemptRow, DayCount, Deleted, KeyChange, KeyFilter, KeyHash, KeyRow, Store,
+    AppChange, AppDeletion, AppRow, AttemptRow, DayCount, KeyChange, KeyFilter, KeyHash, KeyRow, Store,
 };
 
 pub(super) const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
@@ -123,9 +123,9 @@ fn files_are_for_the_owner_alone() {
 }
 
 #[test]
-fn older_databases_are_brought_up_to_date() {
+fn older_databases_are_migrated() {
     let begun = (0..migrations::MAIN.len()).map(|main| (main, 0));
-    // There is usage only where there was a place for keys first.
+    // There is never usage without a file for the keys.
     let used = (0..=migrations::LEDGER.len()).map(|ledger| (migrations::MAIN.len(), ledger));
     for (main, ledger) in begun.chain(used) {
         let dir = tempfile::tempdir().unwrap();
@@ -146,14 +146,14 @@ fn older_database(path: &Path, steps: &[&str]) -> rusqlite::Connection {
     older
 }
 
-/// The ledger in `dir` as a version left it that knew so many steps, beside a place for keys.
+/// The ledger in `dir` as an older version with this many migrations left it, beside a file for the keys.
 pub(in crate::storage) fn older_ledger(dir: &Path, taken: usize) -> rusqlite::Connection {
     older_database(&dir.join(MAIN_FILE), migrations::MAIN);
     older_database(&dir.join(LEDGER_FILE), &migrations::LEDGER[..taken])
 }
 
 #[test]
-fn the_look_up_of_a_key_brings_its_app_s_budget_as_it_is_now() {
+fn a_key_look_up_returns_the_current_budget_of_its_app() {
     let store = Store::in_memory(NOW).unwrap();
     let (key, hash) = kept_key(&store, 1);
     let change = AppChange { name: None, budget: Some(Some(NanoUsd(9))) };
@@ -173,7 +173,7 @@ fn a_database_of_a_later_version_is_refused() {
 }
 
 #[test]
-fn what_is_no_database_or_cannot_be_made_is_an_error_that_names_the_file() {
+fn an_unusable_file_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(MAIN_FILE), "not a database, and long enough to be looked at").unwrap();
     let Err(refused) = Store::open(dir.path(), NOW) else { panic!("opened what is no database") };
@@ -185,7 +185,7 @@ fn what_is_no_database_or_cannot_be_made_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_revocation_holds_at_once_for_another_store_and_is_repeatable() {
+fn a_revocation_holds_at_once_for_another_store_and_is_idempotent() {
     let dir = tempfile::tempdir().unwrap();
     let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
     let (key, hash) = kept_key(&server, 1);
@@ -201,16 +201,16 @@ fn a_revocation_holds_at_once_for_another_store_and_is_repeatable() {
     assert_eq!(server.keys(&all).unwrap().len(), 1);
 }
 
-/// What SQLite would keep by itself, 2 MB a connection, a growing ledger fills in all of them.
+/// By default a growing ledger would fill SQLite's cache of 2 MB in every connection.
 #[test]
-fn what_connections_keep_of_a_growing_file_is_bounded() {
+fn the_page_cache_of_a_growing_file_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), NOW).unwrap();
     let bound_kb = |db: &rusqlite::Connection| -> i64 {
         db.query_row("PRAGMA cache_size", [], |row| row.get(0)).unwrap()
     };
     for (database, writer_kb) in [(store.main(), 512), (store.ledger(), 2048)] {
-        // Readers that are open at once are connections of their own.
+        // Readers open at the same time are separate connections.
         let outer = database.read(|outer| {
             let inner = database.read(|inner| Ok(bound_kb(inner.file())))?;
             Ok([bound_kb(outer.file()), inner])
@@ -220,7 +220,7 @@ fn what_connections_keep_of_a_growing_file_is_bounded() {
     }
 }
 
-/// Makes the store's first key; returns the version after it.
+/// Creates the store's first key; returns the version after it.
 fn version_after_a_key(store: &Store) -> i64 {
     let before = store.version().unwrap();
     store.add_attempts(&[an_attempt("req_1", None)]).unwrap();
@@ -255,7 +255,7 @@ fn names_of_apps_are_unique_until_they_are_deleted() {
     assert!(matches!(store.update_app("app_1", &taken, NOW), Err(Error::Conflict(_))));
 
     store.delete_app("app_1", NOW).unwrap();
-    assert_eq!(store.delete_app("app_1", later(1)).unwrap(), Deleted { at: NOW, revoked_keys: 0 });
+    assert_eq!(store.delete_app("app_1", later(1)).unwrap(), AppDeletion { at: NOW, revoked_keys: 0 });
     assert!(matches!(store.delete_app("app_2", NOW), Err(Error::NotFound)));
     assert!(matches!(store.update_app("app_1", &AppChange::default(), NOW), Err(Error::NotFound)));
     store.create_app(&app("app_2")).unwrap();
@@ -326,7 +326,7 @@ fn rotation_shortens_a_life_and_never_prolongs_it() {
 }
 
 #[test]
-fn what_takes_a_key_s_place_is_made_of_the_key_as_it_is_then() {
+fn a_replacement_is_made_of_the_key_as_it_is_at_that_time() {
     let store = Store::in_memory(NOW).unwrap();
     let (old, _) = kept_key(&store, 1);
     let change = KeyChange { addresses: Some(vec!["10.0.0.0/8".to_owned()]), ..KeyChange::default() };
@@ -390,8 +390,8 @@ fn spawn_another_process(dir: &Path) -> Child {
         .unwrap()
 }
 
-/// Opening and closing all the time is what command lines do. Alone in a directory of its own, or beside others in the
-/// one that [`processes_open_and_write_side_by_side`] names.
+/// Command lines keep opening and closing the store. Runs alone in a directory of its own, or beside others in the one
+/// that [`processes_open_and_write_side_by_side`] names.
 #[test]
 fn a_process_opens_and_closes_all_the_time() {
     let own = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Budgets on a real store: by way of meters and ledgers, as requests use them.
+//! Budgets on a real store, through meters and ledgers as requests use them.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use super::*;
 use crate::api::Service;
 use crate::clock::Clock;
 use crate::money::{Price, Tokens};
-use crate::usage::{Attempt, Books, Ledger, Meter, Purpose};
+use crate::usage::{Accounting, Attempt, Ledger, Meter, Purpose};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 const MODEL: &str = "a/x";
-/// A nano-dollar a token.
+/// One nano-dollar per token.
 const PRICE: Price = Price { input_per_mtok: NanoUsd(1_000_000), output_per_mtok: NanoUsd(1_000_000) };
 
 fn account(key: Option<u64>, app: Option<u64>) -> Account {
@@ -23,11 +23,11 @@ fn account(key: Option<u64>, app: Option<u64>) -> Account {
     }
 }
 
-fn begin(meter: &Meter, most: u64) -> Result<Attempt, Unpaid> {
+fn begin(meter: &Meter, most: u64) -> Result<Attempt, BudgetError> {
     begin_at(meter, Some(PRICE), most)
 }
 
-fn begin_at(meter: &Meter, price: Option<Price>, most: u64) -> Result<Attempt, Unpaid> {
+fn begin_at(meter: &Meter, price: Option<Price>, most: u64) -> Result<Attempt, BudgetError> {
     load_spending(meter);
     meter.attempt(MODEL, Purpose::Chat, price, Instant::now(), || Some(NanoUsd(most)))
 }
@@ -41,7 +41,7 @@ fn spend(meter: &Meter, cost: u64) {
     begin(meter, cost).unwrap().finish("ok", worth(cost));
 }
 
-/// As whoever is about to begin an attempt does.
+/// Loads spending as every caller does before an attempt.
 fn load_spending(meter: &Meter) {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -53,15 +53,16 @@ fn load_spending(meter: &Meter) {
 fn left(meter: &Meter) -> u64 {
     load_spending(meter);
     match meter.check(Some(NanoUsd(u64::MAX))) {
-        Err(Unpaid::Exceeded(shortage)) => shortage.left().0,
+        Err(BudgetError::Exceeded(shortage)) => shortage.left().0,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn threads_together_never_take_more_than_there_is() {
+fn threads_together_never_overrun_a_budget() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(Some(1_000), Some(1_500)), Books::new(ledger.clone(), Clock::manual(NOW)));
+    let meter =
+        Meter::new(account(Some(1_000), Some(1_500)), Accounting::new(ledger.clone(), Clock::manual(NOW)));
     let begun: usize = std::thread::scope(|scope| {
         let flushing = scope.spawn(|| (0..50).for_each(|_| ledger.flush().unwrap()));
         let threads: Vec<_> = (0..8)
@@ -83,11 +84,11 @@ fn threads_together_never_take_more_than_there_is() {
 }
 
 #[test]
-fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
+fn a_dropped_attempt_settles_with_its_recorded_cost() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), Clock::manual(NOW)));
+    let meter = Meter::new(account(Some(100), None), Accounting::new(ledger.clone(), Clock::manual(NOW)));
     let mut attempt = begin(&meter, 90).unwrap();
-    attempt.expect(worth(30));
+    attempt.set_expected(worth(30));
     assert_eq!(left(&meter), 10);
     drop(attempt);
     assert_eq!(left(&meter), 70);
@@ -96,9 +97,9 @@ fn a_dropped_attempt_settles_with_what_it_is_booked_with() {
 }
 
 #[test]
-fn without_a_budget_nothing_is_asked_and_nothing_kept() {
+fn without_a_budget_nothing_is_estimated_or_reserved() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(None, None), Books::new(ledger, Clock::manual(NOW)));
+    let meter = Meter::new(account(None, None), Accounting::new(ledger, Clock::manual(NOW)));
     let attempt = meter.attempt(MODEL, Purpose::Chat, Some(PRICE), Instant::now(), || {
         panic!("nobody asks what it may cost")
     });
@@ -107,12 +108,12 @@ fn without_a_budget_nothing_is_asked_and_nothing_kept() {
 }
 
 #[test]
-fn a_price_that_is_not_known_is_never_zero() {
+fn an_unknown_price_is_never_zero() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
-    let meter = Meter::new(account(None, Some(100)), Books::new(ledger, Clock::manual(NOW)));
+    let meter = Meter::new(account(None, Some(100)), Accounting::new(ledger, Clock::manual(NOW)));
     assert_eq!(
         meter.attempt(MODEL, Purpose::Chat, None, Instant::now(), || None).err(),
-        Some(Unpaid::PriceUnknown)
+        Some(BudgetError::PriceUnknown)
     );
 }
 
@@ -121,13 +122,13 @@ fn spending_survives_a_restart_and_ends_with_the_month() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::manual(NOW);
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), clock.clone()));
+    let meter = Meter::new(account(Some(100), None), Accounting::new(ledger.clone(), clock.clone()));
     spend(&meter, 60);
     ledger.flush().unwrap();
     drop((meter, ledger));
 
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), clock.clone()));
+    let meter = Meter::new(account(Some(100), None), Accounting::new(ledger.clone(), clock.clone()));
     assert_eq!(left(&meter), 40);
     let under_way = begin(&meter, 25).unwrap();
     let last_second = Time::from_unix_ms(NOW.next_utc_month().unix_ms() - 1_000);
@@ -146,7 +147,7 @@ fn two_servers_see_each_other_within_a_flush() {
     let clock = Clock::manual(NOW);
     let server = || {
         let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-        (Meter::new(account(None, Some(100)), Books::new(ledger.clone(), clock.clone())), ledger)
+        (Meter::new(account(None, Some(100)), Accounting::new(ledger.clone(), clock.clone())), ledger)
     };
     let ((here, here_kept), (there, there_kept)) = (server(), server());
     assert_eq!((left(&here), left(&there)), (100, 100));
@@ -157,19 +158,19 @@ fn two_servers_see_each_other_within_a_flush() {
 }
 
 #[test]
-fn a_store_that_cannot_say_is_no_pass() {
+fn an_unreadable_store_lets_nothing_pass() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let meter = Meter::new(account(Some(100), None), Books::new(ledger.clone(), Clock::manual(NOW)));
+    let meter = Meter::new(account(Some(100), None), Accounting::new(ledger.clone(), Clock::manual(NOW)));
     let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
     breaker.execute_batch("ALTER TABLE spend RENAME TO hidden").unwrap();
-    assert_eq!(begin(&meter, 1).err(), Some(Unpaid::Unavailable));
+    assert_eq!(begin(&meter, 1).err(), Some(BudgetError::Unavailable));
     breaker.execute_batch("ALTER TABLE hidden RENAME TO spend").unwrap();
     spend(&meter, 60);
 
     breaker.execute_batch("ALTER TABLE spend RENAME TO hidden").unwrap();
     assert!(ledger.flush().is_err());
-    assert_eq!(begin(&meter, 1).err(), Some(Unpaid::Unavailable), "also when it was known before");
+    assert_eq!(begin(&meter, 1).err(), Some(BudgetError::Unavailable), "also when it was known before");
     breaker.execute_batch("ALTER TABLE hidden RENAME TO spend").unwrap();
     assert_eq!(left(&meter), 40, "what could not be written is held");
     ledger.flush().unwrap();
@@ -177,23 +178,23 @@ fn a_store_that_cannot_say_is_no_pass() {
 }
 
 #[test]
-fn what_was_dropped_unwritten_stays_spent_until_the_month_ends() {
+fn costs_of_dropped_rows_stay_spent_until_the_month_ends() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::manual(NOW);
     let ledger = Ledger::new(Store::open(dir.path(), NOW).unwrap());
-    let without_budget = Meter::new(account(None, None), Books::new(ledger.clone(), clock.clone()));
-    let meter = Meter::new(account(Some(100), Some(1_000)), Books::new(ledger.clone(), clock.clone()));
+    let without_budget = Meter::new(account(None, None), Accounting::new(ledger.clone(), clock.clone()));
+    let meter = Meter::new(account(Some(100), Some(1_000)), Accounting::new(ledger.clone(), clock.clone()));
     assert_eq!(left(&meter), 100);
     let breaker = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
     breaker.execute_batch("ALTER TABLE attempts RENAME TO hidden").unwrap();
-    while ledger.queued() < crate::usage::ledger::MAX_QUEUED {
+    while ledger.queued_rows() < crate::usage::ledger::MAX_QUEUED {
         let attempt = without_budget.attempt(MODEL, Purpose::Chat, None, Instant::now(), || None).unwrap();
         attempt.finish("ok", worth(1));
     }
     spend(&meter, 60);
     let of_unknown_cost = begin_at(&meter, None, 30).unwrap();
     of_unknown_cost.finish("provider_error", worth(0));
-    assert_eq!((ledger.lost(), left(&meter)), (2, 40));
+    assert_eq!((ledger.lost_rows(), left(&meter)), (2, 40));
 
     breaker.execute_batch("ALTER TABLE hidden RENAME TO attempts").unwrap();
     for _ in 0..3 {

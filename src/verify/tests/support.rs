@@ -13,7 +13,7 @@ use crate::api::verify::{ClaimResult, Domain, Event, VerifyResponse};
 use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Price, Tokens};
-use crate::usage::{Account, Books, Budget, Ledger, Meter, Purpose, Store};
+use crate::usage::{Account, Accounting, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::calls::ModelClient;
 use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier};
 
@@ -104,7 +104,7 @@ impl ModelClient for ScriptedModels {
             let mut attempt =
                 meter
                     .attempt(model, purpose, Some(PRICE), Instant::now().into_std(), || Some(NanoUsd(13)))?;
-            attempt.expect(Tokens::of_prompt(7));
+            attempt.set_expected(Tokens::of_prompt(7));
             let (text, finish) = match reply {
                 Reply::Text(text) => (text, Finish::Stop),
                 Reply::TextWithFinish(text, finish) => (text, finish),
@@ -238,7 +238,7 @@ pub(super) fn meter() -> Meter {
         service: Service::Verify,
         budget: Budget::default(),
     };
-    Meter::new(account, Books::new(Ledger::new(store), clock))
+    Meter::new(account, Accounting::new(Ledger::new(store), clock))
 }
 
 /// An extraction of this many claims; of claim `N`, `yes N` is the claimed answer and `no N` a rival.

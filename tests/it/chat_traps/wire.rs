@@ -159,7 +159,7 @@ async fn callers_who_do_not_read_cost_no_memory() {
     let mk = serve::call(&provider.base_url, "");
     let server = Serve::start(&mk);
     let store = Store::open(&serve::data_dir(mk.home()), NOON).unwrap();
-    let (key, _) = keys::create(&store, &NewKey::of(Service::Inference, "default"), NOON).unwrap();
+    let (key, _) = keys::create(&store, &NewKey::new(Service::Inference, "default"), NOON).unwrap();
     let body = json!({"model": "fake/m", "stream": true, "messages": [{"role": "user", "content": "x"}]})
         .to_string();
     let request = format!(

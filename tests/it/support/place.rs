@@ -34,7 +34,7 @@ pub fn local() -> (Arc<Store>, Mk) {
 /// A console key that may ask as often as a test does.
 fn operator() -> NewKey {
     let name = Some("operator".to_owned());
-    NewKey { name, per_minute: Some(0), ..NewKey::of(Service::Console, "default") }
+    NewKey { name, per_minute: Some(0), ..NewKey::new(Service::Console, "default") }
 }
 
 /// The row of the key with this name.
@@ -43,7 +43,7 @@ pub fn key_row(store: &Store, name: &str) -> KeyRow {
     keys.into_iter().find(|row| row.name.as_deref() == Some(name)).unwrap()
 }
 
-/// Books a call of the key with this name that cost so much.
+/// Accounting a call of the key with this name that cost so much.
 pub fn book(store: &Store, key: &str, cost: NanoUsd) {
     let now = Clock::system().now();
     let row = key_row(store, key);

@@ -84,7 +84,7 @@ impl TestServer {
 
     /// A key with more about it; also its id.
     pub fn key_with(&self, service: Service, change: impl FnOnce(&mut NewKey)) -> (String, String) {
-        let mut new = NewKey::of(service, "default");
+        let mut new = NewKey::new(service, "default");
         change(&mut new);
         let (key, row) = keys::create(&self.app.store, &new, self.clock.now()).unwrap();
         (key.expose_secret().to_owned(), row.id.to_string())

@@ -57,7 +57,7 @@ fn budget(whose: &str) -> Value {
     json!({
         "type": ["number", "null"],
         "minimum": 0,
-        "maximum": NanoUsd::MOST_USD,
+        "maximum": NanoUsd::MAX_USD,
         "description": format!("{whose} budget for a UTC month, in US dollars; null for none."),
     })
 }

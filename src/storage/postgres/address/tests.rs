@@ -1,4 +1,4 @@
-//! What is an address, what it says, and that none shows its password.
+//! Which addresses are valid, what they mean, and that none shows its password.
 
 use tokio_postgres::config::Host;
 
@@ -33,7 +33,7 @@ fn an_address_is_shown_without_user_and_password() {
 }
 
 #[test]
-fn what_is_no_address_is_refused() {
+fn invalid_addresses_are_refused() {
     for text in [
         "",
         "db.example",
@@ -47,10 +47,10 @@ fn what_is_no_address_is_refused() {
         "postgres://mk@/mk",
         "postgres://a,,b/mk",
         "postgres://:5432/mk",
-        // Nobody.
+        // An empty user.
         "postgres://@db.example/mk",
         "postgres://:hunter2@db.example/mk",
-        // Passwords that are not written as they must be.
+        // Passwords that are not escaped.
         "postgres://mk:hunter@2@db.example/mk",
         "postgres://mk:hunter/2@db.example/mk",
         "postgres://mk:1234/5@db.example/mk",
@@ -103,23 +103,23 @@ fn what_is_no_address_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_what_is_wrong() {
     for (text, why) in [
-        ("mysql://db.example/mk", NO_ADDRESS),
+        ("mysql://db.example/mk", NOT_AN_ADDRESS),
         ("postgres://robin:hun/ter2@db.example/mk", UNESCAPED),
         ("postgres://robin:hun%ter2@db.example/mk", UNESCAPED),
         ("postgres:///mk", NO_HOST),
         ("postgres://db.example:99999/mk", NO_HOST),
-        ("postgres://db.example/mk?sslmode=verify-ful", ENCRYPTION),
-        ("postgres://db.example/mk?ssl=true", UNKNOWN_PARAMETER),
-        ("postgres://db.example/mk?connect_timeout=abc", UNKNOWN_PARAMETER),
+        ("postgres://db.example/mk?sslmode=verify-ful", BAD_SSLMODE),
+        ("postgres://db.example/mk?ssl=true", BAD_PARAMETER),
+        ("postgres://db.example/mk?connect_timeout=abc", BAD_PARAMETER),
     ] {
         assert_eq!(DatabaseUrl::parse(text), Err(why), "{text}");
     }
 }
 
 #[test]
-fn it_says_where_to_and_in_whose_name() {
+fn an_address_sets_host_user_and_options() {
     let address = parsed("postgres://r%40bin:hunter%2f2:%25@one,two:5433/m%6b?connect_timeout=5");
     let config = address.config();
     assert_eq!((config.get_user(), config.get_password()), (Some("r@bin"), Some(&b"hunter/2:%"[..])));
@@ -149,7 +149,7 @@ fn it_says_where_to_and_in_whose_name() {
 }
 
 #[test]
-fn a_mode_of_tls_means_what_it_does_elsewhere_or_more() {
+fn an_sslmode_means_what_it_does_elsewhere_or_stricter() {
     let file = || Trust::File("/ca.pem".into());
     for (query, mode, trust) in [
         ("", SslMode::Prefer, Trust::Anybody),
@@ -169,7 +169,7 @@ fn a_mode_of_tls_means_what_it_does_elsewhere_or_more() {
 }
 
 #[test]
-fn another_way_to_the_same_place_is_another_address() {
+fn addresses_with_other_credentials_or_options_differ() {
     let address = parsed("postgres://robin:one@h/mk");
     assert_eq!(address, parsed("postgresql://robin:one@h:5432/mk"));
     for other in [

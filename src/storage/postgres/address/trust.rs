@@ -1,4 +1,4 @@
-//! Who may be at the other end of an encrypted connection to a database.
+//! Which servers are trusted at the other end of an encrypted connection to a database.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -14,29 +14,29 @@ use tokio_rustls::rustls::{
     ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, WantsVerifier,
 };
 
-use crate::reason;
+use crate::os_error;
 
 /// Who is trusted to be the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Whoever answers: what is sent is hidden from those who listen, and not from those who stand between.
+    /// Any server: this protects against eavesdropping, but not against a man in the middle.
     Anybody,
-    /// Whom the system's authorities know by the host's name.
+    /// Servers whose certificate for the host's name is signed by one of the system's authorities.
     System,
-    /// Whom the authorities in this file know by it.
+    /// Servers whose certificate for the host's name is signed by an authority in this file.
     File(PathBuf),
 }
 
 impl Trust {
-    /// A path that means the same wherever a command is called.
-    pub(super) fn when_absolute(self) -> Option<Self> {
+    /// `None` for a relative path, which would depend on the working directory.
+    pub(super) fn if_absolute(self) -> Option<Self> {
         match &self {
             Self::File(path) if !path.is_absolute() => None,
             _ => Some(self),
         }
     }
 
-    /// What connects. Blocking: reads certificates.
+    /// The TLS configuration of the client. Blocking: reads certificates.
     ///
     /// # Errors
     /// With the reason, if they cannot be read.
@@ -48,8 +48,8 @@ impl Trust {
             Self::Anybody => {
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(algorithms)))
             }
-            Self::System => builder.with_root_certificates(of_system()?),
-            Self::File(path) => builder.with_root_certificates(of_file(path)?),
+            Self::System => builder.with_root_certificates(system_roots()?),
+            Self::File(path) => builder.with_root_certificates(roots_from_file(path)?),
         };
         Ok(builder.with_no_client_auth())
     }
@@ -60,8 +60,8 @@ fn builder(provider: Arc<CryptoProvider>) -> Result<ConfigBuilder<ClientConfig, 
     builder.map_err(|cause| cause.to_string())
 }
 
-/// `SSL_CERT_FILE` may name others.
-fn of_system() -> Result<RootCertStore, String> {
+/// The system's authorities, which `SSL_CERT_FILE` may override.
+fn system_roots() -> Result<RootCertStore, String> {
     let mut found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
@@ -69,15 +69,15 @@ fn of_system() -> Result<RootCertStore, String> {
         return Ok(roots);
     }
     let why = found.errors.pop().map_or_else(String::new, |cause| format!(" ({cause})"));
-    let why = reason::without_numbers(why);
+    let why = os_error::without_numbers(why);
     Err(format!("there are no certificate authorities on this system{why}; name yours by sslrootcert=/PATH"))
 }
 
-fn of_file(path: &Path) -> Result<RootCertStore, String> {
+fn roots_from_file(path: &Path) -> Result<RootCertStore, String> {
     let shown = path.display();
     let file = File::open(path).and_then(|file| rustls_pemfile::certs(&mut BufReader::new(file)).collect());
     let certificates: Vec<CertificateDer<'_>> =
-        file.map_err(|cause| format!("cannot read sslrootcert {shown}: {}", reason::of(&cause)))?;
+        file.map_err(|cause| format!("cannot read sslrootcert {shown}: {}", os_error::message(&cause)))?;
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
         roots.add(certificate).map_err(|cause| format!("cannot use sslrootcert {shown}: {cause}"))?;
@@ -88,7 +88,7 @@ fn of_file(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Takes any certificate, and holds the server to it: who answers must have its key.
+/// Accepts any certificate, but still verifies that the server has its private key.
 #[derive(Debug)]
 struct AnyCertificate(WebPkiSupportedAlgorithms);
 
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// A certificate of its own authority for `db.example`: in PEM, and as a server shows it.
+    /// A self-signed certificate for `db.example`, as PEM and as a server's configuration.
     fn certificate() -> (String, ServerConfig) {
         let made = rcgen::generate_simple_self_signed(["db.example".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_checked_must_be_known_by_name() {
+    async fn a_verified_server_needs_a_trusted_certificate_for_its_name() {
         let (pem, server) = certificate();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ca.pem");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_that_cannot_be_read_are_told() {
+    fn unreadable_authorities_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let told = |name: &str| Trust::File(dir.path().join(name)).client().unwrap_err();
         assert!(

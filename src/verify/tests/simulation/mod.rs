@@ -27,7 +27,7 @@ use crate::clock::{Clock, Time};
 use crate::inference::Failure;
 use crate::money::Tokens;
 use crate::storage::Store;
-use crate::usage::{Account, Books, Budget, Ledger, Meter};
+use crate::usage::{Account, Accounting, Budget, Ledger, Meter};
 use crate::verify::{EventResult, Job, Settings, Verifier};
 
 /// Enough for every pair of behaviours to be combined, few enough for a second or two.
@@ -213,7 +213,8 @@ impl Plan {
             service: Service::Verify,
             budget: Budget::default(),
         };
-        let meter = Meter::new(account, Books::new(ledger.clone(), Clock::manual(Time::from_unix_ms(0))));
+        let meter =
+            Meter::new(account, Accounting::new(ledger.clone(), Clock::manual(Time::from_unix_ms(0))));
         let (sender, mut receiver) = mpsc::channel::<Box<EventResult>>(self.reader.channel_capacity);
         let began = Instant::now();
         let reader = self.reader.clone();

@@ -144,7 +144,7 @@ impl ModelClient for SimulatedModels {
             let behaviour = self.behaviour(model, &question, purpose);
             let mut attempt = meter.attempt(model, purpose, None, Instant::now().into_std(), || None)?;
             let prompt = Tokens::of_prompt(behaviour.usage.prompt);
-            attempt.expect(prompt);
+            attempt.set_expected(prompt);
             let report = CallReport { model: model.to_owned(), purpose, outcome: "cancelled", usage: prompt };
             self.state().open += 1;
             let mut open_call = OpenCall { models: self, report };

@@ -1,8 +1,8 @@
-//! What a decision looks like from outside: the numbers of the response headers.
+//! Decisions and their presentation: the numbers of the response headers.
 
-/// The limit that headers name where there is none.
+/// The limit that headers state if there is none.
 const UNLIMITED: u32 = 2_147_483_647;
-/// How far ahead the reset is where there is no limit.
+/// How far ahead the reset is if there is no limit.
 const UNLIMITED_RESET_SECONDS: u32 = 60;
 
 /// One window as headers describe it.
@@ -10,29 +10,29 @@ const UNLIMITED_RESET_SECONDS: u32 = 60;
 pub struct WindowState {
     /// Requests per window.
     pub limit: u32,
-    /// Left now.
+    /// Requests left.
     pub remaining: u32,
-    /// Unix second when a request is free again: minute, the oldest admitted and 60 s; day, the next midnight.
-    /// Rounded up: at that second it is free.
+    /// The Unix second in which a request becomes available again: for the minute, 60 s after the oldest admitted one;
+    /// for the day, the next midnight. Rounded up: at that second it is available.
     pub reset: i64,
-    /// Seconds until then, rounded up: waiting them never ends before the reset.
+    /// Seconds until then, rounded up: waiting this long never ends before the reset.
     pub reset_in: u64,
 }
 
-/// Both windows after a request; `None` where there is no limit.
+/// The state of both windows; `None` for one without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct LimitState {
     /// The sliding minute.
     pub minute: Option<WindowState>,
     /// The UTC day.
     pub day: Option<WindowState>,
-    /// The present Unix second, for the headers of unlimited subjects.
+    /// The current Unix second, for the headers of unlimited subjects.
     pub now: i64,
 }
 
-impl State {
-    /// The window with the fewest requests remaining; the longer one if both have as many. With no limit at all a
-    /// window that is never used up and resets in a minute.
+impl LimitState {
+    /// The window with the fewest requests remaining; the day if both have the same number. Without any limit, a window
+    /// that is never used up and resets in a minute.
     pub fn headline(&self) -> WindowState {
         match (self.minute, self.day) {
             (Some(minute), Some(day)) if minute.remaining < day.remaining => minute,
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    /// This window; one that is never used up where it has no limit.
+    /// This window; one that is never used up if it has no limit.
     pub fn window(&self, window: Window) -> WindowState {
         let state = match window {
             Window::Minute => self.minute,
@@ -51,7 +51,7 @@ impl State {
         state.unwrap_or_else(|| self.unlimited())
     }
 
-    /// The window that has nothing left; if both have, the one that frees last. `None` if a request would pass.
+    /// The window that is used up; if both are, the one that resets last. `None` if a request would be admitted.
     pub fn used_up(&self) -> Option<Window> {
         let used_up = |state: Option<WindowState>| state.filter(|state| state.remaining == 0);
         match (used_up(self.minute), used_up(self.day)) {
@@ -81,25 +81,25 @@ pub enum Window {
     Day,
 }
 
-/// Whether a request may go on.
+/// Whether a request is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may, and has been counted.
-    Admitted(State),
-    /// It may not, and has not been counted. The window is the violated one that frees last.
-    Refused(State, Window),
+    /// It is admitted and has been counted.
+    Admitted(LimitState),
+    /// It is refused and has not been counted. The window is the exceeded one that resets last.
+    Refused(LimitState, Window),
 }
 
 impl Decision {
     /// Both windows, whatever was decided.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &LimitState {
         match self {
             Self::Admitted(state) | Self::Refused(state, _) => state,
         }
     }
 
-    /// The window that the `X-RateLimit-*` headers describe: of an admitted request the [`State::headline`], of a
-    /// refused one the window that refused it.
+    /// The window that the `X-RateLimit-*` headers describe: [`LimitState::headline`] for an admitted request, the
+    /// window that refused it for a refused one.
     pub fn headline(&self) -> WindowState {
         match self {
             Self::Admitted(state) => state.headline(),
@@ -124,8 +124,8 @@ mod tests {
         WindowState { limit: 60, remaining, reset: 1000 + reset_in.cast_signed(), reset_in }
     }
 
-    fn state(minute: WindowState, day: WindowState) -> State {
-        State { minute: Some(minute), day: Some(day), now: 1000 }
+    fn state(minute: WindowState, day: WindowState) -> LimitState {
+        LimitState { minute: Some(minute), day: Some(day), now: 1000 }
     }
 
     #[test]
@@ -134,18 +134,18 @@ mod tests {
         assert_eq!(state(left(5, 60), day).headline(), day);
         assert_eq!(state(left(3, 60), day).headline(), left(3, 60));
         assert_eq!(state(left(4, 60), day).headline(), day, "a tie goes to the longer");
-        assert_eq!(State { day: None, ..state(left(5, 60), day) }.headline(), left(5, 60));
+        assert_eq!(LimitState { day: None, ..state(left(5, 60), day) }.headline(), left(5, 60));
     }
 
     #[test]
     fn without_limits_there_is_always_enough() {
-        let headline = State { minute: None, day: None, now: 1000 }.headline();
+        let headline = LimitState { minute: None, day: None, now: 1000 }.headline();
         assert_eq!((headline.limit, headline.remaining), (2_147_483_647, 2_147_483_647));
         assert_eq!((headline.reset, headline.reset_in), (1060, 60));
     }
 
     #[test]
-    fn of_two_windows_that_are_used_up_the_one_that_frees_last_refuses() {
+    fn of_two_used_up_windows_the_one_that_resets_last_refuses() {
         assert_eq!(state(left(0, 50), left(0, 10)).used_up(), Some(Window::Minute));
         assert_eq!(state(left(0, 50), left(0, 500)).used_up(), Some(Window::Day));
         assert_eq!(state(left(0, 50), left(1, 500)).used_up(), Some(Window::Minute));

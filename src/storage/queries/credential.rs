@@ -1,9 +1,9 @@
-//! What somebody's writes rest on, looked at in the transaction of each of them.
+//! Checks the credential behind a write in the transaction of that write.
 //!
-//! A gate looks at a key when a request begins. Until something is written in its name a body has to come, which may
-//! take its time, and others have to be waited for, and meanwhile the key may have been revoked. Writes of apps, keys and
-//! sessions follow one another, in whatever process: what is seen of a key within one holds until that is kept, and a
-//! revocation that has returned is seen.
+//! The gate checks a key when a request begins. Before the request writes anything, its body has to arrive, which may
+//! take a while, and other writes have to be waited for; in the meantime the key may have been revoked. Writes to apps,
+//! keys and sessions are serialised across all processes: what one sees of a key holds until it is committed, and it
+//! sees every revocation that has returned.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,53 +15,53 @@ use crate::clock::Clock;
 use crate::storage::db::Db;
 use crate::storage::{Error, KeyHash, Store};
 
-/// What a writer has come with, which must be good still when it writes.
+/// What authenticated a writer, which must still be valid when it writes.
 #[derive(Clone, Debug)]
-pub struct Warrant {
-    /// A key.
+pub struct Credential {
+    /// The key.
     pub key_id: Arc<str>,
-    /// The session that was made from it, of whoever has come with that.
+    /// The session created with that key, if the writer came with one.
     pub session: Option<KeyHash>,
-    /// By which both expire.
+    /// The clock by which both expire.
     pub clock: Clock,
 }
 
-/// How what a writer has come with has ended.
+/// Why the credential behind a write is no longer valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lapsed {
+pub enum InvalidCredential {
     /// The key was revoked.
     Revoked,
     /// The key has expired.
     Expired,
     /// The session is over.
-    NoSession,
+    SessionEnded,
 }
 
-impl fmt::Display for Lapsed {
+impl fmt::Display for InvalidCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Revoked => "the key that this was to be written with was revoked",
             Self::Expired => "the key that this was to be written with has expired",
-            Self::NoSession => "the session that this was to be written with is over",
+            Self::SessionEnded => "the session that this was to be written with is over",
         })
     }
 }
 
 impl Store {
-    /// Writes to apps, keys or sessions in one transaction, as [`Part::write`](crate::storage::store::Part::write) has
-    /// it, if what this is done with is good still.
+    /// Writes to apps, keys or sessions in one transaction, like [`Part::write`](crate::storage::store::Part::write),
+    /// if the store's credential is still valid.
     pub(super) fn change<T>(&self, change: impl FnOnce(&Db<'_>) -> Result<T, Error>) -> Result<T, Error> {
         self.main().write(|db| {
-            if let Some(warrant) = &self.warrant {
-                warrant.must_be_good(db)?;
+            if let Some(credential) = &self.credential {
+                credential.check(db)?;
             }
             change(db)
         })
     }
 }
 
-impl Warrant {
-    fn must_be_good(&self, db: &Db<'_>) -> Result<(), Error> {
+impl Credential {
+    fn check(&self, db: &Db<'_>) -> Result<(), Error> {
         let now = self.clock.now();
         if let Some(hash) = &self.session {
             let ends =
@@ -69,7 +69,7 @@ impl Warrant {
                     read_time(row, 0)
                 })?;
             if ends.is_none_or(|ends| ends <= now) {
-                return Err(Error::Lapsed(Lapsed::NoSession));
+                return Err(Error::InvalidCredential(InvalidCredential::SessionEnded));
             }
         }
         let found = db.query_row(
@@ -80,8 +80,8 @@ impl Warrant {
         match found {
             Some((None, None)) => Ok(()),
             Some((None, Some(ends))) if ends > now => Ok(()),
-            Some((None, Some(_))) => Err(Error::Lapsed(Lapsed::Expired)),
-            Some((Some(_), _)) | None => Err(Error::Lapsed(Lapsed::Revoked)),
+            Some((None, Some(_))) => Err(Error::InvalidCredential(InvalidCredential::Expired)),
+            Some((Some(_), _)) | None => Err(Error::InvalidCredential(InvalidCredential::Revoked)),
         }
     }
 }
@@ -99,24 +99,24 @@ mod tests {
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
     const HOUR: Duration = Duration::from_hours(1);
 
-    fn lapsed<T>(outcome: Result<T, Error>) -> Option<Lapsed> {
+    fn rejection<T>(outcome: Result<T, Error>) -> Option<InvalidCredential> {
         match outcome {
             Ok(_) => None,
-            Err(Error::Lapsed(how)) => Some(how),
+            Err(Error::InvalidCredential(how)) => Some(how),
             Err(other) => panic!("{other:?}"),
         }
     }
 
-    /// The same store, as whoever has this key writes to it.
+    /// The same store, writing with this key's credential.
     fn with(store: &Store, key: &KeyRow, session: Option<KeyHash>, clock: &Clock) -> Store {
-        let warrant = Warrant { key_id: key.id.clone(), session, clock: clock.clone() };
-        store.acting(Actor::default()).on(warrant)
+        let credential = Credential { key_id: key.id.clone(), session, clock: clock.clone() };
+        store.acting_as(Actor::default()).with_credential(credential)
     }
 
     #[test]
     fn nothing_is_written_with_a_key_that_was_revoked() {
         let (store, clock) = (Store::in_memory(NOW).unwrap(), Clock::manual(NOW));
-        let new = NewKey::of(Service::Console, "default");
+        let new = NewKey::new(Service::Console, "default");
         let ((_, key), (_, other)) = (create(&store, &new, NOW).unwrap(), create(&store, &new, NOW).unwrap());
         let app = AppRow { id: "app_2".to_owned(), name: "news".to_owned(), budget: None, created_at: NOW };
         let theirs = with(&store, &key, None, &clock);
@@ -124,24 +124,27 @@ mod tests {
 
         let row = KeyRow { id: "key_2".into(), ..other.clone() };
         let outcomes = [
-            lapsed(theirs.create_app(&app)),
-            lapsed(theirs.update_app(&other.app_id, &AppChange::default(), NOW)),
-            lapsed(theirs.delete_app(&other.app_id, NOW)),
-            lapsed(theirs.create_key(&row, &[7; 32])),
-            lapsed(theirs.update_key(&other.id, &KeyChange::default(), NOW)),
-            lapsed(theirs.rotate_key(&other.id, NOW, &[7; 32], |_| row.clone())),
-            lapsed(theirs.revoke_key(&other.id, NOW)),
+            rejection(theirs.create_app(&app)),
+            rejection(theirs.update_app(&other.app_id, &AppChange::default(), NOW)),
+            rejection(theirs.delete_app(&other.app_id, NOW)),
+            rejection(theirs.create_key(&row, &[7; 32])),
+            rejection(theirs.update_key(&other.id, &KeyChange::default(), NOW)),
+            rejection(theirs.rotate_key(&other.id, NOW, &[7; 32], |_| row.clone())),
+            rejection(theirs.revoke_key(&other.id, NOW)),
         ];
-        assert_eq!(outcomes, [Some(Lapsed::Revoked); 7]);
-        assert_eq!(lapsed(with(&store, &other, None, &clock).create_app(&app)), None);
+        assert_eq!(outcomes, [Some(InvalidCredential::Revoked); 7]);
+        assert_eq!(rejection(with(&store, &other, None, &clock).create_app(&app)), None);
         let nobody = KeyRow { id: "key_none".into(), ..other };
-        assert_eq!(lapsed(with(&store, &nobody, None, &clock).create_app(&app)), Some(Lapsed::Revoked));
+        assert_eq!(
+            rejection(with(&store, &nobody, None, &clock).create_app(&app)),
+            Some(InvalidCredential::Revoked)
+        );
     }
 
     #[test]
     fn keys_and_sessions_that_have_ended_write_nothing() {
         let (store, clock) = (Store::in_memory(NOW).unwrap(), Clock::manual(NOW));
-        let new = NewKey { expires_at: Some(NOW.plus(2 * HOUR)), ..NewKey::of(Service::Console, "default") };
+        let new = NewKey { expires_at: Some(NOW.plus(2 * HOUR)), ..NewKey::new(Service::Console, "default") };
         let (_, key) = create(&store, &new, NOW).unwrap();
         let session = |number| SessionRow {
             hash: [number; 32],
@@ -154,13 +157,16 @@ mod tests {
         store.create_session(&session(2), HOUR).unwrap();
         let write = |session: Option<u8>| {
             let theirs = with(&store, &key, session.map(|number| [number; 32]), &clock);
-            lapsed(theirs.update_app(&key.app_id, &AppChange::default(), NOW))
+            rejection(theirs.update_app(&key.app_id, &AppChange::default(), NOW))
         };
         store.end_session(&[2; 32], NOW).unwrap();
-        assert_eq!([write(None), write(Some(1)), write(Some(2))], [None, None, Some(Lapsed::NoSession)]);
+        assert_eq!(
+            [write(None), write(Some(1)), write(Some(2))],
+            [None, None, Some(InvalidCredential::SessionEnded)]
+        );
         clock.advance(HOUR);
-        assert_eq!([write(None), write(Some(1))], [None, Some(Lapsed::NoSession)]);
+        assert_eq!([write(None), write(Some(1))], [None, Some(InvalidCredential::SessionEnded)]);
         clock.advance(HOUR);
-        assert_eq!(write(None), Some(Lapsed::Expired));
+        assert_eq!(write(None), Some(InvalidCredential::Expired));
     }
 }

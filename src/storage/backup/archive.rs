@@ -1,8 +1,8 @@
-//! One file that holds the databases: a tar archive, which every system can look into. Its last entry has their
-//! checksums, in the form of `sha256sum`, as a database does not notice by itself that a bit has turned.
+//! The file format of backups: a tar archive of the databases, which every system can open. Its last entry holds their
+//! checksums in the format of `sha256sum`, as a database does not notice a flipped bit by itself.
 //!
-//! An archive is foreign when it comes back: only regular files of the expected names are taken out of it, each once,
-//! and never under a path that it names.
+//! An archive is untrusted when it is read back: only regular files with the expected names are extracted, each once,
+//! and never to a path that the archive names.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -14,13 +14,13 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use crate::clock::Time;
 
-/// The name of the checksums.
-const SUMS: &str = "SHA256SUMS";
+/// The entry with the checksums.
+const CHECKSUMS: &str = "SHA256SUMS";
 
-/// Those of a handful of files take a fraction of it.
-const MAX_SUMS_BYTES: u64 = 4096;
+/// The checksums of a handful of files take a fraction of this.
+const MAX_CHECKSUMS_BYTES: u64 = 4096;
 
-/// Writes files of `dir` into `archive`, and tells their sizes in bytes.
+/// Writes files of `dir` into `archive` and returns their sizes in bytes.
 pub(super) fn pack(
     dir: &Path,
     names: &[&'static str],
@@ -28,17 +28,17 @@ pub(super) fn pack(
     now: Time,
 ) -> io::Result<Vec<(&'static str, u64)>> {
     let mut builder = Builder::new(archive);
-    let (mut packed, mut sums) = (Vec::new(), Sums::default());
+    let (mut packed, mut checksums) = (Vec::new(), Checksums::default());
     for name in names {
         let file = File::open(dir.join(name))?;
         let size = file.metadata()?.len();
         let mut content = Hashing { inner: BufReader::new(file).take(size), hash: Sha256::new() };
         builder.append_data(&mut header(size, now), name, &mut content)?;
-        sums.add(name, content.hash);
+        checksums.add(name, content.hash);
         packed.push((*name, size));
     }
-    let size = u64::try_from(sums.0.len()).unwrap_or(u64::MAX);
-    builder.append_data(&mut header(size, now), SUMS, sums.0.as_bytes())?;
+    let size = u64::try_from(checksums.0.len()).unwrap_or(u64::MAX);
+    builder.append_data(&mut header(size, now), CHECKSUMS, checksums.0.as_bytes())?;
     builder.into_inner()?.sync_all()?;
     Ok(packed)
 }
@@ -52,21 +52,21 @@ fn header(size: u64, now: Time) -> Header {
     header
 }
 
-/// Takes the files of these names out of `archive`, in this order, each into what `create` makes for it.
+/// Extracts the files of these names from `archive`, in this order, each into the writer that `create` returns for it.
 ///
 /// # Errors
-/// Of kind [`io::ErrorKind::InvalidData`] if it holds something else, not all of them, or not what was put in.
+/// Of kind [`io::ErrorKind::InvalidData`] if it holds anything else, not all of them, or damaged content.
 pub(super) fn unpack<W: Write>(
     archive: &File,
     names: &[&'static str],
     mut create: impl FnMut(&'static str) -> io::Result<W>,
 ) -> io::Result<()> {
     let mut archive = Archive::new(BufReader::new(archive));
-    // Raw, as extensions of the format would be read into memory whole, and may change what an entry says.
+    // Raw, as extensions of the format would be read into memory whole and may override an entry's header.
     let mut entries = archive.entries()?.raw(true);
-    let mut sums = Sums::default();
+    let mut checksums = Checksums::default();
     for name in names {
-        let mut entry = named(entries.next(), name)?;
+        let mut entry = expect_entry(entries.next(), name)?;
         let size = entry.size();
         let mut file = create(name)?;
         let mut content = Hashing { inner: &mut entry, hash: Sha256::new() };
@@ -74,42 +74,45 @@ pub(super) fn unpack<W: Write>(
             return Err(invalid("it ends too early"));
         }
         file.flush()?;
-        sums.add(name, content.hash);
+        checksums.add(name, content.hash);
     }
     let mut expected = String::new();
-    named(entries.next(), SUMS)?
-        .take(MAX_SUMS_BYTES)
+    expect_entry(entries.next(), CHECKSUMS)?
+        .take(MAX_CHECKSUMS_BYTES)
         .read_to_string(&mut expected)
-        .map_err(|_| stranger())?;
+        .map_err(|_| not_a_backup())?;
     if entries.next().is_some() {
-        return Err(stranger());
+        return Err(not_a_backup());
     }
-    if expected == sums.0 { Ok(()) } else { Err(invalid("it is damaged: the checksums differ")) }
+    if expected == checksums.0 { Ok(()) } else { Err(invalid("it is damaged: the checksums differ")) }
 }
 
 /// The next entry, which must be a file of this name.
-fn named<'a, R: Read>(entry: Option<io::Result<Entry<'a, R>>>, name: &str) -> io::Result<Entry<'a, R>> {
-    let entry = entry.ok_or_else(stranger)?.map_err(|_| stranger())?;
+fn expect_entry<'a, R: Read>(
+    entry: Option<io::Result<Entry<'a, R>>>,
+    name: &str,
+) -> io::Result<Entry<'a, R>> {
+    let entry = entry.ok_or_else(not_a_backup)?.map_err(|_| not_a_backup())?;
     let is_it = entry.header().entry_type() == EntryType::Regular && *entry.path_bytes() == *name.as_bytes();
-    if is_it { Ok(entry) } else { Err(stranger()) }
+    if is_it { Ok(entry) } else { Err(not_a_backup()) }
 }
 
 fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn stranger() -> io::Error {
+fn not_a_backup() -> io::Error {
     invalid("it is no whole backup of mk")
 }
 
-/// Checksums, a line a file.
+/// Checksums, one line per file.
 #[derive(Default)]
-struct Sums(String);
+struct Checksums(String);
 
-impl Sums {
+impl Checksums {
     fn add(&mut self, name: &str, hash: Sha256) {
         for byte in hash.finalize() {
-            // Memory takes every write.
+            // Writing to a string cannot fail.
             let _ = write!(self.0, "{byte:02x}");
         }
         self.0.extend(["  ", name, "\n"]);

@@ -1,11 +1,11 @@
-//! What SQLite leaves unsaid about a failure that an operator can do something about.
+//! Classification of SQLite errors, and hints that SQLite's own messages leave out.
 
 use rusqlite::{ErrorCode, ffi};
 
-/// Words to follow the text of a failure; empty where that says enough.
-pub(super) fn more(cause: &rusqlite::Error) -> &'static str {
+/// A hint to append to the error's message; empty if the message says enough.
+pub(in crate::storage) fn hint(cause: &rusqlite::Error) -> &'static str {
     let Some(failure) = cause.sqlite_error() else { return "" };
-    // SQLite tells a full disk apart, and calls everything else that stops a write an error of the disk.
+    // SQLite has a code for a full disk and reports everything else that stops a write as a disk I/O error.
     let is_write = matches!(
         failure.extended_code,
         ffi::SQLITE_IOERR_WRITE
@@ -24,12 +24,12 @@ pub(super) fn more(cause: &rusqlite::Error) -> &'static str {
 }
 
 /// Whether another connection was in the way for too long.
-pub(super) fn is_busy(cause: &rusqlite::Error) -> bool {
+pub(in crate::storage) fn is_busy(cause: &rusqlite::Error) -> bool {
     matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Whether the file does not hold what SQLite wrote.
-pub(super) fn is_damage(cause: &rusqlite::Error) -> bool {
+/// Whether the file is corrupt or not a database.
+pub(in crate::storage) fn is_corrupt(cause: &rusqlite::Error) -> bool {
     matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
@@ -38,8 +38,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_mended_is_explained() {
-        let of = |code| more(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+    fn fixable_errors_get_a_hint() {
+        let of = |code| hint(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         assert!(of(ffi::SQLITE_IOERR_WRITE).contains("quota"));
         assert!(of(ffi::SQLITE_BUSY).contains("another process"));
         assert_eq!((of(ffi::SQLITE_FULL), of(ffi::SQLITE_IOERR_READ)), ("", ""));

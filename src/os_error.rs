@@ -1,29 +1,29 @@
-//! What the operating system says went wrong, in words for a person.
+//! Messages of operating system errors, in words for a person.
 //!
-//! Rust writes such an error as `No such file or directory (os error 2)`. The words say what is the matter; the number is
-//! for whoever looks it up, and `-v` and the log keep it.
+//! Rust formats such an error as `No such file or directory (os error 2)`. The words say what is wrong; the number is
+//! for looking it up, and `-v` and the log keep it.
 
 use std::io;
 
-/// What stands before a number.
-const BEGIN: &str = " (os error ";
+/// The text in front of an error number.
+const PREFIX: &str = " (os error ";
 
-/// An error's words without its number, to stand behind a colon.
-pub fn of(error: &io::Error) -> String {
+/// An error's message without its number and in lower case, to follow a colon.
+pub fn message(error: &io::Error) -> String {
     without_numbers(error.to_string()).to_lowercase()
 }
 
-/// A message without the numbers of the system's errors in it.
-pub fn without_numbers(mut message: String) -> String {
-    while let Some(begin) = message.find(BEGIN) {
-        let number = &message[begin + BEGIN.len()..];
+/// A message without the numbers of operating system errors in it.
+pub fn without_numbers(mut text: String) -> String {
+    while let Some(begin) = text.find(PREFIX) {
+        let number = &text[begin + PREFIX.len()..];
         let digits = number.bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 || number.as_bytes().get(digits) != Some(&b')') {
             break;
         }
-        message.replace_range(begin..=begin + BEGIN.len() + digits, "");
+        text.replace_range(begin..=begin + PREFIX.len() + digits, "");
     }
-    message
+    text
 }
 
 #[cfg(test)]
@@ -31,10 +31,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_and_numbers_go() {
+    fn words_stay_and_error_numbers_are_removed() {
         let error = io::Error::from_raw_os_error(2);
         assert!(error.to_string().ends_with("(os error 2)"), "{error}");
-        assert_eq!(of(&error), "no such file or directory");
+        assert_eq!(message(&error), "no such file or directory");
         for (told, expected) in [
             ("a (os error 2): b (os error 13)", "a: b"),
             (

@@ -1,4 +1,4 @@
-//! What is found of keys is what everybody has written, whoever keeps what.
+//! Look-ups return what any process has written, whatever is cached.
 
 use super::*;
 use crate::storage::Store;
@@ -6,7 +6,7 @@ use crate::storage::sqlite::MAIN_FILE;
 use crate::storage::sqlite::tests::{NOW, a_key, kept_key, later};
 use crate::storage::{Error, KeyChange};
 
-/// Lets the last write to `mk.db` be an hour ago, for the clock of the file system.
+/// Moves the last write to `mk.db` an hour back, as far as file times tell.
 fn let_settle(dir: &std::path::Path) {
     let_settle_at(dir, SystemTime::now() - Duration::from_hours(1));
 }
@@ -16,7 +16,7 @@ fn let_settle_at(dir: &std::path::Path, time: SystemTime) {
     wal.set_modified(time).unwrap();
 }
 
-/// The hash of no key; another one for each number.
+/// The hash of no key, a different one for each number.
 fn hash_of(number: usize) -> KeyHash {
     let mut hash = [0; 32];
     hash[..8].copy_from_slice(&number.to_le_bytes());
@@ -44,20 +44,20 @@ fn a_key_is_read_once_until_anybody_writes() {
     assert!(Arc::ptr_eq(&look_up(), &look_up()));
 
     std::fs::rename(dir.path().join("mk.db"), dir.path().join("away.db")).unwrap();
-    // Who does this waits for nothing.
-    std::thread::sleep(HOLDS);
+    // Unlike a write, a rename does not wait for earlier checks to expire.
+    std::thread::sleep(FRESH_FOR);
     assert!(matches!(server.files().look_up_key(&hash), Err(Error::Io(_))));
 }
 
 #[test]
-fn a_key_that_is_unknown_is_found_as_soon_as_it_is_made() {
+fn an_unknown_key_is_found_as_soon_as_it_is_created() {
     let dir = tempfile::tempdir().unwrap();
     let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
     let_settle(dir.path());
     let (key, hash) = a_key(&server, 1);
     let keeps = |hash: &KeyHash| {
-        let recent = server.files().recent_keys.as_ref().unwrap();
-        recent.stamp().and_then(|stamp| recent.get(hash, stamp, Instant::now())).is_some()
+        let cache = server.files().key_cache.as_ref().unwrap();
+        cache.stamp().and_then(|stamp| cache.get(hash, stamp, Instant::now())).is_some()
     };
     assert_eq!(server.files().look_up_key(&hash).unwrap(), None);
     assert!(keeps(&hash));
@@ -70,22 +70,22 @@ fn a_key_that_is_unknown_is_found_as_soon_as_it_is_made() {
 }
 
 #[test]
-fn guesses_take_no_place_of_a_key_that_exists() {
+fn guesses_evict_no_existing_key() {
     let dir = tempfile::tempdir().unwrap();
     let server = Store::open(dir.path(), NOW).unwrap();
     let (_, known) = kept_key(&server, 1);
     let_settle(dir.path());
     let first = server.files().look_up_key(&known).unwrap().unwrap();
-    for number in 0..3 * UNKNOWN {
+    for number in 0..3 * UNKNOWN_CAPACITY {
         assert_eq!(server.files().look_up_key(&hash_of(number)).unwrap(), None);
     }
     assert!(Arc::ptr_eq(&first, &server.files().look_up_key(&known).unwrap().unwrap()));
-    let kept = server.files().recent_keys.as_ref().unwrap().lock();
-    assert!(kept.unknown.younger.len() + kept.unknown.elder.len() <= 2 * UNKNOWN);
+    let kept = server.files().key_cache.as_ref().unwrap().lock();
+    assert!(kept.unknown.younger.len() + kept.unknown.elder.len() <= 2 * UNKNOWN_CAPACITY);
 }
 
 #[test]
-fn what_was_changed_is_what_everybody_finds_however_busy_the_server() {
+fn changes_are_seen_at_once_however_busy_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let (server, cli) = (Store::open(dir.path(), NOW).unwrap(), Store::open(dir.path(), NOW).unwrap());
     let (key, hash) = kept_key(&server, 1);
@@ -108,68 +108,68 @@ fn what_was_changed_is_what_everybody_finds_however_busy_the_server() {
 }
 
 #[test]
-fn a_state_that_was_found_holds_for_a_moment() {
+fn the_result_of_a_check_is_reused_for_a_moment() {
     let dir = tempfile::tempdir().unwrap();
-    let keys = RecentKeys::new(&dir.path().join("mk.db"));
+    let keys = KeyCache::new(&dir.path().join("mk.db"));
     let state = |age| Stamp { modified: SystemTime::UNIX_EPOCH + Duration::from_secs(age), length: 7 };
     let (row, hash) = a_key(&Store::in_memory(NOW).unwrap(), 1);
     let (row, before) = (Arc::new(row), Instant::now());
-    let now = before + HOLDS;
-    assert!(keys.may_keep(state(1), || true));
-    keys.keep(&hash, &Some(row.clone()), state(1));
-    assert!(keys.get_unseen(&hash, now).is_none(), "nobody has looked");
+    let now = before + FRESH_FOR;
+    assert!(keys.may_cache(state(1), || true));
+    keys.insert(&hash, &Some(row.clone()), state(1));
+    assert!(keys.get_if_fresh(&hash, now).is_none(), "nobody has looked");
 
     assert!(keys.get(&hash, state(1), now).is_some());
     assert!(keys.get(&hash, state(1), before).is_some(), "a look that took long makes nothing older");
-    assert!(keys.get_unseen(&hash, now + HOLDS / 2).is_some());
-    assert!(keys.get_unseen(&hash, now + HOLDS).is_none());
-    assert!(keys.get_unseen(&[2; 32], now).is_none());
+    assert!(keys.get_if_fresh(&hash, now + FRESH_FOR / 2).is_some());
+    assert!(keys.get_if_fresh(&hash, now + FRESH_FOR).is_none());
+    assert!(keys.get_if_fresh(&[2; 32], now).is_none());
 
     assert!(keys.get(&hash, state(2), now).is_none());
-    assert!(keys.may_keep(state(2), || true));
-    keys.keep(&hash, &Some(row), state(2));
-    assert!(keys.get_unseen(&hash, now).is_none(), "found in another state");
+    assert!(keys.may_cache(state(2), || true));
+    keys.insert(&hash, &Some(row), state(2));
+    assert!(keys.get_if_fresh(&hash, now).is_none(), "found in another state");
 }
 
 #[test]
-fn what_is_used_stays_and_there_is_no_end_of_what_is_not() {
+fn values_in_use_stay_and_the_cache_stays_bounded() {
     let (row, _) = a_key(&Store::in_memory(NOW).unwrap(), 1);
     let row = Arc::new(row);
-    let mut rows = Generations::<_, ROWS>::default();
-    for number in 0..5 * ROWS {
+    let mut rows = Generations::<_, ROW_CAPACITY>::default();
+    for number in 0..5 * ROW_CAPACITY {
         rows.insert(hash_of(number), row.clone());
         assert!(rows.get(&hash_of(number)).is_some() && rows.get(&hash_of(0)).is_some(), "{number}");
-        assert!(rows.younger.len() + rows.elder.len() <= 2 * ROWS);
+        assert!(rows.younger.len() + rows.elder.len() <= 2 * ROW_CAPACITY);
     }
-    assert!(rows.get(&hash_of(4 * ROWS)).is_some(), "one of the last generation");
+    assert!(rows.get(&hash_of(4 * ROW_CAPACITY)).is_some(), "one of the last generation");
     assert!(rows.get(&hash_of(1)).is_none(), "the other is kept for ever");
 }
 
 #[test]
-fn what_is_given_up_is_handed_over_and_not_freed() {
+fn evicted_values_are_handed_over_and_not_freed() {
     let values: Vec<Arc<()>> = std::iter::repeat_with(Arc::default).take(9).collect();
     let mut generations = Generations::<_, 4>::default();
-    let mut given_up = Vec::new();
+    let mut evicted = Vec::new();
     for (number, value) in values.iter().enumerate() {
         generations.insert(hash_of(number), value.clone());
-        given_up.push(generations.given_up.take());
+        evicted.push(generations.evicted.take());
     }
-    let counts: Vec<_> = given_up.iter().map(|given_up| given_up.as_ref().map(HashMap::len)).collect();
+    let counts: Vec<_> = evicted.iter().map(|evicted| evicted.as_ref().map(HashMap::len)).collect();
     let none = None::<usize>;
     assert_eq!(counts, [none, none, none, none, Some(0), none, none, none, Some(4)]);
     assert!(values.iter().all(|value| Arc::strong_count(value) == 2));
 }
 
 #[test]
-fn rows_that_are_given_up_are_freed_in_the_end() {
+fn evicted_rows_are_freed_eventually() {
     let dir = tempfile::tempdir().unwrap();
-    let keys = RecentKeys::new(&dir.path().join("mk.db"));
+    let keys = KeyCache::new(&dir.path().join("mk.db"));
     let (row, _) = a_key(&Store::in_memory(NOW).unwrap(), 1);
     let state = |age| Stamp { modified: SystemTime::UNIX_EPOCH + Duration::from_secs(age), length: 7 };
-    assert!(keys.may_keep(state(1), || true));
-    let rows: Vec<_> = (0..3 * ROWS).map(|_| Arc::new(row.clone())).collect();
+    assert!(keys.may_cache(state(1), || true));
+    let rows: Vec<_> = (0..3 * ROW_CAPACITY).map(|_| Arc::new(row.clone())).collect();
     for (number, row) in rows.iter().enumerate() {
-        keys.keep(&hash_of(number), &Some(row.clone()), state(1));
+        keys.insert(&hash_of(number), &Some(row.clone()), state(1));
     }
     let are_free = |rows: &[Arc<KeyRow>]| {
         let late = Instant::now() + Duration::from_mins(1);
@@ -178,25 +178,25 @@ fn rows_that_are_given_up_are_freed_in_the_end() {
             std::thread::yield_now();
         }
     };
-    are_free(&rows[..ROWS]);
-    assert!(rows[ROWS..].iter().all(|row| Arc::strong_count(row) == 2));
-    assert!(keys.may_keep(state(2), || true));
+    are_free(&rows[..ROW_CAPACITY]);
+    assert!(rows[ROW_CAPACITY..].iter().all(|row| Arc::strong_count(row) == 2));
+    assert!(keys.may_cache(state(2), || true));
     are_free(&rows);
 }
 
 #[test]
-fn no_row_is_kept_while_a_write_waits_for_the_disk() {
+fn no_row_is_cached_while_a_write_waits_for_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let server = Store::open(dir.path(), NOW).unwrap();
     let (key, hash) = kept_key(&server, 1);
     let look_up = || server.files().look_up_key(&hash).unwrap().unwrap();
     let cli = rusqlite::Connection::open(dir.path().join(MAIN_FILE)).unwrap();
-    // The next write goes to the log's beginning, so that its length stays.
+    // The next write goes to the beginning of the log, so that its length stays the same.
     cli.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, i64>(0)).unwrap();
     cli.execute_batch("BEGIN IMMEDIATE").unwrap();
 
-    // A commit is in the log before its flush to the disk and can be seen behind it, which may be many seconds later:
-    // for whoever looks at the log, nothing changes then.
+    // A commit is in the log before it is flushed and visible only afterwards, possibly many seconds later: the log
+    // file itself does not change at that point.
     let written = SystemTime::now() - Duration::from_hours(1);
     let_settle_at(dir.path(), written);
     assert_eq!(look_up().revoked_at, None);
