@@ -6,7 +6,7 @@ use super::origin::Origin;
 use super::values::quoted;
 use super::{ClientConfig, ServerConfig, models, modes, provider_file, values};
 use crate::api::Service;
-use crate::providers::{Kind, ModelPatience, Settings};
+use crate::providers::{CallPolicyOverrides, Kind, Settings};
 use crate::verify::PanelSettings;
 
 /// One value.
@@ -122,14 +122,14 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
             ("output_usd_per_mtok", price.map(|(_, output)| output.to_string())),
             ("fallbacks", (!model.fallbacks.is_empty()).then(|| list_text(&model.fallbacks))),
         ];
-        let set = set.into_iter().chain(patience(&model.patience));
+        let set = set.into_iter().chain(patience(&model.call_policy));
         values.extend(set.filter_map(|(field, value)| Some((format!("{table}.{field}"), value?))));
     }
     values
 }
 
 /// What is set for a model; the rest is its provider's.
-fn patience(patience: &ModelPatience) -> [(&'static str, Option<String>); 7] {
+fn patience(patience: &CallPolicyOverrides) -> [(&'static str, Option<String>); 7] {
     let number = |value: Option<u32>| value.map(|number| number.to_string());
     [
         ("first_byte_timeout", patience.first_byte_timeout.map(span)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::origin::Origins;
 use super::reader::{Found, Section};
 use super::{ConfigError, values};
-use crate::providers::{LONGEST_BREAKER_PAUSE, ModelPatience, Settings};
+use crate::providers::{CallPolicyOverrides, MAX_BREAKER_PAUSE, Settings};
 
 /// What `breaker_pause` takes.
 const PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
@@ -24,7 +24,7 @@ pub(super) struct PatienceFile {
 
 /// Reads them from the table of a provider or a model.
 pub(super) fn read(section: &mut Section<'_>) -> Result<PatienceFile, ConfigError> {
-    let pause = |text: &str| values::duration(text).filter(|pause| *pause <= LONGEST_BREAKER_PAUSE);
+    let pause = |text: &str| values::duration(text).filter(|pause| *pause <= MAX_BREAKER_PAUSE);
     Ok(PatienceFile {
         first_byte_timeout: section.duration("first_byte_timeout")?,
         idle_timeout: section.duration("idle_timeout")?,
@@ -39,7 +39,7 @@ pub(super) fn read(section: &mut Section<'_>) -> Result<PatienceFile, ConfigErro
 impl PatienceFile {
     /// Puts what is said here into a provider's settings; `table` is the provider's.
     pub(super) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
-        let ModelPatience {
+        let CallPolicyOverrides {
             retries,
             first_byte_timeout,
             idle_timeout,
@@ -58,8 +58,8 @@ impl PatienceFile {
     }
 
     /// What is said here of a model; `table` is the model's.
-    pub(super) fn of_model(&self, table: &str, origins: &mut Origins) -> ModelPatience {
-        ModelPatience {
+    pub(super) fn of_model(&self, table: &str, origins: &mut Origins) -> CallPolicyOverrides {
+        CallPolicyOverrides {
             retries: take(table, "retries", self.retries.as_ref(), origins),
             first_byte_timeout: take(table, "first_byte_timeout", self.first_byte_timeout.as_ref(), origins),
             idle_timeout: take(table, "idle_timeout", self.idle_timeout.as_ref(), origins),

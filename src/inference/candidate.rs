@@ -14,7 +14,9 @@ use super::relay::Relay;
 use super::upstream::{Started, Upstream};
 use super::{most, retry};
 use crate::money::Tokens;
-use crate::providers::{Completion, Failed, Failure, Flow, Labels, Permit, estimate};
+use crate::providers::{
+    CompletionRequest, CompletionStream, FailedCall, Failure, Permit, ResponseMeta, estimate,
+};
 use crate::usage::{Attempt, Meter, Purpose, Unpaid};
 
 /// The most calls to models for one request, whatever is set about retries and fallbacks: what so many did not answer
@@ -25,7 +27,7 @@ pub(super) const MOST_ATTEMPTS: u32 = 6;
 pub(super) struct Candidate<'a> {
     pub(super) id: &'a Arc<str>,
     pub(super) upstream: Upstream<'a>,
-    pub(super) asked: &'a Completion<'a>,
+    pub(super) asked: &'a CompletionRequest<'a>,
     /// How many models after it could be asked.
     pub(super) fallbacks_left: u32,
     /// How long to wait for it at a time while another one could be asked: for a place in its queue, for the end of a
@@ -45,20 +47,20 @@ impl Gateway {
         &'a self,
         chain: &'a [Arc<str>],
         place: usize,
-        asked: &'a Completion<'a>,
+        asked: &'a CompletionRequest<'a>,
         meter: &'a Meter,
     ) -> Option<Candidate<'a>> {
         let id = chain.get(place)?;
         let (known, model) = self.known(id)?;
         let now = Instant::now();
-        let patience = known.provider.patience(model);
-        let span = Span { asked: now, deadline: now + patience.total_timeout };
+        let call_policy = known.provider.call_policy(model);
+        let span = Span { asked: now, deadline: now + call_policy.total_timeout };
         let fallbacks_left = self.in_use(&chain[place + 1..], now);
         let with_fallback =
-            || patience.first_token_timeout.unwrap_or(self.settings().first_token_timeout_with_fallback);
+            || call_policy.first_token_timeout.unwrap_or(self.settings().first_token_timeout_with_fallback);
         Some(Candidate {
             id,
-            upstream: Upstream::new(known, model, &patience, span, meter),
+            upstream: Upstream::new(known, model, &call_policy, span, meter),
             asked,
             fallbacks_left,
             limit: (fallbacks_left > 0).then(with_fallback),
@@ -145,13 +147,13 @@ impl Candidate<'_> {
     ) -> impl Future<Output = Result<Given, Failure>> {
         let up = &self.upstream;
         let created = up.meter.now().unix_ms().div_euclid(1000);
-        let labels = Labels { model: self.id.clone(), created };
+        let meta = ResponseMeta { model: self.id.clone(), created };
         async move {
             if !self.asked.stream {
                 return match up
                     .known
                     .provider
-                    .chat(permit, self.asked, up.model, &labels, up.span.deadline)
+                    .chat(permit, self.asked, up.model, &meta, up.span.deadline)
                     .await
                 {
                     Ok(completed) => {
@@ -163,15 +165,15 @@ impl Candidate<'_> {
                 };
             }
             // In a box, as a whole answer needs no room for it.
-            let opening = Box::pin(self.open(permit, &labels));
+            let opening = Box::pin(self.open(permit, &meta));
             let opened = match first_token {
                 Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
                 None => opening.await,
             };
             match opened {
-                Ok((flow, first)) => {
+                Ok((stream, first)) => {
                     attempt.streams();
-                    let relay = Relay::new(labels.model, flow, first, attempt, ticket);
+                    let relay = Relay::new(meta.model, stream, first, attempt, ticket);
                     Ok(Given::Stream(Box::new(relay)))
                 }
                 Err(failed) => Err(self.give_up(attempt, ticket, failed)),
@@ -180,24 +182,29 @@ impl Candidate<'_> {
     }
 
     /// Opens a stream and waits for its first event. What fails until then, or right behind it, has reached nobody.
-    async fn open(&self, permit: Permit, labels: &Labels) -> Result<(Flow, Bytes), Failed> {
+    async fn open(
+        &self,
+        permit: Permit,
+        meta: &ResponseMeta,
+    ) -> Result<(CompletionStream, Bytes), FailedCall> {
         let up = &self.upstream;
-        let mut flow = up.known.provider.open(permit, self.asked, up.model, labels, up.span.deadline).await?;
+        let mut stream =
+            up.known.provider.chat_stream(permit, self.asked, up.model, meta, up.span.deadline).await?;
         if let Some(head) = self.head {
-            flow.go_on(head);
+            stream.continue_from(head);
         }
-        match flow.next().await {
-            Some(Ok(first)) => match flow.failed() {
-                Some(failure) => Err(Failed { failure: failure.clone(), usage: Some(flow.used()) }),
-                None => Ok((flow, first)),
+        match stream.next().await {
+            Some(Ok(first)) => match stream.pending_failure() {
+                Some(failure) => Err(FailedCall { failure: failure.clone(), usage: Some(stream.usage()) }),
+                None => Ok((stream, first)),
             },
-            Some(Err(failure)) => Err(Failed { failure, usage: flow.reported() }),
+            Some(Err(failure)) => Err(FailedCall { failure, usage: stream.reported_usage() }),
             None => Err(Failure::Cut.into()),
         }
     }
 
-    fn give_up(&self, attempt: Attempt, ticket: Ticket<'_>, failed: Failed) -> Failure {
-        let Failed { failure, usage } = failed;
+    fn give_up(&self, attempt: Attempt, ticket: Ticket<'_>, failed: FailedCall) -> Failure {
+        let FailedCall { failure, usage } = failed;
         ticket.failed(&failure, Instant::now());
         let prompt = if failure.may_have_cost() { self.asked.prompt_tokens } else { 0 };
         let completion = match failure {

@@ -18,7 +18,7 @@ use super::candidate::{Candidate, MOST_ATTEMPTS};
 use super::gateway::Gateway;
 use super::relay::Relay;
 use super::resume::Resumption;
-use crate::providers::{Completion, Failure};
+use crate::providers::{CompletionRequest, Failure};
 use crate::usage::Meter;
 
 /// What a caller is asked to wait where a provider does not say.
@@ -76,7 +76,7 @@ impl Gateway {
     /// With the first model's failure if none answers, or with the one that ends the search.
     pub async fn chat(
         self: &Arc<Self>,
-        asked: &Completion<'_>,
+        asked: &CompletionRequest<'_>,
         body: &Bytes,
         chain: Vec<Arc<str>>,
         meter: &Meter,

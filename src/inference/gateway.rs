@@ -11,7 +11,7 @@ use super::{Settings, most, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
-    self, Answer, Chat, Failed, Failure, Permit, Provider, SetupError, catalog, estimate,
+    self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError, catalog, estimate,
 };
 use crate::usage::{Attempt, Meter, Purpose, Unpaid};
 
@@ -76,7 +76,7 @@ impl Gateway {
         for settings in providers {
             let name = settings.name.clone();
             let known = match before.providers.get(&name) {
-                Some(known) if known.provider.settings().are_those_of(&settings) => known.clone(),
+                Some(known) if known.provider.settings().is_same_as(&settings) => known.clone(),
                 before => Arc::new(Known::following(before.map(|known| &**known), settings, clock.clone())?),
             };
             if by_name.insert(name.clone(), known).is_some() {
@@ -161,8 +161,8 @@ impl Gateway {
         // What each round needs is asked of the call, as whatever has a name here is kept for each call that waits.
         let call = self.known(id).map(|(known, model)| {
             let span = Span { asked: Instant::now(), deadline };
-            let patience = known.provider.patience(model);
-            Call { id, upstream: Upstream::new(known, model, &patience, span, meter), chat, purpose }
+            let call_policy = known.provider.call_policy(model);
+            Call { id, upstream: Upstream::new(known, model, &call_policy, span, meter), chat, purpose }
         });
         async move {
             let Some(call) = &call else { return Err(Failure::UnknownModel) };
@@ -217,7 +217,7 @@ impl Gateway {
         let at = id.bytes().position(|byte| byte == b'/')?;
         let (provider, model) = (&id[..at], &id[at + 1..]);
         let known = &**self.providers.get(provider)?;
-        known.provider.may_know(model).then_some((known, model))
+        known.provider.may_serve(model).then_some((known, model))
     }
 }
 
@@ -229,7 +229,7 @@ impl Known {
     ) -> Result<Self, SetupError> {
         let threshold = threshold_of_whole(&settings);
         let fresh = || Arc::new(Table::new(settings.name.clone(), threshold));
-        let known_already = before.filter(|known| known.provider.settings().ask_the_same(&settings));
+        let known_already = before.filter(|known| known.provider.settings().has_same_target(&settings));
         let breakers = known_already.map_or_else(fresh, |known| known.breakers.clone());
         let provider = Provider::new(settings, clock)?;
         let provider = match before {
@@ -267,7 +267,7 @@ impl Call<'_> {
                     let estimated = || Tokens { prompt, completion: estimate::text_tokens(&answer.text) };
                     ("ok", answer.usage.unwrap_or_else(estimated))
                 }
-                Err(Failed { failure, usage }) => {
+                Err(FailedCall { failure, usage }) => {
                     let estimated = if failure.may_have_cost() { prompt } else { 0 };
                     (failure.code(), usage.unwrap_or(Tokens::of_prompt(estimated)))
                 }

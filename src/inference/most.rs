@@ -4,7 +4,7 @@
 //! model's. What a call turns out to have cost may still be more, by as much as the prompt's estimate is too low.
 
 use crate::money::{NanoUsd, Price, Tokens};
-use crate::providers::{Chat, Completion, Failure, Provider, estimate};
+use crate::providers::{Chat, CompletionRequest, Failure, Provider, estimate};
 use crate::usage::Unpaid;
 
 /// The longest answer of a model whose own maximum is not known and where the caller sets none, in tokens.
@@ -12,7 +12,7 @@ const ANSWER_TOKENS: u64 = 32_768;
 
 /// Of a caller's completion. `None` without a price.
 pub(super) fn of_completion(
-    asked: &Completion<'_>,
+    asked: &CompletionRequest<'_>,
     provider: &Provider,
     model: &str,
     price: Option<Price>,
@@ -22,7 +22,7 @@ pub(super) fn of_completion(
 }
 
 /// How long the answers to a caller's completion may become, all choices together.
-pub(super) fn completion_tokens(asked: &Completion<'_>, provider: &Provider, model: &str) -> u64 {
+pub(super) fn completion_tokens(asked: &CompletionRequest<'_>, provider: &Provider, model: &str) -> u64 {
     // Which of the two names a provider goes by is its own affair.
     let limits = ["max_tokens", "max_completion_tokens"].into_iter();
     let limit = limits.filter_map(|name| asked.fields.read::<u64>(name)).max();
@@ -71,7 +71,8 @@ mod tests {
         let settings = Settings::new("openai", Kind::OpenAi, "http://127.0.0.1:9/v1");
         let provider = Provider::new(settings, Clock::system()).unwrap();
         let fields: Fields<'_> = serde_json::from_str(body).unwrap();
-        let asked = Completion { fields, stream: false, include_usage: false, choices, prompt_tokens: 1_000 };
+        let asked =
+            CompletionRequest { fields, stream: false, include_usage: false, choices, prompt_tokens: 1_000 };
         let price = Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
         of_completion(&asked, &provider, model, Some(price))
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::breaker::Ticket;
 use super::chat::is_final;
 use super::resume::{Broken, Resumption, Search, Successor};
-use crate::providers::{Failure, Flow};
+use crate::providers::{CompletionStream, Failure};
 use crate::usage::Attempt;
 
 /// A stream that has begun. Dropping it stops the provider.
@@ -22,7 +22,7 @@ pub struct Relay {
     model: Arc<str>,
     /// Bytes that were pulled already: the caller got no status before they were there.
     first: Option<Bytes>,
-    flow: Flow,
+    flow: CompletionStream,
     /// `None` once it is booked.
     attempt: Option<Attempt>,
     /// `None` once it is settled.
@@ -38,7 +38,7 @@ pub struct Relay {
 impl Relay {
     pub(super) fn new(
         model: Arc<str>,
-        flow: Flow,
+        flow: CompletionStream,
         first: Bytes,
         attempt: Attempt,
         ticket: Ticket<'_>,
@@ -92,7 +92,7 @@ impl Relay {
     /// Begins to look for a stream that goes on where this one broke; `None` if none could.
     fn seek(&mut self, failure: &Failure) -> Option<Search> {
         let resumption = self.resumption.take().filter(|from| !is_final(failure, from.place))?;
-        let said = self.flow.take_said()?;
+        let said = self.flow.take_text()?;
         let broken = Broken { failure: failure.clone(), said, head: self.flow.head().to_vec() };
         Some(resumption.search(broken, self.span.clone()))
     }
@@ -143,11 +143,11 @@ impl Relay {
 
     /// The last bytes of a stream that is not whole: a chunk with `error`, and the end mark.
     pub fn fault(&mut self, error: &Value) -> Bytes {
-        self.flow.fault(error)
+        self.flow.end_with_error(error)
     }
 
     fn note(&mut self) {
-        let used = self.flow.used();
+        let used = self.flow.usage();
         if let Some(attempt) = &mut self.attempt {
             attempt.expect(used);
         }
@@ -155,12 +155,12 @@ impl Relay {
 
     fn book(&mut self, outcome: &'static str) {
         let Some(attempt) = self.attempt.take() else { return };
-        let skipped = self.flow.skipped();
+        let skipped = self.flow.skipped_events();
         if skipped > 0 {
             self.span.in_scope(|| {
                 tracing::warn!(skipped, "chunks of a stream could not be read and were left out");
             });
         }
-        attempt.finish(outcome, self.flow.used());
+        attempt.finish(outcome, self.flow.usage());
     }
 }

@@ -25,7 +25,7 @@ use super::candidate::{Candidate, MOST_ATTEMPTS};
 use super::chat::{Given, is_final};
 use super::gateway::Gateway;
 use super::relay::Relay;
-use crate::providers::{Completion, Failure};
+use crate::providers::{CompletionRequest, Failure};
 use crate::usage::Meter;
 
 /// What it takes to ask for an answer again. Owned, as a stream outlives its request's handler.
@@ -106,7 +106,7 @@ impl Resumption {
     async fn find(mut self: Box<Self>, broken: Broken) -> Option<Successor> {
         let Broken { mut failure, said, head } = broken;
         let body = self.body.clone();
-        let asked = Completion {
+        let asked = CompletionRequest {
             fields: serde_json::from_slice(&body).ok()?,
             stream: true,
             include_usage: self.include_usage,
@@ -177,7 +177,7 @@ impl Resumption {
         place: usize,
         after: usize,
         retried: u32,
-        asked: &'a Completion<'a>,
+        asked: &'a CompletionRequest<'a>,
         head: &'a [u8],
     ) -> Option<Candidate<'a>> {
         let mut first = self.gateway.candidate(&self.chain, place, asked, &self.meter)?;

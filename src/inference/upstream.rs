@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::breaker::{Span, Threshold, Ticket};
 use super::gateway::Known;
 use super::retry;
-use crate::providers::{Failure, Patience, Permit};
+use crate::providers::{CallPolicy, Failure, Permit};
 use crate::usage::{Attempt, Meter, Unpaid};
 
 /// A model to be called, and what all attempts at it share. It is kept for each call that waits, so it holds of the
@@ -41,12 +41,13 @@ impl<'a> Upstream<'a> {
     pub(super) const fn new(
         known: &'a Known,
         model: &'a str,
-        patience: &Patience,
+        call_policy: &CallPolicy,
         span: Span,
         meter: &'a Meter,
     ) -> Self {
-        let threshold = Threshold { failures: patience.breaker_failures, pause: patience.breaker_pause };
-        Self { known, model, threshold, most_retries: patience.retries, span, meter }
+        let threshold =
+            Threshold { failures: call_policy.breaker_failures, pause: call_policy.breaker_pause };
+        Self { known, model, threshold, most_retries: call_policy.retries, span, meter }
     }
 
     /// Begins an attempt, `now` or once its turn has come, which it does not wait for longer than `limit`. `begin` is

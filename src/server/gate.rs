@@ -95,9 +95,9 @@
 //!   `no_header_of_a_provider_reaches_a_caller`, `a_provider_s_words_never_reach_the_caller`
 //! - **An answer that reaches another caller.** A connection to a provider is kept only if its answer came to an end
 //!   beyond doubt and nothing more, and looked at before each use. Tests: `whatever_could_be_read_in_two_ways_is_broken`,
-//!   `what_is_read_here_hyper_reads_as_well_and_as_the_same`,
-//!   `a_connection_on_which_more_came_than_was_asked_for_is_closed`,
-//!   `a_connection_is_looked_at_however_much_its_task_has_done`
+//!   `whatever_is_accepted_here_hyper_reads_in_the_same_way`,
+//!   `a_connection_with_unsolicited_bytes_is_closed`,
+//!   `an_idle_connection_is_checked_even_without_cooperative_budget`
 //!
 //! **Output**
 //! - **Log injection.** A line is one JSON object without a byte that commands a terminal; long texts are cut. Tests:

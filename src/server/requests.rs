@@ -13,7 +13,7 @@ use crate::api::console::KeyState;
 use crate::api::error::ErrorBody;
 use crate::api::verify::Domain;
 use crate::clock::Time;
-use crate::inference::Completion;
+use crate::inference::CompletionRequest;
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::storage::{AppChange, KeyChange, Span};
@@ -23,7 +23,7 @@ use crate::verify::{Job, Settings};
 type Read<T> = Result<T, Box<ErrorBody>>;
 
 /// The body of `POST /inference/v1/chat/completions`: the model, and what is asked of it.
-pub fn completion(body: &[u8]) -> Read<(String, Completion<'_>)> {
+pub fn completion(body: &[u8]) -> Read<(String, CompletionRequest<'_>)> {
     chat::read(body).map_err(refusal)
 }
 

@@ -10,7 +10,7 @@ use super::models::Wanted;
 use crate::cli::figures;
 use crate::clock::Clock;
 use crate::config::NamedProvider;
-use crate::providers::{Failure, KeyStanding, Provider, Settings};
+use crate::providers::{Failure, KeyStatus, Provider, Settings};
 
 /// For each provider; the list of models is a small answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -40,27 +40,27 @@ async fn one(settings: Settings, wanted: &Wanted) -> (Vec<Check>, Option<Referen
         Err(error) => return (vec![Check::failed(name, error.message)], None),
     };
     let begun = Instant::now();
-    let standing = match provider.standing(tokio::time::Instant::now() + LIMIT).await {
-        Ok(standing) => standing,
+    let report = match provider.probe(tokio::time::Instant::now() + LIMIT).await {
+        Ok(report) => report,
         Err(failure) => return (vec![failed(name, &failure, &address, has_key)], None),
     };
     let took = figures::seconds(begun.elapsed());
-    let doubts = standing.models.map(|listed| wanted.doubts(&who, &name, &listed)).unwrap_or_default();
-    let check = match standing.key {
-        KeyStanding::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
-        KeyStanding::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
-        KeyStanding::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
-        KeyStanding::Untried => Check::note(
+    let doubts = report.models.map(|listed| wanted.doubts(&who, &name, &listed)).unwrap_or_default();
+    let check = match report.key {
+        KeyStatus::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
+        KeyStatus::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
+        KeyStatus::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
+        KeyStatus::Untried => Check::note(
             name,
             format!("answers in {took}; it tells everybody its models, so the key was not tried"),
         ),
-        KeyStanding::NoList => Check::warning(
+        KeyStatus::NoList => Check::warning(
             name,
             format!("answers in {took}, but has no list of models at {address}, so the key was not tried"),
         )
         .hint("is `base_url` right? Most end in /v1"),
     };
-    let reference = standing.date.map(|theirs| Reference { who, theirs, ours: clock.now(), is_here });
+    let reference = report.date.map(|theirs| Reference { who, theirs, ours: clock.now(), is_here });
     ([check].into_iter().chain(doubts).collect(), reference)
 }
 

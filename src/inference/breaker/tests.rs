@@ -204,7 +204,7 @@ proptest! {
                         calls.push(true);
                     }
                     Way::Barred(wait) => {
-                        prop_assert!(wait <= LONGEST_BREAKER_PAUSE);
+                        prop_assert!(wait <= MAX_BREAKER_PAUSE);
                         prop_assert!(calls.contains(&true) || paused_until == Some(now + wait));
                     }
                 },
@@ -216,8 +216,8 @@ proptest! {
                         Some(Change::Opened { pause, .. }) => {
                             prop_assert!(counts && verdict == Verdict::Against && failures > 0);
                             prop_assert!(is_probe || in_a_row + 1 == failures);
-                            prop_assert!(pause >= threshold.pause.min(LONGEST_BREAKER_PAUSE));
-                            prop_assert!(pause <= LONGEST_BREAKER_PAUSE);
+                            prop_assert!(pause >= threshold.pause.min(MAX_BREAKER_PAUSE));
+                            prop_assert!(pause <= MAX_BREAKER_PAUSE);
                             paused_until = Some(now + pause);
                             in_a_row = 0;
                         }

@@ -27,7 +27,7 @@ use super::incoming::Incoming;
 use super::reply::{self, Answer, ApiError};
 use super::{Context, header_names, routes};
 use crate::api::Service;
-use crate::inference::{Answered, Completion, Gateway, Given};
+use crate::inference::{Answered, CompletionRequest, Gateway, Given};
 use crate::keys;
 use crate::model_id;
 use crate::usage::Meter;
@@ -114,7 +114,7 @@ async fn ask(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,
-    (asked, body): (&Completion<'_>, &Bytes),
+    (asked, body): (&CompletionRequest<'_>, &Bytes),
     chain: Vec<Arc<str>>,
     mut listed: Registration,
 ) -> Result<Response, ApiError> {
