@@ -221,13 +221,12 @@ fn render(answer: &Fields<'_>, choices: &str, meta: &ResponseMeta, usage: &str) 
     Bytes::from(body)
 }
 
-/// Choices with what the documented shape requires and this provider left out.
-/// The choices in the documented shape.
+/// The choices with what the documented shape requires and this provider has left out.
 fn repaired(choices: Json<'_>) -> Result<String, Failure> {
     let mut list: Vec<Map<String, Value>> = choices.read().ok_or(Failure::Malformed)?;
-    for (place, choice) in list.iter_mut().enumerate() {
+    for (position, choice) in list.iter_mut().enumerate() {
         if choice.get("index").and_then(Value::as_u64).is_none() {
-            choice.insert("index".to_owned(), json!(place));
+            choice.insert("index".to_owned(), json!(position));
         }
         let message = choice.get_mut("message").and_then(Value::as_object_mut).ok_or(Failure::Malformed)?;
         message.insert("role".to_owned(), json!("assistant"));
