@@ -15,8 +15,8 @@ use super::retry;
 use crate::providers::{CallPolicy, Failure, Permit};
 use crate::usage::{Attempt, Meter, Unpaid};
 
-/// A model to be called, and what all attempts at it share. It is kept for each call that waits, so it holds of the
-/// patience with the model only what each round needs.
+/// A model to be called, and what all attempts at it share. It is kept for each call that waits, so it holds only those
+/// parts of the call policy that each round needs.
 pub(super) struct Upstream<'a> {
     pub(super) known: &'a Known,
     /// By the provider's own name.

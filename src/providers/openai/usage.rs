@@ -27,7 +27,7 @@ impl<'a> ReportedUsage<'a> {
     }
 
     /// Reads a usage object; `None` if it is not one, or has implausible figures: missing numbers, or nothing but zeros,
-    /// which some servers (LocalAI) send with every chunk.
+    /// which some servers (`LocalAI`) send with every chunk.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let begin = reader.position();
         let [prompt, completion, total] = reader.fields(FIGURES)?;
