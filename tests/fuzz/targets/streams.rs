@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
 use mk::providers::sse::Decoder;
-use mk::providers::{ChunkWriter, CompletionRequest, Failure, Fields, Kind, ResponseMeta, EventOutcome, dialect};
+use mk::providers::{
+    ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, Kind, ResponseMeta, dialect,
+};
 use mk_fuzz::{is_object, number, pieces};
 use serde_json::Value;
 
