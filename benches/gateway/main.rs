@@ -69,7 +69,7 @@
 //!   0.75 µs a row, on a thread beside. jemalloc: 7 % fewer cycles at 32 connections, none at 128. None of them kept.
 //! - A bare relay on hyper's server, with the call to the provider written by hand: 1.16 of nginx, 1.9 µs outside the
 //!   kernel where `mk` takes 9. Everything beyond is what a gateway does.
-//! - **Answers of providers read without hyper's client** (`providers::link`): of 360 locked instructions of a completion
+//! - **Answers of providers read without hyper's client** (`providers::http1`): of 360 locked instructions of a completion
 //!   80 went, of 44 of a streamed event nearly all, and with them half of an event's time outside the kernel (Callgrind
 //!   with `--dump-instr=yes` beside a disassembly counts them; a profile of instructions shows nothing of it, one of
 //!   cycles everything: 38 % of them stood right behind a locked instruction). By `perf/run.sh` streams from 0.84 to 0.87

@@ -30,7 +30,7 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
     for settings in &after.providers {
         let before = before.providers.iter().find(|before| before.name == settings.name);
         let key = format!("providers.{}.api_key", settings.name);
-        if before.is_some_and(|before| !before.has_key_of(settings)) && !changed.contains(&key) {
+        if before.is_some_and(|before| !before.has_same_key(settings)) && !changed.contains(&key) {
             changed.push(key);
         }
     }

@@ -6,7 +6,7 @@ use super::origin::Origin;
 use super::values::quoted;
 use super::{ClientConfig, ServerConfig, choices, models, provider_file, values};
 use crate::api::Service;
-use crate::providers::{Kind, ModelPatience, Settings};
+use crate::providers::{CallPolicyOverrides, Kind, Settings};
 use crate::verify::PanelSettings;
 
 /// A value.
@@ -122,23 +122,23 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
             ("output_usd_per_mtok", price.map(|(_, output)| output.to_string())),
             ("fallbacks", (!model.fallbacks.is_empty()).then(|| list_text(&model.fallbacks))),
         ];
-        let set = set.into_iter().chain(resilience(&model.patience));
+        let set = set.into_iter().chain(resilience(&model.call_policy));
         values.extend(set.filter_map(|(field, value)| Some((format!("{table}.{field}"), value?))));
     }
     values
 }
 
 /// What is set for a model; all else is inherited from its provider.
-fn resilience(patience: &ModelPatience) -> [(&'static str, Option<String>); 7] {
+fn resilience(call_policy: &CallPolicyOverrides) -> [(&'static str, Option<String>); 7] {
     let number = |value: Option<u32>| value.map(|number| number.to_string());
     [
-        ("first_byte_timeout", patience.first_byte_timeout.map(span)),
-        ("idle_timeout", patience.idle_timeout.map(span)),
-        ("total_timeout", patience.total_timeout.map(span)),
-        ("first_token_timeout", patience.first_token_timeout.map(span)),
-        ("retries", number(patience.retries)),
-        ("breaker_failures", number(patience.breaker_failures)),
-        ("breaker_pause", patience.breaker_pause.map(span)),
+        ("first_byte_timeout", call_policy.first_byte_timeout.map(span)),
+        ("idle_timeout", call_policy.idle_timeout.map(span)),
+        ("total_timeout", call_policy.total_timeout.map(span)),
+        ("first_token_timeout", call_policy.first_token_timeout.map(span)),
+        ("retries", number(call_policy.retries)),
+        ("breaker_failures", number(call_policy.breaker_failures)),
+        ("breaker_pause", call_policy.breaker_pause.map(span)),
     ]
 }
 

@@ -40,11 +40,11 @@ impl Offer {
     pub(super) fn known(settings: &Settings) -> Option<Self> {
         let by_address = provider_file::known_at_address(&settings.base_url);
         let known = by_address.or_else(|| catalog::known(&settings.name))?;
-        let offered = |choice: &catalog::Choice| OfferedModel {
+        let offered = |choice: &catalog::StarterModel| OfferedModel {
             name: choice.model.to_owned(),
             maker: choice.maker.to_owned(),
         };
-        let models: Vec<_> = known.choices.iter().map(offered).collect();
+        let models: Vec<_> = known.starter_models.iter().map(offered).collect();
         (!models.is_empty()).then(|| Self { provider: settings.name.clone(), models })
     }
 

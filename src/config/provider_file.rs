@@ -12,7 +12,7 @@ use super::{ConfigError, Env, values};
 use crate::model_id;
 use crate::money::{NanoUsd, Price};
 use crate::os_error;
-use crate::providers::catalog::{self, Known};
+use crate::providers::catalog::{self, KnownProvider};
 use crate::providers::{Kind, ModelSettings, Settings};
 use crate::secret::{self, SecretString};
 
@@ -65,7 +65,7 @@ fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderF
         base_url: section.parsed("base_url", values::PROVIDER_URL, url)?,
         api_key_env: section.text("api_key_env")?,
         api_key_file: section.path("api_key_file")?,
-        api_key_header: section.parsed("api_key_header", KEY_HEADER, Settings::header_of_key)?,
+        api_key_header: section.parsed("api_key_header", KEY_HEADER, Settings::parse_key_header)?,
         max_concurrent: section.number("max_concurrent", 1..=10_000)?,
         connect_timeout: section.duration("connect_timeout")?,
         patience: resilience_file::read(&mut section)?,
@@ -194,7 +194,7 @@ impl ProviderFile {
         if let Some(found) = &self.base_url {
             return Ok(found.value.clone());
         }
-        let known = catalog::known(kind.home().unwrap_or(&self.name.value));
+        let known = catalog::known(kind.sole_provider().unwrap_or(&self.name.value));
         match known {
             Some(known) if known.kind == kind => Ok(known.base_url.to_owned()),
             Some(known) => {
@@ -249,7 +249,7 @@ impl ProviderFile {
             ModelSettings {
                 price: model.price(),
                 fallbacks: model.fallbacks.as_ref().map(|found| found.value.clone()).unwrap_or_default(),
-                patience: model.patience.for_model(&table, origins),
+                call_policy: model.patience.for_model(&table, origins),
             }
         };
         self.models.iter().map(|model| (model.name.value.clone(), settings(model))).collect()
@@ -309,6 +309,6 @@ fn key_from_file(file: &Located<String>) -> Result<SecretString, ConfigError> {
 }
 
 /// The provider known to have this address.
-pub(super) fn known_at_address(base_url: &str) -> Option<&'static Known> {
+pub(super) fn known_at_address(base_url: &str) -> Option<&'static KnownProvider> {
     catalog::KNOWN.iter().find(|known| known.base_url == base_url)
 }

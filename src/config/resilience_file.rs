@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::origin::Origins;
 use super::reader::{Located, Section};
 use super::{ConfigError, values};
-use crate::providers::{LONGEST_BREAKER_PAUSE, ModelPatience, Settings};
+use crate::providers::{CallPolicyOverrides, MAX_BREAKER_PAUSE, Settings};
 
 /// What `breaker_pause` expects.
 const BREAKER_PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
@@ -24,7 +24,7 @@ pub(super) struct ResilienceFile {
 
 /// Reads the keys from the table of a provider or model.
 pub(super) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigError> {
-    let pause = |text: &str| values::duration(text).filter(|pause| *pause <= LONGEST_BREAKER_PAUSE);
+    let pause = |text: &str| values::duration(text).filter(|pause| *pause <= MAX_BREAKER_PAUSE);
     Ok(ResilienceFile {
         first_byte_timeout: section.duration("first_byte_timeout")?,
         idle_timeout: section.duration("idle_timeout")?,
@@ -39,7 +39,7 @@ pub(super) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigEr
 impl ResilienceFile {
     /// Overrides a provider's settings by these; `table` is the provider's.
     pub(super) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
-        let ModelPatience {
+        let CallPolicyOverrides {
             retries,
             first_byte_timeout,
             idle_timeout,
@@ -58,8 +58,8 @@ impl ResilienceFile {
     }
 
     /// The settings for a model; `table` is the model's.
-    pub(super) fn for_model(&self, table: &str, origins: &mut Origins) -> ModelPatience {
-        ModelPatience {
+    pub(super) fn for_model(&self, table: &str, origins: &mut Origins) -> CallPolicyOverrides {
+        CallPolicyOverrides {
             retries: take(table, "retries", self.retries.as_ref(), origins),
             first_byte_timeout: take(table, "first_byte_timeout", self.first_byte_timeout.as_ref(), origins),
             idle_timeout: take(table, "idle_timeout", self.idle_timeout.as_ref(), origins),

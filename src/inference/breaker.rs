@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::retry;
-use crate::providers::{Failure, LONGEST_BREAKER_PAUSE};
+use crate::providers::{Failure, MAX_BREAKER_PAUSE};
 
 pub use table::{BreakerReport, BreakerState};
 pub(super) use table::{BreakerTable, CallTime, Ticket};
@@ -158,8 +158,8 @@ impl Breaker {
                     return None;
                 }
                 let pause = probed.map_or(threshold.pause, |pause| pause.saturating_mul(2));
-                let pause = pause.min(LONGEST_BREAKER_PAUSE);
-                let actual = wait.unwrap_or_default().clamp(pause, LONGEST_BREAKER_PAUSE);
+                let pause = pause.min(MAX_BREAKER_PAUSE);
+                let actual = wait.unwrap_or_default().clamp(pause, MAX_BREAKER_PAUSE);
                 self.state = State::Open { until: now + actual, pause };
                 Some(Transition::Opened { failures: self.failures, pause: actual })
             }

@@ -14,7 +14,9 @@ use super::relay::Relay;
 use super::upstream::{Started, Upstream};
 use super::{max_cost, retry};
 use crate::money::Tokens;
-use crate::providers::{Completion, Failed, Failure, Flow, Labels, Permit, estimate};
+use crate::providers::{
+    CompletionRequest, CompletionStream, FailedCall, Failure, Permit, ResponseMeta, estimate,
+};
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// The most calls to models for one request, whatever the settings for retries and fallbacks: after so many failures
@@ -25,7 +27,7 @@ pub(super) const MAX_ATTEMPTS: u32 = 6;
 pub(super) struct Candidate<'a> {
     pub(super) id: &'a Arc<str>,
     pub(super) upstream: Upstream<'a>,
-    pub(super) request: &'a Completion<'a>,
+    pub(super) request: &'a CompletionRequest<'a>,
     /// How many models after it could be called.
     pub(super) fallbacks_left: u32,
     /// The longest single wait while there is a fallback: for a permit, for the pause before a retry, for the first
@@ -45,20 +47,20 @@ impl Gateway {
         &'a self,
         chain: &'a [Arc<str>],
         position: usize,
-        request: &'a Completion<'a>,
+        request: &'a CompletionRequest<'a>,
         meter: &'a Meter,
     ) -> Option<Candidate<'a>> {
         let id = chain.get(position)?;
         let (entry, model) = self.find_entry(id)?;
         let now = Instant::now();
-        let patience = entry.provider.patience(model);
-        let time = CallTime { requested: now, deadline: now + patience.total_timeout };
+        let call_policy = entry.provider.call_policy(model);
+        let time = CallTime { requested: now, deadline: now + call_policy.total_timeout };
         let fallbacks_left = self.count_available(&chain[position + 1..], now);
         let with_fallback =
-            || patience.first_token_timeout.unwrap_or(self.settings().first_token_timeout_with_fallback);
+            || call_policy.first_token_timeout.unwrap_or(self.settings().first_token_timeout_with_fallback);
         Some(Candidate {
             id,
-            upstream: Upstream::new(entry, model, &patience, time, meter),
+            upstream: Upstream::new(entry, model, &call_policy, time, meter),
             request,
             fallbacks_left,
             wait_limit: (fallbacks_left > 0).then(with_fallback),
@@ -146,13 +148,13 @@ impl Candidate<'_> {
     ) -> impl Future<Output = Result<ChatReply, Failure>> {
         let up = &self.upstream;
         let created = up.meter.now().unix_ms().div_euclid(1000);
-        let labels = Labels { model: self.id.clone(), created };
+        let meta = ResponseMeta { model: self.id.clone(), created };
         async move {
             if !self.request.stream {
                 return match up
                     .entry
                     .provider
-                    .chat(permit, self.request, up.model, &labels, up.time.deadline)
+                    .chat(permit, self.request, up.model, &meta, up.time.deadline)
                     .await
                 {
                     Ok(completed) => {
@@ -164,15 +166,15 @@ impl Candidate<'_> {
                 };
             }
             // Boxed, so that calls without streaming do not reserve memory for it.
-            let opening = Box::pin(self.open(permit, &labels));
+            let opening = Box::pin(self.open(permit, &meta));
             let opened = match first_token {
                 Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
                 None => opening.await,
             };
             match opened {
-                Ok((flow, first)) => {
+                Ok((stream, first)) => {
                     attempt.mark_first_token();
-                    let relay = Relay::new(labels.model, flow, first, attempt, ticket);
+                    let relay = Relay::new(meta.model, stream, first, attempt, ticket);
                     Ok(ChatReply::Stream(Box::new(relay)))
                 }
                 Err(failed) => Err(self.book_failure(attempt, ticket, failed)),
@@ -182,26 +184,30 @@ impl Candidate<'_> {
 
     /// Opens a stream and waits for its first event. If it fails before that or directly after it, the caller has seen
     /// nothing of it.
-    async fn open(&self, permit: Permit, labels: &Labels) -> Result<(Flow, Bytes), Failed> {
+    async fn open(
+        &self,
+        permit: Permit,
+        meta: &ResponseMeta,
+    ) -> Result<(CompletionStream, Bytes), FailedCall> {
         let up = &self.upstream;
-        let mut flow =
-            up.entry.provider.open(permit, self.request, up.model, labels, up.time.deadline).await?;
+        let mut stream =
+            up.entry.provider.chat_stream(permit, self.request, up.model, meta, up.time.deadline).await?;
         if let Some(head) = self.head {
-            flow.go_on(head);
+            stream.continue_from(head);
         }
-        match flow.next().await {
-            Some(Ok(first)) => match flow.failed() {
-                Some(failure) => Err(Failed { failure: failure.clone(), usage: Some(flow.used()) }),
-                None => Ok((flow, first)),
+        match stream.next().await {
+            Some(Ok(first)) => match stream.pending_failure() {
+                Some(failure) => Err(FailedCall { failure: failure.clone(), usage: Some(stream.usage()) }),
+                None => Ok((stream, first)),
             },
-            Some(Err(failure)) => Err(Failed { failure, usage: flow.reported() }),
+            Some(Err(failure)) => Err(FailedCall { failure, usage: stream.reported_usage() }),
             None => Err(Failure::Cut.into()),
         }
     }
 
     /// Settles and books an attempt that has failed; returns the failure.
-    fn book_failure(&self, attempt: Attempt, ticket: Ticket<'_>, failed: Failed) -> Failure {
-        let Failed { failure, usage } = failed;
+    fn book_failure(&self, attempt: Attempt, ticket: Ticket<'_>, failed: FailedCall) -> Failure {
+        let FailedCall { failure, usage } = failed;
         ticket.failed(&failure, Instant::now());
         let prompt = if failure.may_have_cost() { self.request.prompt_tokens } else { 0 };
         let completion = match failure {

@@ -20,7 +20,7 @@ use super::candidate::{Candidate, MAX_ATTEMPTS};
 use super::gateway::Gateway;
 use super::relay::Relay;
 use super::resume::Resumption;
-use crate::providers::{Completion, Failure};
+use crate::providers::{CompletionRequest, Failure};
 use crate::usage::Meter;
 
 /// How long a caller is asked to wait before a retry if the provider does not say.
@@ -78,7 +78,7 @@ impl Gateway {
     /// The first model's failure if none answers, or the failure that ended the search.
     pub async fn chat(
         self: &Arc<Self>,
-        request: &Completion<'_>,
+        request: &CompletionRequest<'_>,
         body: &Bytes,
         chain: Vec<Arc<str>>,
         meter: &Meter,

@@ -11,7 +11,7 @@ use super::{Settings, max_cost, retry};
 use crate::clock::Clock;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::{
-    self, Answer, Chat, Failed, Failure, Permit, Provider, SetupError, catalog, estimate,
+    self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError, catalog, estimate,
 };
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
@@ -77,7 +77,7 @@ impl Gateway {
         for settings in providers {
             let name = settings.name.clone();
             let entry = match previous.providers.get(&name) {
-                Some(entry) if entry.provider.settings().are_those_of(&settings) => entry.clone(),
+                Some(entry) if entry.provider.settings().is_same_as(&settings) => entry.clone(),
                 previous => Arc::new(ProviderEntry::in_place_of(
                     previous.map(|entry| &**entry),
                     settings,
@@ -166,8 +166,8 @@ impl Gateway {
         // The loop takes what it needs from `call`, as every local variable takes up memory in each waiting future.
         let call = self.find_entry(id).map(|(entry, model)| {
             let time = CallTime { requested: Instant::now(), deadline };
-            let patience = entry.provider.patience(model);
-            Call { id, upstream: Upstream::new(entry, model, &patience, time, meter), chat, purpose }
+            let call_policy = entry.provider.call_policy(model);
+            Call { id, upstream: Upstream::new(entry, model, &call_policy, time, meter), chat, purpose }
         });
         async move {
             let Some(call) = &call else { return Err(Failure::UnknownModel) };
@@ -223,7 +223,7 @@ impl Gateway {
         let at = id.bytes().position(|byte| byte == b'/')?;
         let (provider, model) = (&id[..at], &id[at + 1..]);
         let entry = &**self.providers.get(provider)?;
-        entry.provider.may_know(model).then_some((entry, model))
+        entry.provider.may_serve(model).then_some((entry, model))
     }
 }
 
@@ -235,7 +235,7 @@ impl ProviderEntry {
     ) -> Result<Self, SetupError> {
         let threshold = provider_threshold(&settings);
         let fresh = || Arc::new(BreakerTable::new(settings.name.clone(), threshold));
-        let unchanged = previous.filter(|entry| entry.provider.settings().ask_the_same(&settings));
+        let unchanged = previous.filter(|entry| entry.provider.settings().has_same_target(&settings));
         let breakers = unchanged.map_or_else(fresh, |entry| entry.breakers.clone());
         let provider = Provider::new(settings, clock)?;
         let provider = match previous {
@@ -273,7 +273,7 @@ impl Call<'_> {
                     let estimated = || Tokens { prompt, completion: estimate::text_tokens(&answer.text) };
                     ("ok", answer.usage.unwrap_or_else(estimated))
                 }
-                Err(Failed { failure, usage }) => {
+                Err(FailedCall { failure, usage }) => {
                     let estimated = if failure.may_have_cost() { prompt } else { 0 };
                     (failure.code(), usage.unwrap_or(Tokens::of_prompt(estimated)))
                 }

@@ -4,7 +4,7 @@
 //! actual cost may still be higher, by as much as the estimate of the prompt was too low.
 
 use crate::money::{NanoUsd, Price, Tokens};
-use crate::providers::{Chat, Completion, Failure, Provider, estimate};
+use crate::providers::{Chat, CompletionRequest, Failure, Provider, estimate};
 use crate::usage::BudgetError;
 
 /// The longest answer, in tokens, if neither the model's maximum is known nor the caller sets a limit.
@@ -12,7 +12,7 @@ const DEFAULT_MAX_ANSWER_TOKENS: u64 = 32_768;
 
 /// The most that a caller's completion may cost; `None` if the price is unknown.
 pub(super) fn for_completion(
-    request: &Completion<'_>,
+    request: &CompletionRequest<'_>,
     provider: &Provider,
     model: &str,
     price: Option<Price>,
@@ -22,7 +22,11 @@ pub(super) fn for_completion(
 }
 
 /// The most tokens that the answers to a caller's completion may have, all choices together.
-pub(super) fn max_completion_tokens(request: &Completion<'_>, provider: &Provider, model: &str) -> u64 {
+pub(super) fn max_completion_tokens(
+    request: &CompletionRequest<'_>,
+    provider: &Provider,
+    model: &str,
+) -> u64 {
     // Providers differ in which of the two names they honour.
     let limits = ["max_tokens", "max_completion_tokens"].into_iter();
     let limit = limits.filter_map(|name| request.fields.read::<u64>(name)).max();
@@ -72,7 +76,7 @@ mod tests {
         let provider = Provider::new(settings, Clock::system()).unwrap();
         let fields: Fields<'_> = serde_json::from_str(body).unwrap();
         let request =
-            Completion { fields, stream: false, include_usage: false, choices, prompt_tokens: 1_000 };
+            CompletionRequest { fields, stream: false, include_usage: false, choices, prompt_tokens: 1_000 };
         let price = Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
         for_completion(&request, &provider, model, Some(price))
     }

@@ -26,8 +26,8 @@ pub use models::ModelInfo;
 pub use relay::Relay;
 
 pub use crate::providers::{
-    Answer, Chat, Completion, Failure, Fields, Finish, Json, MOST_CHOICES, Message, Reader, Role, Schema,
-    SetupError, estimate,
+    Answer, Chat, CompletionRequest, Failure, Fields, Finish, Json, MAX_CHOICES, Message, Reader, Role,
+    Schema, SetupError, estimate,
 };
 
 /// The operator's settings for chat completions.

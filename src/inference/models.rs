@@ -37,7 +37,7 @@ impl Gateway {
                 ids.extend(sandbox::MODELS.iter().map(|model| format!("{name}/{model}")));
                 continue;
             }
-            ids.extend(catalog::of_provider(name).filter(is_current).map(str::to_owned));
+            ids.extend(catalog::models_of(name).filter(is_current).map(str::to_owned));
             for (model, settings) in provider.models() {
                 ids.insert(format!("{name}/{model}"));
                 ids.extend(settings.fallbacks.iter().cloned());

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::breaker::Ticket;
 use super::chat::is_final;
 use super::resume::{BrokenStream, Resumption, Search, Successor};
-use crate::providers::{Failure, Flow};
+use crate::providers::{CompletionStream, Failure};
 use crate::usage::Attempt;
 
 /// A stream that has begun. Dropping it cancels the provider's call.
@@ -22,7 +22,7 @@ pub struct Relay {
     model: Arc<str>,
     /// The first bytes, which had to arrive before the caller got a status.
     first: Option<Bytes>,
-    flow: Flow,
+    flow: CompletionStream,
     /// `None` once booked.
     attempt: Option<Attempt>,
     /// `None` once settled.
@@ -38,7 +38,7 @@ pub struct Relay {
 impl Relay {
     pub(super) fn new(
         model: Arc<str>,
-        flow: Flow,
+        flow: CompletionStream,
         first: Bytes,
         attempt: Attempt,
         ticket: Ticket<'_>,
@@ -93,7 +93,7 @@ impl Relay {
     fn start_search(&mut self, failure: &Failure) -> Option<Search> {
         let resumption =
             self.resumption.take().filter(|resumption| !is_final(failure, resumption.position))?;
-        let sent = self.flow.take_said()?;
+        let sent = self.flow.take_text()?;
         let broken = BrokenStream { failure: failure.clone(), sent, head: self.flow.head().to_vec() };
         Some(resumption.search(broken, self.span.clone()))
     }
@@ -144,11 +144,11 @@ impl Relay {
 
     /// The last bytes of an incomplete stream: a chunk with `error`, and the end marker.
     pub fn end_with_error(&mut self, error: &Value) -> Bytes {
-        self.flow.fault(error)
+        self.flow.end_with_error(error)
     }
 
     fn update_expected_usage(&mut self) {
-        let usage = self.flow.used();
+        let usage = self.flow.usage();
         if let Some(attempt) = &mut self.attempt {
             attempt.set_expected(usage);
         }
@@ -156,12 +156,12 @@ impl Relay {
 
     fn book(&mut self, outcome: &'static str) {
         let Some(attempt) = self.attempt.take() else { return };
-        let skipped = self.flow.skipped();
+        let skipped = self.flow.skipped_events();
         if skipped > 0 {
             self.span.in_scope(|| {
                 tracing::warn!(skipped, "chunks of a stream could not be read and were left out");
             });
         }
-        attempt.finish(outcome, self.flow.used());
+        attempt.finish(outcome, self.flow.usage());
     }
 }

@@ -25,7 +25,7 @@ use super::candidate::{Candidate, MAX_ATTEMPTS};
 use super::chat::{ChatReply, is_final};
 use super::gateway::Gateway;
 use super::relay::Relay;
-use crate::providers::{Completion, Failure};
+use crate::providers::{CompletionRequest, Failure};
 use crate::usage::Meter;
 
 /// What is needed to repeat a request. Owned, as a stream outlives the handler of its request.
@@ -106,7 +106,7 @@ impl Resumption {
     async fn find(mut self: Box<Self>, broken: BrokenStream) -> Option<Successor> {
         let BrokenStream { mut failure, sent, head } = broken;
         let body = self.body.clone();
-        let request = Completion {
+        let request = CompletionRequest {
             fields: serde_json::from_slice(&body).ok()?,
             stream: true,
             include_usage: self.include_usage,
@@ -177,7 +177,7 @@ impl Resumption {
         position: usize,
         after: usize,
         retries: u32,
-        request: &'a Completion<'a>,
+        request: &'a CompletionRequest<'a>,
         head: &'a [u8],
     ) -> Option<Candidate<'a>> {
         let mut first = self.gateway.candidate(&self.chain, position, request, &self.meter)?;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::breaker::{CallTime, Threshold, Ticket};
 use super::gateway::ProviderEntry;
 use super::retry;
-use crate::providers::{Failure, Patience, Permit};
+use crate::providers::{CallPolicy, Failure, Permit};
 use crate::usage::{Attempt, BudgetError, Meter};
 
 /// A model to be called, and what all attempts share. As every waiting call holds one, it has only those settings of
@@ -40,12 +40,13 @@ impl<'a> Upstream<'a> {
     pub(super) const fn new(
         entry: &'a ProviderEntry,
         model: &'a str,
-        patience: &Patience,
+        call_policy: &CallPolicy,
         time: CallTime,
         meter: &'a Meter,
     ) -> Self {
-        let threshold = Threshold { failures: patience.breaker_failures, pause: patience.breaker_pause };
-        Self { entry, model, threshold, max_retries: patience.retries, time, meter }
+        let threshold =
+            Threshold { failures: call_policy.breaker_failures, pause: call_policy.breaker_pause };
+        Self { entry, model, threshold, max_retries: call_policy.retries, time, meter }
     }
 
     /// Starts an attempt once there is a permit, for which it waits no longer than `wait_limit`. `reserve` gets the

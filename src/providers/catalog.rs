@@ -1,10 +1,10 @@
-//! Providers and models as data: who is known by which variable and address, which models to start with, and
-//! what single models cost and can do.
+//! The catalogue of providers and models: the environment variable and address of each provider, the models to start
+//! with, and the prices and capabilities of models.
 //!
-//! A provider that speaks a format we have is one entry of [`KNOWN`]. The facts about models come from
-//! the embedded `catalogue.json` (list prices and capabilities as published by the providers, November 2026), one
-//! model a line. It is parsed on first use, so that commands which need no model facts do not pay for it. What
-//! the catalogue does not say stays unknown: an absent model has no price, never a price of zero.
+//! Supporting another provider of a known format takes one entry in [`KNOWN`]. The facts about models come from the
+//! embedded `catalogue.json` (list prices and capabilities as published by the providers, November 2026), one model per
+//! line. It is parsed on first use, so that commands that need no model facts do not pay for it. What the catalogue
+//! does not say stays unknown: a missing model has no price, rather than a price of zero.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -15,176 +15,176 @@ use serde_json::value::RawValue;
 use super::{Kind, Settings};
 use crate::money::{NanoUsd, Price};
 
-/// A provider that is recognised by its name, its usual variable or its port.
+/// A provider that is recognised by its name, its usual environment variable or its port.
 #[derive(Debug)]
-pub struct Known {
-    /// The name under which it is configured, the prefix of its models' identifiers.
+pub struct KnownProvider {
+    /// The name under which it is configured, which is also the prefix of its models' identifiers.
     pub name: &'static str,
-    /// The variable in which its users usually keep their key; `None` for a local server that wants none.
+    /// The environment variable that usually holds the key; `None` for a local server that needs none.
     pub key_env: Option<&'static str>,
     /// Its address for the format of `kind`.
     pub base_url: &'static str,
-    /// The format it is spoken to in.
+    /// The format used with it.
     pub kind: Kind,
-    /// Models to start with, best first: cheap ones that extract and answer well.
-    pub choices: &'static [Choice],
+    /// The models to start with, best first: cheap ones that extract and answer well.
+    pub starter_models: &'static [StarterModel],
 }
 
 /// A model to start with.
 #[derive(Debug)]
-pub struct Choice {
+pub struct StarterModel {
     /// The provider's own name for it.
     pub model: &'static str,
-    /// Who trained it. Models of one maker tend to err alike, whoever serves them.
+    /// The company that trained it. Models of one maker tend to make the same errors, whoever serves them.
     pub maker: &'static str,
 }
 
-impl Known {
+impl KnownProvider {
     /// The provider with default settings and no key.
     pub fn settings(&self) -> Settings {
         Settings::new(self.name, self.kind, self.base_url)
     }
 }
 
-const fn choice(model: &'static str, maker: &'static str) -> Choice {
-    Choice { model, maker }
+const fn starter(model: &'static str, maker: &'static str) -> StarterModel {
+    StarterModel { model, maker }
 }
 
 /// The address of a local Ollama, recognised by its port.
-pub const OLLAMA: Known = Known {
+pub const OLLAMA: KnownProvider = KnownProvider {
     name: "ollama",
     key_env: None,
     base_url: "http://127.0.0.1:11434/v1",
     kind: Kind::OpenAi,
-    choices: &[],
+    starter_models: &[],
 };
 
-/// The providers known by name, in the order in which panels are filled from them. Anthropic and Google are
-/// spoken to in their own formats. `openrouter` stands last, as it serves the models of the others.
-pub const KNOWN: [Known; 8] = [
-    Known {
+/// The providers known by name, in the order in which panels are filled from them. Anthropic and Google are called in
+/// their own formats. `openrouter` comes last, as it serves the models of the others.
+pub const KNOWN: [KnownProvider; 8] = [
+    KnownProvider {
         name: "openai",
         key_env: Some("OPENAI_API_KEY"),
         base_url: "https://api.openai.com/v1",
         kind: Kind::OpenAi,
-        choices: &[
-            choice("gpt-5.4-mini", "openai"),
-            choice("gpt-5.6-luna", "openai"),
-            choice("gpt-4.1-mini", "openai"),
+        starter_models: &[
+            starter("gpt-5.4-mini", "openai"),
+            starter("gpt-5.6-luna", "openai"),
+            starter("gpt-4.1-mini", "openai"),
         ],
     },
-    Known {
+    KnownProvider {
         name: "anthropic",
         key_env: Some("ANTHROPIC_API_KEY"),
         base_url: "https://api.anthropic.com/v1",
         kind: Kind::Anthropic,
-        choices: &[
-            choice("claude-haiku-4-5", "anthropic"),
-            choice("claude-sonnet-5", "anthropic"),
-            choice("claude-haiku-5-5", "anthropic"),
+        starter_models: &[
+            starter("claude-haiku-4-5", "anthropic"),
+            starter("claude-sonnet-5", "anthropic"),
+            starter("claude-haiku-5-5", "anthropic"),
         ],
     },
-    Known {
+    KnownProvider {
         name: "google",
         key_env: Some("GEMINI_API_KEY"),
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         kind: Kind::Google,
-        choices: &[
-            choice("gemini-3.5-flash", "google"),
-            choice("gemini-3.8-flash", "google"),
-            choice("gemini-2.5-flash", "google"),
+        starter_models: &[
+            starter("gemini-3.5-flash", "google"),
+            starter("gemini-3.8-flash", "google"),
+            starter("gemini-2.5-flash", "google"),
         ],
     },
-    Known {
+    KnownProvider {
         name: "mistral",
         key_env: Some("MISTRAL_API_KEY"),
         base_url: "https://api.mistral.ai/v1",
         kind: Kind::OpenAi,
-        choices: &[
-            choice("mistral-small-latest", "mistral"),
-            choice("mistral-large-latest", "mistral"),
-            choice("mistral-medium-latest", "mistral"),
+        starter_models: &[
+            starter("mistral-small-latest", "mistral"),
+            starter("mistral-large-latest", "mistral"),
+            starter("mistral-medium-latest", "mistral"),
         ],
     },
-    Known {
+    KnownProvider {
         name: "groq",
         key_env: Some("GROQ_API_KEY"),
         base_url: "https://api.groq.com/openai/v1",
         kind: Kind::OpenAi,
-        choices: &[
-            choice("openai/gpt-oss-120b", "openai"),
-            choice("qwen/qwen3.8-27b", "qwen"),
-            choice("openai/gpt-oss-20b", "openai"),
+        starter_models: &[
+            starter("openai/gpt-oss-120b", "openai"),
+            starter("qwen/qwen3.8-27b", "qwen"),
+            starter("openai/gpt-oss-20b", "openai"),
         ],
     },
-    Known {
+    KnownProvider {
         name: "xai",
         key_env: Some("XAI_API_KEY"),
         base_url: "https://api.x.ai/v1",
         kind: Kind::OpenAi,
-        choices: &[
-            choice("grok-4.3", "xai"),
-            choice("grok-4.5", "xai"),
-            choice("grok-4.20-non-reasoning", "xai"),
+        starter_models: &[
+            starter("grok-4.3", "xai"),
+            starter("grok-4.5", "xai"),
+            starter("grok-4.20-non-reasoning", "xai"),
         ],
     },
-    Known {
+    KnownProvider {
         name: "deepseek",
         key_env: Some("DEEPSEEK_API_KEY"),
         base_url: "https://api.deepseek.com/v1",
         kind: Kind::OpenAi,
-        choices: &[
-            choice("deepseek-v4-flash", "deepseek"),
-            choice("deepseek-v4-pro", "deepseek"),
-            choice("deepseek-v3.2", "deepseek"),
+        starter_models: &[
+            starter("deepseek-v4-flash", "deepseek"),
+            starter("deepseek-v4-pro", "deepseek"),
+            starter("deepseek-v3.2", "deepseek"),
         ],
     },
-    Known {
+    KnownProvider {
         name: "openrouter",
         key_env: Some("OPENROUTER_API_KEY"),
         base_url: "https://openrouter.ai/api/v1",
         kind: Kind::OpenAi,
-        choices: &[
-            choice("openai/gpt-5.4-mini", "openai"),
-            choice("anthropic/claude-haiku-4.5", "anthropic"),
-            choice("google/gemini-2.5-flash", "google"),
-            choice("deepseek/deepseek-v3.2", "deepseek"),
-            choice("x-ai/grok-4.20", "xai"),
+        starter_models: &[
+            starter("openai/gpt-5.4-mini", "openai"),
+            starter("anthropic/claude-haiku-4.5", "anthropic"),
+            starter("google/gemini-2.5-flash", "google"),
+            starter("deepseek/deepseek-v3.2", "deepseek"),
+            starter("x-ai/grok-4.20", "xai"),
         ],
     },
 ];
 
-/// The provider with this name.
-pub fn known(name: &str) -> Option<&'static Known> {
+/// The known provider with this name.
+pub fn known(name: &str) -> Option<&'static KnownProvider> {
     KNOWN.iter().find(|provider| provider.name == name).or_else(|| (name == OLLAMA.name).then_some(&OLLAMA))
 }
 
-/// What is known of a model.
+/// What is known about a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFacts {
-    /// The list price; `None` where none is published, and for models listed at nothing at all.
+    /// The list price; `None` if none is published, and for models listed as free.
     pub price: Option<Price>,
-    /// The most tokens of a prompt.
+    /// The maximum number of tokens in a prompt.
     pub max_input_tokens: Option<u64>,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens in an answer.
     pub max_output_tokens: Option<u64>,
-    /// Whether it takes a JSON schema in the provider's own format.
+    /// Whether it accepts a JSON schema in the provider's own format.
     pub json_schema: bool,
-    /// Whether it calls tools.
+    /// Whether it can call tools.
     pub tools: bool,
-    /// Whether it reasons first.
+    /// Whether it reasons before it answers.
     pub reasoning: bool,
-    /// The date its provider retires it, `YYYY-MM-DD`.
+    /// The date on which its provider retires it, `YYYY-MM-DD`.
     pub deprecation: Option<&'static str>,
 }
 
-/// What is known of the model with this identifier, `<provider>/<model_name>`.
+/// The facts about the model with this identifier, `<provider>/<model_name>`.
 pub fn model(id: &str) -> Option<ModelFacts> {
     MODELS.get(id).copied()
 }
 
-/// The identifiers of all models that the catalogue holds of a provider.
-pub fn of_provider(name: &str) -> impl Iterator<Item = &'static str> {
+/// The identifiers of all models of a provider in the catalogue.
+pub fn models_of(name: &str) -> impl Iterator<Item = &'static str> {
     let is_of = move |id: &str| id.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
     MODELS.keys().copied().filter(move |id| is_of(id))
 }
@@ -231,13 +231,13 @@ impl Entry {
             input_per_mtok: per_mtok(self.input_nanousd_per_token?.get())?,
             output_per_mtok: per_mtok(self.output_nanousd_per_token?.get())?,
         };
-        let listed_at_nothing = price.input_per_mtok.0 == 0 && price.output_per_mtok.0 == 0;
-        (!listed_at_nothing).then_some(price)
+        let is_listed_as_free = price.input_per_mtok.0 == 0 && price.output_per_mtok.0 == 0;
+        (!is_listed_as_free).then_some(price)
     }
 }
 
-/// Nano-dollars per million tokens from a decimal of nano-dollars per token, digit by digit: `37.5` is exactly
-/// 37,500,000. More than six decimals would be less than a nano-dollar a million and are refused.
+/// Converts a decimal number of nano-dollars per token to nano-dollars per million tokens, digit by digit: `37.5`
+/// becomes exactly 37,500,000. More than six decimals would be less than a nano-dollar per million and are refused.
 fn per_mtok(decimal: &str) -> Option<NanoUsd> {
     const DECIMALS: usize = 6;
     let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
@@ -252,25 +252,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_catalogue_parses() {
+    fn the_entire_catalogue_parses() {
         let lines = CATALOGUE.lines().filter(|line| line.contains("nanousd")).count();
         assert_eq!(MODELS.len(), lines);
         assert!(lines > 200);
         for (id, facts) in MODELS.iter() {
-            let listed_at_nothing = CATALOGUE
+            let is_listed_as_free = CATALOGUE
                 .contains(&format!("{id:?}:{{\"input_nanousd_per_token\":0,\"output_nanousd_per_token\":0,"));
-            assert_eq!(facts.price.is_none(), listed_at_nothing, "{id}");
+            assert_eq!(facts.price.is_none(), is_listed_as_free, "{id}");
         }
     }
 
     #[test]
     fn models_to_start_with_are_in_the_catalogue_and_not_being_retired() {
         for provider in &KNOWN {
-            assert!(provider.choices.len() >= 3, "{} can fill a panel alone", provider.name);
+            assert!(provider.starter_models.len() >= 3, "{} can fill a panel alone", provider.name);
             if provider.name == "openrouter" {
                 continue;
             }
-            for Choice { model: name, .. } in provider.choices {
+            for StarterModel { model: name, .. } in provider.starter_models {
                 let id = format!("{}/{name}", provider.name);
                 let facts = model(&id).unwrap_or_else(|| panic!("{id} is not in the catalogue"));
                 assert!(facts.price.is_some(), "{id}");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_those_of_the_catalogue() {
+    fn facts_are_read_from_the_catalogue() {
         let facts = model("openai/gpt-5.4-mini").unwrap();
         let price = Price { input_per_mtok: NanoUsd(750_000_000), output_per_mtok: NanoUsd(4_500_000_000) };
         assert_eq!(facts.price, Some(price));
@@ -313,8 +313,8 @@ mod tests {
                 && other.key_env != provider.key_env
                 && other.base_url != provider.base_url));
             assert_eq!(known(provider.name).map(|found| found.name), Some(provider.name));
-            if let Some(home) = provider.kind.home() {
-                assert_eq!(home, provider.name, "a format of one maker is spoken by that maker");
+            if let Some(sole) = provider.kind.sole_provider() {
+                assert_eq!(sole, provider.name, "a format of one maker is spoken by that maker");
             }
         }
         assert_eq!(known("ollama").map(|found| found.base_url), Some("http://127.0.0.1:11434/v1"));

@@ -1,8 +1,8 @@
-//! The HTTP client under [`super::transport`].
+//! The HTTP client beneath [`super::transport`].
 //!
-//! A provider is called directly where nothing stands between, which is nearly always and costs the least. A proxy
-//! that the environment names (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and their kin) is left to the library that knows
-//! all their forms. No redirect is followed either way.
+//! Providers are called directly by our own, cheaper HTTP/1.1 client ([`super::http1`]) unless the environment names a
+//! proxy (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and the like); then `reqwest`, which knows all their forms, takes
+//! over. Neither follows redirects.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -17,90 +17,91 @@ use hyper::body::{Frame, SizeHint};
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::link::{self, Asked, Links};
-use super::{Failure, connecting, roots};
+use super::http1::{self, ConnectionPool, HttpRequest};
+use super::{Failure, connect_error, roots};
 
 /// Connections to one provider.
 #[derive(Debug)]
 pub(super) enum Client {
     /// To the provider itself.
-    Direct(Box<Links>),
-    /// To a proxy on the way to this address.
+    Direct(Box<ConnectionPool>),
+    /// Through a proxy to this address.
     Proxied(reqwest::Client, Uri),
 }
 
 impl Client {
-    /// A client for `address`, which keeps not more than `most_kept` connections unused; nothing is connected yet.
-    /// Blocking: for the first `https` address the system's root certificates are read.
+    /// A client for `address` that keeps at most `max_idle` idle connections; nothing is connected yet.
+    /// Blocking: the first `https` address makes it read the system's root certificates.
     ///
     /// # Errors
-    /// With a cause for the log; [`connecting::failure`] tells what it means.
+    /// With a cause for the log; [`connect_error::failure`] classifies it.
     pub(super) fn new(
         address: &Uri,
         connect_timeout: Duration,
-        most_kept: usize,
+        max_idle: usize,
         no_proxy: bool,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let is_proxied = !no_proxy && Matcher::from_env().intercept(address).is_some();
         if is_proxied {
-            return Ok(Self::Proxied(proxied(connect_timeout)?, address.clone()));
+            return Ok(Self::Proxied(proxied_client(connect_timeout)?, address.clone()));
         }
-        // Addresses without TLS need none.
+        // Without TLS, no root certificates are needed.
         let is_secure = address.scheme_str() == Some("https");
         let roots = if is_secure { roots::roots()? } else { RootCertStore::empty().into() };
         let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        Ok(Self::Direct(Box::new(Links::new(address, connect_timeout, most_kept, tls)?)))
+        Ok(Self::Direct(Box::new(ConnectionPool::new(address, connect_timeout, max_idle, tls)?)))
     }
 
-    /// Sends a request and waits for the head of its answer. Dropping the future, or the body that it gives, closes the
-    /// connection if the answer has not come to its end. Of `asked`, nothing is kept while the answer is waited for.
+    /// Sends a request and waits for the head of the response. Dropping the future, or the body that it yields, closes
+    /// the connection unless the response has been read to its end. Nothing of `request` is kept while waiting.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection stood, [`Failure::Cut`] if it broke.
+    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made, [`Failure::Cut`] if it
+    /// broke.
     pub(super) fn send<'c>(
         &'c self,
-        asked: &Asked<'_>,
+        request: &HttpRequest<'_>,
     ) -> impl Future<Output = Result<Response<Body>, Failure>> + Send + use<'c> {
         match self {
-            Self::Direct(links) => {
-                // An async block would have room for the call twice.
-                let sending = links.send(links.question(asked));
+            Self::Direct(pool) => {
+                // An async block would reserve space for the call twice.
+                let sending = pool.send(pool.encode(request));
                 Either::Left(sending.map_ok(|response| response.map(Body::Direct)))
             }
             Self::Proxied(client, address) => {
-                let request = for_proxy(address, asked);
-                Either::Right(Box::pin(async move { send_by_proxy(client, request?).await }))
+                let request = for_proxy(address, request);
+                Either::Right(Box::pin(async move { send_via_proxy(client, request?).await }))
             }
         }
     }
 }
 
-fn for_proxy(address: &Uri, asked: &Asked<'_>) -> Result<reqwest::Request, Failure> {
+fn for_proxy(address: &Uri, original: &HttpRequest<'_>) -> Result<reqwest::Request, Failure> {
     let mut parts = address.clone().into_parts();
-    parts.path_and_query = Some(asked.target.parse().map_err(|_| Failure::Unreachable)?);
+    parts.path_and_query = Some(original.target.parse().map_err(|_| Failure::Unreachable)?);
     let uri = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
-    let mut request = http::Request::new(reqwest::Body::from(asked.body.clone()));
-    (*request.method_mut(), *request.uri_mut()) = (asked.method.clone(), uri);
-    for (name, value) in &asked.headers {
+    let mut request = http::Request::new(reqwest::Body::from(original.body.clone()));
+    (*request.method_mut(), *request.uri_mut()) = (original.method.clone(), uri);
+    for (name, value) in &original.headers {
         request.headers_mut().append(*name, (*value).clone());
     }
     reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)
 }
 
-async fn send_by_proxy(
+async fn send_via_proxy(
     client: &reqwest::Client,
     request: reqwest::Request,
 ) -> Result<Response<Body>, Failure> {
     match client.execute(request).await {
         Ok(response) => {
-            connecting::stands();
+            connect_error::connected();
             Ok(Response::from(response).map(Body::Proxied))
         }
-        Err(error) => Err(failed(&error)),
+        Err(error) => Err(proxy_failure(&error)),
     }
 }
 
-fn proxied(connect_timeout: Duration) -> Result<reqwest::Client, reqwest::Error> {
+fn proxied_client(connect_timeout: Duration) -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(connect_timeout)
@@ -108,10 +109,10 @@ fn proxied(connect_timeout: Duration) -> Result<reqwest::Client, reqwest::Error>
         .build()
 }
 
-/// The body of an answer, as it arrives.
+/// The body of a response, as it arrives.
 #[derive(Debug)]
 pub(super) enum Body {
-    Direct(link::Body),
+    Direct(http1::Body),
     Proxied(reqwest::Body),
 }
 
@@ -127,7 +128,7 @@ impl hyper::body::Body for Body {
             Self::Direct(body) => Pin::new(body).poll_frame(context),
             Self::Proxied(body) => {
                 let frame = ready!(Pin::new(body).poll_frame(context));
-                Poll::Ready(frame.map(|frame| frame.map_err(|error| failed(&error))))
+                Poll::Ready(frame.map(|frame| frame.map_err(|error| proxy_failure(&error))))
             }
         }
     }
@@ -147,7 +148,7 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// What a failure behind a proxy means. A connection that took too long to stand was none.
-fn failed(error: &reqwest::Error) -> Failure {
-    if error.is_connect() { connecting::failure(error) } else { Failure::Cut }
+/// Classifies an error of the proxied client. A timeout while connecting counts as a failure to connect.
+fn proxy_failure(error: &reqwest::Error) -> Failure {
+    if error.is_connect() { connect_error::failure(error) } else { Failure::Cut }
 }

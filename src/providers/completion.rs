@@ -1,101 +1,105 @@
-//! Chat completions for callers: what they ask, and how a format takes part in them.
+//! Callers' chat completions: the request, the response, and what a dialect does with them.
 //!
-//! Callers speak the chat-completion format. A [`Completion`] is their request, checked but not decoded: formats
-//! that are the same pass its fields on, formats that differ translate what they can express and name what they
-//! cannot ([`Failure::Unsupported`]). Answers are bytes in the same format, written by the format itself when they
-//! are complete and by way of [`Chunks`] when they are streamed.
+//! Callers use the chat-completion format. A [`CompletionRequest`] is checked but not decoded: the dialect of that same
+//! format passes its fields on; the others translate what they can express and refuse the rest by name
+//! ([`Failure::Unsupported`]). Responses are bytes in the same format, written by the dialect itself if they are
+//! complete and through a [`ChunkWriter`] if they are streamed.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::chunks::Chunks;
+use super::chunk_writer::ChunkWriter;
 use super::fields::Fields;
 use super::sse::Event;
-use super::{Failed, Failure, Incoming, Model, Outgoing};
+use super::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
 use crate::money::Tokens;
 
-/// The most answers that may be asked for at once, as in the format's own reference; no stream keeps more apart.
-pub const MOST_CHOICES: u32 = 128;
+/// The maximum number of choices in a request, as in the format's reference; no stream keeps track of more.
+pub const MAX_CHOICES: u32 = 128;
 
-/// More calls of tools than any answer holds.
-pub(super) const MOST_TOOL_CALLS: usize = 1024;
+/// More tool calls than any answer contains.
+pub(super) const MAX_TOOL_CALLS: usize = 1024;
 
-/// A caller's request for a chat completion. Its documented fields have been checked: `messages` is an array of
-/// objects with known roles, numbers are in their ranges.
+/// A caller's request for a chat completion. Its documented fields have been checked: `messages` is an array of objects
+/// with known roles, and numbers are in range.
 #[derive(Debug)]
-pub struct Completion<'a> {
+pub struct CompletionRequest<'a> {
     /// All fields, as sent.
     pub fields: Fields<'a>,
     /// Whether the answer is to be streamed.
     pub stream: bool,
-    /// Whether the caller wants to read the usage at the end of a stream.
+    /// Whether the caller wants the token usage at the end of a stream.
     pub include_usage: bool,
-    /// How many answers are asked for, of which there are at most [`MOST_CHOICES`].
+    /// The number of choices requested, at most [`MAX_CHOICES`].
     pub choices: u32,
-    /// The prompt's length, estimated: for accounting where the provider does not say.
+    /// The estimated length of the prompt, for accounting if the provider does not report it.
     pub prompt_tokens: u64,
 }
 
-/// What an answer says of itself, whoever gave it.
+/// The metadata of a response that does not come from the provider.
 #[derive(Clone, Debug)]
-pub struct Labels {
+pub struct ResponseMeta {
     /// The full identifier of the model that answers.
     pub model: Arc<str>,
-    /// Unix seconds, for providers that do not say.
+    /// The creation time in Unix seconds, for providers that do not report one.
     pub created: i64,
 }
 
-/// A complete answer.
+/// A complete response to a caller.
 #[derive(Clone, Debug)]
-pub struct Completed {
-    /// For the caller: a `chat.completion` object.
+pub struct CompletionResponse {
+    /// A `chat.completion` object.
     pub body: Bytes,
-    /// What it took; estimated if the provider did not say, as `body` then says.
+    /// The token usage; estimated, and marked as such in `body`, if the provider did not report it.
     pub usage: Tokens,
 }
 
-/// How a format takes part in chat completions.
-pub trait Completions: Send + Sync {
-    /// The request that asks `model` for this completion.
+/// A dialect's side of callers' chat completions.
+pub trait CompletionDialect: Send + Sync {
+    /// Encodes the request that asks `model` for this completion.
     ///
     /// # Errors
-    /// [`Failure::Unsupported`] for a field that would change the answer and that the format cannot express.
-    fn chat_request(&self, asked: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure>;
+    /// [`Failure::Unsupported`] for a field that would affect the answer and that the format cannot express.
+    fn chat_request(
+        &self,
+        request: &CompletionRequest<'_>,
+        model: &Model,
+    ) -> Result<ProviderRequest, Failure>;
 
-    /// What the provider's bytes mean: any status of failure, or a complete answer.
+    /// Decodes a complete response, or an error response of any kind.
     ///
     /// # Errors
     /// As [`super::Dialect::answer`].
-    fn chat_answer(
+    fn chat_response(
         &self,
-        incoming: &Incoming,
-        asked: &Completion<'_>,
-        labels: &Labels,
-    ) -> Result<Completed, Failed>;
+        response: &ProviderResponse,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall>;
 
-    /// A reader for one streamed answer.
-    fn decoder(&self) -> Box<dyn Decoder>;
+    /// A decoder for one streamed answer.
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
 }
 
-/// What an event of a stream means for the stream.
+/// What a [`StreamDecoder`] made of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// There is more to come.
+pub enum EventOutcome {
+    /// It was handled; the stream goes on.
     More,
-    /// The provider says that this was all.
+    /// It marks the end of the stream.
     End,
-    /// The event is of no kind that is known, and is left out.
+    /// It is of an unknown kind and was skipped.
     Skipped,
-    /// The event cannot be read: it is no JSON, or not in the format.
+    /// It cannot be read: it is not JSON, or not in the format.
     Unreadable,
 }
 
-/// Reads the events of one streamed answer. No I/O. (`Sync`, as the bodies of answers have to be.)
-pub trait Decoder: Send + Sync {
-    /// Writes what an event means into `chunks`.
+/// Decodes the events of one streamed answer, without I/O. (`Sync`, as response bodies have to be.)
+pub trait StreamDecoder: Send + Sync {
+    /// Translates an event into `chunks`.
     ///
     /// # Errors
-    /// If the event says that the answer failed.
-    fn read(&mut self, event: &Event<'_>, chunks: &mut Chunks) -> Result<Step, Failure>;
+    /// If the event reports that the answer failed.
+    fn read(&mut self, event: &Event<'_>, chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure>;
 }

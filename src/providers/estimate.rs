@@ -1,34 +1,34 @@
-//! How many tokens a text is, roughly, for providers that do not say.
+//! Estimates token counts, for providers that do not report them.
 //!
-//! Four characters a token is what tokenizers average on English prose; other scripts take more. The figure is
-//! for accounting where there is no better one, and is never used to decide whether a prompt fits.
+//! Tokenizers average four characters per token on English prose; other scripts need more tokens. The estimate is for
+//! accounting where there is no better figure, and is never used to decide whether a prompt fits.
 
 use serde_json::Value;
 
 use super::Chat;
 
 const CHARS_PER_TOKEN: u64 = 4;
-/// What chat formats add around each message.
+/// The overhead of chat formats for each message.
 pub const TOKENS_PER_MESSAGE: u64 = 4;
 
-/// Tokens of one text.
+/// The estimated number of tokens in a text.
 pub fn text_tokens(text: &str) -> u64 {
     length_tokens(characters(text))
 }
 
-/// How many characters a text has. Most prompts are ASCII alone, which is seen many bytes at a time.
+/// The number of characters in a text. Most prompts are pure ASCII, which is detected many bytes at a time.
 pub fn characters(text: &str) -> u64 {
     let count = if text.is_ascii() { text.len() } else { text.chars().count() };
     count as u64
 }
 
-/// Tokens of a text of this many characters.
+/// The estimated number of tokens in a text of this many characters.
 pub const fn length_tokens(characters: u64) -> u64 {
     characters.div_ceil(CHARS_PER_TOKEN)
 }
 
-/// The fields of a message, its parts and its calls of tools in which the model's own words stand.
-const SAID: [&str; 9] = [
+/// The fields in which a message, its parts and its tool calls hold text that the model wrote.
+const WRITTEN_FIELDS: [&str; 9] = [
     "content",
     "text",
     "thinking",
@@ -40,28 +40,28 @@ const SAID: [&str; 9] = [
     "arguments",
 ];
 
-/// Characters that a model has written, where they are not one text: parts, thoughts and calls of tools included, names
-/// and marks of the format not.
-pub fn said_characters(value: &Value) -> u64 {
+/// The number of characters that the model wrote of a message, or of a part of one: texts, reasoning and tool calls
+/// count, keys and identifiers do not.
+pub fn written_characters(value: &Value) -> u64 {
     match value {
         Value::String(text) => characters(text),
-        Value::Array(items) => items.iter().map(said_characters).sum(),
+        Value::Array(items) => items.iter().map(written_characters).sum(),
         Value::Object(fields) => {
-            // Two names for one thing; some send both.
-            let thoughts = fields.get("reasoning_content").or_else(|| fields.get("reasoning"));
-            let said = |(name, value): (&String, &Value)| match name.as_str() {
-                // Some send them as they are, not as a text.
+            // Two names for the same thing; some providers send both.
+            let reasoning = fields.get("reasoning_content").or_else(|| fields.get("reasoning"));
+            let count = |(name, value): (&String, &Value)| match name.as_str() {
+                // Some providers send an object instead of a string.
                 "arguments" if !value.is_string() => characters(&value.to_string()),
-                name if SAID.contains(&name) => said_characters(value),
+                name if WRITTEN_FIELDS.contains(&name) => written_characters(value),
                 _ => 0,
             };
-            fields.iter().map(said).sum::<u64>() + thoughts.map_or(0, said_characters)
+            fields.iter().map(count).sum::<u64>() + reasoning.map_or(0, written_characters)
         }
         _ => 0,
     }
 }
 
-/// Tokens of a whole prompt.
+/// The estimated number of tokens in an entire prompt.
 pub fn prompt_tokens(chat: &Chat) -> u64 {
     chat.messages.iter().map(|message| text_tokens(&message.content) + TOKENS_PER_MESSAGE).sum()
 }
@@ -70,17 +70,17 @@ pub fn prompt_tokens(chat: &Chat) -> u64 {
 mod tests {
     use serde_json::json;
 
-    use super::{said_characters, text_tokens};
+    use super::{text_tokens, written_characters};
 
     #[test]
-    fn characters_count_not_bytes() {
+    fn characters_are_counted_rather_than_bytes() {
         assert_eq!(text_tokens(""), 0);
         assert_eq!(text_tokens("abcde"), 2);
         assert_eq!(text_tokens("ääää"), 1);
     }
 
     #[test]
-    fn only_the_models_own_words_count() {
+    fn only_what_the_model_wrote_counts() {
         let call = json!({"id": "call_1", "type": "function", "function": {"name": "get", "arguments": "{\"a\":1}"}});
         for (message, expected) in [
             (json!({"role": "assistant", "content": "ä\"b"}), 3),
@@ -94,7 +94,7 @@ mod tests {
             (json!({"reasoning": "abc", "refusal": "no"}), 5),
             (json!({"audio": {"data": "xxxx"}}), 0),
         ] {
-            assert_eq!(said_characters(&message), expected, "{message}");
+            assert_eq!(written_characters(&message), expected, "{message}");
         }
     }
 }

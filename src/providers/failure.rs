@@ -1,4 +1,4 @@
-//! Why a call to a provider gave no answer, in the words of the gateway field rather than of HTTP.
+//! Why a call to a provider yielded no answer, in terms of a model gateway rather than of HTTP.
 
 use std::time::Duration;
 
@@ -6,71 +6,71 @@ use crate::money::{BudgetShortage, Tokens};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::unsafe_chars::is_bidi_control;
 
-/// The most characters kept of what a provider writes about a failure.
+/// The maximum number of characters kept of a provider's error message.
 const MESSAGE_CHARS: usize = 300;
-/// The most characters kept of a provider's own error code.
+/// The maximum number of characters kept of a provider's error code.
 const CODE_CHARS: usize = 64;
 
-/// In the place of a secret.
+/// Replaces a secret.
 const MASK: &str = "...";
-/// What is shorter is no secret, but a word that a server without keys was given.
-const LEAST_SECRET_BYTES: usize = 8;
-/// The longest name of a parameter that is kept.
+/// Anything shorter is not a secret but a placeholder for a server that needs no key.
+const MIN_SECRET_BYTES: usize = 8;
+/// The maximum length of a parameter name that is kept.
 const PARAM_BYTES: usize = 128;
 
-/// A call that gave no answer, and what it took nevertheless: a model that declines has read the prompt.
+/// A call that yielded no answer, and the tokens it used nevertheless: a model that declines has read the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// Why.
+pub struct FailedCall {
+    /// Why it failed.
     pub failure: Failure,
-    /// What the provider says it took.
+    /// The token usage, if the provider reported it.
     pub usage: Option<Tokens>,
 }
 
-impl Failed {
-    /// As [`Failure::without`].
-    pub(super) fn without(self, secret: Option<&SecretString>) -> Self {
-        Self { failure: self.failure.without(secret), ..self }
+impl FailedCall {
+    /// As [`Failure::redacted`].
+    pub(super) fn redacted(self, secret: Option<&SecretString>) -> Self {
+        Self { failure: self.failure.redacted(secret), ..self }
     }
 }
 
-impl From<Failure> for Failed {
+impl From<Failure> for FailedCall {
     fn from(failure: Failure) -> Self {
         Self { failure, usage: None }
     }
 }
 
-/// A failed call.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The provider refuses our key, or there is none. Nothing a retry mends.
+    /// The provider refuses our key, or there is none. Retries do not help.
     Unauthorized,
-    /// The account behind the key has nothing left.
+    /// The account behind the key has no quota or credit left.
     QuotaExhausted,
-    /// Too many calls; free again after the time given, if the provider says.
+    /// Too many calls.
     RateLimited {
         /// From the provider's `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// The provider has no capacity now.
+    /// The provider has no capacity at the moment.
     Overloaded {
         /// From the provider's `Retry-After`.
         retry_after: Option<Duration>,
     },
     /// The provider does not know the model.
     UnknownModel,
-    /// The request does not fit the model's context.
+    /// The request does not fit into the model's context window.
     ContextOverflow,
-    /// The provider says the request is wrong.
+    /// The provider says that the request is invalid.
     Rejected {
-        /// Its own code, if it gives one.
+        /// The provider's error code, if any.
         code: Option<String>,
-        /// Its own words, shortened; foreign text.
+        /// The provider's message, shortened; untrusted text.
         message: String,
-        /// The parameter that it is about, by the provider's own path, if it names one.
+        /// The path of the parameter at fault, if the provider names one.
         param: Option<String>,
     },
-    /// The request asks for something that this provider's format, or this model, cannot express. Found before
+    /// The request asks for something that this provider's format, or this model, does not support. Detected before
     /// anything is sent.
     Unsupported {
         /// The JSON path of the parameter in the caller's request.
@@ -78,57 +78,57 @@ pub enum Failure {
         /// What is wrong and what to do instead.
         message: String,
     },
-    /// The model or its provider declines to answer this. Never retried, never routed around.
+    /// The model or its provider declines to answer. Never retried, and never sent to a fallback.
     Refused,
-    /// The provider failed inside.
+    /// The provider had an internal error.
     Broken {
-        /// The HTTP status it answered with.
+        /// The HTTP status of the response.
         status: u16,
     },
-    /// An answer that is not in the provider's format.
+    /// The response is not in the provider's format.
     Malformed,
-    /// The model ended without a word, or with a call of a tool that its provider cannot read. Another try often gives an
-    /// answer; it lies in what was asked, and says nothing of the model to others.
+    /// The model ended without any output, or with a tool call that its provider cannot parse. A retry often yields an
+    /// answer. The cause lies in the request, so it says nothing about the model for other callers.
     NoAnswer,
-    /// An answer larger than any may be. What makes it so is what was asked: many choices, or every token's odds.
+    /// The response is too large, which is due to the request: many choices, or log probabilities for every token.
     TooLarge {
-        /// How much of it is known to have come.
+        /// The least size it is known to have.
         bytes: u64,
     },
-    /// No connection: name, address, TLS.
+    /// No connection could be made: name lookup, address or TLS.
     Unreachable,
-    /// No connection, as this process may open no more files: the provider has no part in it.
+    /// No connection could be made because this process may open no more files; not the provider's fault.
     NoDescriptors,
-    /// The connection ended before the answer did.
+    /// The connection ended before the response did.
     Cut,
-    /// One of our time limits passed.
+    /// One of our timeouts expired.
     Timeout,
-    /// Not asked, because of earlier failures.
+    /// Not called: the circuit breaker is open after earlier failures.
     Paused {
         /// Whether all of the provider's models are paused.
         whole_provider: bool,
         /// The code of the last of these failures.
         because: &'static str,
-        /// Until it can be asked again.
+        /// The time until it can be called again.
         retry_after: Duration,
     },
-    /// Not called: a budget of the caller's does not cover what the call might have cost.
+    /// Not called: a budget of the caller does not cover the maximum cost of the call.
     BudgetExceeded(Box<BudgetShortage>),
     /// Not called: the caller has a budget, and the model's price is not known.
     PriceUnknown,
-    /// Not called: the caller has a budget, and the store cannot say what has been spent of it.
+    /// Not called: the caller has a budget, and the store cannot tell how much of it has been spent.
     StoreUnavailable,
 }
 
 impl Failure {
-    /// [`Failure::Rejected`] with foreign texts made safe to store and show: shortened, on one line, without
-    /// control and direction characters.
+    /// [`Failure::Rejected`], with untrusted texts made safe to store and show: shortened, on one line, and without
+    /// control and bidirectional formatting characters.
     pub fn rejected(code: Option<&str>, message: &str) -> Self {
-        let code = code.map(|code| tame(code, CODE_CHARS)).filter(|code| !code.is_empty());
-        Self::Rejected { code, message: tame(message, MESSAGE_CHARS), param: None }
+        let code = code.map(|code| sanitized(code, CODE_CHARS)).filter(|code| !code.is_empty());
+        Self::Rejected { code, message: sanitized(message, MESSAGE_CHARS), param: None }
     }
 
-    /// The same, about a parameter that the provider names. What is no path is left out.
+    /// Adds the parameter that the provider names, if it looks like a path.
     #[must_use]
     pub fn about(self, param: Option<&str>) -> Self {
         let is_path = |param: &&str| {
@@ -143,10 +143,10 @@ impl Failure {
         }
     }
 
-    /// The same without this secret in the provider's words: some repeat the key that they refuse, or the request.
-    pub(super) fn without(self, secret: Option<&SecretString>) -> Self {
+    /// Masks the secret in the provider's texts: some repeat the key that they refuse, or the request.
+    pub(super) fn redacted(self, secret: Option<&SecretString>) -> Self {
         let secret =
-            secret.map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= LEAST_SECRET_BYTES);
+            secret.map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= MIN_SECRET_BYTES);
         match (self, secret) {
             (Self::Rejected { code, message, param }, Some(secret)) => Self::Rejected {
                 code: code.map(|code| masked(&code, secret)),
@@ -157,7 +157,7 @@ impl Failure {
         }
     }
 
-    /// The name in logs, the ledger and `model_errors`.
+    /// Its name in logs, the ledger and `model_errors`.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unauthorized => "auth_failed",
@@ -184,7 +184,7 @@ impl Failure {
         }
     }
 
-    /// What else is known of it, for logs: foreign text only as it was made safe.
+    /// Details for logs; untrusted text only in its safe form.
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::RateLimited { retry_after: Some(wait) } | Self::Overloaded { retry_after: Some(wait) } => {
@@ -203,12 +203,12 @@ impl Failure {
         }
     }
 
-    /// Whether it was the caller's budget that kept the call from being made.
+    /// Whether the call was not made because of the caller's budget.
     pub const fn is_unpaid(&self) -> bool {
         matches!(self, Self::BudgetExceeded(_) | Self::PriceUnknown | Self::StoreUnavailable)
     }
 
-    /// Whether the same call may succeed a little later.
+    /// Whether the same call may succeed if retried shortly after.
     pub const fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -222,7 +222,7 @@ impl Failure {
         )
     }
 
-    /// How long to wait before it is worth another call: as the provider asks, or as long as it is paused.
+    /// How long to wait before calling again: as the provider asks, or until the pause is over.
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after } | Self::Overloaded { retry_after } => *retry_after,
@@ -231,26 +231,26 @@ impl Failure {
         }
     }
 
-    /// Whether the model may have worked on the call, so that its prompt is likely to be charged although no
-    /// usage was reported.
+    /// Whether the model may have worked on the call, so that the prompt is likely to be charged although no usage was
+    /// reported.
     pub const fn may_have_cost(&self) -> bool {
         matches!(self, Self::Timeout | Self::Cut | Self::Malformed | Self::NoAnswer | Self::TooLarge { .. })
     }
 }
 
-/// A text in which a secret stands as three dots, also where only its beginning was kept.
+/// Replaces a secret in a text with three dots, even if the text was cut within it.
 fn masked(text: &str, secret: &str) -> String {
     let text = text.replace(secret, MASK);
     let Some(kept) = text.strip_suffix('…') else { return text };
     let begins = |length: &usize| secret.get(..*length).is_some_and(|begin| kept.ends_with(begin));
-    match (LEAST_SECRET_BYTES..secret.len()).rev().find(begins) {
+    match (MIN_SECRET_BYTES..secret.len()).rev().find(begins) {
         Some(length) => format!("{}{MASK}…", &kept[..kept.len() - length]),
         None => text,
     }
 }
 
-/// Foreign text on one line and no longer than `limit` characters.
-fn tame(text: &str, limit: usize) -> String {
+/// Puts untrusted text on one line of at most `limit` characters.
+fn sanitized(text: &str, limit: usize) -> String {
     let visible: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_messages_are_shortened_and_made_safe() {
+    fn untrusted_messages_are_shortened_and_made_safe() {
         let message = format!("bad\r\n\u{1b}[31mred\u{202e}{}", "ä".repeat(1000));
         let Failure::Rejected { code, message, .. } = Failure::rejected(Some("\u{7}"), &message) else {
             panic!("not a rejection");
@@ -281,22 +281,22 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_foreign_words_is_masked_whole_or_cut() {
+    fn a_secret_in_a_message_is_masked_even_if_it_was_cut() {
         let secret = SecretString::from("sk-0123456789abcdef");
-        let told = |words: &str| match Failure::rejected(Some(words), words).without(Some(&secret)) {
+        let redacted = |words: &str| match Failure::rejected(Some(words), words).redacted(Some(&secret)) {
             Failure::Rejected { code, message, .. } => (code.unwrap_or_default(), message),
             other => panic!("{other:?}"),
         };
-        let (code, message) = told("bad key sk-0123456789abcdef, sk-0123456789abcdef!");
+        let (code, message) = redacted("bad key sk-0123456789abcdef, sk-0123456789abcdef!");
         assert_eq!((&*code, &*message), ("bad key ..., ...!", "bad key ..., ...!"));
-        let (code, message) = told(&format!("{} sk-0123456789abcdef", "x".repeat(285)));
+        let (code, message) = redacted(&format!("{} sk-0123456789abcdef", "x".repeat(285)));
         assert!(message.ends_with("x ...…") && code.ends_with("xxx…"), "{message}");
-        let short = Failure::rejected(None, "next").without(Some(&SecretString::from("x")));
+        let short = Failure::rejected(None, "next").redacted(Some(&SecretString::from("x")));
         assert_eq!(short, Failure::rejected(None, "next"));
     }
 
     #[test]
-    fn only_paths_of_parameters_are_kept() {
+    fn only_parameters_that_look_like_paths_are_kept() {
         let param = |param: &str| match Failure::rejected(None, "no").about(Some(param)) {
             Failure::Rejected { param, .. } => param,
             other => panic!("{other:?}"),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn details_are_words_and_not_notation() {
+    fn details_are_in_plain_words() {
         let detail = |failure: Failure| failure.detail().unwrap_or_default();
         let wait = Duration::from_millis(1500);
         assert_eq!(
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_wait_may_mend_is_transient() {
+    fn only_failures_that_may_pass_are_transient() {
         assert!(Failure::Overloaded { retry_after: None }.is_transient());
         assert!(Failure::Unreachable.is_transient());
         assert!(Failure::NoAnswer.is_transient());

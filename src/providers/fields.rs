@@ -1,7 +1,7 @@
-//! A JSON object of which only the names of its fields are read; the values stay the bytes they are.
+//! A JSON object of which only the field names are decoded; the values stay the bytes they are.
 //!
-//! What passes from a caller to a provider of the same format, and back, is looked at no more than needed: fields
-//! are found by name, some are replaced, the others are written out again byte for byte.
+//! What passes between a caller and a provider of the same format is parsed no more than needed: fields are found by
+//! name, some are replaced, and the others are written out again byte for byte.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,26 +10,26 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::json::{self, Json, Reader};
 
-/// More than any format knows; names are compared with each other, which must not take for ever.
-const MOST_FIELDS: usize = 256;
+/// More than any format has. Names are compared pairwise, so their number must be bounded.
+const MAX_FIELDS: usize = 256;
 
-/// The fields of an object, in their order; no name twice.
+/// The fields of an object in their order, with unique names.
 #[derive(Debug, Default)]
 pub struct Fields<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 
-/// About how many fields an object has.
+/// The usual number of fields, as an initial capacity.
 const USUAL_FIELDS: usize = 12;
 
 impl<'a> Fields<'a> {
-    /// Reads a text that is one object.
+    /// Parses a text that is one object.
     ///
     /// # Errors
-    /// If it is anything else, holds a name twice, or more fields than any format knows.
+    /// If it is anything else, contains a name twice, or has too many fields.
     pub fn parse(text: &'a str) -> serde_json::Result<Self> {
-        Self::parse_with(text, |_, reader| reader.pass())
+        Self::parse_with(text, |_, reader| reader.skip_value())
     }
 
-    /// As [`Fields::parse`], where `each` reads the value of a field, and so may go into it.
+    /// As [`Fields::parse`], with `each` to read the value of each field, so that it can descend into it.
     ///
     /// # Errors
     /// As [`Fields::parse`].
@@ -40,52 +40,51 @@ impl<'a> Fields<'a> {
         let mut reader = Reader::new(text);
         let mut fields: Vec<(Cow<'_, str>, Json<'_>)> = Vec::with_capacity(USUAL_FIELDS);
         let read = reader.object(|reader, name| {
-            let name = name.text().filter(|name| fields.iter().all(|(field, _)| field != name))?;
-            let begin = reader.at();
+            let name = name.decode().filter(|name| fields.iter().all(|(field, _)| field != name))?;
+            let begin = reader.position();
             each(&name, reader)?;
-            fields.push((name, reader.since(begin)?));
-            (fields.len() <= MOST_FIELDS).then_some(())
+            fields.push((name, reader.value_since(begin)?));
+            (fields.len() <= MAX_FIELDS).then_some(())
         });
         match read.filter(|()| reader.is_at_end()) {
             Some(()) => Ok(Self(fields)),
-            // It knows what to say of it.
+            // For its error message.
             None => serde_json::from_str(text),
         }
     }
 
-    /// A field's value as it stands there.
+    /// A field's raw value.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
     }
 
-    /// A field's value, if it is there and not null.
-    pub fn given(&self, name: &str) -> Option<Json<'a>> {
+    /// A field's raw value, if it is present and not null.
+    pub fn non_null(&self, name: &str) -> Option<Json<'a>> {
         self.get(name).filter(|value| !value.is_null())
     }
 
-    /// A field's value, if it is of this type.
+    /// A field's value, if it has this type.
     pub fn read<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
         self.get(name)?.read()
     }
 
-    /// All of them.
+    /// All fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Json<'a>)> {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }
 }
 
-/// Writes a field behind those that an object, begun with `{`, has already. `value` is JSON; `name` is a known one,
-/// in which nothing need be escaped.
-pub(super) fn write(out: &mut Vec<u8>, name: &'static str, value: &str) {
+/// Appends a field to an object that begins with `{`. `value` is JSON; `name` needs no escaping.
+pub(super) fn write_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
     for part in [comma(out), "\"", name, "\":", value] {
         out.extend_from_slice(part.as_bytes());
     }
 }
 
-/// The same with a name that somebody else has given.
-pub(super) fn write_foreign(out: &mut Vec<u8>, name: &str, value: &str) {
+/// As [`write_field`], for a name that may need escaping.
+pub(super) fn write_field_escaped(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(comma(out).as_bytes());
-    write_text(out, name);
+    write_string(out, name);
     out.push(b':');
     out.extend_from_slice(value.as_bytes());
 }
@@ -94,27 +93,27 @@ fn comma(out: &[u8]) -> &'static str {
     if out.last() == Some(&b'{') { "" } else { "," }
 }
 
-/// The same with a text as its value.
-pub(super) fn write_string(out: &mut Vec<u8>, name: &'static str, value: &str) {
-    write(out, name, "");
-    write_text(out, value);
+/// As [`write_field`], with a string as the value.
+pub(super) fn write_string_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
+    write_field(out, name, "");
+    write_string(out, value);
 }
 
-/// Writes a text as JSON.
-pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
+/// Appends a string as JSON.
+pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
     if json::is_plain(text) {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
         return;
     }
-    // Writing a text into memory cannot fail.
+    // Writing a string into memory cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 
-/// A field's name, copied only if it holds escapes. Serde would copy a [`Cow`] always where it stands bare.
+/// A field's name, copied only if it contains escapes. Serde always copies a bare [`Cow`].
 #[derive(Debug, serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -133,11 +132,11 @@ impl<'de> Visitor<'de> for ObjectVisitor {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
         let mut fields: Self::Value = Vec::with_capacity(USUAL_FIELDS);
-        while let Some((Text(name), value)) = map.next_entry::<Text<'de>, Json<'de>>()? {
-            if fields.len() == MOST_FIELDS {
-                return Err(M::Error::custom(format!("more than {MOST_FIELDS} fields in one object")));
+        while let Some((FieldName(name), value)) = map.next_entry::<FieldName<'de>, Json<'de>>()? {
+            if fields.len() == MAX_FIELDS {
+                return Err(M::Error::custom(format!("more than {MAX_FIELDS} fields in one object")));
             }
-            // Two readers of the bytes might each take another one.
+            // Two parsers might each pick a different one.
             if fields.iter().any(|(field, _)| *field == name) {
                 let shown: String = name.chars().take(64).collect();
                 return Err(M::Error::custom(format!("the field {shown:?} appears twice")));
@@ -158,16 +157,16 @@ mod tests {
         let fields = Fields::parse(body).unwrap();
         assert_eq!(fields.get("a").unwrap().get(), "1.50");
         assert_eq!(fields.get("b").unwrap().get(), "[ 1,  2 ]");
-        assert!(fields.get("c").is_some() && fields.given("c").is_none());
+        assert!(fields.get("c").is_some() && fields.non_null("c").is_none());
         assert_eq!(fields.read::<f64>("a"), Some(1.5));
         assert_eq!(fields.read::<bool>("a"), None);
         let mut out = b"{".to_vec();
-        fields.iter().for_each(|(name, value)| write_foreign(&mut out, name, value.get()));
+        fields.iter().for_each(|(name, value)| write_field_escaped(&mut out, name, value.get()));
         assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":1.50,"b":[ 1,  2 ],"c":null"#);
     }
 
     #[test]
-    fn doubles_masses_and_other_things_are_refused() {
+    fn duplicates_too_many_fields_and_other_types_are_refused() {
         let error = |body: &str| Fields::parse(body).unwrap_err().to_string();
         assert!(error(r#"{"a":1,"\u0061":2}"#).contains(r#"the field "a" appears twice"#));
         let many: Vec<String> = (0..300).map(|index| format!("\"{index}\":0")).collect();
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_danger() {
+    fn deep_nesting_is_harmless() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(200_000), "]".repeat(200_000));
         assert!(Fields::parse(&deep).unwrap().get("a").is_some());
     }

@@ -1,12 +1,12 @@
-//! JSON that is read in one go and not built: values stay the bytes they are.
+//! A single-pass JSON reader that builds no values: they stay the bytes they are.
 //!
-//! A completion's request and answer pass nearly as they came: long texts in little structure, of which a few short
-//! fields are looked at. Asked for values as they stand, `serde_json` reads them anew at each level of nesting; that was
-//! a quarter of all instructions of a completion. Here whoever knows where he is going takes a [`Reader`] along: it
-//! checks that what it passes is JSON, and finds the ends of texts many bytes at a time.
+//! The requests and responses of completions pass through nearly unchanged: long strings in little structure, of which
+//! only a few short fields are needed. To extract raw values, `serde_json` scans them again at each level of nesting,
+//! which was a quarter of all instructions of a completion. A [`Reader`] lets its user descend where needed in one
+//! pass; it validates whatever it skips, and finds the ends of strings many bytes at a time.
 //!
-//! What must hold: what is read here, `serde_json` reads as well, and as the same. What is wrong with a text, it is
-//! asked to tell.
+//! What must hold: whatever is accepted here, `serde_json` accepts as well, with the same meaning. Error messages come
+//! from `serde_json`.
 
 mod check;
 mod scan;
@@ -18,22 +18,22 @@ use serde_json::value::RawValue;
 
 pub(super) use scan::is_plain;
 
-/// A JSON value as it stands in a text.
+/// A raw JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<'a>(&'a str);
 
 impl<'a> Json<'a> {
-    /// As it stands there, without the white space around it.
+    /// Its text, without surrounding white space.
     pub const fn get(self) -> &'a str {
         self.0
     }
 
-    /// A value of this type, if it is one.
+    /// Deserializes the value, if it has this type.
     pub fn read<T: Deserialize<'a>>(self) -> Option<T> {
         serde_json::from_str(self.0).ok()
     }
 
-    /// Whether it says nothing.
+    /// Whether it is null.
     pub fn is_null(self) -> bool {
         self.0 == "null"
     }
@@ -48,18 +48,18 @@ impl<'a> Json<'a> {
         self.0.starts_with('[')
     }
 
-    /// Whether it is a text, which need not be one that can be decoded: half a character may be escaped in it.
-    pub fn is_text(self) -> bool {
+    /// Whether it is a string, which may contain escapes that cannot be decoded, such as a lone surrogate.
+    pub fn is_string(self) -> bool {
         self.0.starts_with('"')
     }
 
-    /// A text, copied only if it holds escapes; `None` for other values, and if it cannot be decoded.
-    pub fn text(self) -> Option<Cow<'a, str>> {
+    /// The decoded string, copied only if it contains escapes; `None` for other values, and if it cannot be decoded.
+    pub fn string(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') { self.read().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
     }
 
-    /// The values of an array; `None` for other values.
+    /// The elements of an array; `None` for other values.
     pub fn items(self) -> Option<Vec<Self>> {
         let mut items = Vec::new();
         Reader::new(self.0).array(|reader| {
@@ -69,9 +69,9 @@ impl<'a> Json<'a> {
         Some(items)
     }
 
-    /// As [`Reader::known`].
-    pub fn known<const N: usize>(self, names: [&str; N]) -> Option<[Option<Self>; N]> {
-        Reader::new(self.0).known(names)
+    /// As [`Reader::fields`].
+    pub fn fields<const N: usize>(self, names: [&str; N]) -> Option<[Option<Self>; N]> {
+        Reader::new(self.0).fields(names)
     }
 }
 
@@ -81,7 +81,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
     }
 }
 
-/// A field's name as it stands in a text.
+/// A field's raw name.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a> {
     inner: &'a str,
@@ -89,23 +89,23 @@ pub struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// What it says; `None` if that cannot be decoded.
+    /// The decoded name; `None` if it cannot be decoded.
     ///
-    /// Inlined, as a name that has just been made is otherwise read from memory before it is there, which takes longer
-    /// than to find it.
+    /// Inlined, as the name, which has only just been written to memory, would otherwise be loaded before that store
+    /// has completed, which takes longer than finding the name.
     #[inline]
-    pub fn text(self) -> Option<Cow<'a, str>> {
-        if self.has_escapes { self.decoded().map(Cow::Owned) } else { Some(Cow::Borrowed(self.inner)) }
+    pub fn decode(self) -> Option<Cow<'a, str>> {
+        if self.has_escapes { self.decode_escapes().map(Cow::Owned) } else { Some(Cow::Borrowed(self.inner)) }
     }
 
     #[cold]
-    fn decoded(self) -> Option<String> {
+    fn decode_escapes(self) -> Option<String> {
         serde_json::from_str(&format!("\"{}\"", self.inner)).ok()
     }
 }
 
-/// A way through a text, from its beginning. Each function reads what begins where the reader stands, and leaves it
-/// behind that; `None` is for what is something else, or no JSON, and then nobody can tell where it stands.
+/// A cursor in a JSON text. Each function reads what begins at the cursor and moves the cursor past it, or returns
+/// `None` if that is something else or invalid; the position of the cursor is unspecified then.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     text: &'a str,
@@ -115,28 +115,28 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// At the beginning of `text`.
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: scan::space(text.as_bytes(), 0) }
+        Self { text, at: scan::skip_whitespace(text.as_bytes(), 0) }
     }
 
-    /// Whether nothing follows.
+    /// Whether nothing but white space follows.
     pub(super) fn is_at_end(&self) -> bool {
-        scan::space(self.text.as_bytes(), self.at) == self.text.len()
+        scan::skip_whitespace(self.text.as_bytes(), self.at) == self.text.len()
     }
 
-    /// A value of any kind.
+    /// A value of any type.
     pub fn value(&mut self) -> Option<Json<'a>> {
         let begin = self.at;
-        self.pass()?;
-        self.since(begin)
+        self.skip_value()?;
+        self.value_since(begin)
     }
 
-    /// A value of any kind that nobody looks at.
-    pub(super) fn pass(&mut self) -> Option<()> {
+    /// Skips a value of any type.
+    pub(super) fn skip_value(&mut self) -> Option<()> {
         self.at = check::value(self.text.as_bytes(), self.at)?;
         Some(())
     }
 
-    /// An object, of which `each` is to read each value.
+    /// An object, with `each` to read the value of each field.
     pub fn object(&mut self, mut each: impl FnMut(&mut Self, Name<'a>) -> Option<()>) -> Option<()> {
         let bytes = self.text.as_bytes();
         self.at = check::open(bytes, self.at, b'{')?;
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// An array, of which `each` is to read each value.
+    /// An array, with `each` to read each element.
     pub fn array(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         let bytes = self.text.as_bytes();
         self.at = check::open(bytes, self.at, b'[')?;
@@ -163,62 +163,63 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// The values of an array, as `each` reads them; `None` also if there are more than `most`. A few bytes make a value
-    /// of hundreds: without a bound, a provider could make the server take a hundred times as much memory as it sends.
+    /// The elements of an array, as `each` reads them; `None` also if there are more than `max`. An element of a few
+    /// bytes becomes a value of hundreds: without a limit, a provider could make the server use a hundred times as much
+    /// memory as it sends.
     pub(super) fn list<T>(
         &mut self,
-        most: usize,
+        max: usize,
         mut each: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
-        // Nearly all that are read hold one.
+        // Nearly all lists have one element.
         let mut list = Vec::with_capacity(1);
         self.array(|reader| {
             list.push(each(reader)?);
-            (list.len() <= most).then_some(())
+            (list.len() <= max).then_some(())
         })?;
         Some(list)
     }
 
-    /// The fields of these names of an object, nulls left out; `None` also if one of them stands there twice, or if a
+    /// The fields of an object with these names, without nulls; `None` also if one of them appears twice, or if any
     /// name cannot be decoded.
-    pub fn known<const N: usize>(&mut self, names: [&str; N]) -> Option<[Option<Json<'a>>; N]> {
-        self.known_with(names, |_, reader| reader.pass())
+    pub fn fields<const N: usize>(&mut self, names: [&str; N]) -> Option<[Option<Json<'a>>; N]> {
+        self.fields_with(names, |_, reader| reader.skip_value())
     }
 
-    /// As [`Reader::known`], where `each` reads the value of a field, and so may go into it.
-    pub(super) fn known_with<const N: usize>(
+    /// As [`Reader::fields`], with `each` to read the value of each field, so that it can descend into it.
+    pub(super) fn fields_with<const N: usize>(
         &mut self,
         names: [&str; N],
         mut each: impl FnMut(&str, &mut Self) -> Option<()>,
     ) -> Option<[Option<Json<'a>>; N]> {
         let mut found = [None; N];
         self.object(|reader, name| {
-            let (name, begin) = (name.text()?, reader.at);
+            let (name, begin) = (name.decode()?, reader.at);
             each(&name, reader)?;
-            let Some(place) = names.iter().position(|known| *known == name) else { return Some(()) };
-            found[place].replace(reader.since(begin)?).is_none().then_some(())
+            let Some(index) = names.iter().position(|known| *known == name) else { return Some(()) };
+            found[index].replace(reader.value_since(begin)?).is_none().then_some(())
         })?;
         Some(found.map(|value: Option<Json<'_>>| value.filter(|value| !value.is_null())))
     }
 
-    /// What `read` makes of a value; `Some(None)` for a value that it makes nothing of.
-    pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+    /// Reads a value with `read`; if that fails, skips the value and returns `Some(None)`.
+    pub fn try_read<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         let begin = self.clone();
         let outcome = read(self);
         if outcome.is_none() {
             *self = begin;
-            self.pass()?;
+            self.skip_value()?;
         }
         Some(outcome)
     }
 
-    /// Which place this is.
-    pub(super) const fn at(&self) -> usize {
+    /// The current position.
+    pub(super) const fn position(&self) -> usize {
         self.at
     }
 
-    /// The value that was read from this place on.
-    pub(super) fn since(&self, begin: usize) -> Option<Json<'a>> {
+    /// The value that was read since this position.
+    pub(super) fn value_since(&self, begin: usize) -> Option<Json<'a>> {
         self.text.get(begin..self.at).map(Json)
     }
 }

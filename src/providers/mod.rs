@@ -1,39 +1,42 @@
-//! Model providers: what is asked, what comes back, and the dialects between.
+//! Model providers: requests, responses, and the wire formats ("dialects") in between.
 //!
-//! A [`Dialect`] turns a [`Chat`] into the bytes of one provider format and an HTTP answer back into an
-//! [`Answer`] or a [`Failed`]. Dialects do no I/O, so each is tested from recorded traffic; `transport` is the
-//! only sender, and [`Provider`] puts the two together. The sandbox answers in-process, from the same prompts.
+//! A [`Dialect`] encodes a [`Chat`] in one provider's format and decodes the HTTP response into an [`Answer`] or a
+//! [`FailedCall`]. Dialects do no I/O, so each is tested from recorded traffic; `transport` is the only sender, and
+//! [`Provider`] combines the two. The sandbox answers in-process, from the same prompts.
 //!
-//! Callers' own chat completions go another way, as they are in a format already: a [`Completion`] is their request,
-//! checked but not decoded, and a dialect that takes part in them ([`Dialect::completions`]) passes on or translates.
-//! A streamed answer is a [`Flow`], which is pulled.
+//! Callers' own chat completions take another path, as they already are in a format: a [`CompletionRequest`] is
+//! checked but not decoded, and each dialect ([`Dialect::completions`]) passes it on or translates it. A streamed
+//! answer is a pull-based [`CompletionStream`].
 //!
-//! Nothing here knows what a caller's HTTP status is, and nothing that a provider sends is trusted: bodies are
-//! capped, texts are data.
+//! Nothing in this room knows about the HTTP statuses that callers get, and nothing that a provider sends is trusted:
+//! bodies are capped, and texts are data.
 
 mod anthropic;
-mod asked;
+mod call_policy;
 pub mod catalog;
 #[cfg(test)]
 mod chat_scenarios;
-mod chunks;
+mod chunk_writer;
 mod client;
 mod completion;
-mod connecting;
+mod completion_stream;
+mod connect_error;
+mod damaged;
+mod dialogue;
 pub mod estimate;
 mod failure;
 mod fields;
-mod flow;
 mod google;
-mod hole;
+mod http1;
 mod json;
 mod lease;
-mod link;
 mod model;
+mod open_response;
 mod openai;
-mod opened;
-mod patience;
+mod probe;
 mod provider;
+mod render;
+mod request;
 mod retry_after;
 mod roots;
 pub mod sandbox;
@@ -43,25 +46,25 @@ mod scenarios;
 pub(crate) mod scripted;
 mod settings;
 pub mod sse;
-mod standing;
 mod status;
-mod tokens;
+mod token_count;
 mod transport;
-mod turns;
-mod written;
 
-pub use chunks::{Chunks, Stage};
-pub use completion::{Completed, Completion, Completions, Decoder, Labels, MOST_CHOICES, Step};
-pub use failure::{Failed, Failure};
+pub use call_policy::{CallPolicy, CallPolicyOverrides, MAX_BREAKER_PAUSE};
+pub use chunk_writer::{ChoiceStage, ChunkWriter};
+pub use completion::{
+    CompletionDialect, CompletionRequest, CompletionResponse, EventOutcome, MAX_CHOICES, ResponseMeta,
+    StreamDecoder,
+};
+pub use completion_stream::CompletionStream;
+pub use failure::{FailedCall, Failure};
 pub use fields::Fields;
-pub use flow::Flow;
 pub use json::{Json, Reader};
 pub use model::{Model, Structure};
-pub use patience::{LONGEST_BREAKER_PAUSE, ModelPatience, Patience};
+pub use probe::{KeyStatus, ProbeReport};
 pub use provider::{Permit, Provider, SetupError, dialect};
 pub use settings::{Kind, ModelSettings, Settings};
 pub use sse::Event;
-pub use standing::{KeyStanding, Standing};
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -73,46 +76,46 @@ use serde_json::Value;
 use crate::clock::Clock;
 use crate::money::Tokens;
 
-/// A conversation to be completed, in no provider's format.
+/// A conversation to be completed, independent of any provider's format.
 #[derive(Clone, Debug)]
 pub struct Chat {
     /// Never empty.
     pub messages: Vec<Message>,
-    /// 0 to 2; left out, the provider's default. Dropped for models that refuse it.
+    /// From 0 to 2; `None` for the provider's default. Dropped for models that refuse it.
     pub temperature: Option<f64>,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens in the answer.
     pub max_tokens: Option<u32>,
-    /// The JSON shape the answer must have.
+    /// The JSON schema that the answer must conform to.
     pub schema: Option<Schema>,
 }
 
-/// One turn of a conversation.
+/// One message of a conversation.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// The text; instructions that never change are shared.
+    /// The text; constant instructions are borrowed.
     pub content: Cow<'static, str>,
 }
 
-/// Who speaks in a conversation.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The operator.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// A JSON schema that an answer must meet.
+/// A JSON schema that an answer must conform to.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// A name for it, `[a-z_]+`; tells the sandbox which task it is given.
+    /// Its name, `[a-z_]+`; tells the sandbox which task it is given.
     pub name: &'static str,
-    /// The schema itself: objects closed, all properties required, so that strict modes take it.
-    /// Shared, as every call of a kind has the same one.
+    /// The schema itself: objects closed and all properties required, so that strict modes accept it.
+    /// Shared, as all calls of a kind use the same one.
     pub schema: Arc<Value>,
 }
 
@@ -123,7 +126,7 @@ pub struct Answer {
     pub text: String,
     /// Why it ended.
     pub finish: Finish,
-    /// What it took, if the provider says.
+    /// The token usage, if the provider reports it.
     pub usage: Option<Tokens>,
 }
 
@@ -132,15 +135,16 @@ pub struct Answer {
 pub enum Finish {
     /// The model was done.
     Stop,
-    /// It hit a token limit: the text is cut.
+    /// It hit a token limit: the text is truncated.
     Length,
-    /// The provider withheld it.
+    /// The provider withheld the answer or part of it.
     ContentFilter,
 }
 
 impl Finish {
-    /// What one of the chat-completion format's reasons means; `None` for calls of tools, which no [`Chat`] offers.
-    fn named(reason: &str) -> Option<Self> {
+    /// The meaning of a finish reason of the chat-completion format; `None` for tool calls, as no [`Chat`] offers
+    /// tools.
+    fn from_reason(reason: &str) -> Option<Self> {
         match reason {
             "stop" => Some(Self::Stop),
             "length" => Some(Self::Length),
@@ -150,12 +154,12 @@ impl Finish {
     }
 }
 
-/// A request ready to be sent, but for address and authentication of the provider.
+/// A request as a dialect encodes it; the transport adds the provider's address and the key.
 #[derive(Clone, Debug)]
-pub struct Outgoing {
-    /// Behind the provider's base address, such as `/chat/completions`.
+pub struct ProviderRequest {
+    /// Appended to the provider's base URL, such as `/chat/completions`.
     pub path: Cow<'static, str>,
-    /// Beyond the content type.
+    /// Headers other than the content type.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// JSON.
     pub body: Bytes,
@@ -166,49 +170,49 @@ pub struct Outgoing {
 pub struct KeyHeader {
     /// Its name.
     pub name: HeaderName,
-    /// What stands before the key, such as `Bearer `.
+    /// Precedes the key in the value, such as `Bearer `.
     pub prefix: &'static str,
 }
 
-/// What came back, complete.
+/// A complete HTTP response of a provider.
 #[derive(Clone, Debug)]
-pub struct Incoming {
+pub struct ProviderResponse {
     /// The HTTP status.
     pub status: u16,
-    /// Those headers that formats read, of which `link::head` keeps the list; foreign.
+    /// The headers that dialects read (`http1::head` has the list); untrusted.
     pub headers: HeaderMap,
-    /// The body, capped by the transport; foreign.
+    /// The body, capped by the transport; untrusted.
     pub body: Bytes,
-    /// Tells what dates in its headers are relative to. Most answers have none, and need no time.
+    /// The time that dates in headers are relative to. A clock rather than a time, as most responses have no such date.
     pub clock: Clock,
 }
 
-impl Incoming {
-    /// What an event came with that tells a failure inside a stream: nothing of its own.
-    fn in_stream() -> Self {
+impl ProviderResponse {
+    /// The response to attribute an error event inside a stream to: such an event has no status or headers of its own.
+    fn of_stream_event() -> Self {
         Self { status: 200, headers: HeaderMap::new(), body: Bytes::new(), clock: Clock::system() }
     }
 }
 
 /// One provider format.
 pub trait Dialect: Send + Sync {
-    /// Where the key goes. The transport puts it there: no dialect ever sees one.
+    /// The header for the key. The transport sets it: no dialect ever sees a key.
     fn key_header(&self) -> KeyHeader;
 
-    /// The request that asks `model` to complete `chat`.
-    fn request(&self, chat: &Chat, model: &Model) -> Outgoing;
+    /// Encodes the request that asks `model` to complete `chat`.
+    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest;
 
-    /// What the provider's bytes mean.
+    /// Decodes a response.
     ///
     /// # Errors
     /// With the [`Failure`] that status, headers and body describe; [`Failure::Malformed`] if they make no sense.
-    fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed>;
+    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall>;
 
-    /// The request (a GET without a body) for the list of models, which costs nothing and needs the key.
-    fn listing(&self) -> Outgoing {
-        Outgoing { path: "/models".into(), headers: Vec::new(), body: Bytes::new() }
+    /// The request (a GET without a body) for the list of models, which is free of charge and requires the key.
+    fn listing(&self) -> ProviderRequest {
+        ProviderRequest { path: "/models".into(), headers: Vec::new(), body: Bytes::new() }
     }
 
-    /// How this format takes part in callers' chat completions.
-    fn completions(&self) -> &dyn Completions;
+    /// This format's side of callers' chat completions.
+    fn completions(&self) -> &dyn CompletionDialect;
 }

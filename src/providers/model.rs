@@ -1,9 +1,9 @@
-//! What a dialect needs to know of the model that is asked, and where that knowledge comes from.
+//! What a dialect needs to know about a model, and where that knowledge comes from.
 
 use super::{Kind, catalog};
 
-/// What providers call the fields that hold a model to a JSON shape, in lowercase. Anthropic has `output_config`,
-/// Gemini `responseJsonSchema` and `responseMimeType`, and says "JSON mode is not enabled" where it has neither.
+/// What providers call the fields for structured output, in lowercase. Anthropic has `output_config`; Gemini has
+/// `responseJsonSchema` and `responseMimeType`, and says "JSON mode is not enabled" where it supports neither.
 const STRUCTURE_FIELDS: [&str; 12] = [
     "response_format",
     "response format",
@@ -19,31 +19,31 @@ const STRUCTURE_FIELDS: [&str; 12] = [
     "json mode",
 ];
 
-/// The model that is asked.
+/// A model, and the parameters that it accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// The provider's own name for it.
     pub name: String,
-    /// How it can be held to a JSON shape.
+    /// How it can be made to answer with JSON.
     pub structure: Structure,
-    /// Whether it takes a temperature.
+    /// Whether it accepts a temperature.
     pub temperature: bool,
     /// Whether its token limit is called `max_completion_tokens` rather than `max_tokens`.
     pub max_completion_tokens: bool,
-    /// The most tokens it can answer with, where that is known.
+    /// The maximum number of tokens in an answer, if known.
     pub max_output_tokens: Option<u64>,
-    /// Whether a stream can be asked to say what it took.
+    /// Whether a stream can be asked to report its token usage.
     pub stream_usage: bool,
 }
 
-/// How a model can be held to a JSON shape, strictest first.
+/// How a model can be made to answer with JSON, strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structure {
-    /// By a JSON schema.
+    /// With a JSON schema.
     Schema,
-    /// It can be told to write JSON, but not which.
+    /// With a mode for JSON of any shape.
     JsonMode,
-    /// By the words of the prompt alone.
+    /// Only by the prompt.
     Plain,
 }
 
@@ -59,14 +59,14 @@ impl Structure {
 }
 
 impl Model {
-    /// What is known of the model `name` of the provider configured as `provider`. A format with a single maker
-    /// tells whose model it is under any configured name.
+    /// What is known about the model `name` of the provider configured as `provider`. If only one company uses the
+    /// format, its models are recognised under any configured name.
     ///
-    /// Models the catalogue does not hold start with a schema: local servers (Ollama, vLLM, llama.cpp, LM Studio)
-    /// and routers take one for any model, and some of them refuse JSON mode. One that does refuse a schema says
-    /// so at once and for nothing; see [`Model::without`].
+    /// Models that are not in the catalogue start with a schema: local servers (Ollama, vLLM, llama.cpp, LM Studio) and
+    /// routers accept one for any model, and some of them refuse JSON mode. A refused schema is reported immediately
+    /// and free of charge; see [`Model::without`].
     pub fn known(provider: &str, kind: Kind, name: &str) -> Self {
-        let facts = catalog::model(&[kind.home().unwrap_or(provider), "/", name].concat());
+        let facts = catalog::model(&[kind.sole_provider().unwrap_or(provider), "/", name].concat());
         let takes_schema = facts.as_ref().is_none_or(|facts| facts.json_schema);
         let is_reasoner = is_openai_reasoner(name);
         Self {
@@ -79,9 +79,9 @@ impl Model {
         }
     }
 
-    /// This model without what a provider has just refused, if its message names something that can be left out or
-    /// said in another way: all of it at once, as some list whatever they do not take. There are no common codes for
-    /// these cases, but all name the field.
+    /// This model without the parameters that a provider has just refused, if its message names any that can be left
+    /// out or expressed otherwise: all of them at once, as some providers list everything they do not accept. There are
+    /// no common error codes for this, but all providers name the field.
     pub fn without(&self, refusal: &str) -> Option<Self> {
         let refusal = refusal.to_lowercase();
         let names = |fields: &[&str]| fields.iter().any(|field| refusal.contains(field));
@@ -96,11 +96,11 @@ impl Model {
     }
 }
 
-/// Whether a name is of one of `OpenAI`'s reasoning families (o-series; GPT-5 and later).
+/// Whether the model belongs to one of `OpenAI`'s reasoning families (o-series; GPT-5 and later).
 ///
-/// By name rather than by the catalogue's `reasoning`, because only that family changed the parameters: other
-/// providers' reasoning models keep `max_tokens` and a temperature, and some refuse parameters they do not know.
-/// The name also tells it behind routers and gateways of other names.
+/// By name rather than by the catalogue's `reasoning`, because only these families changed the parameters: other
+/// providers' reasoning models keep `max_tokens` and a temperature, and some refuse parameters they do not know. The
+/// name also works behind routers and gateways of other names.
 fn is_openai_reasoner(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
     if let Some(rest) = base.strip_prefix("gpt-") {
@@ -110,18 +110,18 @@ fn is_openai_reasoner(name: &str) -> bool {
     base.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether a name is of a Claude model that refuses a temperature, as all do that came after 4.6 (Anthropic's
-/// migration guide to Opus 4.7). By name, because the catalogue does not say it.
+/// Whether the model is a Claude model that refuses a temperature, as all versions after 4.6 do (Anthropic's migration
+/// guide to Opus 4.7). By name, because the catalogue does not say so.
 fn is_claude_without_temperature(name: &str) -> bool {
-    const LAST_WITH: (u32, u32) = (4, 6);
-    claude_version(name).is_some_and(|version| version > LAST_WITH)
+    const LAST_WITH_TEMPERATURE: (u32, u32) = (4, 6);
+    claude_version(name).is_some_and(|version| version > LAST_WITH_TEMPERATURE)
 }
 
-/// The version of a Claude model, told by its name, where it stands before or behind the family:
-/// `claude-3-5-haiku`, `claude-opus-4-8`.
+/// The version in the name of a Claude model, where it precedes or follows the family: `claude-3-5-haiku`,
+/// `claude-opus-4-8`.
 pub(super) fn claude_version(name: &str) -> Option<(u32, u32)> {
     let rest = name.rsplit('/').next().and_then(|base| base.strip_prefix("claude-"))?;
-    // A number of more digits is a date.
+    // A number with more digits is a date.
     let is_version = |part: &&str| part.len() < 3 && part.chars().all(|c| c.is_ascii_digit());
     let mut numbers = rest
         .split(['-', '.'])
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasoning_families_are_told_by_name() {
+    fn reasoning_families_are_recognised_by_name() {
         for name in ["o1", "o4-mini", "gpt-5", "gpt-5.4-mini", "gpt-6-sol", "openai/gpt-5-nano"] {
             assert!(is_openai_reasoner(name), "{name}");
         }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_claudes_are_told_by_name() {
+    fn newer_claude_models_are_recognised_by_name() {
         for name in
             ["claude-opus-4-7", "claude-opus-4-8-20260601", "claude-sonnet-5", "anthropic/claude-haiku-5.5"]
         {
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn a_format_of_one_maker_tells_its_models_under_any_name() {
+    fn models_of_a_single_maker_s_format_are_recognised_under_any_provider_name() {
         let facts = |kind| Model::known("work", kind, "claude-haiku-4-5").max_output_tokens;
         assert_eq!(facts(Kind::Anthropic), Some(64_000));
         assert_eq!(facts(Kind::OpenAi), None);
     }
 
     #[test]
-    fn all_that_one_refusal_names_is_left_out() {
+    fn everything_that_one_refusal_names_is_left_out() {
         let refusal = "stream_options.include_usage: Extra inputs are not permitted; temperature: Extra inputs are not permitted";
         let model = Model::known("mistral", Kind::OpenAi, "m").without(refusal).unwrap();
         assert!(!model.stream_usage && !model.temperature);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_left_out_until_nothing_is_left() {
+    fn refused_parameters_are_left_out_until_none_is_left() {
         let mut model = Model::known("azure", Kind::OpenAi, "our-deployment");
         for refusal in [
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",

@@ -1,4 +1,4 @@
-//! One configured provider: its limit on calls at once, its dialect, its connections.
+//! One configured provider: its concurrency limit, its dialect and its connections.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -14,39 +14,40 @@ use super::google::Google;
 use super::openai::OpenAi;
 use super::transport::Transport;
 use super::{
-    Answer, Chat, Dialect, Failed, Failure, Kind, Model, ModelSettings, Patience, Settings, sandbox,
+    Answer, CallPolicy, Chat, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, Settings, sandbox,
 };
 use crate::clock::Clock;
 use crate::semaphore::{self, Semaphore};
 
-/// Of so many models at most is kept what is known, and of as many what they refuse. Names come from configuration and,
-/// later, from callers.
+/// The maximum number of models whose facts are cached, and of those whose refusals are remembered: model names come
+/// from callers as well as from the configuration.
 const MAX_MODELS: usize = 1000;
 
 /// A provider that can be called.
 pub struct Provider {
     settings: Settings,
-    /// For the calls at once.
+    /// Limits concurrent calls.
     calls: Arc<Semaphore>,
-    wire: Wire,
+    backend: Backend,
     clock: Clock,
-    known: Mutex<Models>,
+    models: Mutex<ModelCache>,
 }
 
-/// What is known of the models of a provider, by name.
+/// The models of a provider, by name.
 #[derive(Default)]
-struct Models {
+struct ModelCache {
+    /// As the catalogue and their names describe them.
     known: HashMap<String, Arc<Model>>,
-    /// Of those that refused something: what they take without it.
-    lessons: HashMap<String, Arc<Model>>,
+    /// Models that have refused a parameter, without what they refused.
+    learned: HashMap<String, Arc<Model>>,
 }
 
-enum Wire {
+enum Backend {
     Http { dialect: Box<dyn Dialect>, transport: Box<Transport> },
     Sandbox,
 }
 
-/// Leave to make one call. Given back when the call is over.
+/// Permission to make one call; released on drop.
 #[derive(Debug)]
 pub struct Permit {
     _held: semaphore::Permit,
@@ -57,7 +58,7 @@ pub struct Permit {
 pub struct SetupError {
     /// The provider's configured name.
     pub provider: String,
-    /// What is wrong, for a person.
+    /// What is wrong, for humans.
     pub message: String,
 }
 
@@ -70,47 +71,47 @@ impl std::fmt::Display for SetupError {
 impl std::error::Error for SetupError {}
 
 impl Provider {
-    /// A provider that can be called; nothing is connected yet.
+    /// Sets up a provider; nothing is connected yet.
     ///
     /// # Errors
-    /// If address, key or limits cannot be used.
+    /// If the address, the key or a limit is unusable.
     pub fn new(settings: Settings, clock: Clock) -> Result<Self, SetupError> {
-        let wrong = |message: String| SetupError { provider: settings.name.clone(), message };
+        let error = |message: String| SetupError { provider: settings.name.clone(), message };
         if settings.max_concurrent == 0 {
-            return Err(wrong(
+            return Err(error(
                 "max_concurrent is 0, so it could never be called; give at least 1".to_owned(),
             ));
         }
-        let wire = match dialect(settings.kind) {
-            None => Wire::Sandbox,
+        let backend = match dialect(settings.kind) {
+            None => Backend::Sandbox,
             Some(dialect) => {
                 let transport =
-                    Transport::new(&settings, settings.key_header(dialect.key_header())).map_err(wrong)?;
-                Wire::Http { dialect, transport: Box::new(transport) }
+                    Transport::new(&settings, settings.key_header(dialect.key_header())).map_err(error)?;
+                Backend::Http { dialect, transport: Box::new(transport) }
             }
         };
         Ok(Self {
             calls: Arc::new(Semaphore::new(settings.max_concurrent)),
             settings,
-            wire,
+            backend,
             clock,
-            known: Mutex::default(),
+            models: Mutex::default(),
         })
     }
 
-    /// This provider in the place of `before`, whose calls under way count as its own. How many may be made at once
-    /// changes with [`Provider::take_effect`].
+    /// This provider as the replacement of `before`, whose calls in flight count as its own. The concurrency limit
+    /// stays that of `before` until [`Provider::take_effect`].
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {
         Self { calls: before.calls.clone(), ..self }
     }
 
-    /// Holds calls to this provider's own limit, where it took the place of another one.
+    /// Applies this provider's own concurrency limit after it has replaced another one.
     pub fn take_effect(&self) {
         self.calls.resize(self.settings.max_concurrent);
     }
 
-    /// What it was set up with.
+    /// The settings it was set up with.
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -122,36 +123,36 @@ impl Provider {
 
     /// Whether its answers are simulated.
     pub const fn is_sandbox(&self) -> bool {
-        matches!(self.wire, Wire::Sandbox)
+        matches!(self.backend, Backend::Sandbox)
     }
 
-    /// Whether it can be asked for `model`: any name of a real provider, those of the sandbox only.
-    pub fn may_know(&self, model: &str) -> bool {
+    /// Whether it may serve `model`: a real provider any name, the sandbox only its own models.
+    pub fn may_serve(&self, model: &str) -> bool {
         !model.is_empty() && (!self.is_sandbox() || sandbox::MODELS.contains(&model))
     }
 
-    /// What an operator has set about `model`.
+    /// The operator's settings for `model`.
     pub fn model_settings(&self, model: &str) -> Option<&ModelSettings> {
         self.settings.models.get(model)
     }
 
-    /// How much calls to `model` are borne with.
-    pub fn patience(&self, model: &str) -> Patience {
-        self.settings.patience(model)
+    /// The retries, timeouts and circuit breaker settings for calls to `model`.
+    pub fn call_policy(&self, model: &str) -> CallPolicy {
+        self.settings.call_policy(model)
     }
 
-    /// The most tokens that `model` answers with, where that is known.
+    /// The maximum number of tokens in an answer of `model`, if known.
     pub fn max_output_tokens(&self, model: &str) -> Option<u64> {
         self.model(model).max_output_tokens
     }
 
-    /// What the operator has set about models, by the provider's own names.
+    /// The operator's settings for single models, by the provider's own names.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSettings)> {
         self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))
     }
 
-    /// Waits until one more call may be made, about in the order of asking. Also gives the time: `now`, or what it is
-    /// behind a wait.
+    /// Waits for a permit to make a call; permits are granted roughly in the order of arrival. Also returns the time at
+    /// which it was granted: `now`, unless it had to wait.
     ///
     /// # Errors
     /// [`Failure::Timeout`] at `deadline`.
@@ -159,7 +160,7 @@ impl Provider {
         if now >= deadline {
             return Err(Failure::Timeout);
         }
-        // A permit that is free needs no timer.
+        // No timer is needed if a permit is available.
         let mut waiting = pin!(self.calls.acquire());
         match poll!(waiting.as_mut()) {
             Poll::Ready(held) => Ok((Permit { _held: held }, now)),
@@ -170,13 +171,13 @@ impl Provider {
         }
     }
 
-    /// Asks `model` once.
+    /// Makes one attempt to have `model` complete `chat`.
     ///
-    /// A provider that refuses a parameter which can be left out is asked again without it, within the same
-    /// attempt: the refusal cost nothing. Once that is answered, it is remembered for the model.
+    /// If the provider refuses a parameter that can be left out, the request is sent again without it within the same
+    /// attempt, as the refusal cost nothing. Once that succeeds, it is remembered for the model.
     ///
     /// # Errors
-    /// With what kept the model from answering, by `deadline` at the latest.
+    /// With the reason why the model did not answer, by `deadline` at the latest.
     #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
     pub fn complete<'a>(
         &'a self,
@@ -184,14 +185,14 @@ impl Provider {
         chat: &'a Chat,
         model: &'a str,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Answer, Failed>> + Send + 'a {
+    ) -> impl Future<Output = Result<Answer, FailedCall>> + Send + 'a {
         async move {
             let _held = &permit;
-            let (dialect, transport) = match &self.wire {
-                Wire::Http { dialect, transport } => (dialect, transport),
-                Wire::Sandbox => {
-                    let end = deadline.min(Instant::now() + self.patience(model).total_timeout);
-                    // In a box, as calls to a real provider need no room for it.
+            let (dialect, transport) = match &self.backend {
+                Backend::Http { dialect, transport } => (dialect, transport),
+                Backend::Sandbox => {
+                    let end = deadline.min(Instant::now() + self.call_policy(model).total_timeout);
+                    // Boxed, so that calls to real providers reserve no space for it.
                     let simulated = Box::pin(sandbox::complete(chat, model));
                     return timeout_at(end, simulated).await.unwrap_or(Err(Failure::Timeout.into()));
                 }
@@ -199,13 +200,13 @@ impl Provider {
             let mut target = self.model(model);
             let mut is_reduced = false;
             loop {
-                // Thousands of calls may wait for an answer: what is used before must not be kept by then.
-                let reply = {
-                    let patience = self.patience(model);
-                    transport.send(|| dialect.request(chat, &target), &patience, deadline)
+                // Thousands of calls may be waiting for a response, so nothing else may be kept alive meanwhile.
+                let response = {
+                    let call_policy = self.call_policy(model);
+                    transport.send(|| dialect.request(chat, &target), &call_policy, deadline)
                 }
                 .await?;
-                let failed = match dialect.answer(&reply.with(self.clock.clone())) {
+                let failed = match dialect.answer(&response.with_clock(self.clock.clone())) {
                     Ok(answer) => {
                         if is_reduced {
                             self.learn(model, target);
@@ -221,22 +222,22 @@ impl Provider {
         }
     }
 
-    /// The model to ask next where `target` has refused something: without that, or with it by another name. The same is
-    /// not asked twice: the `body` of the request must be another one then.
+    /// What to try next after `target` has refused a parameter: the model without that parameter, or with its other
+    /// name. The same request is not sent twice: the `body` must differ.
     ///
     /// # Errors
-    /// With what the caller is to be told where nobody is to be asked: mostly what `target` has said.
+    /// With the failure to report if there is nothing left to try: usually `failed` itself.
     fn without_refused(
         &self,
         target: &Model,
-        failed: Failed,
+        failed: FailedCall,
         body: impl Fn(&Model) -> Result<Bytes, Failure>,
-    ) -> Result<Arc<Model>, Failed> {
-        let failed = failed.without(self.settings.api_key.as_ref());
+    ) -> Result<Arc<Model>, FailedCall> {
+        let failed = failed.redacted(self.settings.api_key.as_ref());
         let Failure::Rejected { message, param, .. } = &failed.failure else { return Err(failed) };
         let named = [param.as_deref().unwrap_or_default(), " ", message].concat();
         let Some(reduced) = target.without(&named) else { return Err(failed) };
-        // What the caller has asked for is not left out: then the provider's own words tell best what is wrong.
+        // What the caller has asked for is never left out; the provider's own message explains best what is wrong.
         let Ok(next) = body(&reduced) else { return Err(failed) };
         if next == body(target)? {
             return Err(failed);
@@ -251,10 +252,10 @@ impl Provider {
         Ok(Arc::new(reduced))
     }
 
-    /// What is known of the model of this name, and was learnt.
+    /// The model of this name, without what it is known to refuse.
     fn model(&self, name: &str) -> Arc<Model> {
-        let mut models = self.known();
-        if let Some(model) = models.lessons.get(name).or_else(|| models.known.get(name)) {
+        let mut models = self.lock_models();
+        if let Some(model) = models.learned.get(name).or_else(|| models.known.get(name)) {
             return model.clone();
         }
         let model = Arc::new(Model::known(&self.settings.name, self.settings.kind, name));
@@ -264,21 +265,22 @@ impl Provider {
         model
     }
 
-    /// Keeps what a model takes. Only once it has answered: a refusal alone may be about what this caller wrote.
-    fn learn(&self, name: &str, lesson: Arc<Model>) {
-        let mut models = self.known();
-        if models.lessons.len() < MAX_MODELS || models.lessons.contains_key(name) {
-            models.lessons.insert(name.to_owned(), lesson);
+    /// Remembers the parameters that a model accepts. Call this only once it has answered: a refusal alone may be about
+    /// what this caller wrote.
+    fn learn(&self, name: &str, model: Arc<Model>) {
+        let mut models = self.lock_models();
+        if models.learned.len() < MAX_MODELS || models.learned.contains_key(name) {
+            models.learned.insert(name.to_owned(), model);
         }
     }
 
-    /// Also after a panic elsewhere: what is known is added whole.
-    fn known(&self) -> MutexGuard<'_, Models> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Poisoning is ignored: entries are inserted whole, so a panic elsewhere leaves the cache consistent.
+    fn lock_models(&self) -> MutexGuard<'_, ModelCache> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How a format is spoken; `None` for the simulated models, which are asked in-process.
+/// The dialect of a format; `None` for the sandbox, which runs in-process.
 pub fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
     match kind {
         Kind::OpenAi => Some(Box::new(OpenAi)),
@@ -289,6 +291,6 @@ pub fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
 }
 
 mod chat;
-mod standing;
+mod probe;
 #[cfg(test)]
 mod tests;

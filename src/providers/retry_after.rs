@@ -1,5 +1,4 @@
-//! When a provider says it will be free again: `retry-after-ms`, or `Retry-After` in its two forms (RFC 9110,
-//! section 10.2.3).
+//! How long a provider asks to wait: `retry-after-ms`, or `Retry-After` in its two forms (RFC 9110, section 10.2.3).
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use http::header::RETRY_AFTER;
 
 use crate::clock::Time;
 
-/// The wait that headers ask for, seen from `now`; `None` if they ask for none or make no sense.
+/// The wait that the headers ask for, relative to `now`; `None` if they ask for none or are invalid.
 pub(super) fn read(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok()) {
@@ -33,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_milliseconds_and_dates() {
+    fn seconds_milliseconds_and_dates_are_understood() {
         assert_eq!(wait("retry-after", "7"), Some(Duration::from_secs(7)));
         assert_eq!(wait("retry-after", "0.5"), Some(Duration::from_millis(500)));
         assert_eq!(wait("retry-after-ms", "1250"), Some(Duration::from_millis(1250)));
@@ -42,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_wait() {
+    fn invalid_values_are_ignored() {
         for value in ["soon", "-3", "NaN", "inf", "1e300", ""] {
             assert_eq!(wait("retry-after", value), None, "{value}");
         }

@@ -1,18 +1,18 @@
-//! The root certificates that providers are held to: the system's and Mozilla's list, read once for the process, as that
+//! The root certificates for connections to providers: the system's and Mozilla's, loaded once per process, as that
 //! takes some 20 ms.
 //!
-//! What must hold: what could not be read because this process, or the machine, had no descriptor left for it is read
-//! again by the next connection; otherwise a private authority would be missing until the next start. Any other file
-//! that cannot be read is told and done without, as it will be no better for the next connection.
+//! What must hold: if a file could not be read because this process, or the machine, was out of descriptors, the next
+//! connection loads them again; otherwise a private certificate authority would be missing until the next start. Any
+//! other unreadable file is logged and skipped, as retrying would not help.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls_native_certs::{CertificateResult, Error};
 use tokio_rustls::rustls::RootCertStore;
 
-use super::connecting;
+use super::connect_error;
 
-/// The certificates, once they have been read.
+/// The certificates, once they have been loaded.
 #[derive(Debug)]
 struct Roots(Mutex<Option<Arc<RootCertStore>>>);
 
@@ -30,15 +30,17 @@ impl Roots {
         Self(Mutex::new(None))
     }
 
-    /// What has been read, or is now. Whoever comes meanwhile waits for it.
+    /// The cached certificates; loads them first if necessary, while concurrent callers wait.
     fn get(&self, read: impl FnOnce() -> CertificateResult) -> Result<Arc<RootCertStore>, Error> {
-        // Also after a panic elsewhere: they are kept whole or not at all.
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(roots) = &*kept {
+        // Poisoning is ignored: the value is set whole or not at all.
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(roots) = &*cached {
             return Ok(roots.clone());
         }
         let mut system = read();
-        if let Some(at) = system.errors.iter().position(|cause| connecting::told_shortage(cause).is_some()) {
+        if let Some(at) =
+            system.errors.iter().position(|cause| connect_error::descriptor_shortage(cause).is_some())
+        {
             return Err(system.errors.swap_remove(at));
         }
         for cause in &system.errors {
@@ -46,7 +48,7 @@ impl Roots {
         }
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         roots.add_parsable_certificates(system.certs);
-        Ok(kept.insert(Arc::new(roots)).clone())
+        Ok(cached.insert(Arc::new(roots)).clone())
     }
 }
 
@@ -59,8 +61,8 @@ mod tests {
 
     use super::*;
 
-    /// What is read where one file could not be, for this reason.
-    fn read_without_one(errno: Errno) -> CertificateResult {
+    /// The result of loading when one file could not be read for this reason.
+    fn load_with_error(errno: Errno) -> CertificateResult {
         let inner = io::Error::from_raw_os_error(errno.raw_os_error());
         let kind = ErrorKind::Io { inner, path: "/etc/ssl/certs/own.pem".into() };
         let mut read = CertificateResult::default();
@@ -69,12 +71,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shortage_of_descriptors_hid_is_read_again_and_nothing_else_is() {
+    fn only_a_shortage_of_descriptors_makes_the_next_connection_load_them_again() {
         let roots = Roots::new();
         for shortage in [Errno::MFILE, Errno::NFILE] {
-            assert!(roots.get(|| read_without_one(shortage)).is_err(), "{shortage}");
+            assert!(roots.get(|| load_with_error(shortage)).is_err(), "{shortage}");
         }
-        let read = roots.get(|| read_without_one(Errno::ACCESS)).unwrap();
+        let read = roots.get(|| load_with_error(Errno::ACCESS)).unwrap();
         let again = roots.get(|| panic!("it is read for every connection")).unwrap();
         assert!(Arc::ptr_eq(&read, &again));
         assert!(!read.is_empty());

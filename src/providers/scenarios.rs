@@ -1,6 +1,6 @@
-//! Dialects against recorded and written-down traffic: each folder of `tests/data/providers/<kind>` is one scenario.
-//! Those with a `chat.json` are requests and hold the body expected of it; the others are answers, byte for byte in
-//! `answer.json`, and hold what is expected to be read from them.
+//! Dialects against recorded and hand-written traffic: each folder of `tests/data/providers/<kind>` is one scenario.
+//! Those with a `chat.json` are requests, with the expected body; the others are responses, byte for byte in
+//! `answer.json`, with the expected outcome of decoding them.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::path::Path;
 use http::{HeaderMap, HeaderName};
 use serde_json::{Map, Value, json};
 
-use super::{Chat, Dialect, Failed, Incoming, Kind, Message, Model, Role, Schema, Structure};
+use super::{Chat, Dialect, FailedCall, Kind, Message, Model, ProviderResponse, Role, Schema, Structure};
 use crate::clock::{Clock, Time};
 use crate::money::Tokens;
 
 pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
 
-/// Plays every scenario of a dialect; how many there were.
+/// Plays every scenario of a dialect and returns their number.
 pub(super) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
     let mut played = 0;
     for entry in fs::read_dir(Path::new(FOLDER).join(kind.name())).unwrap() {
@@ -38,7 +38,7 @@ pub(super) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
     played
 }
 
-/// The body of the request; path and headers are held against those in `chat.json` at once.
+/// The body of the request; path and headers are compared with those in `chat.json` immediately.
 fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
     let given = json(scenario, "chat.json");
     let messages = given["messages"].as_array().unwrap().iter().map(|message| Message {
@@ -79,7 +79,7 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
     for (name, value) in given["headers"].as_object().unwrap() {
         headers.insert(name.parse::<HeaderName>().unwrap(), value.as_str().unwrap().parse().unwrap());
     }
-    let incoming = Incoming {
+    let response = ProviderResponse {
         status: u16::try_from(given["status"].as_u64().unwrap()).unwrap(),
         headers,
         body: fs::read(scenario.join("answer.json")).unwrap().into(),
@@ -87,14 +87,14 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
         clock: Clock::manual(Time::from_unix_ms(1_795_202_760_000)),
     };
     let tokens = |used: Tokens| json!([used.prompt, used.completion]);
-    match dialect.answer(&incoming) {
+    match dialect.answer(&response) {
         Ok(answer) => json!({
             "answer": answer.text,
             "finish": format!("{:?}", answer.finish),
             "usage": answer.usage.map(tokens),
         }),
-        Err(Failed { failure, usage: None }) => json!({"failure": format!("{failure:?}")}),
-        Err(Failed { failure, usage: Some(usage) }) => {
+        Err(FailedCall { failure, usage: None }) => json!({"failure": format!("{failure:?}")}),
+        Err(FailedCall { failure, usage: Some(usage) }) => {
             json!({"failure": format!("{failure:?}"), "usage": tokens(usage)})
         }
     }

@@ -1,4 +1,4 @@
-//! A provider for tests: a socket that plays written turns, one a request, and keeps what it was asked.
+//! A fake provider for tests: a server that plays one scripted turn per request and records the requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,16 +10,16 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// One thing that the server does with a request it has read.
+/// One step of the server's reaction to a request.
 #[derive(Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),
     Pause(Duration),
-    /// Neither sends nor closes until the client leaves.
+    /// Neither sends nor closes until the client disconnects.
     Hang,
 }
 
-/// A running server; ends when dropped.
+/// A running server; stops when dropped.
 pub(crate) struct Scripted {
     pub(crate) base_url: String,
     state: Arc<State>,
@@ -31,11 +31,11 @@ struct State {
     requests: Mutex<Vec<String>>,
     under_way: AtomicUsize,
     most_at_once: AtomicUsize,
-    asked: Notify,
-    left: Notify,
+    request_received: Notify,
+    client_left: Notify,
 }
 
-/// A whole response of JSON.
+/// A complete JSON response.
 pub(crate) fn response(status: u16, headers: &str, body: &str) -> Vec<Step> {
     let length = body.len();
     let head =
@@ -43,7 +43,7 @@ pub(crate) fn response(status: u16, headers: &str, body: &str) -> Vec<Step> {
     vec![Step::Send(format!("{head}{body}").into_bytes())]
 }
 
-/// A completion of `text` that took 20 and 5 tokens.
+/// A completion of `text` that used 20 prompt and 5 completion tokens.
 pub(crate) fn completion(text: &str) -> Vec<Step> {
     let body = serde_json::json!({
         "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
@@ -52,7 +52,7 @@ pub(crate) fn completion(text: &str) -> Vec<Step> {
     response(200, "", &body.to_string())
 }
 
-/// The same in Anthropic's format.
+/// As [`completion`], in Anthropic's format.
 pub(crate) fn message(text: &str) -> Vec<Step> {
     let body = serde_json::json!({
         "type": "message",
@@ -63,7 +63,7 @@ pub(crate) fn message(text: &str) -> Vec<Step> {
     response(200, "", &body.to_string())
 }
 
-/// The same in Gemini's format.
+/// As [`completion`], in Gemini's format.
 pub(crate) fn content(text: &str) -> Vec<Step> {
     let body = serde_json::json!({
         "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}],
@@ -73,7 +73,7 @@ pub(crate) fn content(text: &str) -> Vec<Step> {
 }
 
 impl Scripted {
-    /// A server that plays `turns` in order; connections beyond them are closed without an answer.
+    /// Starts a server that plays `turns` in order; further connections are closed without a response.
     pub(crate) async fn start(turns: Vec<Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -88,22 +88,22 @@ impl Scripted {
         Self { base_url, state, task }
     }
 
-    /// The requests so far, head and body.
+    /// The requests so far, with head and body.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.state.requests.lock().unwrap().clone()
     }
 
     /// Waits until a request has been read.
-    pub(crate) async fn asked(&self) {
-        self.state.asked.notified().await;
+    pub(crate) async fn request_received(&self) {
+        self.state.request_received.notified().await;
     }
 
-    /// Waits until a client has left a turn that hangs.
+    /// Waits until a client has disconnected during a turn that hangs.
     pub(crate) async fn client_left(&self) {
-        self.state.left.notified().await;
+        self.state.client_left.notified().await;
     }
 
-    /// The most requests that were under way at one time.
+    /// The maximum number of requests that were in progress at the same time.
     pub(crate) fn most_at_once(&self) -> usize {
         self.state.most_at_once.load(Ordering::SeqCst)
     }
@@ -120,13 +120,14 @@ async fn serve(mut stream: TcpStream, turn: Vec<Step>, state: Arc<State>) {
         return;
     };
     state.requests.lock().unwrap().push(request);
-    state.asked.notify_one();
+    state.request_received.notify_one();
     let now = state.under_way.fetch_add(1, Ordering::SeqCst) + 1;
     state.most_at_once.fetch_max(now, Ordering::SeqCst);
     let hangs = turn.iter().any(|step| matches!(step, Step::Hang));
     for step in turn {
         match step {
-            // Counted down before the last bytes go out: the client may be back before this task goes on.
+            // Decremented before the last bytes are sent, as the client may send its next request before this task
+            // resumes.
             Step::Send(bytes) => {
                 if !hangs {
                     state.under_way.fetch_sub(1, Ordering::SeqCst);
@@ -142,7 +143,7 @@ async fn serve(mut stream: TcpStream, turn: Vec<Step>, state: Arc<State>) {
             Step::Pause(span) => sleep(span).await,
             Step::Hang => {
                 while matches!(stream.read(&mut [0; 64]).await, Ok(1..)) {}
-                state.left.notify_one();
+                state.client_left.notify_one();
             }
         }
     }

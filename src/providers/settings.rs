@@ -1,4 +1,4 @@
-//! What an operator can set about a provider. Read by `config`, used by [`super::transport`].
+//! A provider's settings. Read by `config`, used by [`super::transport`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use http::HeaderName;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 
 use super::KeyHeader;
-use super::patience::ModelPatience;
+use super::call_policy::CallPolicyOverrides;
 use crate::money::Price;
 use crate::secret::{ExposeSecret, SecretString};
 
-/// The format a provider speaks.
+/// The format of a provider's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Chat completions, as many providers and local servers speak it.
+    /// Chat completions, as offered by many providers and local servers.
     OpenAi,
     /// Anthropic's Messages API.
     Anthropic,
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name in configuration files.
+    /// Its name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -35,9 +35,9 @@ impl Kind {
         }
     }
 
-    /// The provider, by its name in the catalogue, whose own format this is and nobody else's: it tells address
-    /// and models where configuration does not. Chat completions are spoken by too many for that.
-    pub const fn home(self) -> Option<&'static str> {
+    /// The provider, by its name in the catalogue, that alone uses this format; it supplies address and models where
+    /// the configuration does not. `None` for chat completions, which many providers use.
+    pub const fn sole_provider(self) -> Option<&'static str> {
         match self {
             Self::Anthropic | Self::Google => Some(self.name()),
             Self::OpenAi | Self::Sandbox => None,
@@ -45,56 +45,56 @@ impl Kind {
     }
 }
 
-/// One provider.
+/// The settings of one provider.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Its configured name, the prefix of model identifiers.
     pub name: String,
     /// Its format.
     pub kind: Kind,
-    /// Such as `https://api.openai.com/v1`, without a slash at the end. Unused by the sandbox.
+    /// Such as `https://api.openai.com/v1`, without a trailing slash. Unused by the sandbox.
     pub base_url: String,
-    /// Sent in `api_key_header`; `None` sends none.
+    /// Sent in `api_key_header`; `None` to send no key.
     pub api_key: Option<SecretString>,
-    /// The header that carries the key, as [`Settings::header_of_key`] reads it; `None` is the one of the format.
+    /// The header that carries the key, as [`Settings::parse_key_header`] parses it; `None` for the format's own.
     pub api_key_header: Option<HeaderName>,
-    /// The most calls at once.
+    /// The maximum number of concurrent calls.
     pub max_concurrent: usize,
-    /// For the connection to stand.
+    /// For establishing a connection.
     pub connect_timeout: Duration,
-    /// From the request to the first byte of the answer.
+    /// From sending the request to the first byte of the response body.
     pub first_byte_timeout: Duration,
-    /// Between two pieces of the answer.
+    /// Between two pieces of the response body.
     pub idle_timeout: Duration,
-    /// For a whole call; for a caller's completion, all calls to the model included.
+    /// For an entire call; for a caller's chat completion, for all calls to the model together.
     pub total_timeout: Duration,
-    /// How often a call is tried again, at most.
+    /// The maximum number of retries of a call.
     pub retries: u32,
-    /// To the first token, where another model could be asked; `None` leaves it to what is set for all providers.
+    /// To the first token, if there is a fallback model; `None` for the global setting.
     pub first_token_timeout: Option<Duration>,
-    /// After how many failures in a row a model is paused; 0 for never.
+    /// The number of consecutive failures after which a model is paused; 0 for never.
     pub breaker_failures: u32,
-    /// For how long at first.
+    /// The duration of the first pause.
     pub breaker_pause: Duration,
-    /// What is set about single models, by the provider's own names.
+    /// The settings of single models, by the provider's own names.
     pub models: BTreeMap<String, ModelSettings>,
 }
 
-/// What an operator can set about one model; overrides the embedded catalogue.
+/// The settings of one model; they override the embedded catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelSettings {
     /// Its price.
     pub price: Option<Price>,
-    /// Models to ask, in order, when this one fails. For chat completions; a verification has extractor fallbacks
-    /// and standby models of its own.
+    /// The models to ask, in order, when this one fails. For chat completions; verifications have extractor fallbacks
+    /// and standby models of their own.
     pub fallbacks: Vec<String>,
-    /// Where calls to it are borne with otherwise than calls to the provider's other models.
-    pub patience: ModelPatience,
+    /// Retries, timeouts and circuit breaker settings that differ from the provider's.
+    pub call_policy: CallPolicyOverrides,
 }
 
 impl Settings {
-    /// A provider with the defaults of the contract. Simulated models are never paused: they fail when a caller tells
-    /// them to, which is nothing that other callers should notice.
+    /// A provider with the documented defaults. Simulated models are never paused: they fail when a caller tells them
+    /// to, which other callers should not notice.
     pub fn new(name: &str, kind: Kind, base_url: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -115,9 +115,9 @@ impl Settings {
         }
     }
 
-    /// Whether these are the same in all that they say, the key included.
-    pub fn are_those_of(&self, other: &Self) -> bool {
-        // Taken apart, so that a setting that is added cannot be forgotten here.
+    /// Whether both are the same, including the key.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        // Destructured, so that a new setting cannot be forgotten here.
         let Self {
             name,
             kind,
@@ -135,7 +135,7 @@ impl Settings {
             breaker_pause,
             models,
         } = self;
-        self.ask_the_same(other)
+        self.has_same_target(other)
             && *name == other.name
             && *kind == other.kind
             && *base_url == other.base_url
@@ -152,32 +152,32 @@ impl Settings {
             && *models == other.models
     }
 
-    /// Whether both ask the same server in the same name: what one has found out of it holds for the other.
-    pub fn ask_the_same(&self, other: &Self) -> bool {
+    /// Whether both call the same server with the same key, so that what one has learned about it holds for the other.
+    pub fn has_same_target(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.base_url == other.base_url
             && self.api_key_header == other.api_key_header
-            && self.has_key_of(other)
+            && self.has_same_key(other)
     }
 
     /// Whether both have the same key, or none.
-    pub fn has_key_of(&self, other: &Self) -> bool {
+    pub fn has_same_key(&self, other: &Self) -> bool {
         match (&self.api_key, &other.api_key) {
             (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
             (one, other) => one.is_none() && other.is_none(),
         }
     }
 
-    /// A header that can carry a key; `None` for what is no header's name, or one that means something else to HTTP.
-    pub fn header_of_key(name: &str) -> Option<HeaderName> {
-        const TAKEN: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
-        HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !TAKEN.contains(name))
+    /// Parses the name of a header that can carry a key; `None` if it is invalid, or has another meaning in HTTP.
+    pub fn parse_key_header(name: &str) -> Option<HeaderName> {
+        const RESERVED: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
+        HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !RESERVED.contains(name))
     }
 
-    /// Where the key goes, if the format has it in `usual`.
-    pub(super) fn key_header(&self, usual: KeyHeader) -> KeyHeader {
-        let Some(name) = self.api_key_header.clone() else { return usual };
-        // A scheme belongs into this header, and into no other.
+    /// The header that carries the key; `default` is the format's own.
+    pub(super) fn key_header(&self, default: KeyHeader) -> KeyHeader {
+        let Some(name) = self.api_key_header.clone() else { return default };
+        // Only this header has an authentication scheme.
         let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
         KeyHeader { name, prefix }
     }

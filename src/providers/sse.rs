@@ -1,36 +1,36 @@
-//! Reading Server-Sent Events from a provider's bytes, by the WHATWG algorithm (HTML, section 9.2.6).
+//! An incremental decoder for Server-Sent Events, by the WHATWG algorithm (HTML, section 9.2.6).
 //!
-//! Our own, because foreign bytes decide nothing here but content: a line and an event have a largest size, a byte
-//! order mark and every form of line end are taken, and bytes that are no UTF-8 are the reader's matter. It is pulled:
-//! [`Decoder::feed`] takes a piece as it came, [`Decoder::next`] gives the events that are complete by now.
+//! Our own, because untrusted bytes must control nothing but the content: lines and events have a maximum size, a byte
+//! order mark and every form of line end are accepted, and invalid UTF-8 is left to the caller. It is pull-based:
+//! [`Decoder::feed`] takes a piece as it arrived, and [`Decoder::next`] returns the events that are complete.
 
 use memchr::memchr2;
 
-/// The longest line, and the most data of one event. An image in a chunk is a few megabytes.
+/// The maximum length of a line, and of the data of one event. An image in a chunk takes a few megabytes.
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Of the `event` field; empty without one.
+    /// The value of the `event` field; empty if there is none.
     pub name: &'a [u8],
-    /// Of all `data` fields, joined by line feeds.
+    /// The values of all `data` fields, joined by line feeds.
     pub data: &'a [u8],
 }
 
-/// Said of an event that is larger than any may be.
+/// The error for a line or an event that is too large.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// The state between two pieces.
+/// Decodes the events of one stream.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// What came and was not yet read as lines, from `read` on.
+    /// The bytes that were fed, of which those up to `read` are consumed.
     buffer: Vec<u8>,
     read: usize,
-    /// Up to here no line end was found.
+    /// There is no line end between `read` and this offset.
     scanned: usize,
-    /// A line has just ended with CR: an LF right behind belongs to it.
+    /// The last line has ended with CR: an LF right after it belongs to it.
     skip_line_feed: bool,
     is_begun: bool,
     name: Vec<u8>,
@@ -38,7 +38,7 @@ pub struct Decoder {
     stage: Stage,
 }
 
-/// How far an event is.
+/// The progress of the current event.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Stage {
     /// It has no data yet.
@@ -46,12 +46,12 @@ enum Stage {
     Empty,
     /// It has data.
     Filled,
-    /// It was handed out.
-    Given,
+    /// It has been returned.
+    Returned,
 }
 
 impl Decoder {
-    /// Takes a piece.
+    /// Takes a piece of the stream.
     pub fn feed(&mut self, piece: &[u8]) {
         self.buffer.drain(..self.read);
         self.scanned = self.scanned.saturating_sub(self.read);
@@ -59,7 +59,7 @@ impl Decoder {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Ends an event that lacks its last line ends, as the last one of a stream may.
+    /// Ends the stream, and with it an event that lacks its final line ends, as the last one may.
     pub fn end(&mut self) {
         self.feed(b"\n\n");
     }
@@ -67,20 +67,20 @@ impl Decoder {
     /// The next complete event.
     ///
     /// # Errors
-    /// If a line or an event is too large; nothing more can be read then.
+    /// If a line or an event is too large; nothing more can be decoded then.
     #[expect(
         clippy::should_implement_trait,
         reason = "events borrow from the decoder, as no iterator's items may"
     )]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, TooLarge> {
-        if self.stage == Stage::Given {
+        if self.stage == Stage::Returned {
             self.clear();
         }
         while let Some((from, to)) = self.line()? {
             if from < to {
                 self.field(from, to)?;
             } else if self.stage == Stage::Filled {
-                self.stage = Stage::Given;
+                self.stage = Stage::Returned;
                 return Ok(Some(Event { name: &self.name, data: &self.data }));
             } else {
                 self.clear();
@@ -95,7 +95,7 @@ impl Decoder {
         self.stage = Stage::Empty;
     }
 
-    /// Where the next complete line stands in the buffer, its end left out.
+    /// The range of the next complete line in the buffer, without its line end.
     fn line(&mut self) -> Result<Option<(usize, usize)>, TooLarge> {
         if !self.is_begun {
             const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn all_line_ends_comments_and_fields() {
+    fn all_kinds_of_line_ends_comments_and_fields_are_understood() {
         assert_eq!(data(&[b"data: a\n\ndata:b\r\n\r\ndata:  c\r\r"]), ["a", "b", " c"]);
         assert_eq!(data(&[b": hi\n\nretry: 1\nid: 2\ndata: a\ndata\ndata: b\nfoo: x\n\n"]), ["a\n\nb"]);
         assert_eq!(read(&[b"event: x\n\nevent: y\ndata: 1\n\ndata: 2\n\n"])[0].0, "y");
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_taken_once_and_in_pieces() {
+    fn a_byte_order_mark_is_skipped_once_even_in_pieces() {
         assert_eq!(data(&[b"\xef", b"\xbb", b"\xbfdata: a\n\n"]), ["a"]);
         assert_eq!(data(&[b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n"]), [""; 0]);
         assert_eq!(data(&[b"\xef\xbb", b"\n\ndata: a\n\n"]), ["a"]);
     }
 
     #[test]
-    fn a_carriage_return_at_the_end_of_a_piece() {
+    fn a_line_end_may_be_split_across_pieces() {
         assert_eq!(data(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n\r\n"]), ["a", "b"]);
         assert_eq!(data(&[b"data: a\r", b"data: b\r", b"\r"]), ["a\nb"]);
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_events_have_a_largest_size() {
+    fn lines_and_events_have_a_maximum_size() {
         let mut line = Decoder::default();
         line.feed(b"data: ");
         line.feed(&vec![b'x'; MAX_EVENT_BYTES]);
@@ -226,7 +226,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_pieces_are_cut_changes_nothing(
+        fn the_boundaries_of_pieces_do_not_matter(
             text in r"(data|event|:|id)?:? ?[a-zé]{0,3}(\n|\r|\r\n|\n\n|\r\n\r\n)((data: ?[a-c]{0,2}|:x|event:y)(\n|\r|\r\n|\n\n|\r\r)){0,8}",
             cuts in prop::collection::vec(0usize..120, 0..6),
         ) {
@@ -244,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut decoder = Decoder::default();
             for piece in bytes.chunks(7) {
                 decoder.feed(piece);

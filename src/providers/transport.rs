@@ -1,8 +1,8 @@
-//! The only sender: takes what a dialect made to a provider's address and brings back what it answers.
+//! The only sender: delivers a dialect's requests to the provider's address and returns the responses.
 //!
-//! What must hold: every wait has a limit; a body is counted while it is read; no redirect is followed, as it
-//! would take the key to an address nobody configured; the key stands in a header marked sensitive and in no error
-//! or debug output. Dropping the future of a call closes its connection, which ends the work at the provider.
+//! What must hold: every wait has a timeout; the size of a body is checked while it is read; no redirect is followed,
+//! as that would send the key to an address nobody configured; the key is only in a header marked sensitive, and in no
+//! error or debug output. Dropping the future of a call closes its connection, which ends the work at the provider.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -16,9 +16,9 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::client::{Body, Client};
-use super::link::Asked;
-use super::opened::{Opened, Reply, within};
-use super::{Failure, KeyHeader, Outgoing, Patience, Settings, connecting};
+use super::http1::HttpRequest;
+use super::open_response::{BufferedResponse, OpenResponse, with_deadline};
+use super::{CallPolicy, Failure, KeyHeader, ProviderRequest, Settings, connect_error};
 use crate::loopback::is_loopback;
 use crate::secret::ExposeSecret;
 use crate::workers::{PerWorker, yield_to_ready};
@@ -27,58 +27,67 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("mk/", env!("CARGO_P
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
-/// One provider's connections.
+/// Sends requests to one provider.
 #[derive(Debug)]
 pub(super) struct Transport {
     base: Base,
-    /// What every request carries, the key in the header of the provider's format included.
+    /// The headers of every request, including the key.
     headers: HeaderMap,
-    /// The name of the key's header, if there is a key.
+    /// The name of the header that carries the key, if there is a key.
     key: Option<HeaderName>,
     connect_timeout: Duration,
-    /// The most calls at once.
     max_concurrent: usize,
-    /// Made at the first call: reading the system's root certificates takes some 20 ms, which a command that never
-    /// calls this provider must not pay.
+    /// One client per worker thread, created at the first call: reading the system's root certificates takes some 20
+    /// ms, which a command that never calls this provider should not pay for.
     clients: PerWorker<OnceCell<Client>>,
 }
 
-/// The limits of a call that begins now.
-struct Limits {
+/// The deadlines and timeouts of one call.
+struct CallLimits {
     first_byte: Instant,
-    idle: Duration,
+    idle_timeout: Duration,
     end: Instant,
 }
 
-impl Limits {
-    fn now(patience: &Patience, deadline: Instant) -> Self {
+impl CallLimits {
+    fn starting_now(call_policy: &CallPolicy, deadline: Instant) -> Self {
         let began = Instant::now();
-        let end = deadline.min(began + patience.total_timeout);
-        Self { first_byte: end.min(began + patience.first_byte_timeout), idle: patience.idle_timeout, end }
+        let end = deadline.min(began + call_policy.total_timeout);
+        Self {
+            first_byte: end.min(began + call_policy.first_byte_timeout),
+            idle_timeout: call_policy.idle_timeout,
+            end,
+        }
     }
 
-    fn open(&self, answered: Response<Body>) -> Opened {
-        let (head, body) = answered.into_parts();
-        Opened { head, body, idle: self.idle, end: self.end, limit: Some(self.first_byte) }
+    fn apply_to(&self, response: Response<Body>) -> OpenResponse {
+        let (head, body) = response.into_parts();
+        OpenResponse {
+            head,
+            body,
+            idle_timeout: self.idle_timeout,
+            end: self.end,
+            next_deadline: Some(self.first_byte),
+        }
     }
 }
 
-/// A provider's address, taken apart so that a request's is put together without reading it again.
+/// A provider's base URL, parsed once so that request targets need only be joined.
 #[derive(Debug)]
 struct Base {
     scheme: Scheme,
     authority: Authority,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     path: String,
     /// Such as an API version.
     query: Option<String>,
-    /// Of the first path that is the same for all requests, what it becomes: of most formats there is but one.
-    usual: OnceLock<(&'static str, String)>,
+    /// The joined target of the first constant request path; most formats have only that one.
+    cached_target: OnceLock<(&'static str, String)>,
 }
 
 impl Transport {
     /// # Errors
-    /// With a sentence for a person, if address or key cannot be used.
+    /// With a message for humans, if the address or the key is unusable.
     pub(super) fn new(settings: &Settings, header: KeyHeader) -> Result<Self, String> {
         let base = Base::new(&settings.base_url)?;
         let mut headers = HeaderMap::with_capacity(8);
@@ -101,60 +110,60 @@ impl Transport {
         })
     }
 
-    /// Sends a request and reads its whole answer, within `patience` and by `deadline` at the latest. Until the answer
-    /// begins this takes little more memory than its socket. So the request is made only when it can leave, and of `patience`
-    /// nothing is kept but when it ends.
+    /// Sends a request and reads the complete response, within the timeouts of `call_policy` and by `deadline` at the
+    /// latest. Until the response begins, the future holds little more than the socket: the request is encoded only
+    /// when it can be sent, and only the resulting deadlines are kept of `call_policy`.
     ///
     /// # Errors
-    /// If no complete answer came; any status is an answer.
+    /// If no complete response arrived; any status is a response.
     pub(super) fn send<'a>(
         &'a self,
-        outgoing: impl FnOnce() -> Outgoing + Send + 'a,
-        patience: &Patience,
+        outgoing: impl FnOnce() -> ProviderRequest + Send + 'a,
+        call_policy: &CallPolicy,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a {
-        let limits = Limits::now(patience, deadline);
+    ) -> impl Future<Output = Result<BufferedResponse, Failure>> + Send + 'a {
+        let limits = CallLimits::starting_now(call_policy, deadline);
         async move {
             let client = Box::pin(self.client(limits.end)).await?;
             yield_to_ready().await;
-            let sending = Box::pin(client.send(&self.asked(Method::POST, &outgoing())?));
-            let opened = limits.open(within(limits.first_byte, sending).await??);
+            let sending = Box::pin(client.send(&self.http_request(Method::POST, &outgoing())?));
+            let opened = limits.apply_to(with_deadline(limits.first_byte, sending).await??);
             Box::pin(async move {
                 yield_to_ready().await;
-                opened.whole().await
+                opened.read_all().await
             })
             .await
         }
     }
 
-    /// Sends a request and waits for the head of its answer; the body has to come by `deadline` as well.
+    /// Sends a request and waits for the head of the response; the body must arrive by `deadline` as well.
     ///
     /// # Errors
-    /// If no answer began; any status is an answer.
+    /// If no response began; any status is a response.
     pub(super) async fn open(
         &self,
-        outgoing: &Outgoing,
-        patience: &Patience,
+        outgoing: &ProviderRequest,
+        call_policy: &CallPolicy,
         deadline: Instant,
-    ) -> Result<Opened, Failure> {
-        self.begin(&self.asked(Method::POST, outgoing)?, patience, deadline).await
+    ) -> Result<OpenResponse, Failure> {
+        self.begin(&self.http_request(Method::POST, outgoing)?, call_policy, deadline).await
     }
 
-    /// The same for a request without a body; `with_key` is whether it carries the key.
+    /// As [`Transport::open`], for a request without a body; `with_key` is whether it carries the key.
     ///
     /// # Errors
     /// As [`Transport::open`].
     pub(super) async fn get(
         &self,
-        outgoing: &Outgoing,
+        outgoing: &ProviderRequest,
         with_key: bool,
-        patience: &Patience,
+        call_policy: &CallPolicy,
         deadline: Instant,
-    ) -> Result<Opened, Failure> {
-        let mut asked = self.asked(Method::GET, outgoing)?;
+    ) -> Result<OpenResponse, Failure> {
+        let mut request = self.http_request(Method::GET, outgoing)?;
         let without = self.key.as_ref().filter(|_| !with_key);
-        asked.headers.retain(|(name, _)| **name != CONTENT_TYPE && Some(*name) != without);
-        self.begin(&asked, patience, deadline).await
+        request.headers.retain(|(name, _)| **name != CONTENT_TYPE && Some(*name) != without);
+        self.begin(&request, call_policy, deadline).await
     }
 
     /// Whether calls carry a key.
@@ -164,33 +173,37 @@ impl Transport {
 
     async fn begin(
         &self,
-        asked: &Asked<'_>,
-        patience: &Patience,
+        request: &HttpRequest<'_>,
+        call_policy: &CallPolicy,
         deadline: Instant,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<OpenResponse, Failure> {
         let client = self.client(deadline).await?;
-        let limits = Limits::now(patience, deadline);
-        // Not within a limit, whose timer would be told of each turn.
+        let limits = CallLimits::starting_now(call_policy, deadline);
+        // Outside the timeout, whose timer would otherwise be polled at every turn.
         yield_to_ready().await;
-        let answered = within(limits.first_byte, client.send(asked)).await??;
-        Ok(limits.open(answered))
+        let response = with_deadline(limits.first_byte, client.send(request)).await??;
+        Ok(limits.apply_to(response))
     }
 
-    /// The connections of this thread.
+    /// The client of this thread.
     async fn client(&self, deadline: Instant) -> Result<&Client, Failure> {
         let client = self.clients.here();
         if let Some(client) = client.get() {
             return Ok(client);
         }
         let connecting = Box::pin(client.get_or_try_init(|| self.connect()));
-        within(deadline, connecting).await?
+        with_deadline(deadline, connecting).await?
     }
 
-    fn asked<'a>(&'a self, method: Method, outgoing: &'a Outgoing) -> Result<Asked<'a>, Failure> {
-        // Only a dialect that puts a caller's bytes into a path unencoded could make this fail.
+    fn http_request<'a>(
+        &'a self,
+        method: Method,
+        outgoing: &'a ProviderRequest,
+    ) -> Result<HttpRequest<'a>, Failure> {
+        // Fails only if a dialect puts a caller's bytes into the path without encoding them.
         let target = self.base.target(outgoing).map_err(|_| Failure::Unreachable)?;
         let own = outgoing.headers.iter().map(|(name, value)| (name, value));
-        Ok(Asked {
+        Ok(HttpRequest {
             method,
             target,
             headers: self.headers.iter().chain(own).collect(),
@@ -200,17 +213,17 @@ impl Transport {
 
     async fn connect(&self) -> Result<Client, Failure> {
         let address = self.base.origin().map_err(|_| Failure::Unreachable)?;
-        // A proxy from the environment could only reach its own loopback.
+        // A proxy from the environment would connect to its own loopback address.
         let no_proxy = is_loopback(self.base.authority.host());
-        let (timeout, most_kept) = (self.connect_timeout, self.max_concurrent);
+        let (timeout, max_idle) = (self.connect_timeout, self.max_concurrent);
         // Root certificates are read from disk here.
         let built =
-            tokio::task::spawn_blocking(move || Client::new(&address, timeout, most_kept, no_proxy)).await;
+            tokio::task::spawn_blocking(move || Client::new(&address, timeout, max_idle, no_proxy)).await;
         match built {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(cause)) => {
-                let failure = connecting::failure(&*cause);
-                // Want of descriptors has been told.
+                let failure = connect_error::failure(&*cause);
+                // A shortage of file descriptors has already been logged.
                 if failure != Failure::NoDescriptors {
                     tracing::error!(%cause, "cannot set up a client for calls to providers");
                 }
@@ -223,7 +236,7 @@ impl Transport {
 
 impl Base {
     /// # Errors
-    /// With a sentence for a person.
+    /// With a message for humans.
     fn new(text: &str) -> Result<Self, String> {
         let url = base_url(text)?;
         let unusable = |cause: &dyn std::fmt::Display| format!("base_url is no address ({cause})");
@@ -237,30 +250,30 @@ impl Base {
             authority,
             path: url.path().trim_end_matches('/').to_owned(),
             query: url.query().filter(|query| !query.is_empty()).map(str::to_owned),
-            usual: OnceLock::new(),
+            cached_target: OnceLock::new(),
         })
     }
 
-    /// The address alone, without a path.
+    /// Scheme and authority, with `/` as the path.
     fn origin(&self) -> Result<Uri, http::Error> {
         let (scheme, authority) = (self.scheme.clone(), self.authority.clone());
         Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build()
     }
 
-    /// Where a request goes.
-    fn target<'a>(&'a self, outgoing: &Outgoing) -> Result<Cow<'a, str>, InvalidUri> {
+    /// The request target: path and query.
+    fn target<'a>(&'a self, outgoing: &ProviderRequest) -> Result<Cow<'a, str>, InvalidUri> {
         let Cow::Borrowed(path) = outgoing.path else { return self.joined(&outgoing.path).map(Cow::Owned) };
-        if self.usual.get().is_none() {
-            // If another one was quicker, that one is kept.
-            let _ = self.usual.set((path, self.joined(path)?));
+        if self.cached_target.get().is_none() {
+            // If another thread was faster, its target stays.
+            let _ = self.cached_target.set((path, self.joined(path)?));
         }
-        match self.usual.get() {
-            Some((usual, target)) if *usual == path => Ok(target.into()),
+        match self.cached_target.get() {
+            Some((cached, target)) if *cached == path => Ok(target.into()),
             _ => self.joined(path).map(Cow::Owned),
         }
     }
 
-    /// The base's path and `path` behind it; the base's query stays, in front of the path's own.
+    /// The base path followed by `path`; the base query is kept, before that of `path`.
     fn joined(&self, path: &str) -> Result<String, InvalidUri> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let own = self.query.as_deref().unwrap_or_default();
@@ -336,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_goes_behind_the_base_and_before_its_query() {
+    fn the_path_is_appended_to_the_base_path_and_the_queries_are_merged() {
         let at = |base: &str, path: &str| transport(&settings(base)).unwrap().base.joined(path).unwrap();
         let address = |base: &str| at(base, "/chat/completions");
         assert_eq!(address("https://a.example/v1"), "/v1/chat/completions");
@@ -348,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_addresses_are_refused() {
+    fn unusable_base_urls_are_refused() {
         for wrong in
             ["", "api.example.com", "ftp://a.example", "https://u:p@a.example/", "https://a.example/#x"]
         {
@@ -358,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_this_machine_is_found_in_an_address() {
+    fn loopback_hosts_are_recognised_in_base_urls() {
         for (address, expected) in [
             ("http://localhost:11434/v1", true),
             ("http://127.0.0.1/v1", true),

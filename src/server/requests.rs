@@ -13,7 +13,7 @@ use crate::api::console::KeyState;
 use crate::api::error::ErrorBody;
 use crate::api::verify::Domain;
 use crate::clock::Time;
-use crate::inference::Completion;
+use crate::inference::CompletionRequest;
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::storage::{AppChange, KeyChange, Span};
@@ -23,7 +23,7 @@ use crate::verify::{Job, Settings};
 type Parsed<T> = Result<T, Box<ErrorBody>>;
 
 /// The body of `POST /inference/v1/chat/completions`: the model, and the completion it is asked for.
-pub fn completion(body: &[u8]) -> Parsed<(String, Completion<'_>)> {
+pub fn completion(body: &[u8]) -> Parsed<(String, CompletionRequest<'_>)> {
     chat::read(body).map_err(error_body)
 }
 

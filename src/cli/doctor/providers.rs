@@ -10,7 +10,7 @@ use super::models::ConfiguredModels;
 use crate::cli::humanize;
 use crate::clock::Clock;
 use crate::config::NamedProvider;
-use crate::providers::{Failure, KeyStanding, Provider, Settings};
+use crate::providers::{Failure, KeyStatus, Provider, Settings};
 
 /// Time limit per provider; its list of models is a small response.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,21 +43,21 @@ async fn one(settings: Settings, configured: &ConfiguredModels) -> (Vec<Check>, 
         Err(error) => return (vec![Check::failed(name, error.message)], None),
     };
     let begun = Instant::now();
-    let standing = match provider.standing(tokio::time::Instant::now() + TIMEOUT).await {
+    let standing = match provider.probe(tokio::time::Instant::now() + TIMEOUT).await {
         Ok(standing) => standing,
         Err(failure) => return (vec![failed(name, &failure, &address, has_key)], None),
     };
     let took = humanize::seconds(begun.elapsed());
     let doubts = standing.models.map(|listed| configured.doubts(&who, &name, &listed)).unwrap_or_default();
     let check = match standing.key {
-        KeyStanding::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
-        KeyStanding::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
-        KeyStanding::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
-        KeyStanding::Untried => Check::note(
+        KeyStatus::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
+        KeyStatus::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
+        KeyStatus::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
+        KeyStatus::Untried => Check::note(
             name,
             format!("answers in {took}; it tells everybody its models, so the key was not tried"),
         ),
-        KeyStanding::NoList => Check::warning(
+        KeyStatus::NoList => Check::warning(
             name,
             format!("answers in {took}, but has no list of models at {address}, so the key was not tried"),
         )

@@ -207,7 +207,7 @@ proptest! {
                         calls.push(true);
                     }
                     Admission::Blocked(wait) => {
-                        prop_assert!(wait <= LONGEST_BREAKER_PAUSE);
+                        prop_assert!(wait <= MAX_BREAKER_PAUSE);
                         prop_assert!(calls.contains(&true) || paused_until == Some(now + wait));
                     }
                 },
@@ -219,8 +219,8 @@ proptest! {
                         Some(Transition::Opened { pause, .. }) => {
                             prop_assert!(counts && evidence == Evidence::Unhealthy && failures > 0);
                             prop_assert!(is_probe || consecutive + 1 == failures);
-                            prop_assert!(pause >= threshold.pause.min(LONGEST_BREAKER_PAUSE));
-                            prop_assert!(pause <= LONGEST_BREAKER_PAUSE);
+                            prop_assert!(pause >= threshold.pause.min(MAX_BREAKER_PAUSE));
+                            prop_assert!(pause <= MAX_BREAKER_PAUSE);
                             paused_until = Some(now + pause);
                             consecutive = 0;
                         }

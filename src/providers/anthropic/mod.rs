@@ -1,35 +1,38 @@
-//! Anthropic's Messages API, version 2023-06-01: `POST /messages`, one answer at once or streamed.
+//! Anthropic's Messages API, version 2023-06-01: `POST /messages`, with complete or streamed responses.
 //!
-//! It differs from chat completions where it matters: the system text stands apart, speakers alternate, a token limit
-//! must be given, and an answer is a list of blocks of which only the texts are the answer. A JSON schema goes into
-//! `output_config.format`, which every model since 4.5 takes without a beta header. Older ones refuse it and are asked
-//! without it from then on: there is nothing weaker in this format than the words of the prompt.
+//! It differs from chat completions in essentials: the system text is separate, speakers alternate, a token limit is
+//! mandatory, and a response is a list of blocks of which only the texts are the answer. A JSON schema goes into
+//! `output_config.format`, which every model since 4.5 accepts without a beta header. Older models refuse it and are
+//! then asked without it: the only weaker alternative in this format is the prompt itself.
 //!
-//! What must hold: an answer that is incomplete or withheld never looks like a finished one, and no block but text is
+//! What must hold: an answer that is incomplete or withheld never looks like a finished one, and only text blocks are
 //! shown as the answer.
 
-mod complaint;
 mod completion;
+mod error_body;
+mod response;
 mod stream;
 mod translate;
-mod whole;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
-use super::completion::Completions;
-use super::turns::Turns;
-use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
-use whole::Whole;
+use super::completion::CompletionDialect;
+use super::dialogue::Dialogue;
+use super::{
+    Answer, Chat, Dialect, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role, Structure,
+};
+use response::ParsedResponse;
 
-/// The limit for models of unknown size: the smallest maximum of all models since Claude 4 (that of Opus 4).
+/// The token limit for models without a known maximum: the smallest maximum of all models since Claude 4 (that of Opus
+/// 4).
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
 
-/// The largest temperature of this format; that of others goes to 2.
+/// The maximum temperature in this format; in others it is 2.
 const MAX_TEMPERATURE: f64 = 1.0;
 
-/// The dialect; it has no state.
+/// The dialect, which is stateless.
 #[derive(Debug)]
 pub(super) struct Anthropic;
 
@@ -38,8 +41,8 @@ impl Dialect for Anthropic {
         KeyHeader { name: HeaderName::from_static("x-api-key"), prefix: "" }
     }
 
-    fn request(&self, chat: &Chat, model: &Model) -> Outgoing {
-        let Turns { system, turns } = Turns::of(chat);
+    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
+        let Dialogue { system, turns } = Dialogue::from_chat(chat);
         let limit = chat.max_tokens.map(u64::from).or(model.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
         let mut body = Map::new();
         body.insert("model".to_owned(), json!(model.name));
@@ -55,28 +58,28 @@ impl Dialect for Anthropic {
             let format = json!({"type": "json_schema", "schema": *schema.schema});
             body.insert("output_config".to_owned(), json!({"format": format}));
         }
-        Outgoing {
+        ProviderRequest {
             path: "/messages".into(),
             headers: vec![version()],
             body: Bytes::from(Value::Object(body).to_string()),
         }
     }
 
-    fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        Whole::of(incoming)?.answer()
+    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall> {
+        ParsedResponse::parse(response)?.answer()
     }
 
-    fn listing(&self) -> Outgoing {
-        // As many as a page holds; by default it is twenty.
-        Outgoing { path: "/models?limit=1000".into(), headers: vec![version()], body: Bytes::new() }
+    fn listing(&self) -> ProviderRequest {
+        // The maximum page size; the default is twenty.
+        ProviderRequest { path: "/models?limit=1000".into(), headers: vec![version()], body: Bytes::new() }
     }
 
-    fn completions(&self) -> &dyn Completions {
+    fn completions(&self) -> &dyn CompletionDialect {
         self
     }
 }
 
-/// The version of the API that is spoken; every request must name one.
+/// The API version, which every request must specify.
 fn version() -> (HeaderName, HeaderValue) {
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))
 }
@@ -92,12 +95,12 @@ mod tests {
     use crate::providers::{Kind, chat_scenarios, scenarios};
 
     #[test]
-    fn every_scenario_goes_as_written() {
+    fn every_scenario_plays_as_expected() {
         assert!(scenarios::play(&Anthropic, Kind::Anthropic) >= 30);
     }
 
     #[test]
-    fn every_chat_goes_as_written() {
+    fn every_chat_scenario_plays_as_expected() {
         assert!(chat_scenarios::play(&Anthropic, Kind::Anthropic) >= 20);
     }
 
@@ -105,16 +108,16 @@ mod tests {
         #![proptest_config(proptest::test_runner::Config::with_cases(32))]
 
         #[test]
-        fn however_a_stream_is_cut_into_pieces_it_says_the_same(cuts: Vec<proptest::sample::Index>) {
+        fn the_boundaries_of_pieces_do_not_matter(cuts: Vec<proptest::sample::Index>) {
             for stream in chat_scenarios::streams(Kind::Anthropic) {
-                let whole = chat_scenarios::told(&Anthropic, &[&stream]);
+                let whole = chat_scenarios::decoded(&Anthropic, &[&stream]);
                 let pieces = chat_scenarios::pieces(&stream, &cuts);
-                proptest::prop_assert_eq!(chat_scenarios::told(&Anthropic, &pieces), whole);
+                proptest::prop_assert_eq!(chat_scenarios::decoded(&Anthropic, &pieces), whole);
             }
         }
 
         #[test]
-        fn a_stream_that_breaks_is_not_told_as_a_whole_one(
+        fn a_broken_stream_never_looks_like_a_complete_one(
             place: proptest::sample::Index,
             damage in "[\\x00-\\x7f]{0,8}",
         ) {

@@ -1,117 +1,121 @@
-//! A streamed message: `message_start`, then for each block its start, deltas and stop, then `message_delta` with the
-//! reason and the usage, then `message_stop`. An answer is whole with its reason; gateways in between that leave out
-//! what comes behind it take nothing from it.
+//! Decodes a streamed message: `message_start`, then a start, deltas and a stop for each block, then `message_delta`
+//! with the stop reason and the usage, then `message_stop`. An answer is complete once it has its stop reason, even if
+//! a gateway in between drops what follows.
 //!
-//! Blocks come one after the other and are told by their index; those that call a tool are numbered anew, as chat
-//! completions count only them. Thoughts are counted but not shown. Events of other types are left out, as the API
-//! reserves the right to add some.
+//! Blocks arrive one after the other and are identified by their index; those with tool calls are renumbered, as chat
+//! completions number only tool calls. Thinking is counted but not shown. Events of other types are ignored, as the API
+//! may add new ones.
 
 use serde_json::{Map, Value, json};
 
-use super::{complaint, whole};
-use crate::providers::chunks::Chunks;
-use crate::providers::completion::{Decoder, MOST_TOOL_CALLS, Step};
+use super::{error_body, response};
+use crate::providers::chunk_writer::ChunkWriter;
+use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, StreamDecoder};
+use crate::providers::render::UsageMeter;
 use crate::providers::sse::Event;
-use crate::providers::written::Meter;
-use crate::providers::{Failure, Incoming};
+use crate::providers::{Failure, ProviderResponse};
 
-/// The state of one message.
+/// Decodes the events of one message.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    calls: Vec<Call>,
-    /// The last word on what the message took; `message_delta` repeats only a part of it.
+pub(super) struct Decoder {
+    tool_calls: Vec<ToolCall>,
+    /// The usage as last reported; `message_delta` repeats only a part of it.
     usage: Map<String, Value>,
     is_finished: bool,
-    meter: Meter,
+    meter: UsageMeter,
 }
 
-/// A block that calls a tool.
+/// A block with a tool call.
 #[derive(Debug)]
-struct Call {
-    /// Of the block.
+struct ToolCall {
+    /// The index of the block.
     index: u64,
-    /// The arguments, if they came with the start.
+    /// The arguments, if they were sent with the start.
     input: Value,
     has_deltas: bool,
     is_open: bool,
 }
 
-impl Decoder for Reader {
-    fn read(&mut self, event: &Event<'_>, chunks: &mut Chunks) -> Result<Step, Failure> {
-        let Ok(body) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Unreadable) };
+impl StreamDecoder for Decoder {
+    fn read(&mut self, event: &Event<'_>, chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure> {
+        let Ok(body) = serde_json::from_slice::<Value>(event.data) else {
+            return Ok(EventOutcome::Unreadable);
+        };
         let kind = body["type"].as_str();
-        // What comes behind the reason belongs to no answer: it is neither passed on nor counted.
+        // What follows the stop reason is not part of the answer: it is neither passed on nor counted.
         if self.is_finished && !matches!(kind, Some("message_delta" | "message_stop")) {
-            return Ok(Step::Skipped);
+            return Ok(EventOutcome::Skipped);
         }
-        let known = match kind {
-            Some("message_start") => self.start(&body["message"], chunks),
-            Some("content_block_start") => self.open(&body, chunks),
-            Some("content_block_delta") => self.go_on(&body, chunks),
+        let handled = match kind {
+            Some("message_start") => self.start_message(&body["message"], chunks),
+            Some("content_block_start") => self.start_block(&body, chunks),
+            Some("content_block_delta") => self.block_delta(&body, chunks),
             Some("content_block_stop") => {
-                self.close(&body, chunks);
+                self.stop_block(&body, chunks);
                 Some(())
             }
             Some("message_delta") => {
-                self.account(&body["usage"], chunks);
+                self.record_usage(&body["usage"], chunks);
                 if body["delta"]["stop_reason"].is_string() {
                     self.finish(&body["delta"]["stop_reason"], chunks)?;
                 }
                 Some(())
             }
-            Some("message_stop") if self.is_finished => return Ok(Step::End),
+            Some("message_stop") if self.is_finished => return Ok(EventOutcome::End),
             Some("message_stop") => return Err(Failure::Malformed),
-            Some("error") => return Err(complaint::inside_success(&body, &Incoming::in_stream())),
+            Some("error") => {
+                return Err(error_body::failure_in_success(&body, &ProviderResponse::of_stream_event()));
+            }
             Some(_) => Some(()),
-            // Gateways in between have ways of their own to fail.
+            // Gateways in between have error formats of their own.
             None if !body["error"].is_null() => {
-                return Err(complaint::inside_success(&body, &Incoming::in_stream()));
+                return Err(error_body::failure_in_success(&body, &ProviderResponse::of_stream_event()));
             }
             None => None,
         };
-        Ok(if known.is_some() { Step::More } else { Step::Skipped })
+        Ok(if handled.is_some() { EventOutcome::More } else { EventOutcome::Skipped })
     }
 }
 
-impl Reader {
-    fn start(&mut self, message: &Value, chunks: &mut Chunks) -> Option<()> {
+impl Decoder {
+    fn start_message(&mut self, message: &Value, chunks: &mut ChunkWriter) -> Option<()> {
         chunks.begin(message["id"].as_str(), None);
         chunks.delta(0, &json!({"role": "assistant", "content": ""}));
-        self.account(&message["usage"], chunks);
+        self.record_usage(&message["usage"], chunks);
         message.as_object().map(|_| ())
     }
 
-    fn open(&mut self, body: &Value, chunks: &mut Chunks) -> Option<()> {
+    fn start_block(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Option<()> {
         let (index, block) = (body["index"].as_u64()?, &body["content_block"]);
         match block["type"].as_str()? {
-            "text" => self.say(block["text"].as_str().unwrap_or_default(), chunks),
-            "tool_use" if self.calls.len() < MOST_TOOL_CALLS => {
+            "text" => self.write_text(block["text"].as_str().unwrap_or_default(), chunks),
+            "tool_use" if self.tool_calls.len() < MAX_TOOL_CALLS => {
                 let call = json!({
-                    "index": self.calls.len(),
+                    "index": self.tool_calls.len(),
                     "id": block["id"].as_str()?,
                     "type": "function",
                     "function": {"name": block["name"].as_str()?, "arguments": ""},
                 });
                 chunks.delta(0, &json!({"tool_calls": [call]}));
                 let input = block["input"].clone();
-                self.calls.push(Call { index, input, has_deltas: false, is_open: true });
+                self.tool_calls.push(ToolCall { index, input, has_deltas: false, is_open: true });
             }
             _ => {}
         }
         Some(())
     }
 
-    fn go_on(&mut self, body: &Value, chunks: &mut Chunks) -> Option<()> {
+    fn block_delta(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Option<()> {
         let delta = &body["delta"];
         match delta["type"].as_str()? {
-            "text_delta" => self.say(delta["text"].as_str()?, chunks),
+            "text_delta" => self.write_text(delta["text"].as_str()?, chunks),
             "thinking_delta" => self.meter.count(delta["thinking"].as_str()?, chunks),
             "input_json_delta" => {
-                let (place, call) = self.call(body)?;
+                let (number, call) = self.open_call(body)?;
                 let piece = delta["partial_json"].as_str()?;
                 if !piece.is_empty() {
                     call.has_deltas = true;
-                    self.argue(place, piece, chunks);
+                    self.write_arguments(number, piece, chunks);
                 }
             }
             _ => {}
@@ -119,58 +123,58 @@ impl Reader {
         Some(())
     }
 
-    fn close(&mut self, body: &Value, chunks: &mut Chunks) {
-        let Some((place, call)) = self.call(body) else { return };
+    fn stop_block(&mut self, body: &Value, chunks: &mut ChunkWriter) {
+        let Some((number, call)) = self.open_call(body) else { return };
         call.is_open = false;
         if !call.has_deltas {
-            // A tool without arguments: callers read them as JSON all the same.
+            // A call without arguments: callers parse them as JSON nevertheless.
             let input = if call.input.is_object() { call.input.to_string() } else { "{}".to_owned() };
-            self.argue(place, &input, chunks);
+            self.write_arguments(number, &input, chunks);
         }
     }
 
-    fn finish(&mut self, reason: &Value, chunks: &mut Chunks) -> Result<(), Failure> {
+    fn finish(&mut self, reason: &Value, chunks: &mut ChunkWriter) -> Result<(), Failure> {
         if self.is_finished {
             return Ok(());
         }
-        let finish = whole::finish(reason).ok_or(Failure::Malformed)?;
-        // Only an answer that was cut short may end within a call.
+        let finish = response::finish_reason(reason).ok_or(Failure::Malformed)?;
+        // Only a truncated or withheld answer may end within a tool call.
         let may_be_open = matches!(finish, "length" | "content_filter");
-        let is_open = self.calls.iter().any(|call| call.is_open);
-        if (finish == "tool_calls" && self.calls.is_empty()) || (is_open && !may_be_open) {
+        let is_open = self.tool_calls.iter().any(|call| call.is_open);
+        if (finish == "tool_calls" && self.tool_calls.is_empty()) || (is_open && !may_be_open) {
             return Err(Failure::Malformed);
         }
-        self.meter.settle(chunks);
+        self.meter.finish(chunks);
         chunks.finish(0, finish, Map::new());
         self.is_finished = true;
         Ok(())
     }
 
-    fn say(&mut self, text: &str, chunks: &mut Chunks) {
+    fn write_text(&mut self, text: &str, chunks: &mut ChunkWriter) {
         if !text.is_empty() {
             chunks.delta(0, &json!({"content": text}));
             self.meter.count(text, chunks);
         }
     }
 
-    fn argue(&mut self, place: usize, piece: &str, chunks: &mut Chunks) {
-        chunks.delta(0, &json!({"tool_calls": [{"index": place, "function": {"arguments": piece}}]}));
+    fn write_arguments(&mut self, number: usize, piece: &str, chunks: &mut ChunkWriter) {
+        chunks.delta(0, &json!({"tool_calls": [{"index": number, "function": {"arguments": piece}}]}));
         self.meter.count(piece, chunks);
     }
 
-    /// The open call that an event is about, and its place among the calls.
-    fn call(&mut self, body: &Value) -> Option<(usize, &mut Call)> {
+    /// The open tool call that an event is about, and its number.
+    fn open_call(&mut self, body: &Value) -> Option<(usize, &mut ToolCall)> {
         let index = body["index"].as_u64()?;
-        self.calls.iter_mut().enumerate().find(|(_, call)| call.index == index && call.is_open)
+        self.tool_calls.iter_mut().enumerate().find(|(_, call)| call.index == index && call.is_open)
     }
 
-    /// Counts in `message_delta` are those of the whole message so far; what it leaves out was said at the start.
-    fn account(&mut self, usage: &Value, chunks: &mut Chunks) {
-        let Some(given) = usage.as_object() else { return };
-        let given = given.iter().filter(|(_, count)| !count.is_null());
-        self.usage.extend(given.map(|(name, count)| (name.clone(), count.clone())));
-        if let Some(spent) = whole::spent(&Value::Object(self.usage.clone())) {
-            self.meter.report(spent, chunks);
+    /// The counts in `message_delta` are cumulative; those it leaves out were sent at the start.
+    fn record_usage(&mut self, usage: &Value, chunks: &mut ChunkWriter) {
+        let Some(counts) = usage.as_object() else { return };
+        let counts = counts.iter().filter(|(_, count)| !count.is_null());
+        self.usage.extend(counts.map(|(name, count)| (name.clone(), count.clone())));
+        if let Some(usage) = response::token_usage(&Value::Object(self.usage.clone())) {
+            self.meter.report(usage, chunks);
         }
     }
 }

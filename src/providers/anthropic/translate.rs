@@ -1,8 +1,8 @@
-//! A caller's chat completion as a request of the Messages API.
+//! Translates a caller's chat completion into a request of the Messages API.
 //!
-//! What the format has no word for is refused by name. A temperature above 1 is not lowered: the caller asked for
-//! something else. Temperature and `top_p` are not sent together, nor a temperature beside thinking, as the API
-//! refuses both; found here, it does not look as if the model took no temperature at all.
+//! What the format cannot express is refused by name. A temperature above 1 is refused rather than lowered, as the
+//! caller asked for something else. The API refuses `temperature` together with `top_p`, or with thinking. Checking
+//! that here keeps such a refusal from being mistaken for that of a model that accepts no temperature at all.
 
 use std::borrow::Cow;
 
@@ -11,75 +11,85 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{DEFAULT_MAX_TOKENS, MAX_TEMPERATURE, version};
-use crate::providers::asked::{Asked, Choice, Format, Image, Piece, Speaker, Tools, Turn, refusal};
-use crate::providers::completion::Completion;
+use crate::providers::completion::CompletionRequest;
 use crate::providers::model::claude_version;
-use crate::providers::{Failure, Model, Outgoing};
+use crate::providers::request::{
+    ContentPart, DecodedRequest, Format, Image, Speaker, ToolChoice, Tools, Turn, unsupported,
+};
+use crate::providers::{Failure, Model, ProviderRequest};
 
-/// The first version that decides itself how much to think, by an effort (Anthropic's guide to adaptive thinking).
+/// The first version with adaptive thinking, which is controlled by an effort (Anthropic's guide to adaptive thinking).
 const FIRST_ADAPTIVE: (u32, u32) = (4, 6);
 
-/// The request for `completion`.
-pub(super) fn request(completion: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure> {
-    let asked = Asked::read(completion)?;
-    refuse_foreign(&asked, completion.choices)?;
+/// The request of the Messages API for a caller's request.
+pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
+    let decoded = DecodedRequest::decode(request)?;
+    refuse_unsupported(&decoded, request.choices)?;
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model.name));
-    let limit = asked.limit.or(model.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
+    let limit = decoded.max_tokens.or(model.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
     body.insert("max_tokens".to_owned(), json!(limit));
-    if let Some(system) = &asked.system {
+    if let Some(system) = &decoded.system {
         body.insert("system".to_owned(), json!(system));
     }
-    body.insert("messages".to_owned(), asked.turns.iter().map(message).collect());
-    sampling(&asked, model, &mut body)?;
-    if !asked.stop.is_empty() {
-        body.insert("stop_sequences".to_owned(), json!(asked.stop));
+    body.insert("messages".to_owned(), decoded.turns.iter().map(message).collect());
+    sampling(&decoded, model, &mut body)?;
+    if !decoded.stop.is_empty() {
+        body.insert("stop_sequences".to_owned(), json!(decoded.stop));
     }
-    tools(&asked.tools, &mut body);
-    output(&asked, model, &mut body)?;
-    if completion.stream {
+    tools(&decoded.tools, &mut body);
+    output(&decoded, model, &mut body)?;
+    if request.stream {
         body.insert("stream".to_owned(), json!(true));
     }
-    Ok(Outgoing {
+    Ok(ProviderRequest {
         path: "/messages".into(),
         headers: vec![version()],
         body: Bytes::from(Value::Object(body).to_string()),
     })
 }
 
-fn refuse_foreign(asked: &Asked, choices: u32) -> Result<(), Failure> {
-    let foreign = [
+fn refuse_unsupported(decoded: &DecodedRequest, choices: u32) -> Result<(), Failure> {
+    let unsupported_fields = [
         ("n", choices > 1),
-        ("seed", asked.seed.is_some()),
-        ("frequency_penalty", asked.frequency_penalty.is_some()),
-        ("presence_penalty", asked.presence_penalty.is_some()),
+        ("seed", decoded.seed.is_some()),
+        ("frequency_penalty", decoded.frequency_penalty.is_some()),
+        ("presence_penalty", decoded.presence_penalty.is_some()),
     ];
-    match foreign.into_iter().find(|(_, is_given)| *is_given) {
-        Some(("n", _)) => Err(refusal("n", "Anthropic gives one answer a call; ask several times")),
-        Some((name, _)) => Err(refusal(name, format!("Anthropic has nothing like `{name}`; leave it out"))),
+    match unsupported_fields.into_iter().find(|(_, is_given)| *is_given) {
+        Some(("n", _)) => Err(unsupported("n", "Anthropic gives one answer a call; ask several times")),
+        Some((name, _)) => {
+            Err(unsupported(name, format!("Anthropic has nothing like `{name}`; leave it out")))
+        }
         None => Ok(()),
     }
 }
 
-/// Temperature, `top_p`, `top_k`. A value that holds by default is left out, as not every model takes it.
-fn sampling(asked: &Asked, model: &Model, body: &mut Map<String, Value>) -> Result<(), Failure> {
-    let temperature = asked.temperature.filter(|temperature| *temperature != MAX_TEMPERATURE);
-    let top_p = asked.top_p.filter(|top_p| *top_p < 1.0);
+/// Temperature, `top_p` and `top_k`. Default values are left out, as not every model accepts them.
+fn sampling(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>) -> Result<(), Failure> {
+    let temperature = decoded.temperature.filter(|temperature| *temperature != MAX_TEMPERATURE);
+    let top_p = decoded.top_p.filter(|top_p| *top_p < 1.0);
     if temperature.is_some_and(|temperature| temperature > MAX_TEMPERATURE) {
-        return Err(refusal("temperature", "Anthropic takes a temperature from 0 to 1"));
+        return Err(unsupported("temperature", "Anthropic takes a temperature from 0 to 1"));
     }
     if !model.temperature {
         let given = [
             ("temperature", temperature.is_some()),
             ("top_p", top_p.is_some()),
-            ("top_k", asked.top_k.is_some()),
+            ("top_k", decoded.top_k.is_some()),
         ];
         if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-            return Err(refusal(name, format!("this model of Anthropic's takes no `{name}`; leave it out")));
+            return Err(unsupported(
+                name,
+                format!("this model of Anthropic's takes no `{name}`; leave it out"),
+            ));
         }
     }
     if temperature.is_some() && top_p.is_some() {
-        return Err(refusal("top_p", "Anthropic takes `temperature` or `top_p`, not both; leave one out"));
+        return Err(unsupported(
+            "top_p",
+            "Anthropic takes `temperature` or `top_p`, not both; leave one out",
+        ));
     }
     if let Some(temperature) = temperature {
         body.insert("temperature".to_owned(), json!(temperature));
@@ -87,42 +97,42 @@ fn sampling(asked: &Asked, model: &Model, body: &mut Map<String, Value>) -> Resu
     if let Some(top_p) = top_p {
         body.insert("top_p".to_owned(), json!(top_p));
     }
-    if let Some(top_k) = asked.top_k {
+    if let Some(top_k) = decoded.top_k {
         body.insert("top_k".to_owned(), json!(top_k));
     }
     Ok(())
 }
 
-/// The answer's form and the effort for it.
-fn output(asked: &Asked, model: &Model, body: &mut Map<String, Value>) -> Result<(), Failure> {
+/// The output format and the effort.
+fn output(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>) -> Result<(), Failure> {
     let mut config = Map::new();
-    match &asked.format {
+    match &decoded.format {
         Format::Text => {}
         Format::Json => {
             let message = "Anthropic has no JSON mode; give a schema, with the type `json_schema`";
-            return Err(refusal("response_format.type", message));
+            return Err(unsupported("response_format.type", message));
         }
         Format::Schema(schema) => {
             config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
         }
     }
-    if let Some(effort) = asked.effort.as_deref().filter(|effort| *effort != "none") {
+    if let Some(effort) = decoded.effort.as_deref().filter(|effort| *effort != "none") {
         if claude_version(&model.name).is_none_or(|version| version < FIRST_ADAPTIVE) {
             let message =
                 "only Claude models since 4.6 think by an effort; leave it out, or ask a newer model";
-            return Err(refusal("reasoning_effort", message));
+            return Err(unsupported("reasoning_effort", message));
         }
         if body.contains_key("temperature") {
-            return Err(refusal(
+            return Err(unsupported(
                 "temperature",
                 "Anthropic takes none beside `reasoning_effort`; leave one out",
             ));
         }
-        // The least that this format has a word for.
+        // The lowest effort that this format has.
         let effort = if effort == "minimal" { "low" } else { effort };
         body.insert("thinking".to_owned(), json!({"type": "adaptive"}));
         config.insert("effort".to_owned(), json!(effort));
-    } else if asked.effort.is_some() {
+    } else if decoded.effort.is_some() {
         body.insert("thinking".to_owned(), json!({"type": "disabled"}));
     }
     if !config.is_empty() {
@@ -148,18 +158,18 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) {
     });
     body.insert("tools".to_owned(), list.collect());
     let mut choice = match &tools.choice {
-        Choice::Auto => json!({"type": "auto"}),
-        Choice::None => json!({"type": "none"}),
-        Choice::Required => json!({"type": "any"}),
-        Choice::Named(name) => json!({"type": "tool", "name": name}),
+        ToolChoice::Auto => json!({"type": "auto"}),
+        ToolChoice::None => json!({"type": "none"}),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Named(name) => json!({"type": "tool", "name": name}),
     };
-    if !tools.are_parallel && tools.choice != Choice::None {
+    if !tools.are_parallel && tools.choice != ToolChoice::None {
         choice["disable_parallel_tool_use"] = json!(true);
     }
     body.insert("tool_choice".to_owned(), choice);
 }
 
-/// What a tool takes. The API wants it said that this is an object, which others take for granted.
+/// The schema of a tool's arguments. The API requires an explicit `"type": "object"`, which others imply.
 fn input_schema(parameters: Option<&Value>) -> Value {
     let Some(parameters) = parameters else { return json!({"type": "object", "properties": {}}) };
     let mut schema = parameters.clone();
@@ -169,40 +179,42 @@ fn input_schema(parameters: Option<&Value>) -> Value {
     schema
 }
 
-/// Texts of nothing but white space are left out, as the API refuses them; other models write one before a call.
+/// Blank texts are left out, as the API refuses them; other models write such texts before tool calls.
 fn message(turn: &Turn) -> Value {
     let role = match turn.speaker {
-        Speaker::Person => "user",
+        Speaker::User => "user",
         Speaker::Model => "assistant",
     };
-    let is_blank = |piece: &&Piece| matches!(piece, Piece::Text(text) if text.trim().is_empty());
-    let says_something = !turn.pieces.iter().all(|piece| is_blank(&piece));
-    let pieces = turn.pieces.iter().filter(|piece| !says_something || !is_blank(piece));
-    json!({"role": role, "content": pieces.map(block).collect::<Value>()})
+    let is_blank = |part: &&ContentPart| matches!(part, ContentPart::Text(text) if text.trim().is_empty());
+    let has_content = !turn.parts.iter().all(|part| is_blank(&part));
+    let parts = turn.parts.iter().filter(|part| !has_content || !is_blank(part));
+    json!({"role": role, "content": parts.map(block).collect::<Value>()})
 }
 
-/// The identifier of a call as the API takes it, the same for the call and its result: other providers' may hold dots and
-/// colons (`functions.get:0`).
+/// The identifier of a tool call in the form that the API accepts, the same for the call and its result. Those of other
+/// providers may contain dots and colons (`functions.get:0`).
 fn call_id(id: &str) -> Cow<'_, str> {
-    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !id.is_empty() && id.bytes().all(is_taken) {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !id.is_empty() && id.bytes().all(is_allowed) {
         return id.into();
     }
     let digest = Sha256::digest(id);
     digest[..12].iter().fold("call_".to_owned(), |id, byte| id + &format!("{byte:02x}")).into()
 }
 
-fn block(piece: &Piece) -> Value {
-    match piece {
-        Piece::Text(text) => json!({"type": "text", "text": text}),
-        Piece::Image(Image::Data { media_type, base64 }) => {
+fn block(part: &ContentPart) -> Value {
+    match part {
+        ContentPart::Text(text) => json!({"type": "text", "text": text}),
+        ContentPart::Image(Image::Data { media_type, base64 }) => {
             json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64}})
         }
-        Piece::Image(Image::Address(url)) => json!({"type": "image", "source": {"type": "url", "url": url}}),
-        Piece::Call { id, name, arguments, .. } => {
+        ContentPart::Image(Image::Url(url)) => {
+            json!({"type": "image", "source": {"type": "url", "url": url}})
+        }
+        ContentPart::ToolCall { id, name, arguments, .. } => {
             json!({"type": "tool_use", "id": call_id(id), "name": name, "input": arguments})
         }
-        Piece::Result { id, text, .. } => {
+        ContentPart::ToolResult { id, text, .. } => {
             json!({"type": "tool_result", "tool_use_id": call_id(id), "content": text})
         }
     }

@@ -1,25 +1,31 @@
-//! Chat completions for callers, from answers of this format.
+//! Callers' chat completions through the Gemini API.
 
-use super::whole::Whole;
+use super::response::ParsedResponse;
 use super::{Google, stream, translate};
-use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
-use crate::providers::{Failed, Failure, Incoming, Model, Outgoing};
+use crate::providers::completion::{
+    CompletionDialect, CompletionRequest, CompletionResponse, ResponseMeta, StreamDecoder,
+};
+use crate::providers::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
 
-impl Completions for Google {
-    fn chat_request(&self, asked: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure> {
-        translate::request(asked, model)
-    }
-
-    fn chat_answer(
+impl CompletionDialect for Google {
+    fn chat_request(
         &self,
-        incoming: &Incoming,
-        asked: &Completion<'_>,
-        labels: &Labels,
-    ) -> Result<Completed, Failed> {
-        Whole::of(incoming)?.completed(asked, labels)
+        request: &CompletionRequest<'_>,
+        model: &Model,
+    ) -> Result<ProviderRequest, Failure> {
+        translate::translate(request, model)
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(stream::Reader::default())
+    fn chat_response(
+        &self,
+        response: &ProviderResponse,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall> {
+        ParsedResponse::parse(response)?.completion(request, meta)
+    }
+
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
     }
 }

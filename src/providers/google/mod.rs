@@ -1,31 +1,32 @@
-//! The Gemini API, `v1beta`: `POST /models/MODEL:generateContent`, one answer at once, or
-//! `:streamGenerateContent`.
+//! The Gemini API, `v1beta`: `POST /models/MODEL:generateContent` for complete responses, or `:streamGenerateContent`.
 //!
-//! The model stands in the path, so its name is encoded: it comes from configuration or a caller, and must not lead to
-//! another method. The system text stands apart, the model speaks as `model`, and everything about the answer goes
-//! into `generationConfig`. A JSON schema goes in as it is (`responseJsonSchema`, which models since 2.5 take; the
-//! older `responseSchema` wants another dialect of schemas), beside the MIME type that it requires.
+//! The model is part of the path, so its name is percent-encoded: it comes from the configuration or a caller, and must
+//! not lead to another method. The system text is separate, the model's role is `model`, and all options go into
+//! `generationConfig`. A JSON schema is passed as it is (`responseJsonSchema`, which models since 2.5 accept; the older
+//! `responseSchema` requires another dialect of schemas), together with the MIME type that it requires.
 //!
-//! What must hold: an answer that is incomplete or withheld never looks like a finished one, and thoughts are no part
+//! What must hold: an answer that is incomplete or withheld never looks like a finished one, and thoughts are not part
 //! of it.
 
-mod complaint;
 mod completion;
+mod error_body;
+mod response;
 mod stream;
 mod thinking;
 mod translate;
-mod whole;
 
 use bytes::Bytes;
 use http::HeaderName;
 use serde_json::{Map, Value, json};
 
-use super::completion::Completions;
-use super::turns::Turns;
-use super::{Answer, Chat, Dialect, Failed, Incoming, KeyHeader, Model, Outgoing, Role, Structure};
-use whole::Whole;
+use super::completion::CompletionDialect;
+use super::dialogue::Dialogue;
+use super::{
+    Answer, Chat, Dialect, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role, Structure,
+};
+use response::ParsedResponse;
 
-/// The dialect; it has no state.
+/// The dialect, which is stateless.
 #[derive(Debug)]
 pub(super) struct Google;
 
@@ -34,13 +35,13 @@ impl Dialect for Google {
         KeyHeader { name: HeaderName::from_static("x-goog-api-key"), prefix: "" }
     }
 
-    fn listing(&self) -> Outgoing {
-        // As many as a page holds; by default it is fifty.
-        Outgoing { path: "/models?pageSize=1000".into(), headers: Vec::new(), body: Bytes::new() }
+    fn listing(&self) -> ProviderRequest {
+        // The maximum page size; the default is fifty.
+        ProviderRequest { path: "/models?pageSize=1000".into(), headers: Vec::new(), body: Bytes::new() }
     }
 
-    fn request(&self, chat: &Chat, model: &Model) -> Outgoing {
-        let Turns { system, turns } = Turns::of(chat);
+    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
+        let Dialogue { system, turns } = Dialogue::from_chat(chat);
         let mut body = Map::new();
         if let Some(system) = system {
             body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": system}]}));
@@ -50,18 +51,18 @@ impl Dialect for Google {
         if !generation.is_empty() {
             body.insert("generationConfig".to_owned(), Value::Object(generation));
         }
-        Outgoing {
+        ProviderRequest {
             path: format!("/models/{}:generateContent", encoded(&model.name)).into(),
             headers: Vec::new(),
             body: Bytes::from(Value::Object(body).to_string()),
         }
     }
 
-    fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        Whole::of(incoming)?.answer()
+    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall> {
+        ParsedResponse::parse(response)?.answer()
     }
 
-    fn completions(&self) -> &dyn Completions {
+    fn completions(&self) -> &dyn CompletionDialect {
         self
     }
 }
@@ -89,7 +90,7 @@ fn content((role, text): &(Role, String)) -> Value {
     json!({"role": role, "parts": [{"text": text}]})
 }
 
-/// A model's name as one segment of a path: everything but the unreserved characters of RFC 3986 is encoded.
+/// Percent-encodes a model's name as one path segment: everything but the unreserved characters of RFC 3986.
 fn encoded(name: &str) -> String {
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     name.bytes()
@@ -103,12 +104,12 @@ mod tests {
     use crate::providers::{Kind, chat_scenarios, scenarios};
 
     #[test]
-    fn every_scenario_goes_as_written() {
+    fn every_scenario_plays_as_expected() {
         assert!(scenarios::play(&Google, Kind::Google) >= 30);
     }
 
     #[test]
-    fn every_chat_goes_as_written() {
+    fn every_chat_scenario_plays_as_expected() {
         assert!(chat_scenarios::play(&Google, Kind::Google) >= 20);
     }
 
@@ -116,16 +117,16 @@ mod tests {
         #![proptest_config(proptest::test_runner::Config::with_cases(32))]
 
         #[test]
-        fn however_a_stream_is_cut_into_pieces_it_says_the_same(cuts: Vec<proptest::sample::Index>) {
+        fn the_boundaries_of_pieces_do_not_matter(cuts: Vec<proptest::sample::Index>) {
             for stream in chat_scenarios::streams(Kind::Google) {
-                let whole = chat_scenarios::told(&Google, &[&stream]);
+                let whole = chat_scenarios::decoded(&Google, &[&stream]);
                 let pieces = chat_scenarios::pieces(&stream, &cuts);
-                proptest::prop_assert_eq!(chat_scenarios::told(&Google, &pieces), whole);
+                proptest::prop_assert_eq!(chat_scenarios::decoded(&Google, &pieces), whole);
             }
         }
 
         #[test]
-        fn a_stream_that_breaks_is_not_told_as_a_whole_one(
+        fn a_broken_stream_never_looks_like_a_complete_one(
             place: proptest::sample::Index,
             damage in "[\\x00-\\x7f]{0,8}",
         ) {

@@ -1,66 +1,68 @@
-//! A streamed answer: every event is an answer in the same form as a complete one, with the parts that are new.
+//! Decodes a streamed answer: every event has the form of a complete response, with only the new parts.
 //!
-//! The last one has the reason, then the body ends; no event says that this was all. A call of a tool comes whole in
-//! one part. The usage is told again and again, and the last word counts.
+//! The last event has the finish reason, then the body ends; there is no end marker. A tool call is sent as one part.
+//! The usage is reported repeatedly, and the last report counts.
 
 use serde_json::{Map, Value, json};
 
-use super::complaint;
-use super::whole::{self, Part};
-use crate::providers::chunks::Chunks;
-use crate::providers::completion::{Decoder, MOST_TOOL_CALLS, Step};
+use super::error_body;
+use super::response::{self, Part};
+use crate::providers::chunk_writer::ChunkWriter;
+use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, StreamDecoder};
+use crate::providers::render::UsageMeter;
 use crate::providers::sse::Event;
-use crate::providers::written::Meter;
-use crate::providers::{Failure, Incoming};
+use crate::providers::{Failure, ProviderResponse};
 
-/// The state of one answer; only one candidate is ever asked for.
+/// Decodes the events of one answer; streams always have a single candidate.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    calls: usize,
+pub(super) struct Decoder {
+    tool_calls: usize,
     has_text: bool,
-    meter: Meter,
+    meter: UsageMeter,
 }
 
-impl Decoder for Reader {
-    fn read(&mut self, event: &Event<'_>, chunks: &mut Chunks) -> Result<Step, Failure> {
-        let Ok(body) = serde_json::from_slice::<Value>(event.data) else { return Ok(Step::Unreadable) };
+impl StreamDecoder for Decoder {
+    fn read(&mut self, event: &Event<'_>, chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure> {
+        let Ok(body) = serde_json::from_slice::<Value>(event.data) else {
+            return Ok(EventOutcome::Unreadable);
+        };
         let outer = body.as_array().and_then(|list| list.first()).unwrap_or(&body);
         if !outer["error"].is_null() {
-            return Err(complaint::inside_success(outer, &Incoming::in_stream()));
+            return Err(error_body::failure_in_success(outer, &ProviderResponse::of_stream_event()));
         }
         let candidate = &body["candidates"][0];
-        let usage = whole::spent(&body["usageMetadata"]);
-        if whole::is_blocked(&body) {
-            // It was read all the same.
-            if let Some(spent) = usage {
-                self.meter.report(spent, chunks);
+        let usage = response::token_usage(&body["usageMetadata"]);
+        if response::is_blocked(&body) {
+            // The prompt was processed nevertheless.
+            if let Some(usage) = usage {
+                self.meter.report(usage, chunks);
             }
             return Err(Failure::Refused);
         }
         if candidate.is_null() && usage.is_none() {
-            return Ok(Step::Skipped);
+            return Ok(EventOutcome::Skipped);
         }
         chunks.begin(body["responseId"].as_str(), None);
-        // Only the last word is sure to count the parts it comes with; those before may count none at all.
+        // Only the last report is certain to include the parts of its own event; earlier ones may include none.
         let is_last = !candidate["finishReason"].is_null();
-        if let Some(spent) = usage {
-            self.meter.report(spent, chunks);
+        if let Some(usage) = usage {
+            self.meter.report(usage, chunks);
         }
-        for part in whole::parts(candidate) {
-            self.part(Part::read(part)?, chunks);
+        for part in response::parts(candidate) {
+            self.write_part(Part::parse(part)?, chunks);
         }
-        if let Some(spent) = usage.filter(|_| is_last) {
-            self.meter.report(spent, chunks);
+        if let Some(usage) = usage.filter(|_| is_last) {
+            self.meter.report(usage, chunks);
         }
         if is_last {
             self.finish(&candidate["finishReason"], chunks)?;
         }
-        Ok(Step::More)
+        Ok(EventOutcome::More)
     }
 }
 
-impl Reader {
-    fn part(&mut self, part: Part<'_>, chunks: &mut Chunks) {
+impl Decoder {
+    fn write_part(&mut self, part: Part<'_>, chunks: &mut ChunkWriter) {
         match part {
             Part::Hidden(thought) => self.meter.count(thought, chunks),
             Part::Text(text) => {
@@ -70,20 +72,21 @@ impl Reader {
                     self.meter.count(text, chunks);
                 }
             }
-            Part::Call(mut call) if self.calls < MOST_TOOL_CALLS => {
-                call["index"] = json!(self.calls);
-                self.calls += 1;
+            Part::ToolCall(mut call) if self.tool_calls < MAX_TOOL_CALLS => {
+                call["index"] = json!(self.tool_calls);
+                self.tool_calls += 1;
                 self.meter.count(&call["function"].to_string(), chunks);
                 chunks.delta(0, &json!({"tool_calls": [call]}));
             }
-            Part::Call(_) => {}
+            Part::ToolCall(_) => {}
         }
     }
 
-    fn finish(&mut self, reason: &Value, chunks: &mut Chunks) -> Result<(), Failure> {
-        let says_nothing = !self.has_text && self.calls == 0;
-        let finish = whole::finish(reason, self.calls > 0, says_nothing, Incoming::in_stream().status)?;
-        self.meter.settle(chunks);
+    fn finish(&mut self, reason: &Value, chunks: &mut ChunkWriter) -> Result<(), Failure> {
+        let is_empty = !self.has_text && self.tool_calls == 0;
+        let status = ProviderResponse::of_stream_event().status;
+        let finish = response::finish_reason(reason, self.tool_calls > 0, is_empty, status)?;
+        self.meter.finish(chunks);
         chunks.finish(0, finish, Map::new());
         Ok(())
     }

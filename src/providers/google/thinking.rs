@@ -1,18 +1,19 @@
-//! How much Gemini models think: by a level since Gemini 3, by a budget of tokens in 2.5.
+//! The thinking configuration of Gemini models: a level since Gemini 3, a token budget in 2.5.
 //!
-//! Told by name, because the catalogue does not say it. Levels and budgets are those that Google's own
-//! chat-completion interface makes of `reasoning_effort` (its guide to compatibility with `OpenAI`'s libraries).
+//! Generations are recognised by name, because the catalogue does not list them. Levels and budgets are those to which
+//! Google's own chat-completion interface maps `reasoning_effort` (its guide to compatibility with `OpenAI`'s
+//! libraries).
 
 use serde_json::{Value, json};
 
 use crate::providers::Failure;
-use crate::providers::asked::refusal;
+use crate::providers::request::unsupported;
 
 const LEVELS: [&str; 4] = ["minimal", "low", "medium", "high"];
 
-/// The `thinkingConfig` for an effort, if `model` can be told.
+/// The `thinkingConfig` for an effort, if `model` has one.
 pub(super) fn config(effort: &str, model: &str) -> Result<Value, Failure> {
-    let refused = |message: &str| Err(refusal("reasoning_effort", message));
+    let refused = |message: &str| Err(unsupported("reasoning_effort", message));
     match version(model) {
         Some(3..) if LEVELS.contains(&effort) => Ok(json!({"thinkingLevel": effort})),
         Some(3..) => refused("this model takes `minimal`, `low`, `medium` or `high`"),
@@ -33,7 +34,7 @@ pub(super) fn config(effort: &str, model: &str) -> Result<Value, Failure> {
     }
 }
 
-/// Whether a model signs its calls of tools, and refuses those without a signature.
+/// Whether a model signs its tool calls, and refuses those without a signature.
 pub(super) fn signs_calls(model: &str) -> bool {
     version(model).is_some_and(|major| major >= 3)
 }
@@ -52,16 +53,16 @@ fn version(model: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn said(effort: &str, model: &str) -> Option<Value> {
+    fn accepted(effort: &str, model: &str) -> Option<Value> {
         config(effort, model).ok()
     }
 
     #[test]
-    fn each_generation_is_told_in_its_own_words() {
-        assert_eq!(said("low", "gemini-3.5-flash"), Some(json!({"thinkingLevel": "low"})));
-        assert_eq!(said("high", "gemini-flash-latest"), Some(json!({"thinkingLevel": "high"})));
-        assert_eq!(said("medium", "gemini-2.5-pro"), Some(json!({"thinkingBudget": 8192})));
-        assert_eq!(said("none", "gemini-2.5-flash"), Some(json!({"thinkingBudget": 0})));
+    fn each_generation_has_its_own_configuration() {
+        assert_eq!(accepted("low", "gemini-3.5-flash"), Some(json!({"thinkingLevel": "low"})));
+        assert_eq!(accepted("high", "gemini-flash-latest"), Some(json!({"thinkingLevel": "high"})));
+        assert_eq!(accepted("medium", "gemini-2.5-pro"), Some(json!({"thinkingBudget": 8192})));
+        assert_eq!(accepted("none", "gemini-2.5-flash"), Some(json!({"thinkingBudget": 0})));
     }
 
     #[test]
@@ -74,12 +75,12 @@ mod tests {
             ("low", "gemini-2.0-flash"),
             ("low", "gemma-3-27b-it"),
         ] {
-            assert_eq!(said(effort, model), None, "{effort} {model}");
+            assert_eq!(accepted(effort, model), None, "{effort} {model}");
         }
     }
 
     #[test]
-    fn signatures_are_wanted_since_the_third() {
+    fn tool_calls_are_signed_since_the_third_generation() {
         assert!(signs_calls("gemini-3.5-flash") && signs_calls("gemini-pro-latest"));
         assert!(!signs_calls("gemini-2.5-flash") && !signs_calls("gemma-3-27b-it"));
     }

@@ -1,15 +1,15 @@
-//! Whether a text is JSON, as RFC 8259 has it: each function reads one thing that begins at a place, and gives the place
-//! behind it.
+//! Validates JSON (RFC 8259). Each function reads one element that begins at a position, and returns the position after
+//! it.
 
-use super::scan::{space, special};
+use super::scan::{find_special, skip_whitespace};
 
-/// What is open around a place, from the outside to the inside.
+/// The stack of open objects and arrays.
 #[derive(Default)]
 struct Open {
-    /// Of the innermost ones, whether each is an object; the last is the lowest bit.
+    /// Whether each of the innermost containers is an object; the lowest bit is the innermost one.
     are_objects: u64,
     depth: usize,
-    /// Of those farther out, each word full.
+    /// The same for the outer containers, in full words.
     outer: Vec<u64>,
 }
 
@@ -63,10 +63,10 @@ fn nested(bytes: &[u8], mut at: usize) -> Option<usize> {
             _ => simple(bytes, at)?,
         };
         while open.depth > 0 {
-            at = space(bytes, at);
+            at = skip_whitespace(bytes, at);
             match (bytes.get(at)?, open.is_in_object()) {
                 (b',', is_object) => {
-                    at = space(bytes, at + 1);
+                    at = skip_whitespace(bytes, at + 1);
                     at = if is_object { member(bytes, at)? } else { at };
                     break;
                 }
@@ -83,55 +83,55 @@ fn nested(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// A value that holds no others.
+/// A value that contains no other values.
 fn simple(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at)? {
-        b'"' => Some(text(bytes, at)?.0),
-        b't' => word(bytes, at, b"true"),
-        b'f' => word(bytes, at, b"false"),
-        b'n' => word(bytes, at, b"null"),
+        b'"' => Some(string(bytes, at)?.0),
+        b't' => literal(bytes, at, b"true"),
+        b'f' => literal(bytes, at, b"false"),
+        b'n' => literal(bytes, at, b"null"),
         _ => number(bytes, at),
     }
 }
 
-/// The beginning of an object or an array, up to what stands in it.
+/// The beginning of an object or an array, up to its content.
 pub(super) fn open(bytes: &[u8], at: usize, begin: u8) -> Option<usize> {
-    (*bytes.get(at)? == begin).then(|| space(bytes, at + 1))
+    (*bytes.get(at)? == begin).then(|| skip_whitespace(bytes, at + 1))
 }
 
-/// A name, and all that stands before its value.
+/// A field's name and colon, up to its value.
 fn member(bytes: &[u8], at: usize) -> Option<usize> {
     colon(bytes, name(bytes, at)?.0)
 }
 
-/// A field's name, and whether it holds escapes.
+/// A field's name; also returns whether it contains escapes.
 pub(super) fn name(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
-    if *bytes.get(at)? == b'"' { text(bytes, at) } else { None }
+    if *bytes.get(at)? == b'"' { string(bytes, at) } else { None }
 }
 
 /// A colon and the white space around it.
 pub(super) fn colon(bytes: &[u8], at: usize) -> Option<usize> {
-    let at = space(bytes, at);
-    (*bytes.get(at)? == b':').then(|| space(bytes, at + 1))
+    let at = skip_whitespace(bytes, at);
+    (*bytes.get(at)? == b':').then(|| skip_whitespace(bytes, at + 1))
 }
 
-/// What stands behind a value: the comma before the next, or nothing before the end, which is not read.
+/// What follows a value: the comma before the next one, or nothing before `end`, which is not consumed.
 pub(super) fn comma(bytes: &[u8], at: usize, end: u8) -> Option<usize> {
-    let at = space(bytes, at);
+    let at = skip_whitespace(bytes, at);
     let found = *bytes.get(at)?;
     if found == end {
         return Some(at);
     }
-    let next = space(bytes, at + 1);
+    let next = skip_whitespace(bytes, at + 1);
     (found == b',' && *bytes.get(next)? != end).then_some(next)
 }
 
-/// A text, from its quotation mark on, and whether it holds escapes.
-fn text(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
+/// A string from its opening quotation mark on; also returns whether it contains escapes.
+fn string(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let mut at = at + 1;
     let mut has_escapes = false;
     loop {
-        at += special(bytes.get(at..)?);
+        at += find_special(bytes.get(at..)?);
         at = match bytes.get(at)? {
             b'"' => return Some((at + 1, has_escapes)),
             b'\\' => escape(bytes, at + 1)?,
@@ -141,7 +141,7 @@ fn text(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// What stands behind a backslash. Whether four digits are a character, whoever decodes the text will see.
+/// What follows a backslash. Whether four digits are a valid character is checked when the string is decoded.
 fn escape(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at)? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(at + 1),
@@ -153,8 +153,8 @@ fn escape(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-fn word(bytes: &[u8], at: usize, word: &[u8]) -> Option<usize> {
-    bytes.get(at..)?.starts_with(word).then_some(at + word.len())
+fn literal(bytes: &[u8], at: usize, literal: &[u8]) -> Option<usize> {
+    bytes.get(at..)?.starts_with(literal).then_some(at + literal.len())
 }
 
 fn number(bytes: &[u8], mut at: usize) -> Option<usize> {
@@ -175,7 +175,7 @@ fn number(bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// At least one digit.
+/// One or more digits.
 fn digits(bytes: &[u8], at: usize) -> Option<usize> {
     let mut end = at;
     while bytes.get(end).is_some_and(u8::is_ascii_digit) {

@@ -1,31 +1,31 @@
-//! The reader beside `serde_json`, by texts chosen, made up and spoilt.
+//! The reader compared with `serde_json`, on chosen, generated and damaged texts.
 //!
-//! Wherever the two could disagree, a caller or a provider could have us read one thing and pass on another. What must
-//! hold: what is read here is JSON there, and the same value; what is refused here is refused there.
+//! If the two disagreed, a caller or a provider could make us read one thing and pass on another. What must hold: both
+//! accept and refuse the same texts, and read the same values.
 
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
 
-/// All of a text as one value.
+/// Reads a text that is one value.
 fn read(text: &str) -> Option<Json<'_>> {
     let mut reader = Reader::new(text);
     reader.value().filter(|_| reader.is_at_end())
 }
 
-/// The value that is found by going into everything.
-fn built(json: Json<'_>) -> Value {
+/// Builds a value by descending into everything.
+fn build(json: Json<'_>) -> Value {
     let mut fields = serde_json::Map::new();
     let object = Reader::new(json.get()).object(|reader, name| {
-        fields.insert(name.text()?.into_owned(), built(reader.value()?));
+        fields.insert(name.decode()?.into_owned(), build(reader.value()?));
         Some(())
     });
     if object.is_some() {
         return Value::Object(fields);
     }
     match json.items() {
-        Some(items) => Value::Array(items.into_iter().map(built).collect()),
+        Some(items) => Value::Array(items.into_iter().map(build).collect()),
         None => json.read().unwrap(),
     }
 }
@@ -35,7 +35,7 @@ fn is_json(text: &str) -> bool {
 }
 
 #[test]
-fn what_is_json_is_read_and_what_is_not_is_not() {
+fn valid_json_is_read_and_invalid_json_is_refused() {
     for text in [
         "{}",
         " [ ] ",
@@ -113,10 +113,12 @@ fn what_is_json_is_read_and_what_is_not_is_not() {
 }
 
 #[test]
-fn depth_is_no_danger() {
+fn deep_nesting_is_harmless() {
     for depth in [63, 64, 65, 128, 129, 100_000] {
-        let nested: String = (0..depth).map(|place| if place % 3 == 0 { "{\"a\":" } else { "[" }).collect();
-        let ends: String = (0..depth).rev().map(|place| if place % 3 == 0 { '}' } else { ']' }).collect();
+        let nested: String =
+            (0..depth).map(|position| if position % 3 == 0 { "{\"a\":" } else { "[" }).collect();
+        let ends: String =
+            (0..depth).rev().map(|position| if position % 3 == 0 { '}' } else { ']' }).collect();
         assert!(read(&format!("{nested}1{ends}")).is_some(), "{depth}");
         assert_eq!(read(&format!("{nested}1{ends}]")), None);
         assert_eq!(read(&nested), None);
@@ -126,7 +128,7 @@ fn depth_is_no_danger() {
 }
 
 #[test]
-fn special_bytes_are_found_wherever_they_stand() {
+fn special_bytes_are_found_at_any_position() {
     for length in 0..100 {
         for special in ["\"", "\\", "\n", "\u{1f}", "\u{0}"] {
             let plain = "ä~ \u{7f}!#[]".repeat(12);
@@ -134,37 +136,39 @@ fn special_bytes_are_found_wherever_they_stand() {
             let text =
                 [plain, special.as_bytes(), b"\"\n\\ and more that is not looked at any more, however long"]
                     .concat();
-            assert_eq!(scan::special(&text), length, "{text:?}");
-            assert_eq!(scan::special(plain), length);
+            assert_eq!(scan::find_special(&text), length, "{text:?}");
+            assert_eq!(scan::find_special(plain), length);
         }
     }
 }
 
 #[test]
-fn values_are_told_by_what_they_are() {
+fn values_know_their_type() {
     let json =
         read(r#"{"a":"b\u00e4","\u0062":null,"c":[1, "x]" ,{}],"d":{"d":"\\"}, "e":"\ud83d"}"#).unwrap();
-    let [text, null, array, object, half] = json.known(["a", "b", "c", "d", "e"]).unwrap();
-    assert_eq!(text.unwrap().text().as_deref(), Some("bä"));
+    let [text, null, array, object, half] = json.fields(["a", "b", "c", "d", "e"]).unwrap();
+    assert_eq!(text.unwrap().string().as_deref(), Some("bä"));
     assert_eq!(null, None, "a null is nothing");
     let items: Vec<_> = array.unwrap().items().unwrap().into_iter().map(Json::get).collect();
     assert_eq!(items, ["1", "\"x]\"", "{}"]);
     assert!(
-        object.unwrap().is_object() && object.unwrap().items().is_none() && object.unwrap().text().is_none()
+        object.unwrap().is_object()
+            && object.unwrap().items().is_none()
+            && object.unwrap().string().is_none()
     );
-    assert!(half.unwrap().is_text() && half.unwrap().text().is_none(), "half a character");
+    assert!(half.unwrap().is_string() && half.unwrap().string().is_none(), "half a character");
     for wrong in [r#"{"a":1,"\u0061":2}"#, r#"{"a":1,"\ud83d":2}"#, r#"["a"]"#, "7", r#"{"a":1"#] {
-        assert_eq!(Json(wrong).known(["a"]), None, "{wrong}");
+        assert_eq!(Json(wrong).fields(["a"]), None, "{wrong}");
     }
-    assert_eq!(Json(r#"{"b":1,"b":2}"#).known(["a"]), Some([None]), "nobody asks for it");
+    assert_eq!(Json(r#"{"b":1,"b":2}"#).fields(["a"]), Some([None]), "nobody asks for it");
 }
 
 #[test]
-fn what_nothing_was_made_of_is_passed() {
+fn a_value_that_cannot_be_read_is_skipped() {
     let mut reader = Reader::new(r#"[{"a":1},[2],3]"#);
     let mut found = Vec::new();
     reader.array(|reader| {
-        found.push(reader.attempt(|reader| reader.known(["a"]))?.map(|[a]| a.unwrap().get()));
+        found.push(reader.try_read(|reader| reader.fields(["a"]))?.map(|[a]| a.unwrap().get()));
         Some(())
     });
     assert!(reader.is_at_end());
@@ -172,7 +176,7 @@ fn what_nothing_was_made_of_is_passed() {
 }
 
 #[test]
-fn a_list_longer_than_any_is_none() {
+fn a_list_that_is_too_long_is_refused() {
     let read = |text: &str| Reader::new(text).list(2, |reader| reader.value()?.read::<u8>());
     assert_eq!(read("[]"), Some(vec![]));
     assert_eq!(read("[1,2]"), Some(vec![1, 2]));
@@ -200,25 +204,25 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_was_written_is_found_again(value in value(), is_pretty in any::<bool>()) {
+    fn whatever_was_written_is_read_back(value in value(), is_pretty in any::<bool>()) {
         let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
-        prop_assert_eq!(read(&text).map(built), Some(value));
+        prop_assert_eq!(read(&text).map(build), Some(value));
     }
 
     #[test]
-    fn nothing_is_read_that_serde_json_would_refuse(
+    fn random_texts_are_accepted_and_refused_as_by_serde_json(
         text in r#"([\[\]{},:"\\ \n]|"a"|"b":|\\u00e4|[0-9.eE+-]|true|null|[a-z]|é){0,24}"#
     ) {
-        // What half of a pair is, only whoever decodes it says; and no deeper nesting comes of this.
+        // Lone surrogates are only refused on decoding, and these texts never nest deeper than `serde_json` goes.
         prop_assert_eq!(read(&text).is_some(), is_json(&text));
     }
 
     #[test]
-    fn a_text_with_a_slip_is_refused_as_by_serde_json(value in value(), place in any::<prop::sample::Index>(), byte in r#"[\[\]{},:"\\0a\n]"#) {
+    fn damaged_texts_are_accepted_and_refused_as_by_serde_json(value in value(), position in any::<prop::sample::Index>(), byte in r#"[\[\]{},:"\\0a\n]"#) {
         let mut text = value.to_string();
-        let place = place.index(text.len());
-        if text.is_char_boundary(place) {
-            text.insert_str(place, &byte);
+        let position = position.index(text.len());
+        if text.is_char_boundary(position) {
+            text.insert_str(position, &byte);
         }
         prop_assert_eq!(read(&text).is_some(), is_json(&text), "{}", text);
     }

@@ -1,73 +1,80 @@
-//! Chat completions for callers, who speak this format themselves: bytes are passed on with the few edits required.
+//! Callers' chat completions, which are in this format already: bytes are passed on with the few edits required.
 //!
-//! A request gets the provider's own model name, the usage of a stream is always asked for, and a token limit is
-//! called what the model calls it; everything else goes as it came, fields that nobody here knows included: whether
-//! they mean something is between the caller and the provider. An answer gets the model's full identifier and what
-//! the documented shape requires; everything a provider adds is kept.
+//! A request gets the provider's own model name, streams are always asked for their usage, and the token limit gets the
+//! name that the model expects. Everything else is passed on unchanged, including unknown fields, whose meaning is
+//! between the caller and the provider. A response gets the model's full identifier and what the documented shape
+//! requires; everything that a provider adds is kept.
 
 use bytes::Bytes;
 
-use super::whole::Whole;
+use super::response::ParsedResponse;
 use super::{OpenAi, stream};
-use crate::providers::completion::{Completed, Completion, Completions, Decoder, Labels};
+use crate::providers::completion::{
+    CompletionDialect, CompletionRequest, CompletionResponse, ResponseMeta, StreamDecoder,
+};
 use crate::providers::fields::{self, Fields};
-use crate::providers::{Failed, Failure, Incoming, Model, Outgoing};
+use crate::providers::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
 
-impl Completions for OpenAi {
-    fn chat_request(&self, asked: &Completion<'_>, model: &Model) -> Result<Outgoing, Failure> {
-        let length: usize = asked.fields.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
+impl CompletionDialect for OpenAi {
+    fn chat_request(
+        &self,
+        request: &CompletionRequest<'_>,
+        model: &Model,
+    ) -> Result<ProviderRequest, Failure> {
+        let length: usize =
+            request.fields.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
         let mut body = Vec::with_capacity(length + model.name.len() + 64);
         body.push(b'{');
-        fields::write_string(&mut body, "model", &model.name);
+        fields::write_string_field(&mut body, "model", &model.name);
         let renames_limit =
-            model.max_completion_tokens && asked.fields.given("max_completion_tokens").is_none();
-        for (name, value) in asked.fields.iter() {
+            model.max_completion_tokens && request.fields.non_null("max_completion_tokens").is_none();
+        for (name, value) in request.fields.iter() {
             match name {
                 "model" => {}
-                "stream_options" if asked.stream => {}
+                "stream_options" if request.stream => {}
                 "max_tokens" if renames_limit => {
-                    fields::write(&mut body, "max_completion_tokens", value.get());
+                    fields::write_field(&mut body, "max_completion_tokens", value.get());
                 }
-                // The null of somebody who left it open; the renamed limit would stand there twice.
+                // An explicit null; the renamed limit would otherwise appear twice.
                 "max_completion_tokens" if renames_limit => {}
-                _ => fields::write_foreign(&mut body, name, value.get()),
+                _ => fields::write_field_escaped(&mut body, name, value.get()),
             }
         }
-        if asked.stream {
-            let options = stream_options(asked, model);
+        if request.stream {
+            let options = stream_options(request, model);
             if options != "{}" {
-                fields::write(&mut body, "stream_options", &options);
+                fields::write_field(&mut body, "stream_options", &options);
             }
         }
         body.push(b'}');
-        Ok(Outgoing { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(body) })
+        Ok(ProviderRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(body) })
     }
 
-    fn chat_answer(
+    fn chat_response(
         &self,
-        incoming: &Incoming,
-        asked: &Completion<'_>,
-        labels: &Labels,
-    ) -> Result<Completed, Failed> {
-        Whole::of(incoming)?.completed(asked, labels)
+        response: &ProviderResponse,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall> {
+        ParsedResponse::parse(response)?.completion(request, meta)
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(stream::Reader::default())
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
     }
 }
 
-/// The caller's own options, and that the usage is wanted in any case: it is what is accounted.
-fn stream_options(asked: &Completion<'_>, model: &Model) -> String {
-    let given: Fields<'_> = asked.fields.read("stream_options").unwrap_or_default();
+/// The caller's own options, with the usage always requested, as it is needed for accounting.
+fn stream_options(request: &CompletionRequest<'_>, model: &Model) -> String {
+    let given: Fields<'_> = request.fields.read("stream_options").unwrap_or_default();
     let mut options = b"{".to_vec();
     if model.stream_usage {
-        fields::write(&mut options, "include_usage", "true");
+        fields::write_field(&mut options, "include_usage", "true");
     }
     given
         .iter()
         .filter(|(name, _)| *name != "include_usage")
-        .for_each(|(name, value)| fields::write_foreign(&mut options, name, value.get()));
+        .for_each(|(name, value)| fields::write_field_escaped(&mut options, name, value.get()));
     options.push(b'}');
     String::from_utf8(options).unwrap_or_default()
 }
@@ -82,27 +89,28 @@ mod tests {
 
     fn sent(body: &str, stream: bool, change: impl FnOnce(&mut Model)) -> String {
         let fields = serde_json::from_str(body).unwrap();
-        let asked = Completion { fields, stream, include_usage: false, choices: 1, prompt_tokens: 1 };
+        let request =
+            CompletionRequest { fields, stream, include_usage: false, choices: 1, prompt_tokens: 1 };
         let mut model = Model::known("nobody", Kind::OpenAi, "m");
         change(&mut model);
-        let outgoing = OpenAi.chat_request(&asked, &model).unwrap();
+        let outgoing = OpenAi.chat_request(&request, &model).unwrap();
         String::from_utf8(outgoing.body.to_vec()).unwrap()
     }
 
     #[test]
-    fn a_limit_is_called_what_the_model_calls_it_and_stands_there_once() {
+    fn the_token_limit_has_the_name_that_the_model_expects_and_appears_once() {
         let renamed = |body| sent(body, false, |model| model.max_completion_tokens = true);
         assert_eq!(renamed(r#"{"max_tokens":5}"#), r#"{"model":"m","max_completion_tokens":5}"#);
         let null = r#"{"max_completion_tokens":null,"max_tokens":5}"#;
         assert_eq!(renamed(null), r#"{"model":"m","max_completion_tokens":5}"#);
-        // Whoever names both means something by it; the provider says what.
+        // If both are given, the provider decides.
         let both = r#"{"max_tokens":5,"max_completion_tokens":6}"#;
         assert_eq!(renamed(both), r#"{"model":"m","max_tokens":5,"max_completion_tokens":6}"#);
         assert_eq!(sent(r#"{"max_tokens":5}"#, false, |_| {}), r#"{"model":"m","max_tokens":5}"#);
     }
 
     #[test]
-    fn usage_is_asked_for_of_streams_alone() {
+    fn only_streams_are_asked_for_their_usage() {
         assert_eq!(sent("{}", true, |_| {}), r#"{"model":"m","stream_options":{"include_usage":true}}"#);
         assert_eq!(
             sent(r#"{"stream_options":null}"#, false, |_| {}),
@@ -116,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_fields_but_the_model_arrive_as_they_were(
+        fn all_fields_but_the_model_are_passed_on_unchanged(
             names in prop::collection::btree_set("[a-z\"\\\\é]{1,6}", 0..8),
             number in any::<f64>().prop_filter("JSON has no other numbers", |number| number.is_finite()),
         ) {

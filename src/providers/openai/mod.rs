@@ -1,39 +1,40 @@
-//! The chat-completion format, as `OpenAI` defined it and many providers and local servers speak it.
+//! The chat-completion format, defined by `OpenAI` and implemented by many providers and local servers.
 //!
-//! Providers agree on the format less than they say, so requests hold only what is asked for (some refuse a field
-//! they do not know), and answers are read leniently where leniency cannot change their meaning. What must hold:
-//! an answer that is incomplete or withheld never looks like a finished one.
+//! Implementations differ more than they claim, so requests contain only what is needed (some providers refuse unknown
+//! fields), and responses are read leniently where that cannot change their meaning. What must hold: an answer that is
+//! incomplete or withheld never looks like a finished one.
 
-mod calls;
-mod complaint;
+mod chunk_template;
 mod completion;
 mod delta;
-mod finish;
-mod mould;
+mod error_body;
+mod finish_reason;
 mod order;
 mod parts;
+mod response;
 mod stream;
 #[cfg(test)]
 mod stream_scenarios;
+mod tool_calls;
 mod usage;
-mod whole;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::completion::Completions;
+use super::completion::CompletionDialect;
 use super::{
-    Answer, Chat, Dialect, Failed, Fields, Incoming, KeyHeader, Message, Model, Outgoing, Role, Schema,
-    Structure,
+    Answer, Chat, Dialect, FailedCall, Fields, KeyHeader, Message, Model, ProviderRequest, ProviderResponse,
+    Role, Schema, Structure,
 };
-use whole::Whole;
+use response::ParsedResponse;
 
-/// More choices than the list in any answer, or in any chunk of one, holds; it may name one choice more than once.
-const MOST_LISTED: usize = 1024;
+/// The maximum number of choices in a response or a chunk, more than any contains; a chunk may list a choice
+/// repeatedly.
+const MAX_LISTED_CHOICES: usize = 1024;
 
-/// The dialect; it has no state.
+/// The dialect, which is stateless.
 #[derive(Debug)]
 pub(super) struct OpenAi;
 
@@ -42,12 +43,12 @@ impl Dialect for OpenAi {
         KeyHeader { name: AUTHORIZATION, prefix: "Bearer " }
     }
 
-    fn request(&self, chat: &Chat, model: &Model) -> Outgoing {
+    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
         let (max_tokens, max_completion_tokens) =
             if model.max_completion_tokens { (None, chat.max_tokens) } else { (chat.max_tokens, None) };
         let body = Body {
             model: &model.name,
-            messages: chat.messages.iter().map(turn).collect(),
+            messages: chat.messages.iter().map(request_message).collect(),
             temperature: chat.temperature.filter(|_| model.temperature),
             max_tokens,
             max_completion_tokens,
@@ -55,25 +56,25 @@ impl Dialect for OpenAi {
         };
         let length: usize = chat.messages.iter().map(|message| message.content.len()).sum();
         let mut bytes = Vec::with_capacity(length + length / 8 + 512);
-        // Strings, numbers and a schema that came from JSON always serialize, and memory takes every write.
+        // Strings, numbers and a schema that was JSON always serialize, and writes to memory do not fail.
         let _ = serde_json::to_writer(&mut bytes, &body);
-        Outgoing { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(bytes) }
+        ProviderRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(bytes) }
     }
 
-    fn answer(&self, incoming: &Incoming) -> Result<Answer, Failed> {
-        Whole::of(incoming)?.answer()
+    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall> {
+        ParsedResponse::parse(response)?.answer()
     }
 
-    fn completions(&self) -> &dyn Completions {
+    fn completions(&self) -> &dyn CompletionDialect {
         self
     }
 }
 
-/// The request's body. Serialized from what is there: a verification makes many, and each holds a long prompt.
+/// The body of a request. It borrows its content, as a verification makes many requests with long prompts.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,7 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct RequestMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
@@ -104,13 +105,13 @@ struct NamedSchema<'a> {
     schema: &'a Value,
 }
 
-fn turn(message: &Message) -> Turn<'_> {
+fn request_message(message: &Message) -> RequestMessage<'_> {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
         Role::Assistant => "assistant",
     };
-    Turn { role, content: &message.content }
+    RequestMessage { role, content: &message.content }
 }
 
 fn response_format(schema: &Schema, structure: Structure) -> Option<Format<'_>> {
@@ -123,8 +124,9 @@ fn response_format(schema: &Schema, structure: Structure) -> Option<Format<'_>> 
     }
 }
 
-/// What a provider adds to an answer or a chunk of one. The usage of a stream comes at its end, if it is asked for.
-fn further<'f>(fields: &'f Fields<'_>) -> impl Iterator<Item = (&'f str, &'f str)> {
+/// The fields of a response or a chunk that are the provider's additions. The usage of a stream is written at its end,
+/// if it was asked for.
+fn extra_fields<'f>(fields: &'f Fields<'_>) -> impl Iterator<Item = (&'f str, &'f str)> {
     fields
         .iter()
         .filter(|(name, _)| !matches!(*name, "id" | "object" | "created" | "model" | "choices" | "usage"))
@@ -137,12 +139,12 @@ mod tests {
     use crate::providers::{Kind, chat_scenarios, scenarios};
 
     #[test]
-    fn every_scenario_goes_as_written() {
+    fn every_scenario_plays_as_expected() {
         assert!(scenarios::play(&OpenAi, Kind::OpenAi) >= 55);
     }
 
     #[test]
-    fn every_chat_goes_as_written() {
+    fn every_chat_scenario_plays_as_expected() {
         assert!(chat_scenarios::play(&OpenAi, Kind::OpenAi) >= 30);
     }
 
@@ -150,16 +152,16 @@ mod tests {
         #![proptest_config(proptest::test_runner::Config::with_cases(32))]
 
         #[test]
-        fn however_a_stream_is_cut_into_pieces_it_says_the_same(cuts: Vec<proptest::sample::Index>) {
+        fn the_boundaries_of_pieces_do_not_matter(cuts: Vec<proptest::sample::Index>) {
             for stream in chat_scenarios::streams(Kind::OpenAi) {
-                let whole = chat_scenarios::told(&OpenAi, &[&stream]);
+                let whole = chat_scenarios::decoded(&OpenAi, &[&stream]);
                 let pieces = chat_scenarios::pieces(&stream, &cuts);
-                proptest::prop_assert_eq!(chat_scenarios::told(&OpenAi, &pieces), whole);
+                proptest::prop_assert_eq!(chat_scenarios::decoded(&OpenAi, &pieces), whole);
             }
         }
 
         #[test]
-        fn a_stream_that_breaks_is_not_told_as_a_whole_one(
+        fn a_broken_stream_never_looks_like_a_complete_one(
             place: proptest::sample::Index,
             damage in "[\\x00-\\x7f]{0,8}",
         ) {

@@ -1,63 +1,65 @@
-//! The order of a streamed answer: roles before content, content before finish reasons, nothing behind them. Chunks that
-//! keep to it pass as they are; the others are taken apart here.
+//! Enforces the order of a streamed answer: the role before content, content before the finish reason, nothing after
+//! it. Chunks in order are passed on unchanged; the others are taken apart here.
 
 use serde_json::{Map, Value, json};
 
 use super::stream::Choice;
-use super::{finish, further, parts};
+use super::{extra_fields, finish_reason, parts};
 use crate::providers::Failure;
-use crate::providers::chunks::{Chunks, Stage};
-use crate::providers::completion::Step;
+use crate::providers::chunk_writer::{ChoiceStage, ChunkWriter};
+use crate::providers::completion::EventOutcome;
 use crate::providers::fields::Fields;
 use crate::providers::json::Json;
 
-/// Whether a choice may pass as it is: a delta at its place, and no finish reason.
-pub(super) fn holds(choice: &Choice<'_>, chunks: &Chunks) -> bool {
+/// Whether a choice can be passed on unchanged: its delta is in order, and there is no finish reason.
+pub(super) fn is_in_order(choice: &Choice<'_>, chunks: &ChunkWriter) -> bool {
     let Some(delta) = &choice.delta else { return false };
     choice.finish_reason.is_none()
         && choice.index.is_some()
         && !delta.content.is_some_and(Json::is_array)
-        && match chunks.stage(choice.place()) {
-            Stage::First => delta.role.is_some(),
-            Stage::Inside => true,
-            Stage::Behind => false,
+        && match chunks.stage(choice.index()) {
+            ChoiceStage::NotStarted => delta.role.is_some(),
+            ChoiceStage::Open => true,
+            ChoiceStage::Finished => false,
         }
 }
 
-/// Takes a chunk apart. `numbers` are those of the calls in each choice, where they have to be changed. What the
-/// provider adds beside the choices is in every chunk that comes of it.
-pub(super) fn put(
+/// Takes a chunk apart and writes its content in order. `numbers` has the tool call numbers of each choice that have to
+/// be changed. The provider's extra fields are in every resulting chunk.
+pub(super) fn write_in_order(
     fields: &Fields<'_>,
     read: &[Choice<'_>],
     numbers: &[Option<Vec<u32>>],
-    chunks: &mut Chunks,
-) -> Result<Step, Failure> {
-    let Some(values) = fields.read::<Vec<Map<String, Value>>>("choices") else { return Ok(Step::Unreadable) };
-    for (place, (mut value, choice)) in values.into_iter().zip(read).enumerate() {
-        let index = choice.place();
-        if chunks.stage(index) == Stage::Behind {
+    chunks: &mut ChunkWriter,
+) -> Result<EventOutcome, Failure> {
+    let Some(values) = fields.read::<Vec<Map<String, Value>>>("choices") else {
+        return Ok(EventOutcome::Unreadable);
+    };
+    for (position, (mut value, choice)) in values.into_iter().zip(read).enumerate() {
+        let index = choice.index();
+        if chunks.stage(index) == ChoiceStage::Finished {
             continue;
         }
         if chunks.is_flooded() {
             return Err(Failure::Malformed);
         }
         let reason = choice.finish_reason.map_or("", Json::get).trim_matches('"');
-        let reason = finish::read(reason)?;
+        let reason = finish_reason::read(reason)?;
         let mut delta = value.shift_remove("delta").unwrap_or_default();
-        if delta.is_null() && chunks.stage(index) == Stage::First {
+        if delta.is_null() && chunks.stage(index) == ChoiceStage::NotStarted {
             delta = value.shift_remove("message").unwrap_or_default();
         }
         value.shift_remove("finish_reason");
-        tidy(&mut delta, numbers.get(place).and_then(Option::as_deref).unwrap_or_default());
+        normalize(&mut delta, numbers.get(position).and_then(Option::as_deref).unwrap_or_default());
         let has_content = has_content(&delta);
-        choice.note(chunks);
-        if chunks.stage(index) == Stage::First {
+        choice.record(chunks);
+        if chunks.stage(index) == ChoiceStage::NotStarted {
             chunks.delta(index, &json!({"role": "assistant", "content": ""}));
             if let (Some(fields), false) = (delta.as_object_mut(), has_content) {
                 fields.clear();
             }
         }
-        // What stands beside the delta may come without one, as Azure's opinions about what went before.
+        // Fields beside the delta may come without one, such as Azure's content filter results for earlier chunks.
         let is_annotated = value.iter().any(|(name, value)| name != "index" && !value.is_null());
         let has_delta = delta.as_object().is_some_and(|delta| !delta.is_empty());
         if has_content || (reason.is_none() && (has_delta || is_annotated)) {
@@ -66,18 +68,18 @@ pub(super) fn put(
             content.insert("index".to_owned(), json!(index));
             content.insert("delta".to_owned(), delta);
             content.insert("finish_reason".to_owned(), Value::Null);
-            chunks.write(&format!("[{}]", Value::Object(content)), further(fields));
+            chunks.write(&format!("[{}]", Value::Object(content)), extra_fields(fields));
             value.retain(|name, _| name == "index");
         }
         if let Some(reason) = reason {
-            chunks.finish_beside(index, reason, value, further(fields));
+            chunks.finish_with_extra(index, reason, value, extra_fields(fields));
         }
     }
-    Ok(Step::More)
+    Ok(EventOutcome::More)
 }
 
-/// Puts a delta into the documented shape. `numbers` are those of its calls, if they have to be changed.
-fn tidy(delta: &mut Value, numbers: &[u32]) {
+/// Puts a delta into the documented shape. `numbers` are those of its tool calls, if they have to be changed.
+fn normalize(delta: &mut Value, numbers: &[u32]) {
     if let Some(delta) = delta.as_object_mut() {
         parts::flatten(delta);
     }
@@ -89,7 +91,7 @@ fn tidy(delta: &mut Value, numbers: &[u32]) {
     }
 }
 
-/// Whether a delta holds more than the role and empty texts.
+/// Whether a delta contains more than the role and empty values.
 fn has_content(delta: &Value) -> bool {
     let is_empty = |value: &Value| match value {
         Value::Null => true,

@@ -1,36 +1,36 @@
-//! Content that comes as a list of parts, as Mistral's reasoning models write it, told in the documented shape: the
-//! text as one string, thoughts where other providers of this format have them (`reasoning_content`), and parts of
-//! other types beside it (`content_parts`), so that nothing is lost.
+//! Converts content that is a list of parts, as sent by Mistral's reasoning models, to the documented shape: the text
+//! as one string, reasoning where other providers of this format have it (`reasoning_content`), and parts of other
+//! types beside it (`content_parts`), so that nothing is lost.
 
 use serde_json::{Map, Value};
 
-/// Makes a text of the content of a message or a delta, if it is a list. Without a text there is no content, as in a
-/// delta that only thinks.
-pub(super) fn flatten(said: &mut Map<String, Value>) {
+/// Turns the content of a message or a delta into a string if it is a list; without text parts it becomes null, as in a
+/// delta of reasoning only.
+pub(super) fn flatten(message: &mut Map<String, Value>) {
     let Some(Value::Array(parts)) =
-        said.get_mut("content").filter(|content| content.is_array()).map(Value::take)
+        message.get_mut("content").filter(|content| content.is_array()).map(Value::take)
     else {
         return;
     };
-    let (mut text, mut thoughts, mut rest) = (None::<String>, String::new(), Vec::new());
+    let (mut text, mut reasoning, mut rest) = (None::<String>, String::new(), Vec::new());
     for part in parts {
         match (part["type"].as_str(), part["text"].as_str()) {
             (Some("text"), Some(piece)) => text.get_or_insert_default().push_str(piece),
-            (Some("thinking"), _) => thoughts.push_str(&thought(&part["thinking"])),
+            (Some("thinking"), _) => reasoning.push_str(&thinking_text(&part["thinking"])),
             _ => rest.push(part),
         }
     }
-    said.insert("content".to_owned(), text.map_or(Value::Null, Value::from));
-    if !thoughts.is_empty() && said.get("reasoning_content").is_none_or(Value::is_null) {
-        said.insert("reasoning_content".to_owned(), Value::from(thoughts));
+    message.insert("content".to_owned(), text.map_or(Value::Null, Value::from));
+    if !reasoning.is_empty() && message.get("reasoning_content").is_none_or(Value::is_null) {
+        message.insert("reasoning_content".to_owned(), Value::from(reasoning));
     }
     if !rest.is_empty() {
-        said.insert("content_parts".to_owned(), Value::from(rest));
+        message.insert("content_parts".to_owned(), Value::from(rest));
     }
 }
 
-/// A thought is a text, or a list of texts.
-fn thought(value: &Value) -> String {
+/// The text of a `thinking` part, which has a string or a list of texts.
+fn thinking_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().filter_map(|part| part["text"].as_str()).collect(),
@@ -45,9 +45,9 @@ mod tests {
     use super::*;
 
     fn flat(content: &Value) -> Value {
-        let mut said = Map::from_iter([("content".to_owned(), content.clone())]);
-        flatten(&mut said);
-        Value::Object(said)
+        let mut message = Map::from_iter([("content".to_owned(), content.clone())]);
+        flatten(&mut message);
+        Value::Object(message)
     }
 
     #[test]

@@ -1,18 +1,20 @@
-//! Streams as providers document them and write them: each folder of `tests/data/streams/openai` holds the bytes in
-//! `events.txt`, and in `expected.json` what is expected to be read from them, wherever they are cut.
+//! Streams as providers document or send them: each folder of `tests/data/streams/openai` has the bytes in `events.txt`
+//! and the expected outcome, wherever the stream is cut into pieces, in `expected.json`.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::stream::Reader;
-use crate::providers::{Chunks, Completion, Decoder, Failure, Fields, Labels, Step, sse};
+use super::stream::Decoder;
+use crate::providers::{
+    ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, ResponseMeta, StreamDecoder, sse,
+};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/streams/openai");
 
 #[test]
-fn every_stream_reads_as_written() {
+fn every_stream_decodes_as_expected() {
     let mut played = 0;
     for entry in fs::read_dir(FOLDER).unwrap() {
         let scenario = entry.unwrap().path();
@@ -32,26 +34,26 @@ fn name(scenario: &Path) -> String {
 }
 
 fn play(events: &[u8], size: usize) -> Value {
-    let asked = Completion {
+    let request = CompletionRequest {
         fields: Fields::default(),
         stream: true,
         include_usage: false,
         choices: 1,
         prompt_tokens: 1000,
     };
-    let mut chunks = Chunks::new(&asked, Labels { model: "fake/m".into(), created: 1 });
-    let mut decoder = sse::Decoder::default();
-    let mut reader = Reader::default();
-    let mut outcome: Option<Result<Step, Failure>> = None;
+    let mut chunks = ChunkWriter::new(&request, ResponseMeta { model: "fake/m".into(), created: 1 });
+    let mut sse_decoder = sse::Decoder::default();
+    let mut decoder = Decoder::default();
+    let mut outcome: Option<Result<EventOutcome, Failure>> = None;
     for piece in events.chunks(size) {
-        decoder.feed(piece);
-        while let Some(event) = decoder.next().unwrap() {
+        sse_decoder.feed(piece);
+        while let Some(event) = sse_decoder.next().unwrap() {
             if outcome.is_some() {
                 continue;
             }
-            match reader.read(&event, &mut chunks) {
-                Ok(Step::More) => {}
-                Ok(Step::Skipped | Step::Unreadable) => {
+            match decoder.read(&event, &mut chunks) {
+                Ok(EventOutcome::More) => {}
+                Ok(EventOutcome::Skipped | EventOutcome::Unreadable) => {
                     panic!("skipped {:?}", String::from_utf8_lossy(event.data))
                 }
                 end => outcome = Some(end),
@@ -59,8 +61,8 @@ fn play(events: &[u8], size: usize) -> Value {
         }
     }
     let whole = chunks.may_end();
-    let used = chunks.used();
-    let reported = used.prompt != asked.prompt_tokens;
+    let used = chunks.usage();
+    let reported = used.prompt != request.prompt_tokens;
     let out = String::from_utf8(chunks.take().to_vec()).unwrap();
     let lines: Vec<Value> = out
         .split_terminator("\n\n")

@@ -1,112 +1,118 @@
-//! Chat completions for callers, asked of one provider once.
+//! A caller's chat completion: one attempt at one provider.
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{Permit, Provider, Wire};
-use crate::providers::opened::Opened;
+use super::{Backend, Permit, Provider};
+use crate::providers::open_response::OpenResponse;
 use crate::providers::{
-    Completed, Completion, Completions, Failed, Failure, Flow, Labels, Model, openai, sandbox,
+    CompletionDialect, CompletionRequest, CompletionResponse, CompletionStream, FailedCall, Failure, Model,
+    ResponseMeta, openai, sandbox,
 };
 
-/// What came of a request.
-enum Heard {
-    Whole(Completed),
-    Stream(Box<Opened>),
+/// What a provider has responded with.
+enum ChatOutcome {
+    Complete(CompletionResponse),
+    Streaming(Box<OpenResponse>),
 }
 
 impl Provider {
-    /// Asks `model` once for a complete answer. Parameters that go by another name are renamed as the provider
-    /// wants it, within the same attempt; none is left out.
+    /// Makes one attempt to get a complete answer from `model`. Parameters that the provider knows by another name are
+    /// renamed within the same attempt; none is left out.
     ///
     /// # Errors
-    /// With what kept the model from answering, by `deadline` at the latest.
+    /// With the reason why the model did not answer, by `deadline` at the latest.
     pub async fn chat(
         &self,
         _permit: Permit,
-        asked: &Completion<'_>,
+        request: &CompletionRequest<'_>,
         model: &str,
-        labels: &Labels,
+        meta: &ResponseMeta,
         deadline: Instant,
-    ) -> Result<Completed, Failed> {
+    ) -> Result<CompletionResponse, FailedCall> {
         if self.is_sandbox() {
-            let end = deadline.min(Instant::now() + self.patience(model).total_timeout);
-            let simulated = timeout_at(end, sandbox::chat::whole(asked, model));
-            let incoming = simulated.await.unwrap_or(Err(Failure::Timeout))?;
-            return openai::OpenAi.chat_answer(&incoming, asked, labels);
+            let end = deadline.min(Instant::now() + self.call_policy(model).total_timeout);
+            let simulated = timeout_at(end, sandbox::chat::respond(request, model));
+            let response = simulated.await.unwrap_or(Err(Failure::Timeout))?;
+            return openai::OpenAi.chat_response(&response, request, meta);
         }
-        match self.hear(asked, model, labels, deadline).await? {
-            Heard::Whole(completed) => Ok(completed),
-            // Only asked for when the caller streams.
-            Heard::Stream(_) => Err(Failure::Malformed.into()),
+        match self.send_chat(request, model, meta, deadline).await? {
+            ChatOutcome::Complete(completed) => Ok(completed),
+            // Cannot happen unless the caller streams.
+            ChatOutcome::Streaming(_) => Err(Failure::Malformed.into()),
         }
     }
 
-    /// Asks `model` once for a streamed answer. The permit is given back when the stream is over, at `deadline` at the
-    /// latest, or when it is dropped.
+    /// Makes one attempt to get a streamed answer from `model`. The permit is released when the stream ends, at
+    /// `deadline` at the latest, or when the stream is dropped.
     ///
     /// # Errors
-    /// As [`Provider::chat`], until the answer has begun; later ones are the stream's.
-    pub async fn open(
+    /// As [`Provider::chat`], until the answer has begun; later errors are the stream's.
+    pub async fn chat_stream(
         &self,
         permit: Permit,
-        asked: &Completion<'_>,
+        request: &CompletionRequest<'_>,
         model: &str,
-        labels: &Labels,
+        meta: &ResponseMeta,
         deadline: Instant,
-    ) -> Result<Flow, Failed> {
-        let Wire::Http { dialect, .. } = &self.wire else {
-            let script = sandbox::chat::stream(asked, model, self.patience(model).idle_timeout)?;
-            let decoder = openai::OpenAi.decoder();
-            return Ok(Flow::simulated(script, decoder, asked, labels.clone(), permit));
+    ) -> Result<CompletionStream, FailedCall> {
+        let Backend::Http { dialect, .. } = &self.backend else {
+            let script = sandbox::chat::stream(request, model, self.call_policy(model).idle_timeout)?;
+            let decoder = openai::OpenAi.stream_decoder();
+            return Ok(CompletionStream::simulated(script, decoder, request, meta.clone(), permit));
         };
-        let decoder = dialect.completions().decoder();
-        match self.hear(asked, model, labels, deadline).await? {
-            Heard::Stream(opened) => {
-                Ok(Flow::of(*opened, decoder, asked, labels.clone(), permit, self.settings.api_key.clone()))
-            }
-            // A whole answer where a stream was asked for: nothing that the caller could be given as one.
-            Heard::Whole(completed) => {
-                Err(Failed { failure: Failure::Malformed, usage: Some(completed.usage) })
+        let decoder = dialect.completions().stream_decoder();
+        match self.send_chat(request, model, meta, deadline).await? {
+            ChatOutcome::Streaming(opened) => Ok(CompletionStream::new(
+                *opened,
+                decoder,
+                request,
+                meta.clone(),
+                permit,
+                self.settings.api_key.clone(),
+            )),
+            // A complete answer instead of a stream cannot be passed on as a stream.
+            ChatOutcome::Complete(completed) => {
+                Err(FailedCall { failure: Failure::Malformed, usage: Some(completed.usage) })
             }
         }
     }
 
-    async fn hear(
+    async fn send_chat(
         &self,
-        asked: &Completion<'_>,
+        request: &CompletionRequest<'_>,
         model: &str,
-        labels: &Labels,
+        meta: &ResponseMeta,
         deadline: Instant,
-    ) -> Result<Heard, Failed> {
-        let Wire::Http { dialect, transport } = &self.wire else {
+    ) -> Result<ChatOutcome, FailedCall> {
+        let Backend::Http { dialect, transport } = &self.backend else {
             return Err(Failure::UnknownModel.into());
         };
-        let speaker = dialect.completions();
-        let patience = self.patience(model);
+        let dialect = dialect.completions();
+        let call_policy = self.call_policy(model);
         let mut target = self.model(model);
-        let mut outgoing = speaker.chat_request(asked, &target)?;
+        let mut outgoing = dialect.chat_request(request, &target)?;
         let mut is_reduced = false;
         loop {
-            let opened = transport.open(&outgoing, &patience, deadline).await?;
-            if asked.stream && opened.is_stream() {
+            let opened = transport.open(&outgoing, &call_policy, deadline).await?;
+            if request.stream && opened.is_stream() {
                 if is_reduced {
                     self.learn(model, target);
                 }
-                return Ok(Heard::Stream(Box::new(opened)));
+                return Ok(ChatOutcome::Streaming(Box::new(opened)));
             }
-            let incoming = opened.whole().await?.with(self.clock.clone());
-            let failed = match speaker.chat_answer(&incoming, asked, labels) {
+            let response = opened.read_all().await?.with_clock(self.clock.clone());
+            let failed = match dialect.chat_response(&response, request, meta) {
                 Ok(completed) => {
                     if is_reduced {
                         self.learn(model, target);
                     }
-                    return Ok(Heard::Whole(completed));
+                    return Ok(ChatOutcome::Complete(completed));
                 }
                 Err(failed) => failed,
             };
-            let request = |model: &Model| speaker.chat_request(asked, model);
-            target = self.without_refused(&target, failed, |model| Ok(request(model)?.body))?;
-            outgoing = request(&target)?;
+            let encode = |model: &Model| dialect.chat_request(request, model);
+            target = self.without_refused(&target, failed, |model| Ok(encode(model)?.body))?;
+            outgoing = encode(&target)?;
             is_reduced = true;
         }
     }

@@ -48,7 +48,7 @@ async fn a_call_carries_key_agent_and_body() {
 }
 
 #[tokio::test]
-async fn a_key_goes_where_it_is_set_to_go_and_nowhere_else() {
+async fn the_key_is_sent_in_the_configured_header_and_nowhere_else() {
     for (kind, header, expected) in [
         (Kind::OpenAi, "api-key", "api-key: sk-secret\r\n"),
         (Kind::Anthropic, "authorization", "authorization: Bearer sk-secret\r\n"),
@@ -57,19 +57,19 @@ async fn a_key_goes_where_it_is_set_to_go_and_nowhere_else() {
             Scripted::start(vec![if kind == Kind::OpenAi { completion("4") } else { message("4") }]).await;
         let provider = provider(&server.base_url, |settings| {
             settings.kind = kind;
-            settings.api_key_header = Settings::header_of_key(header);
+            settings.api_key_header = Settings::parse_key_header(header);
         });
         assert_eq!(ask(&provider).await, Ok("4".to_owned()));
         let request = server.requests().remove(0);
         assert!(request.contains(expected) && request.matches("sk-secret").count() == 1, "{request}");
     }
     for taken in ["Content-Type", "host", "transfer-encoding", "", "a b", "ä"] {
-        assert_eq!(Settings::header_of_key(taken), None, "{taken}");
+        assert_eq!(Settings::parse_key_header(taken), None, "{taken}");
     }
 }
 
 #[tokio::test]
-async fn each_format_has_its_address_and_its_header_for_the_key() {
+async fn each_format_has_its_own_path_and_key_header() {
     let server = Scripted::start(vec![message("4"), content("4")]).await;
     for kind in [Kind::Anthropic, Kind::Google] {
         let provider = provider(&server.base_url, |settings| settings.kind = kind);
@@ -101,7 +101,7 @@ async fn silence_before_the_first_byte_times_out() {
     let short = |settings: &mut Settings| settings.first_byte_timeout = Duration::from_millis(50);
     let server = Scripted::start(vec![vec![Step::Hang]]).await;
     assert_eq!(ask(&provider(&server.base_url, short)).await, Err(Failure::Timeout));
-    // Headers alone are no first byte of an answer.
+    // Headers alone are not the first byte of the body.
     let mut head = plain("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n");
     head.push(Step::Hang);
     let server = Scripted::start(vec![head]).await;
@@ -109,7 +109,7 @@ async fn silence_before_the_first_byte_times_out() {
 }
 
 #[tokio::test]
-async fn silence_inside_the_body_times_out() {
+async fn silence_within_the_body_times_out() {
     let mut turn = plain("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choi");
     turn.push(Step::Hang);
     let server = Scripted::start(vec![turn]).await;
@@ -118,7 +118,7 @@ async fn silence_inside_the_body_times_out() {
 }
 
 #[tokio::test]
-async fn a_body_that_dribbles_on_ends_at_the_total() {
+async fn a_body_that_trickles_in_ends_at_the_total_timeout() {
     let mut turn = plain("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n");
     for _ in 0..200 {
         turn.extend([Step::Send(b" ".to_vec()), Step::Pause(Duration::from_millis(10))]);
@@ -142,7 +142,7 @@ async fn a_body_that_ends_early_is_cut() {
 }
 
 #[tokio::test]
-async fn an_answer_larger_than_any_may_be_is_not_read() {
+async fn a_response_that_is_too_large_is_not_read() {
     let announced = plain("HTTP/1.1 200 OK\r\ncontent-length: 9000000\r\n\r\n");
     let mut counted = plain("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
     counted.extend(vec![Step::Send(vec![b' '; 1 << 20]); 9]);
@@ -159,12 +159,12 @@ async fn an_answer_larger_than_any_may_be_is_not_read() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_unreachable() {
+async fn an_address_without_a_server_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
     assert_eq!(ask(&provider(&address, |_| {})).await, Err(Failure::Unreachable));
-    // A peer that speaks no TLS.
+    // A server that does not speak TLS.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("https://{}/v1", listener.local_addr().unwrap());
     let peer = tokio::spawn(async move {
@@ -177,7 +177,7 @@ async fn nobody_at_the_address_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_refused_structure_is_weakened_once_and_for_all() {
+async fn a_refused_schema_is_replaced_by_json_mode_and_remembered() {
     let refusal = r#"{"error":{"message":"'response_format' of type 'json_schema' is not supported"}}"#;
     let server = Scripted::start(vec![response(400, "", refusal), completion("4"), completion("5")]).await;
     let provider = provider(&server.base_url, |_| {});
@@ -235,7 +235,7 @@ async fn a_refusal_of_what_a_statement_says_teaches_nothing_about_the_model() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_nothing_can_be_left_out_for_is_final() {
+async fn a_refusal_is_final_if_nothing_can_be_left_out() {
     let body = r#"{"error":{"type":"invalid_request_error","message":"say max_completion_tokens"}}"#;
     let server = Scripted::start(vec![response(400, "", body), message("4")]).await;
     let provider = provider(&server.base_url, |settings| settings.kind = Kind::Anthropic);
@@ -249,7 +249,7 @@ async fn a_dropped_call_closes_its_connection() {
     let provider = provider(&server.base_url, |_| {});
     tokio::select! {
         answer = ask(&provider) => panic!("{answer:?}"),
-        () = server.asked() => {}
+        () = server.request_received() => {}
     }
     tokio::time::timeout(Duration::from_secs(1), server.client_left()).await.unwrap();
     assert_eq!(provider.calls.free(), 64);
@@ -264,7 +264,7 @@ async fn another_rejection_is_final() {
 }
 
 #[tokio::test]
-async fn waiting_for_leave_ends_at_the_deadline() {
+async fn waiting_for_a_permit_ends_at_the_deadline() {
     let provider = provider("http://127.0.0.1:9/v1", |settings| settings.max_concurrent = 1);
     let held = provider.admit(Instant::now(), Instant::now() + Duration::from_secs(20)).await.unwrap();
     let refused = provider.admit(Instant::now(), Instant::now() + Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! The panel's task: one question with options, answered from the tables as a given model believes them.
+//! The panel's task: a question with options, answered from the tables by what a given model believes.
 
 use serde_json::json;
 
@@ -11,12 +11,12 @@ use super::{numbers, triggers};
 const NONE_OF_THESE: &str = "None of these";
 const CANNOT_TELL: &str = "Cannot be determined";
 
-/// A question as a panel's model sees it.
+/// A question as a model of the panel sees it.
 pub(super) struct Task<'a> {
     pub(super) model: &'a str,
     /// With or without trigger words.
     pub(super) question: &'a str,
-    /// `A) text`, one a line.
+    /// One per line, such as `A) text`.
     pub(super) options: &'a str,
     /// A text to answer from instead of the tables.
     pub(super) context: Option<&'a str>,
@@ -24,9 +24,9 @@ pub(super) struct Task<'a> {
     pub(super) explain: bool,
 }
 
-/// What a model makes of a question.
+/// A model's verdict on a question.
 enum Verdict {
-    /// The option to choose, by key, and why.
+    /// The key of the chosen option, and the reason.
     Option(String, String),
     /// Its answer is not among the options.
     Other(String),
@@ -65,18 +65,18 @@ pub(super) fn answer(task: &Task) -> String {
 }
 
 fn from_tables(model: &str, question: &str, options: &[(&str, &str)]) -> Verdict {
-    if let Some(sum) = Sum::asked(question) {
+    if let Some(sum) = Sum::parse_question(question) {
         let Some(value) = sum.value() else {
             return Verdict::Unknown("There is no such number.");
         };
         let same = |text: &str| numbers::read(text).is_some_and(|number| numbers::same(number, value));
         return choice(options, same, &numbers::show(value));
     }
-    let (asked, confirm) = match question.split_once(IS_IT) {
-        Some((asked, rest)) => (asked, rest.strip_suffix('?')),
+    let (plain_question, confirm) = match question.split_once(IS_IT) {
+        Some((plain_question, rest)) => (plain_question, rest.strip_suffix('?')),
         None => (question, None),
     };
-    let Some(fact) = knowledge::asked(asked) else {
+    let Some(fact) = knowledge::fact_for_question(plain_question) else {
         return Verdict::Unknown("My table of facts does not hold this.");
     };
     let Some(belief) = belief(model, fact) else {
@@ -97,8 +97,8 @@ fn choice(options: &[(&str, &str)], is_it: impl Fn(&str) -> bool, belief: &str) 
     }
 }
 
-/// What a model holds for true, `None` where it abstains. The differences are deliberate: with them, every outcome
-/// of a vote can be seen.
+/// What a model believes; `None` if it abstains. The differences are deliberate: they make every outcome of a vote
+/// possible.
 pub(super) fn belief<'a>(model: &str, fact: &'a Fact) -> Option<&'a str> {
     match (model, fact.topic) {
         ("beta", _) => Some(fact.misconception.as_ref().unwrap_or(&fact.answer)),
@@ -107,7 +107,7 @@ pub(super) fn belief<'a>(model: &str, fact: &'a Fact) -> Option<&'a str> {
     }
 }
 
-/// The one option that a text names; telling more from it would take a real model.
+/// The only option that the context names; understanding more would take a real model.
 fn from_context(context: &str, options: &[(&str, &str)]) -> Verdict {
     const NO_ANSWERS: [&str; 4] = ["yes", "no", "none of these", "cannot be determined"];
     let words = format!(" {} ", words(context));
@@ -134,7 +134,7 @@ mod tests {
     const CITIES: &str =
         "A) Vienna\nB) Sydney\nC) Canberra\nD) Rome\nE) None of these\nF) Cannot be determined";
 
-    fn said(model: &str, question: &str, options: &str, context: Option<&str>) -> String {
+    fn answered(model: &str, question: &str, options: &str, context: Option<&str>) -> String {
         let text = answer(&Task { model, question, options, context, explain: false });
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         value["answer"].as_str().unwrap().to_owned()
@@ -144,40 +144,40 @@ mod tests {
     fn models_differ_as_documented() {
         let capital = "What is the capital of Australia? [sandbox:slow]";
         assert_eq!(
-            ["alpha", "beta", "gamma", "delta"].map(|model| said(model, capital, CITIES, None)),
+            ["alpha", "beta", "gamma", "delta"].map(|model| answered(model, capital, CITIES, None)),
             ["C", "B", "C", "C"]
         );
         let symbol = "What is the chemical symbol of silver?";
         let symbols = "A) Si\nB) Ag\nC) None of these\nD) Cannot be determined";
         assert_eq!(
-            ["alpha", "beta", "gamma"].map(|model| said(model, symbol, symbols, None)),
+            ["alpha", "beta", "gamma"].map(|model| answered(model, symbol, symbols, None)),
             ["B", "A", "D"]
         );
         let year = "In which year did the Titanic sink?";
         let years = "A) 1912\nB) 1915\nC) None of these\nD) Cannot be determined";
-        assert_eq!(["alpha", "delta"].map(|model| said(model, year, years, None)), ["A", "D"]);
+        assert_eq!(["alpha", "delta"].map(|model| answered(model, year, years, None)), ["A", "D"]);
     }
 
     #[test]
     fn an_answer_that_is_not_offered_is_none_of_these() {
-        assert_eq!(said("alpha", "What is the capital of France?", CITIES, None), "E");
-        assert_eq!(said("alpha", "What is the capital of Atlantis?", CITIES, None), "F");
-        assert_eq!(said("alpha", "What is 1 ÷ 0?", CITIES, None), "F");
-        assert_eq!(said("alpha", "What is the capital of Atlantis?", "", None), "");
+        assert_eq!(answered("alpha", "What is the capital of France?", CITIES, None), "E");
+        assert_eq!(answered("alpha", "What is the capital of Atlantis?", CITIES, None), "F");
+        assert_eq!(answered("alpha", "What is 1 ÷ 0?", CITIES, None), "F");
+        assert_eq!(answered("alpha", "What is the capital of Atlantis?", "", None), "");
     }
 
     #[test]
-    fn denials_are_confirmed_or_not() {
+    fn denials_are_confirmed_or_contradicted() {
         let options = "A) Yes\nB) No\nC) None of these\nD) Cannot be determined";
         let question = "What is the capital of Australia? Is it Sydney?";
-        assert_eq!(["alpha", "beta"].map(|model| said(model, question, options, None)), ["B", "A"]);
+        assert_eq!(["alpha", "beta"].map(|model| answered(model, question, options, None)), ["B", "A"]);
     }
 
     #[test]
-    fn a_context_goes_before_the_tables() {
+    fn a_context_takes_precedence_over_the_tables() {
         let question = "What is the capital of Australia?";
-        assert_eq!(said("alpha", question, CITIES, Some("They met in Vienna, in May.")), "A");
-        assert_eq!(said("alpha", question, CITIES, Some("From Vienna to Rome.")), "F");
-        assert_eq!(said("alpha", question, CITIES, Some("Romeo stayed home.")), "F");
+        assert_eq!(answered("alpha", question, CITIES, Some("They met in Vienna, in May.")), "A");
+        assert_eq!(answered("alpha", question, CITIES, Some("From Vienna to Rome.")), "F");
+        assert_eq!(answered("alpha", question, CITIES, Some("Romeo stayed home.")), "F");
     }
 }

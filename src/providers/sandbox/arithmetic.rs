@@ -1,8 +1,8 @@
-//! Sums such as `2 + 2 = 4` and `two plus two is five`: read, worked out, asked for.
+//! Sums such as `2 + 2 = 4` and `two plus two is five`: parsed, evaluated and turned into questions.
 
 use super::numbers;
 
-/// The most operands; beyond that it is no small sum.
+/// The maximum number of operands in a sum.
 const MAX_OPERANDS: usize = 10;
 
 /// A sum without its result.
@@ -28,24 +28,24 @@ enum Token {
 }
 
 impl Sum {
-    /// Reads a sum and the result it is said to have.
-    pub(super) fn claimed(sentence: &str) -> Option<(Self, f64)> {
+    /// Parses a sum and its claimed result.
+    pub(super) fn parse_claim(sentence: &str) -> Option<(Self, f64)> {
         let mut tokens = tokens(sentence)?;
         let result = tokens.pop()?;
         let equals = tokens.pop()?;
         let (Token::Number(result), Token::Equals) = (result, equals) else {
             return None;
         };
-        Some((Self::of(&tokens)?, result))
+        Some((Self::from_tokens(&tokens)?, result))
     }
 
-    /// Reads the sum in a question that [`Sum::question`] made.
-    pub(super) fn asked(question: &str) -> Option<Self> {
+    /// Parses the sum in a question that [`Sum::question`] made.
+    pub(super) fn parse_question(question: &str) -> Option<Self> {
         let sum = question.trim().strip_prefix("What is ")?.strip_suffix('?')?;
-        Self::of(&tokens(sum)?)
+        Self::from_tokens(&tokens(sum)?)
     }
 
-    fn of(tokens: &[Token]) -> Option<Self> {
+    fn from_tokens(tokens: &[Token]) -> Option<Self> {
         let (Token::Number(first), rest) = tokens.split_first()? else {
             return None;
         };
@@ -75,7 +75,7 @@ impl Sum {
         format!("What is {text}?")
     }
 
-    /// The result, × and ÷ before + and −; `None` for a division by zero.
+    /// The result, with × and ÷ before + and −; `None` for a division by zero.
     pub(super) fn value(&self) -> Option<f64> {
         let mut total = 0.0;
         let mut term = self.first;
@@ -94,7 +94,7 @@ impl Sum {
     }
 }
 
-/// Splits a sentence into numbers, operators and equality; `None` if it holds anything else.
+/// Splits a sentence into numbers, operators and equality signs; `None` if it contains anything else.
 fn tokens(sentence: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = sentence.trim();
@@ -110,7 +110,7 @@ fn tokens(sentence: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// The operators and equalities, longest wording first.
+/// The operators and equality signs, longest wording first.
 const SIGNS: [(&str, Token); 19] = [
     ("multiplied by ", Token::Operator(Operator::Times)),
     ("divided by ", Token::Operator(Operator::Over)),
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_in_digits_and_words() {
+    fn sums_in_digits_and_words_are_parsed() {
         for (text, question, value, claimed) in [
             ("2 + 2 = 4", "What is 2 + 2?", 4.0, 4.0),
             ("Two plus two is five", "What is 2 + 2?", 4.0, 5.0),
@@ -177,7 +177,7 @@ mod tests {
             ("twenty-one minus one makes twenty", "What is 21 - 1?", 20.0, 20.0),
             ("1,000 − 1 = 999", "What is 1000 - 1?", 999.0, 999.0),
         ] {
-            let read = Sum::claimed(text);
+            let read = Sum::parse_claim(text);
             if question.is_empty() {
                 assert_eq!(read, None, "{text}");
                 continue;
@@ -186,24 +186,24 @@ mod tests {
             assert_eq!(sum.question(), question);
             assert!(numbers::same(sum.value().unwrap(), value), "{text}");
             assert!(numbers::same(result, claimed), "{text}");
-            assert_eq!(Sum::asked(question), Some(sum), "{text}");
+            assert_eq!(Sum::parse_question(question), Some(sum), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_sum_is_none() {
+    fn other_texts_are_no_sums() {
         for text in ["", "4", "2 + 2", "2 + = 4", "Paris is in France", "2 + 2 = 4 = 4", "= 4", "one is two"]
         {
-            assert_eq!(Sum::claimed(text), None, "{text}");
+            assert_eq!(Sum::parse_claim(text), None, "{text}");
         }
-        let (by_zero, _) = Sum::claimed("1 / 0 = 5").unwrap();
+        let (by_zero, _) = Sum::parse_claim("1 / 0 = 5").unwrap();
         assert_eq!(by_zero.value(), None);
     }
 
     proptest! {
         #[test]
         fn nothing_panics(text in "[-0-9a-z+*/= .,−×]{0,60}") {
-            let _ = Sum::claimed(&text).and_then(|(sum, _)| sum.value());
+            let _ = Sum::parse_claim(&text).and_then(|(sum, _)| sum.value());
         }
     }
 }

@@ -1,17 +1,18 @@
-//! Chat with simulated models: they answer from the tables what they recognise, and say what they are otherwise.
+//! Chat with simulated models: they answer questions that they recognise from the tables, and otherwise say what they
+//! are.
 //!
-//! The question is the last user message: a sum (`What is 6 × 7?`), or a question of the tables (`What is the
-//! capital of Australia?`); models differ as they do on a panel. The words of `triggers` in it work here as well:
+//! The question is the last user message: a sum (`What is 6 × 7?`) or a question of the tables (`What is the capital of
+//! Australia?`); models differ as they do on a panel. The trigger words of `triggers` work here as well:
 //!
 //! | word | effect |
 //! |---|---|
 //! | `[sandbox:fail]` | the provider fails, as with a status of 500 |
-//! | `[sandbox:stall]` | nothing comes until the time limit, of a stream nothing behind the first words |
+//! | `[sandbox:stall]` | no answer until the timeout; a stream stalls after the first words |
 //! | `[sandbox:refuse]` | the model declines |
-//! | `[sandbox:garbage]` | an answer that breaks off in its middle |
-//! | `[sandbox:slow]` | a stream of a word every 200 ms; a whole answer after about a second |
+//! | `[sandbox:garbage]` | an answer that breaks off in the middle |
+//! | `[sandbox:slow]` | a stream with a word every 200 ms; a complete answer after about a second |
 //!
-//! What only tunes an answer is ignored; what asks for another answer than a text is refused by name.
+//! Parameters that only tune an answer are ignored; those that ask for anything but a text answer are refused by name.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,18 +25,18 @@ use tokio::time::sleep;
 pub(in crate::providers) use super::script::Script;
 
 use super::arithmetic::Sum;
-use super::script::Beat;
+use super::script::ScriptStep;
 use super::triggers::{self, Act};
 use super::{MODELS, answer, knowledge, latency, numbers};
 use crate::clock::Clock;
-use crate::providers::{Completion, Failure, Incoming, asked, estimate};
+use crate::providers::{CompletionRequest, Failure, ProviderResponse, estimate, request};
 use crate::unsafe_chars::name_in_message;
 
-/// Between two words, and between those of `[sandbox:slow]`.
+/// The pause between two words, normally and with `[sandbox:slow]`.
 const PACE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(200)];
 
-/// Fields that are honoured or only tune an answer.
-const IGNORED: [&str; 24] = [
+/// Fields that are honoured, or that only tune an answer and are ignored.
+const ACCEPTED_FIELDS: [&str; 24] = [
     "model",
     "messages",
     "stream",
@@ -62,12 +63,15 @@ const IGNORED: [&str; 24] = [
     "parallel_tool_calls",
 ];
 
-/// A complete answer, as a provider would send it.
+/// A complete response, as a provider would send it.
 ///
 /// # Errors
-/// What trigger words ask for, and what the sandbox cannot do.
-pub(in crate::providers) async fn whole(asked: &Completion<'_>, model: &str) -> Result<Incoming, Failure> {
-    let Said { text, finish, acts } = prepare(asked, model)?;
+/// The failures that trigger words ask for, and [`Failure::Unsupported`] for what cannot be simulated.
+pub(in crate::providers) async fn respond(
+    request: &CompletionRequest<'_>,
+    model: &str,
+) -> Result<ProviderResponse, Failure> {
+    let PlannedAnswer { text, finish, acts } = prepare(request, model)?;
     if acts.contains(&Act::Slow) {
         sleep(latency(model)).await;
     }
@@ -82,56 +86,63 @@ pub(in crate::providers) async fn whole(asked: &Completion<'_>, model: &str) -> 
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "system_fingerprint": "sandbox",
         "mode": "sandbox",
-        "usage": usage(asked, &text),
+        "usage": usage(request, &text),
     });
     let body = Bytes::from(body.to_string());
-    Ok(Incoming { status: 200, headers: HeaderMap::new(), body, clock: Clock::system() })
+    Ok(ProviderResponse { status: 200, headers: HeaderMap::new(), body, clock: Clock::system() })
 }
 
-/// A streamed answer, a word a chunk, as a provider would send it. One that stalls is waited for as long as `patience`.
+/// A streamed answer, as a provider would send it, with one word per chunk. A stalled stream times out after
+/// `idle_timeout`.
 ///
 /// # Errors
-/// As [`whole`], as far as they come before the first word.
+/// As [`respond`], if they occur before the first word.
 pub(in crate::providers) fn stream(
-    asked: &Completion<'_>,
+    request: &CompletionRequest<'_>,
     model: &str,
-    patience: Duration,
+    idle_timeout: Duration,
 ) -> Result<Script, Failure> {
-    let Said { text, finish, acts } = prepare(asked, model)?;
+    let PlannedAnswer { text, finish, acts } = prepare(request, model)?;
     let pace = PACE[usize::from(acts.contains(&Act::Slow))];
-    let mut beats = VecDeque::new();
-    beats.push_back(Beat::Send(Duration::ZERO, chunk(&json!({"role": "assistant", "content": ""}), None)));
+    let mut steps = VecDeque::new();
+    steps.push_back(ScriptStep::Send(
+        Duration::ZERO,
+        chunk(&json!({"role": "assistant", "content": ""}), None),
+    ));
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let breaks = acts.contains(&Act::Garbage) || acts.contains(&Act::Stall);
     let sent = if breaks { words.len().div_ceil(2) } else { words.len() };
     for word in &words[..sent] {
-        beats.push_back(Beat::Send(pace, chunk(&json!({"content": word}), None)));
+        steps.push_back(ScriptStep::Send(pace, chunk(&json!({"content": word}), None)));
     }
     if acts.contains(&Act::Stall) {
-        beats.push_back(Beat::Stall);
+        steps.push_back(ScriptStep::Stall);
     } else if acts.contains(&Act::Garbage) {
-        beats.push_back(Beat::Send(pace, Bytes::from_static(b"data: {\"choices\": [{\"del\n\n")));
+        steps.push_back(ScriptStep::Send(pace, Bytes::from_static(b"data: {\"choices\": [{\"del\n\n")));
     } else {
-        beats.push_back(Beat::Send(pace, chunk(&json!({}), Some(finish))));
-        let last = json!({"choices": [], "usage": usage(asked, &text)});
-        beats.push_back(Beat::Send(Duration::ZERO, Bytes::from(format!("data: {last}\n\ndata: [DONE]\n\n"))));
+        steps.push_back(ScriptStep::Send(pace, chunk(&json!({}), Some(finish))));
+        let last = json!({"choices": [], "usage": usage(request, &text)});
+        steps.push_back(ScriptStep::Send(
+            Duration::ZERO,
+            Bytes::from(format!("data: {last}\n\ndata: [DONE]\n\n")),
+        ));
     }
-    Ok(Script::new(beats, patience))
+    Ok(Script::new(steps, idle_timeout))
 }
 
-/// What is answered, and why it ends there.
-struct Said {
+/// The text of an answer and its finish reason, and the triggered effects that are left to apply.
+struct PlannedAnswer {
     text: String,
     finish: &'static str,
     acts: Vec<Act>,
 }
 
-fn prepare(asked: &Completion<'_>, model: &str) -> Result<Said, Failure> {
+fn prepare(request: &CompletionRequest<'_>, model: &str) -> Result<PlannedAnswer, Failure> {
     if !MODELS.contains(&model) {
         return Err(Failure::UnknownModel);
     }
-    check(asked)?;
-    let (question, triggers) = triggers::split(&question(asked)?);
+    check_fields(request)?;
+    let (question, triggers) = triggers::split(&question(request)?);
     let acts: Vec<Act> = triggers.iter().filter_map(|trigger| trigger.for_panel(model)).collect();
     if acts.contains(&Act::Fail) {
         return Err(Failure::Broken { status: 500 });
@@ -139,14 +150,15 @@ fn prepare(asked: &Completion<'_>, model: &str) -> Result<Said, Failure> {
     if acts.contains(&Act::Refuse) {
         return Err(Failure::Refused);
     }
-    let (text, finish) = limited(text(model, &question), asked);
-    Ok(Said { text, finish, acts })
+    let (text, finish) = truncated(text(model, &question), request);
+    Ok(PlannedAnswer { text, finish, acts })
 }
 
-/// As much of a text as the caller wants at most, by the same measure as its tokens are told; and the reason of its end.
-fn limited(mut text: String, asked: &Completion<'_>) -> (String, &'static str) {
+/// Truncates a text to the caller's token limit, by the same estimate as the reported usage; also returns the finish
+/// reason.
+fn truncated(mut text: String, request: &CompletionRequest<'_>) -> (String, &'static str) {
     let limits = ["max_tokens", "max_completion_tokens"].into_iter();
-    let limit = limits.filter_map(|name| asked.fields.read::<u64>(name)).min().unwrap_or(u64::MAX);
+    let limit = limits.filter_map(|name| request.fields.read::<u64>(name)).min().unwrap_or(u64::MAX);
     let kept = text.chars().scan(0, |count, c| {
         *count += 1;
         (estimate::length_tokens(*count) <= limit).then_some(c.len_utf8())
@@ -160,10 +172,11 @@ fn limited(mut text: String, asked: &Completion<'_>) -> (String, &'static str) {
 }
 
 fn text(model: &str, question: &str) -> String {
-    let asked = question.trim_end_matches(['?', '.', '!', ' ']);
-    let asked = format!("{asked}?");
-    let sum = Sum::asked(&asked).and_then(|sum| sum.value()).map(numbers::show);
-    let known = sum.or_else(|| answer::belief(model, knowledge::asked(&asked)?).map(str::to_owned));
+    let question = question.trim_end_matches(['?', '.', '!', ' ']);
+    let question = format!("{question}?");
+    let sum = Sum::parse_question(&question).and_then(|sum| sum.value()).map(numbers::show);
+    let known =
+        sum.or_else(|| answer::belief(model, knowledge::fact_for_question(&question)?).map(str::to_owned));
     match known {
         Some(known) => format!("{known}. (A simulated answer of the sandbox.)"),
         None => "This is a simulated answer: the sandbox knows sums and a small table of facts, and your \
@@ -178,26 +191,26 @@ fn chunk(delta: &Value, finish: Option<&str>) -> Bytes {
     Bytes::from(format!("data: {chunk}\n\n"))
 }
 
-fn usage(asked: &Completion<'_>, text: &str) -> Value {
+fn usage(request: &CompletionRequest<'_>, text: &str) -> Value {
     let completion_tokens = estimate::text_tokens(text);
     json!({
-        "prompt_tokens": asked.prompt_tokens,
+        "prompt_tokens": request.prompt_tokens,
         "completion_tokens": completion_tokens,
-        "total_tokens": asked.prompt_tokens.saturating_add(completion_tokens),
+        "total_tokens": request.prompt_tokens.saturating_add(completion_tokens),
     })
 }
 
-/// Refuses what would change the answer and cannot be simulated.
-fn check(asked: &Completion<'_>) -> Result<(), Failure> {
-    for (name, value) in asked.fields.iter() {
-        // Said, but asking for nothing.
+/// Refuses fields that would affect the answer and cannot be simulated.
+fn check_fields(request: &CompletionRequest<'_>) -> Result<(), Failure> {
+    for (name, value) in request.fields.iter() {
+        // Present, but without effect.
         let is_neutral = value.get() == "false"
-            || asked::is_neutral(name, value)
+            || request::is_neutral(name, value)
             || (name == "n" && value.get() == "1")
             || (name == "tool_choice" && value.get() == "\"none\"")
             || (name == "response_format"
-                && asked.fields.read::<Value>(name) == Some(json!({"type": "text"})));
-        if !is_neutral && !IGNORED.contains(&name) {
+                && request.fields.read::<Value>(name) == Some(json!({"type": "text"})));
+        if !is_neutral && !ACCEPTED_FIELDS.contains(&name) {
             let param = name_in_message(name);
             let message =
                 format!("simulated models know no `{param}`; leave it out, or ask another provider");
@@ -208,10 +221,10 @@ fn check(asked: &Completion<'_>) -> Result<(), Failure> {
 }
 
 /// The text of the last user message.
-fn question(asked: &Completion<'_>) -> Result<String, Failure> {
-    let messages: Vec<Value> = asked.fields.read("messages").unwrap_or_default();
+fn question(request: &CompletionRequest<'_>) -> Result<String, Failure> {
+    let messages: Vec<Value> = request.fields.read("messages").unwrap_or_default();
     let last = messages.iter().enumerate().rfind(|(_, message)| message["role"] == "user");
-    let Some((place, message)) = last else { return Ok(String::new()) };
+    let Some((position, message)) = last else { return Ok(String::new()) };
     let Some(parts) = message["content"].as_array() else {
         return Ok(message["content"].as_str().unwrap_or_default().to_owned());
     };
@@ -219,7 +232,7 @@ fn question(asked: &Completion<'_>) -> Result<String, Failure> {
     for (index, part) in parts.iter().enumerate() {
         let Some(piece) = part["text"].as_str().filter(|_| part["type"] == "text") else {
             return Err(Failure::Unsupported {
-                param: format!("messages[{place}].content[{index}].type"),
+                param: format!("messages[{position}].content[{index}].type"),
                 message: "simulated models read only parts of type `text`; ask another provider".to_owned(),
             });
         };
@@ -234,13 +247,18 @@ mod tests {
     use crate::providers::Fields;
 
     #[test]
-    fn a_field_that_is_refused_is_named_as_it_was_sent() {
+    fn a_refused_field_is_named_as_it_was_sent() {
         let name = |name: &str| {
             let body = json!({name: true}).to_string();
             let fields: Fields<'_> = serde_json::from_str(&body).unwrap();
-            let asked =
-                Completion { fields, stream: false, include_usage: false, choices: 1, prompt_tokens: 0 };
-            match check(&asked) {
+            let request = CompletionRequest {
+                fields,
+                stream: false,
+                include_usage: false,
+                choices: 1,
+                prompt_tokens: 0,
+            };
+            match check_fields(&request) {
                 Err(Failure::Unsupported { param, .. }) => param,
                 other => panic!("{other:?}"),
             }

@@ -1,12 +1,12 @@
-//! The extraction task: from a statement to claims with questions, as JSON.
+//! The extraction task: turns a statement into claims with questions, as JSON.
 
 use serde::Serialize;
 
-use super::recognise::{self, Asked};
+use super::recognise::{self, ClaimQuestion};
 use super::sentences;
 use super::triggers::{self, Trigger};
 
-/// Beyond this, a sentence is not looked through for two claims in one.
+/// Longer sentences are not searched for two claims in one.
 const MAX_COMPOUND_BYTES: usize = 300;
 
 #[derive(Debug, Default, Serialize)]
@@ -30,11 +30,11 @@ struct Skipped {
     reason: &'static str,
 }
 
-/// The extraction of a statement, as a model would write it.
+/// The extraction from a statement, as a model would write it.
 pub(super) fn answer(statement: &str) -> String {
     let mut extraction = Extraction::default();
     let mut subject: Option<String> = None;
-    // Words before the first claim belong to it, later ones to the sentence they stand in or behind.
+    // Trigger words before the first claim belong to it, later ones to the sentence that they are in or follow.
     let mut waiting: Vec<Trigger> = Vec::new();
     for sentence in sentences::split(statement) {
         let (clean, mut triggers) = triggers::split(sentence);
@@ -46,7 +46,7 @@ pub(super) fn answer(statement: &str) -> String {
             continue;
         }
         let before = extraction.claims.len();
-        extraction.sentence(&clean, &mut subject);
+        extraction.add_sentence(&clean, &mut subject);
         for claim in extraction.claims.iter_mut().skip(before) {
             claim.append(&waiting);
             claim.append(&triggers);
@@ -61,11 +61,11 @@ pub(super) fn answer(statement: &str) -> String {
 }
 
 impl Extraction {
-    fn sentence(&mut self, sentence: &str, subject: &mut Option<String>) {
+    fn add_sentence(&mut self, sentence: &str, subject: &mut Option<String>) {
         let resolved = sentences::resolved(sentence, subject.as_deref());
         let whole = resolved.as_deref().unwrap_or(sentence);
-        if let Some(asked) = recognise::known(whole).filter(|_| !sentence.ends_with('?')) {
-            return self.claim(whole, asked, subject);
+        if let Some(question) = recognise::known(whole).filter(|_| !sentence.ends_with('?')) {
+            return self.add_claim(whole, question, subject);
         }
         if let Some(reason) = sentences::not_a_claim(sentence) {
             self.skipped.push(Skipped { text: sentence.to_owned(), reason });
@@ -76,29 +76,29 @@ impl Extraction {
             return;
         };
         let mut rest = resolved;
-        while let Some((left, asked, right)) = first_of_two(&rest) {
-            self.claim(&left, asked, subject);
+        while let Some((left, question, right)) = first_of_two(&rest) {
+            self.add_claim(&left, question, subject);
             rest = right;
         }
-        let asked = recognise::known(&rest).unwrap_or_else(|| recognise::unknown(&rest));
-        self.claim(&rest, asked, subject);
+        let question = recognise::known(&rest).unwrap_or_else(|| recognise::unknown(&rest));
+        self.add_claim(&rest, question, subject);
     }
 
-    fn claim(&mut self, sentence: &str, asked: Asked, subject: &mut Option<String>) {
-        if let Some(spoken_of) = sentences::subject(sentence) {
-            *subject = Some(spoken_of.to_owned());
+    fn add_claim(&mut self, sentence: &str, question: ClaimQuestion, subject: &mut Option<String>) {
+        if let Some(new_subject) = sentences::subject(sentence) {
+            *subject = Some(new_subject.to_owned());
         }
         self.claims.push(Claim {
-            claim: ended(sentence),
-            question: asked.question,
-            claimed_answer: asked.claimed,
-            rivals: asked.rivals,
+            claim: as_sentence(sentence),
+            question: question.question,
+            claimed_answer: question.claimed,
+            rivals: question.rivals,
         });
     }
 }
 
 impl Claim {
-    /// Puts trigger words where the panel's models see them.
+    /// Appends trigger words to the question, where the models of the panel see them.
     fn append(&mut self, triggers: &[Trigger]) {
         for trigger in triggers {
             self.question.extend([" ", &trigger.to_string()]);
@@ -106,16 +106,16 @@ impl Claim {
     }
 }
 
-/// Splits "A and B" where the tables know A, and B alone or with A's subject: the first claim, what it asks, and
+/// Splits "A and B" if the tables have A, and B alone or with A's subject. Returns the first claim, its question and
 /// the rest.
-fn first_of_two(sentence: &str) -> Option<(String, Asked, String)> {
+fn first_of_two(sentence: &str) -> Option<(String, ClaimQuestion, String)> {
     if sentence.len() > MAX_COMPOUND_BYTES {
         return None;
     }
-    for joint in [", and ", "; ", ", but ", ", while ", " and ", " but "] {
-        for (at, _) in sentence.match_indices(joint) {
-            let (left, right) = (&sentence[..at], &sentence[at + joint.len()..]);
-            let Some(asked) = recognise::known(left) else {
+    for conjunction in [", and ", "; ", ", but ", ", while ", " and ", " but "] {
+        for (at, _) in sentence.match_indices(conjunction) {
+            let (left, right) = (&sentence[..at], &sentence[at + conjunction.len()..]);
+            let Some(question) = recognise::known(left) else {
                 continue;
             };
             let subject = sentences::subject(left);
@@ -125,15 +125,15 @@ fn first_of_two(sentence: &str) -> Option<(String, Asked, String)> {
                 .flatten()
                 .find(|right| recognise::known(right).is_some() || first_of_two(right).is_some());
             if let Some(right) = known {
-                return Some((left.to_owned(), asked, right));
+                return Some((left.to_owned(), question, right));
             }
         }
     }
     None
 }
 
-/// A claim as a whole sentence.
-fn ended(sentence: &str) -> String {
+/// A claim as a complete sentence.
+fn as_sentence(sentence: &str) -> String {
     let mut text = sentence.trim_end_matches([',', ';']).to_owned();
     if text.starts_with(|c: char| c.is_ascii_lowercase()) {
         text[..1].make_ascii_uppercase();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_statement() {
+    fn a_statement_becomes_claims_with_questions() {
         let statement = "The Eiffel Tower is in Paris. It was completed in 1925. Gold has the chemical symbol Au. \
                          The capital of Australia is Sydney. 2 + 2 = 4. It is the most beautiful tower.";
         assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn two_claims_in_one_sentence() {
+    fn two_claims_in_one_sentence_are_split() {
         assert_eq!(
             claims("The Eiffel Tower is in Paris and was completed in 1889, and it was opened in 1890."),
             [
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn trigger_words_reach_the_question_alone() {
+    fn trigger_words_are_only_in_the_question() {
         for statement in [
             "The capital of France is Paris [sandbox:fail=beta].",
             "The capital of France is Paris. [sandbox:fail=beta]",

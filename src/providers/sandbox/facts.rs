@@ -1,10 +1,10 @@
-//! What the simulated models know, as tables. Everything else they cannot tell.
+//! Everything that the simulated models know, as tables.
 //!
-//! In a form, `{}` stands for the answer, `(a|b)` for either of two wordings; an article at the very beginning may
-//! be left out. Beta believes the misconception where a row has one. Facts are settled ones, but for the topic
+//! In a form, `{}` stands for the answer and `(a|b)` for alternative wordings; an article at the very beginning is
+//! optional. Beta believes the misconception if a row has one. The facts are undisputed except for the topic
 //! [`Topic::Disputed`], where alpha and beta take the two common sides and gamma abstains.
 
-/// What a fact is about; models differ in the topics they abstain on.
+/// The topic of a fact; models differ in the topics on which they abstain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Topic {
     Geography,
@@ -17,7 +17,7 @@ pub(super) enum Topic {
     Disputed,
 }
 
-/// What an answer looks like, so that a sentence of another meaning is not taken for a claim of this kind.
+/// The kind of an answer, so that a sentence with another meaning is not taken for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Name,
@@ -36,7 +36,7 @@ pub(super) struct Row {
     pub(super) also: &'static [&'static str],
     /// What beta believes instead; empty for nothing.
     pub(super) misconception: &'static str,
-    /// Wrong answers of the same kind; made up by arithmetic for years and numbers.
+    /// Wrong answers of the same kind; computed for years and numbers.
     pub(super) rivals: &'static [&'static str],
     pub(super) forms: &'static [&'static str],
 }
@@ -77,7 +77,7 @@ impl Row {
     }
 }
 
-/// Country, capital, and a larger or better known city that is often taken for it (beta does; empty for none).
+/// Country, capital, and a larger or better known city that is often mistaken for it (by beta, too; empty for none).
 pub(super) const CAPITALS: [(&str, &str, &str); 64] = [
     ("Afghanistan", "Kabul", ""),
     ("Algeria", "Algiers", ""),
@@ -145,7 +145,7 @@ pub(super) const CAPITALS: [(&str, &str, &str); 64] = [
     ("Vietnam", "Hanoi", "Ho Chi Minh City"),
 ];
 
-/// Element, symbol, atomic number, and a symbol that is often taken for its own (beta does).
+/// Element, symbol, atomic number, and a symbol that is often mistaken for its own (by beta, too).
 pub(super) const ELEMENTS: [(&str, &str, u32, &str); 42] = [
     ("hydrogen", "H", 1, ""),
     ("helium", "He", 2, ""),
@@ -213,7 +213,7 @@ pub(super) const SPELLINGS: [(&str, &[&str]); 14] = [
     ("sulfur", &["sulphur"]),
 ];
 
-/// Where things stand: landmark, city.
+/// Landmarks and their cities.
 pub(super) const LANDMARKS: [(&str, &str); 10] = [
     ("the Eiffel Tower", "Paris"),
     ("the Colosseum", "Rome"),
@@ -242,7 +242,7 @@ pub(super) const CASES: [(&str, &str); 9] = [
 
 use Topic::{Astronomy, Culture, Disputed, Geography, History, Law, Science};
 
-/// Facts that come one by one.
+/// Individual facts.
 #[rustfmt::skip] // one fact after the other, question first
 pub(super) const ROWS: &[Row] = &[
     year(History, "In which year was the Eiffel Tower completed?", "1889",

@@ -1,12 +1,12 @@
-//! Finding the fenced blocks of a prompt.
+//! Finds the fenced blocks of a prompt.
 //!
-//! A block stands between the lines `BEGIN <LABEL> <marker>` and `END <LABEL> <marker>`, the marker being 32
-//! lowercase hexadecimal digits drawn for the request. What looks like a fence inside a block is part of it.
+//! A block is enclosed by the lines `BEGIN <LABEL> <marker>` and `END <LABEL> <marker>`. The marker is 32 lowercase
+//! hexadecimal digits that are drawn for each request. What looks like a fence inside a block is part of its content.
 
 use crate::providers::{Chat, Role};
 
-/// The content of the first block called `label` in the user's messages. A repair turn comes after the blocks, so
-/// every message of the user is looked through.
+/// The content of the first block with this label in the user's messages. All of them are searched, as a repair turn
+/// comes after the blocks.
 pub(super) fn block(chat: &Chat, label: &str) -> Option<String> {
     chat.messages
         .iter()
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_never_ends_reaches_to_the_end() {
+    fn an_unclosed_block_extends_to_the_end() {
         assert_eq!(block_in(&format!("BEGIN CONTEXT {MARKER}\na\nb"), "CONTEXT").as_deref(), Some("a\nb"));
         assert_eq!(block_in("BEGIN CONTEXT short\na", "CONTEXT"), None);
     }

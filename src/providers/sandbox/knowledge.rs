@@ -1,4 +1,4 @@
-//! The tables of [`super::facts`] made ready: every fact with its question, answer and the sentences that state it.
+//! The tables of [`super::facts`], expanded: every fact with its question, its answer and the sentences that state it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::facts::{CAPITALS, CASES, ELEMENTS, Kind, LANDMARKS, PLANETS, ROWS, Row, SPELLINGS, Topic};
 use super::numbers;
 
-/// From a year to wrong ones; mostly back, as the right one may be recent.
+/// The distances from a year to wrong ones; mostly negative, as the right one may be recent.
 const YEAR_STEPS: [f64; 4] = [1.0, -2.0, -4.0, -11.0];
 
 /// One fact.
@@ -19,7 +19,7 @@ pub(super) struct Fact {
     also: Vec<String>,
     pub(super) misconception: Option<String>,
     rivals: Vec<String>,
-    /// What stands before and behind the answer in sentences that state it; without an article in front.
+    /// The texts before and after the answer in sentences that state it, without an initial article.
     pub(super) forms: Vec<(String, String)>,
 }
 
@@ -29,11 +29,11 @@ pub(super) fn facts() -> &'static [Fact] {
 }
 
 /// The fact that a question asks for.
-pub(super) fn asked(question: &str) -> Option<&'static Fact> {
+pub(super) fn fact_for_question(question: &str) -> Option<&'static Fact> {
     KNOWLEDGE.by_question.get(&fold(question)).and_then(|index| KNOWLEDGE.facts.get(*index))
 }
 
-/// A text in the form in which texts are compared: lowercase, single spaces, no article, no full stop.
+/// Normalizes a text for comparison: lowercase, single spaces, no initial article and no final full stop.
 pub(super) fn fold(text: &str) -> String {
     let spaced = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let spaced = spaced.trim_end_matches('.');
@@ -71,7 +71,7 @@ impl Fact {
         self
     }
 
-    /// Whether two answers to this question are the same, if spelled differently.
+    /// Whether two answers to this question are equivalent, even if spelled differently.
     pub(super) fn same(&self, one: &str, other: &str) -> bool {
         if let (Some(one), Some(other)) = (numbers::read(one), numbers::read(other)) {
             return numbers::same(one, other);
@@ -79,7 +79,7 @@ impl Fact {
         fold(self.spelled(one)) == fold(self.spelled(other))
     }
 
-    /// The spelling of the tables for an answer they hold; else the text as it is.
+    /// The spelling in the tables of an answer that they contain; otherwise the text as it is.
     pub(super) fn spelled<'a>(&'a self, text: &'a str) -> &'a str {
         let folded = fold(text);
         if self.also.iter().any(|also| fold(also) == folded) {
@@ -92,13 +92,13 @@ impl Fact {
         std::iter::once(&self.answer).chain(&self.misconception).chain(&self.rivals).map(String::as_str)
     }
 
-    /// Whether the tables hold this as an answer, right or wrong.
-    pub(super) fn holds(&self, text: &str) -> bool {
+    /// Whether the tables contain this answer, be it right or wrong.
+    pub(super) fn knows(&self, text: &str) -> bool {
         self.known_answers().any(|known| self.same(known, text))
     }
 
-    /// Three other answers of the same kind, among them the right one if it is another, in an order that marks
-    /// none.
+    /// Three other answers of the same kind, including the right one if it differs, in an order that does not reveal
+    /// it.
     pub(super) fn rivals(&self, claimed: &str) -> Vec<String> {
         let as_number = |text: &str| numbers::read(text).unwrap_or_default();
         match self.kind {
@@ -128,18 +128,18 @@ impl Fact {
     }
 }
 
-/// A name and its other spellings.
+/// A name and its alternative spellings.
 fn spellings(name: &str) -> impl Iterator<Item = &str> {
     let others = SPELLINGS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, others)| others);
     std::iter::once(name).chain(others.iter().copied())
 }
 
-/// All spellings of a subject as alternatives of a form; an article is part of the spelling.
+/// All spellings of a subject as alternatives in a form; an article is part of the spelling.
 fn subject(name: &str) -> String {
     format!("({})", spellings(name).collect::<Vec<_>>().join("|").to_lowercase())
 }
 
-/// Every wording of a form, split at the answer.
+/// All wordings of a form, split at the answer.
 fn expand(form: &str, kind: Kind) -> Vec<(String, String)> {
     let mut wordings = vec![String::new()];
     let mut rest = form;
@@ -168,9 +168,9 @@ fn expand(form: &str, kind: Kind) -> Vec<(String, String)> {
     split
 }
 
-/// Some entries of a table after the one at `index`, as wrong answers for it.
-fn next<const N: usize>(index: usize, entry: impl Fn(usize) -> &'static str) -> Vec<String> {
-    // Strides that are coprime to no table's symmetry: neighbours in a table should not always meet.
+/// Some other entries of a table, as wrong answers for the one at `index`.
+fn other_entries<const N: usize>(index: usize, entry: impl Fn(usize) -> &'static str) -> Vec<String> {
+    // Irregular strides, so that an entry's rivals are not always its neighbours in the table.
     [1, 7, 13, 19, 23].map(|step| entry((index + step) % N).to_owned()).to_vec()
 }
 
@@ -184,7 +184,7 @@ fn capitals() -> impl Iterator<Item = Fact> {
         ];
         let question = format!("What is the capital of {country}?");
         Fact::new(Topic::Geography, Kind::Name, question, capital, &forms)
-            .with(mistaken, next::<{ CAPITALS.len() }>(index, |at| CAPITALS[at].1))
+            .with(mistaken, other_entries::<{ CAPITALS.len() }>(index, |at| CAPITALS[at].1))
     })
 }
 
@@ -205,7 +205,7 @@ fn elements() -> impl Iterator<Item = Fact> {
         let number_question = format!("What is the atomic number of {element}?");
         [
             Fact::new(Topic::Chemistry, Kind::Symbol, symbol_question, symbol, &symbol_forms)
-                .with(mistaken, next::<{ ELEMENTS.len() }>(index, |at| ELEMENTS[at].1)),
+                .with(mistaken, other_entries::<{ ELEMENTS.len() }>(index, |at| ELEMENTS[at].1)),
             Fact::new(Topic::Chemistry, Kind::Number, number_question, &number.to_string(), &number_forms),
         ]
     })
@@ -229,7 +229,7 @@ fn planets() -> impl Iterator<Item = Fact> {
         ];
         let question = format!("Which planet is the {word} from the Sun?");
         Fact::new(Topic::Astronomy, Kind::Name, question, planet, &forms)
-            .with("", next::<{ PLANETS.len() }>(index, |at| PLANETS[at]))
+            .with("", other_entries::<{ PLANETS.len() }>(index, |at| PLANETS[at]))
     })
 }
 
@@ -238,7 +238,7 @@ fn landmarks() -> impl Iterator<Item = Fact> {
         let forms = [format!("{} (is|stands|is located|is situated) in {{}}", subject(landmark))];
         let question = format!("In which city is {landmark}?");
         Fact::new(Topic::Geography, Kind::Name, question, city, &forms)
-            .with("", next::<{ LANDMARKS.len() }>(index, |at| LANDMARKS[at].1))
+            .with("", other_entries::<{ LANDMARKS.len() }>(index, |at| LANDMARKS[at].1))
     })
 }
 
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fact_can_be_asked_stated_and_doubted() {
+    fn every_fact_has_a_question_forms_and_rivals() {
         assert_eq!(KNOWLEDGE.by_question.len(), facts().len(), "two facts share a question");
         for fact in facts() {
             assert!(!fact.forms.is_empty(), "{}", fact.question);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_have_all_their_wordings() {
+    fn forms_expand_to_all_wordings() {
         let wordings = expand("the (a|b) was built (here|) in {}", Kind::Year);
         let as_text: Vec<String> =
             wordings.iter().map(|(before, behind)| format!("{before}_{behind}")).collect();
@@ -288,8 +288,8 @@ mod tests {
     }
 
     #[test]
-    fn spellings_are_one_answer() {
-        let fact = asked("what is the capital of the united states?").unwrap();
+    fn different_spellings_are_the_same_answer() {
+        let fact = fact_for_question("what is the capital of the united states?").unwrap();
         assert!(fact.same("Washington DC", "Washington, D.C."));
         assert_eq!(fact.spelled("new york city"), "New York City");
         assert!(!fact.same("Boston", "Washington"));

@@ -1,7 +1,7 @@
 //! Simulated models, in-process, for first steps, client tests and demonstrations.
 //!
-//! They take the same prompts as real models and answer in the same form, so everything around them runs as it
-//! does in earnest. Any of them extracts claims, all in the same way; as a panel they differ deliberately:
+//! They take the same prompts as real models and answer in the same form, so everything around them works as in
+//! production. All of them extract claims in the same way; as a panel they differ deliberately:
 //!
 //! | model | |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `gamma` | abstains on chemistry and on what is disputed |
 //! | `delta` | abstains on history and law |
 //!
-//! With the panel alpha, beta, gamma and two matching answers required:
+//! With the panel alpha, beta and gamma, and two matching answers required:
 //!
 //! | statement | outcome |
 //! |---|---|
@@ -21,9 +21,9 @@
 //! | The Nile is the longest river in the world. | NO CONSENSUS: as claimed, the Amazon, cannot tell |
 //! | Bees make honey. | NO CONSENSUS: nobody can tell |
 //!
-//! With a context, an answer is the one option that the context names. The words of `triggers` in a statement make
-//! models fail, stall, refuse or answer garbage. Nothing here is evidence of anything; every place that shows such
-//! an answer says so.
+//! With a context, the answer is the one option that the context names. The trigger words of `triggers` in a statement
+//! make models fail, stall, refuse or answer garbage. Nothing here is evidence of anything, and every place that shows
+//! a simulated answer says so.
 
 mod answer;
 mod arithmetic;
@@ -42,22 +42,22 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{Answer, Chat, Failed, Failure, Finish, estimate};
+use super::{Answer, Chat, FailedCall, Failure, Finish, estimate};
 use crate::money::Tokens;
 use triggers::Act;
 
-/// The models there are.
+/// The names of the simulated models.
 pub const MODELS: [&str; 5] = ["extractor", "alpha", "beta", "gamma", "delta"];
 
-/// The schema names that tell the tasks; see [`super::Schema::name`].
+/// The schema names that identify the tasks; see [`super::Schema::name`].
 const EXTRACTION: &str = "claims";
 const PANEL: &str = "answer";
 
-/// Answers a prompt as `model` does.
+/// Answers a prompt as `model` would.
 ///
 /// # Errors
-/// [`Failure::UnknownModel`] for other models than [`MODELS`], and what trigger words ask for.
-pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, Failed> {
+/// [`Failure::UnknownModel`] for models that are not in [`MODELS`], and the failures that trigger words ask for.
+pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedCall> {
     if !MODELS.contains(&model) {
         return Err(Failure::UnknownModel.into());
     }
@@ -79,7 +79,7 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, Failed>
     let prompt = estimate::prompt_tokens(chat);
     if acts.contains(&Act::Refuse) {
         let usage = Some(Tokens::of_prompt(prompt));
-        return Err(Failed { failure: Failure::Refused, usage });
+        return Err(FailedCall { failure: Failure::Refused, usage });
     }
     let garbage = "Well, that depends.\n```\n{\"answer\": [42";
     let text = if acts.contains(&Act::Garbage) { garbage.to_owned() } else { text };
@@ -106,10 +106,10 @@ fn panel(chat: &Chat, model: &str) -> (Vec<Act>, String) {
     (acts, answer::answer(&task))
 }
 
-/// How long `[sandbox:slow]` takes: different for each, so that a live view has something to show.
+/// The latency with `[sandbox:slow]`, which differs between models so that a live view has something to show.
 fn latency(model: &str) -> Duration {
-    let place = MODELS.iter().position(|known| *known == model).unwrap_or_default();
-    Duration::from_millis([1000, 600, 900, 1200, 1500].get(place).copied().unwrap_or(1000))
+    let index = MODELS.iter().position(|known| *known == model).unwrap_or_default();
+    Duration::from_millis([1000, 600, 900, 1200, 1500].get(index).copied().unwrap_or(1000))
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_tasks_through_the_prompts() {
+    async fn both_tasks_work_through_the_prompts() {
         let answer = complete(&question(""), "beta").await.unwrap();
         assert_eq!(answer.text, r#"{"reason":"My table of facts says: 4.","answer":"B"}"#);
         assert!(answer.usage.unwrap().prompt > 10);
@@ -156,7 +156,8 @@ mod tests {
         assert!(text.contains(r#""claimed_answer":"5""#), "{text}");
     }
 
-    /// What alpha, beta and gamma say to a statement's only claim: as claimed (T), another (F), cannot tell (U).
+    /// The votes of alpha, beta and gamma on a statement's only claim: as claimed (T), another answer (F), cannot tell
+    /// (U).
     async fn votes(statement: &str) -> String {
         let extraction = chat("claims", json!({}), &[("STATEMENT", statement)]);
         let extracted = complete(&extraction, "extractor").await.unwrap().text;
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_documented_statements_go_as_documented() {
+    async fn the_documented_statements_have_the_documented_outcomes() {
         for (statement, expected) in [
             ("The Eiffel Tower is in Paris.", "TTT"),
             ("The Eiffel Tower was completed in 1925.", "FFF"),
@@ -209,8 +210,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn triggers_act_on_whom_they_name() {
-        let failure = |failed: Failed| failed.failure;
+    async fn triggers_affect_the_models_that_they_name() {
+        let failure = |failed: FailedCall| failed.failure;
         let fail = complete(&question(" [sandbox:fail=beta]"), "beta").await.map_err(failure);
         assert_eq!(fail, Err(Failure::Broken { status: 500 }));
         assert!(complete(&question(" [sandbox:fail=beta]"), "alpha").await.is_ok());

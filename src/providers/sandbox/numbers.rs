@@ -1,10 +1,10 @@
-//! Numbers in digits and English words, and wrong ones that look like right ones.
+//! Numbers in digits and English words, and plausible wrong ones.
 
-/// So many digits a floating-point number can tell apart.
+/// The number of digits that a floating-point number can represent.
 const MAX_DIGITS: usize = 15;
-/// More are not read, as [`show`] would not write them.
+/// Numbers with more decimals are not read, as [`show`] would not write them.
 const MAX_DECIMALS: usize = 6;
-/// From here on, floating-point numbers leave whole ones out.
+/// From here on, floating-point numbers cannot represent every integer.
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// Reads a number: `1,000`, `3.5`, `-2`, `eight`, `twenty-one`, `one hundred`.
@@ -80,7 +80,7 @@ fn words(text: &str) -> Option<f64> {
     (1..=8).contains(&seen).then(|| f64::from(total))
 }
 
-/// From a number to wrong ones.
+/// The distances from a number to wrong ones.
 pub(super) const STEPS: [f64; 4] = [1.0, -1.0, 2.0, 10.0];
 
 /// A number in its plainest form: `4`, `2.5`.
@@ -90,7 +90,7 @@ pub(super) fn show(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Whether two numbers are the same, but for what floating point adds.
+/// Whether two numbers are equal, except for floating-point errors.
 pub(super) fn same(one: f64, other: f64) -> bool {
     let largest = one.abs().max(other.abs());
     let are_whole = one.fract() == 0.0 && other.fract() == 0.0;
@@ -98,7 +98,7 @@ pub(super) fn same(one: f64, other: f64) -> bool {
     (one - other).abs() <= tolerance
 }
 
-/// Three numbers other than `claimed`, among them `right` if it is another; in rising order, which marks none.
+/// Three numbers other than `claimed`, including `right` if it differs; in ascending order, which does not reveal it.
 pub(super) fn rivals(right: f64, claimed: f64, steps: [f64; 4]) -> Vec<String> {
     let mut rivals: Vec<f64> = std::iter::once(right)
         .chain(steps.into_iter().map(|step| right + step))
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_and_words() {
+    fn digits_and_words_are_read() {
         for (text, value) in [
             ("4", 4.0),
             ("1,000", 1000.0),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_floating_point_adds_is_passed_over() {
+    fn only_floating_point_errors_are_ignored() {
         assert!(same(0.1 + 0.2, 0.3) && same(1e9 / 3.0 * 3.0, 1e9));
         assert!(!same(1_000_000_001.0, 1_000_000_002.0));
         assert!(!same(123_456_789_000.0, 123_456_789_050.0));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rivals_hold_the_right_number_unless_it_is_claimed() {
+    fn rivals_include_the_right_number_unless_it_is_claimed() {
         assert_eq!(rivals(4.0, 5.0, STEPS), ["3", "4", "6"]);
         assert_eq!(rivals(4.0, 4.0, STEPS), ["3", "5", "6"]);
         assert_eq!(rivals(0.0, 0.0, STEPS), ["1", "2", "10"]);

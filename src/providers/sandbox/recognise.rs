@@ -1,55 +1,55 @@
-//! From a sentence to a question about it, as an extractor would put it.
+//! Turns a sentence into a question about it, as an extractor would.
 //!
-//! A sentence the tables know becomes a question with answers to choose from. Any other declarative sentence
-//! becomes a yes-or-no question, on which the panel abstains.
+//! A sentence about a fact in the tables becomes a question with several possible answers. Any other declarative
+//! sentence becomes a yes-or-no question, on which the panel abstains.
 
 use super::arithmetic::Sum;
 use super::facts::Kind;
 use super::knowledge::{Fact, facts};
 use super::numbers;
 
-/// The longest answer in a sentence.
+/// The maximum length of an answer in a sentence.
 const MAX_ANSWER_BYTES: usize = 60;
 
-/// A question, the answer that a sentence gives to it, and others.
+/// A question, the answer that a sentence gives to it, and rival answers.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ClaimQuestion {
     pub(super) question: String,
     pub(super) claimed: String,
     pub(super) rivals: Vec<String>,
 }
 
-/// What a sentence states, if it is about something in the tables.
-pub(super) fn known(sentence: &str) -> Option<Asked> {
+/// The question that a sentence answers, if it is about a fact in the tables.
+pub(super) fn known(sentence: &str) -> Option<ClaimQuestion> {
     let plain = plain(sentence);
-    if let Some((sum, claimed)) = Sum::claimed(&plain) {
+    if let Some((sum, claimed)) = Sum::parse_claim(&plain) {
         let rivals = numbers::rivals(sum.value()?, claimed, numbers::STEPS);
-        return Some(Asked { question: sum.question(), claimed: numbers::show(claimed), rivals });
+        return Some(ClaimQuestion { question: sum.question(), claimed: numbers::show(claimed), rivals });
     }
     if let Some((fact, claimed)) = stated(&plain) {
         let rivals = fact.rivals(&claimed);
-        return Some(Asked { question: fact.question.clone(), claimed, rivals });
+        return Some(ClaimQuestion { question: fact.question.clone(), claimed, rivals });
     }
     let (fact, denied) = stated(&affirmed(&plain)?)?;
     let question = format!("{}{IS_IT}{denied}?", fact.question);
-    Some(Asked { question, claimed: "No".to_owned(), rivals: vec!["Yes".to_owned()] })
+    Some(ClaimQuestion { question, claimed: "No".to_owned(), rivals: vec!["Yes".to_owned()] })
 }
 
-/// Stands between a fact's question and an answer to be confirmed.
+/// Separates a fact's question from an answer to be confirmed.
 pub(super) const IS_IT: &str = " Is it ";
 
-/// A question for a sentence that is about nothing in the tables.
-pub(super) fn unknown(sentence: &str) -> Asked {
+/// A question for a sentence that is about no fact in the tables.
+pub(super) fn unknown(sentence: &str) -> ClaimQuestion {
     let plain = plain(sentence);
     let (question, claimed) = match affirmed(&plain) {
         Some(affirmed) => (inverted(&affirmed), "No"),
         None => (inverted(&plain), "Yes"),
     };
     let rival = if claimed == "Yes" { "No" } else { "Yes" };
-    Asked { question, claimed: claimed.to_owned(), rivals: vec![rival.to_owned()] }
+    ClaimQuestion { question, claimed: claimed.to_owned(), rivals: vec![rival.to_owned()] }
 }
 
-/// Single spaces, and no mark at the end.
+/// The sentence with single spaces and without final punctuation.
 fn plain(sentence: &str) -> String {
     sentence
         .split_whitespace()
@@ -59,7 +59,7 @@ fn plain(sentence: &str) -> String {
         .to_owned()
 }
 
-/// The sentence that this one denies.
+/// The sentence that this one negates.
 fn affirmed(plain: &str) -> Option<String> {
     const DENIALS: [(&str, &str); 7] = [
         (" isn't ", " is "),
@@ -74,7 +74,7 @@ fn affirmed(plain: &str) -> Option<String> {
     Some(plain.replacen(denial, affirmation, 1))
 }
 
-/// "X is Y" as "Is X Y?"; other sentences are asked about as a whole.
+/// Turns "X is Y" into "Is X Y?"; other sentences are asked about as a whole.
 fn inverted(plain: &str) -> String {
     let verb = [" is ", " are ", " was ", " were "]
         .into_iter()
@@ -86,10 +86,10 @@ fn inverted(plain: &str) -> String {
     };
     let (subject, rest) = (&plain[..at], &plain[at + verb.len()..]);
     let verb = verb.trim();
-    format!("{}{} {} {rest}?", verb[..1].to_uppercase(), &verb[1..], not_capitalised(subject))
+    format!("{}{} {} {rest}?", verb[..1].to_uppercase(), &verb[1..], decapitalised(subject))
 }
 
-fn not_capitalised(subject: &str) -> String {
+fn decapitalised(subject: &str) -> String {
     const LOWERED: [&str; 11] =
         ["The", "A", "An", "This", "These", "There", "All", "Some", "Most", "Many", "Every"];
     let (first, _) = subject.split_once(' ').unwrap_or((subject, ""));
@@ -99,12 +99,12 @@ fn not_capitalised(subject: &str) -> String {
     format!("{}{}", first.to_lowercase(), &subject[first.len()..])
 }
 
-/// The fact that a sentence is about and the answer it gives.
+/// The fact that a sentence is about, and the answer that it gives.
 fn stated(plain: &str) -> Option<(&'static Fact, String)> {
     let sentence = without_article(plain);
     facts().iter().find_map(|fact| {
-        let answers = fact.forms.iter().filter_map(|(before, behind)| between(sentence, before, behind));
-        answers.into_iter().find_map(|answer| Some((fact, fitting(fact, answer)?)))
+        let answers = fact.forms.iter().filter_map(|(before, after)| between(sentence, before, after));
+        answers.into_iter().find_map(|answer| Some((fact, normalized_answer(fact, answer)?)))
     })
 }
 
@@ -115,14 +115,14 @@ fn without_article(text: &str) -> &str {
     }
 }
 
-/// What stands between two texts that a sentence begins and ends with, whatever their case.
-fn between<'a>(sentence: &'a str, before: &str, behind: &str) -> Option<&'a str> {
-    let end = sentence.len().checked_sub(behind.len())?;
+/// The part of a sentence between its beginning `before` and its end `after`, which are compared case-insensitively.
+fn between<'a>(sentence: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let end = sentence.len().checked_sub(after.len())?;
     let fits =
         |part: Option<&str>, expected: &str| part.is_some_and(|part| part.eq_ignore_ascii_case(expected));
     if end > before.len() + MAX_ANSWER_BYTES
         || !fits(sentence.get(..before.len()), before)
-        || !fits(sentence.get(end..), behind)
+        || !fits(sentence.get(end..), after)
     {
         return None;
     }
@@ -130,7 +130,7 @@ fn between<'a>(sentence: &'a str, before: &str, behind: &str) -> Option<&'a str>
 }
 
 /// The answer in its usual spelling, if it is of the kind that the question asks for.
-fn fitting(fact: &Fact, answer: &str) -> Option<String> {
+fn normalized_answer(fact: &Fact, answer: &str) -> Option<String> {
     match fact.kind {
         Kind::Year => {
             let year = answer.strip_prefix("the year ").unwrap_or(answer);
@@ -138,7 +138,7 @@ fn fitting(fact: &Fact, answer: &str) -> Option<String> {
             is_year.then(|| year.to_owned())
         }
         Kind::Number => numbers::read(answer).map(numbers::show),
-        Kind::Symbol | Kind::Name if fact.holds(answer) => Some(fact.spelled(answer).to_owned()),
+        Kind::Symbol | Kind::Name if fact.knows(answer) => Some(fact.spelled(answer).to_owned()),
         Kind::Symbol => is_symbol(answer).then(|| answer.to_owned()),
         Kind::Name => {
             let name = without_article(answer);
@@ -153,14 +153,14 @@ fn is_symbol(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
-/// Whether a text reads as one proper name rather than as the rest of a longer sentence.
+/// Whether a text looks like a proper name rather than the rest of a longer sentence.
 fn is_name(text: &str) -> bool {
     const CONNECTORS: [&str; 10] = ["de", "da", "di", "do", "du", "la", "of", "the", "van", "von"];
     let words: Vec<&str> = text.split(' ').collect();
     let is_part = |word: &&str| {
         let clean = word.trim_end_matches('.');
-        let starts_well = clean.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
-        (starts_well && clean.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '\'' | '.')))
+        let has_initial = clean.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+        (has_initial && clean.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '\'' | '.')))
             || CONNECTORS.contains(word)
     };
     words.len() <= 5 && words.iter().all(is_part) && text.starts_with(char::is_uppercase)
@@ -171,12 +171,12 @@ mod tests {
     use super::*;
 
     fn claimed(sentence: &str) -> (String, String) {
-        let asked = known(sentence).unwrap_or_else(|| panic!("{sentence}"));
-        (asked.question, asked.claimed)
+        let found = known(sentence).unwrap_or_else(|| panic!("{sentence}"));
+        (found.question, found.claimed)
     }
 
     #[test]
-    fn wordings_of_the_same_claim() {
+    fn different_wordings_are_the_same_claim() {
         let expected = ("What is the capital of Australia?".to_owned(), "Sydney".to_owned());
         for sentence in [
             "The capital of Australia is Sydney.",
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_given_in_one_spelling() {
+    fn answers_have_a_uniform_spelling() {
         for (sentence, answer) in [
             ("The solar system has eight planets.", "8"),
             ("The Nile is the longest river in the world.", "Nile"),
@@ -210,15 +210,15 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_a_question_of_yes_or_no() {
-        let asked = known("The capital of Australia is not Sydney.").unwrap();
-        assert_eq!(asked.question, "What is the capital of Australia? Is it Sydney?");
-        assert_eq!((asked.claimed.as_str(), asked.rivals), ("No", vec!["Yes".to_owned()]));
+    fn a_denial_becomes_a_yes_or_no_question() {
+        let found = known("The capital of Australia is not Sydney.").unwrap();
+        assert_eq!(found.question, "What is the capital of Australia? Is it Sydney?");
+        assert_eq!((found.claimed.as_str(), found.rivals), ("No", vec!["Yes".to_owned()]));
         assert!(known("The Eiffel Tower wasn't completed in 1925.").is_some());
     }
 
     #[test]
-    fn more_than_the_tables_hold_is_not_forced_into_them() {
+    fn sentences_that_say_more_than_the_tables_are_not_recognised() {
         for sentence in [
             "Some say that the capital of Australia is Sydney.",
             "The capital of France is in Europe.",
@@ -232,9 +232,9 @@ mod tests {
 
     #[test]
     fn unknown_sentences_are_asked_about_neutrally() {
-        let asked = unknown("The Eiffel Tower is not the most visited monument in the world.");
-        assert_eq!(asked.question, "Is the Eiffel Tower the most visited monument in the world?");
-        assert_eq!(asked.claimed, "No");
+        let found = unknown("The Eiffel Tower is not the most visited monument in the world.");
+        assert_eq!(found.question, "Is the Eiffel Tower the most visited monument in the world?");
+        assert_eq!(found.claimed, "No");
         let there = unknown("There are 195 countries in the world.");
         assert_eq!(there.question, "Are there 195 countries in the world?");
         assert_eq!(unknown("Bees make honey.").question, "Does the following hold: Bees make honey?");

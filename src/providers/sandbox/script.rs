@@ -1,4 +1,5 @@
-//! A simulated stream: bytes of the chat-completion format with pauses between, and the faults a real one may have.
+//! A simulated stream: bytes in the chat-completion format with pauses between them, and the faults that real streams
+//! have.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,47 +9,47 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::providers::Failure;
 
-/// What happens next.
+/// What happens next in a stream.
 #[derive(Debug)]
-pub(super) enum Beat {
-    /// A piece comes after a pause.
+pub(super) enum ScriptStep {
+    /// A piece arrives after a pause.
     Send(Duration, Bytes),
-    /// Nothing comes any more.
+    /// Nothing arrives any more.
     Stall,
 }
 
-/// The stream; at its end the connection closes.
+/// A stream; its end is that of the connection.
 #[derive(Debug)]
 pub(in crate::providers) struct Script {
-    beats: VecDeque<Beat>,
-    /// When the next piece is due; kept when a wait is given up and begun again.
+    steps: VecDeque<ScriptStep>,
+    /// When the next piece is due; kept when a wait is cancelled and resumed.
     due: Option<Instant>,
-    /// When a stream without a piece counts as timed out.
-    patience: Duration,
+    /// The time after which a stalled stream times out.
+    idle_timeout: Duration,
 }
 
 impl Script {
-    pub(super) fn new(beats: VecDeque<Beat>, patience: Duration) -> Self {
-        Self { beats, due: None, patience }
+    pub(super) fn new(steps: VecDeque<ScriptStep>, idle_timeout: Duration) -> Self {
+        Self { steps, due: None, idle_timeout }
     }
 
-    /// The next piece; `None` at the end. Nothing is lost if the wait is given up.
+    /// The next piece; `None` at the end. Cancel-safe.
     ///
     /// # Errors
-    /// [`Failure::Timeout`] from a stream that stalls.
+    /// [`Failure::Timeout`] if the stream stalls.
     pub(in crate::providers) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        let Some(beat) = self.beats.front() else { return Ok(None) };
-        let pause = match beat {
-            Beat::Send(pause, _) => *pause,
-            Beat::Stall => self.patience,
+        let Some(step) = self.steps.front() else { return Ok(None) };
+        let pause = match step {
+            ScriptStep::Send(pause, _) => *pause,
+            ScriptStep::Stall => self.idle_timeout,
         };
         if !pause.is_zero() {
             sleep_until(*self.due.get_or_insert_with(|| Instant::now() + pause)).await;
         }
         self.due = None;
-        match self.beats.pop_front() {
-            Some(Beat::Send(_, piece)) => Ok(Some(piece)),
-            Some(Beat::Stall) => Err(Failure::Timeout),
+        match self.steps.pop_front() {
+            Some(ScriptStep::Send(_, piece)) => Ok(Some(piece)),
+            Some(ScriptStep::Stall) => Err(Failure::Timeout),
             None => Ok(None),
         }
     }

@@ -1,12 +1,12 @@
-//! Sentences of a statement: where they end, what kind they are, and what a pronoun in them means.
+//! The sentences of a statement: where they end, of what kind they are, and what their pronouns refer to.
 
-/// Words after which a full stop ends no sentence.
+/// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: [&str; 16] = [
     "v.", "vs.", "mr.", "mrs.", "ms.", "dr.", "st.", "no.", "art.", "e.g.", "i.e.", "u.s.", "u.k.", "prof.",
     "jr.", "approx.",
 ];
 
-/// The sentences of a text, each with its mark. Lines of a list are sentences of their own.
+/// The sentences of a text, including their punctuation. List items are separate sentences.
 pub(super) fn split(text: &str) -> Vec<&str> {
     text.lines().flat_map(|line| split_line(without_bullet(line.trim()))).collect()
 }
@@ -40,7 +40,7 @@ fn is_abbreviation(text: &str) -> bool {
     is_initial || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
 }
 
-/// Why a sentence is nothing to verify, in the words of the extraction's schema.
+/// The reason why a sentence is no verifiable claim, in the terms of the extraction's schema.
 pub(super) fn not_a_claim(sentence: &str) -> Option<&'static str> {
     const OPINIONS: [&str; 25] = [
         "beautiful",
@@ -133,7 +133,7 @@ pub(super) fn not_a_claim(sentence: &str) -> Option<&'static str> {
 const PRONOUNS: [&str; 4] = ["it", "he", "she", "they"];
 const POSSESSIVES: [&str; 4] = ["its", "his", "her", "their"];
 
-/// A sentence whose first word, if it is a pronoun, is replaced by what was last spoken of; `None` if nothing was.
+/// The sentence with its first word, if that is a pronoun, replaced by the last subject; `None` if there is none.
 pub(super) fn resolved(sentence: &str, subject: Option<&str>) -> Option<String> {
     let (first, rest) = sentence.split_once(' ').unwrap_or((sentence, ""));
     let (first, verb) = match first.strip_suffix("'s") {
@@ -150,7 +150,7 @@ pub(super) fn resolved(sentence: &str, subject: Option<&str>) -> Option<String> 
     Some(sentence.to_owned())
 }
 
-/// What a sentence speaks of: what stands before its verb, if that is short.
+/// The subject of a sentence: the words before its verb, if they are few.
 pub(super) fn subject(sentence: &str) -> Option<&str> {
     const VERBS: [&str; 14] = [
         " is ", " are ", " was ", " were ", " has ", " had ", " have ", " stands ", " opened ", " fell ",
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_inside_names_and_numbers_end_nothing() {
+    fn punctuation_inside_names_and_numbers_ends_no_sentence() {
         let text = "Brown v. Board was decided in 1954. J. Smith paid 3.50 in the U.S. last year! Did he?\n- A line\n* Another";
         assert_eq!(
             split(text),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_sentences() {
+    fn sentences_that_are_no_claims_are_recognised() {
         for (sentence, reason) in [
             ("It is the most beautiful tower.", Some("opinion")),
             ("Is Paris big?", Some("question")),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn pronouns_mean_what_was_last_spoken_of() {
+    fn pronouns_refer_to_the_last_subject() {
         let tower = subject("The Eiffel Tower is in Paris.");
         assert_eq!(tower, Some("The Eiffel Tower"));
         assert_eq!(

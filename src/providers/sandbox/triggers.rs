@@ -1,15 +1,15 @@
-//! Words in a statement that make simulated models misbehave, for tests of what stands around them.
+//! Trigger words in a statement that make simulated models misbehave, for testing what surrounds them.
 //!
 //! | word | effect |
 //! |---|---|
 //! | `[sandbox:fail]` | the provider fails, as with a status of 500 |
-//! | `[sandbox:stall]` | no answer until the call's time limit |
+//! | `[sandbox:stall]` | no answer until the call's timeout |
 //! | `[sandbox:refuse]` | the model declines |
 //! | `[sandbox:garbage]` | an answer that is not the JSON asked for |
 //! | `[sandbox:slow]` | the answer takes about a second, a different time for each model |
 //!
-//! Alone, a word concerns every model of the panel. `[sandbox:fail=beta]` concerns one of them, and
-//! `[sandbox:fail=extractor]` the extraction. A word belongs to the sentence it stands in or behind.
+//! Without a target, a word affects every model of the panel. `[sandbox:fail=beta]` affects one of them, and
+//! `[sandbox:fail=extractor]` the extraction. A word belongs to the sentence that it is in or follows.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub(super) enum Act {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trigger {
     act: Act,
-    /// `extractor` or a model of the panel; `None` is the whole panel.
+    /// `extractor` or a model of the panel; `None` for the whole panel.
     target: Option<String>,
 }
 
@@ -39,11 +39,11 @@ const ACTS: [(&str, Act); 5] = [
     ("slow", Act::Slow),
 ];
 const OPEN: &str = "[sandbox:";
-/// The target that stands for the extraction, whichever model makes it.
+/// The target for the extraction, whichever model does it.
 const EXTRACTION: &str = "extractor";
 
 impl Trigger {
-    fn read(inside: &str) -> Option<Self> {
+    fn parse(inside: &str) -> Option<Self> {
         let (word, target) = match inside.split_once('=') {
             Some((word, target)) => (word, Some(target.to_owned())),
             None => (inside, None),
@@ -52,7 +52,7 @@ impl Trigger {
         Some(Self { act: *act, target })
     }
 
-    /// What this makes a panel's `model` do.
+    /// What this makes `model` do as a member of the panel.
     pub(super) fn for_panel(&self, model: &str) -> Option<Act> {
         self.target
             .as_deref()
@@ -76,22 +76,22 @@ impl fmt::Display for Trigger {
     }
 }
 
-/// A text without its trigger words, and these.
+/// Splits a text into the text without trigger words, and the triggers.
 pub(super) fn split(text: &str) -> (String, Vec<Trigger>) {
     let mut clean = String::new();
     let mut triggers = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(OPEN) {
         clean.push_str(before);
-        let read = after.split_once(']').and_then(|(inside, behind)| Some((Trigger::read(inside)?, behind)));
-        let Some((trigger, behind)) = read else {
+        let parsed = after.split_once(']').and_then(|(inside, rest)| Some((Trigger::parse(inside)?, rest)));
+        let Some((trigger, following)) = parsed else {
             clean.push_str(OPEN);
             rest = after;
             continue;
         };
         triggers.push(trigger);
-        rest = behind;
-        // Not to leave two spaces, or one before a full stop.
+        rest = following;
+        // Avoids leaving two spaces, or one before a full stop.
         clean.truncate(clean.trim_end_matches(' ').len());
     }
     clean.push_str(rest);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_taken_out_and_read() {
+    fn trigger_words_are_removed_and_parsed() {
         let (clean, triggers) = split("Paris [sandbox:fail] is in France [sandbox:slow=beta].");
         assert_eq!(clean, "Paris is in France.");
         let words: Vec<String> = triggers.iter().map(Trigger::to_string).collect();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn each_concerns_whom_it_names() {
+    fn each_affects_the_models_that_it_names() {
         let (_, all) = split("[sandbox:refuse]");
         assert_eq!((all[0].for_panel("beta"), all[0].for_extraction()), (Some(Act::Refuse), None));
         let (_, one) = split("[sandbox:stall=beta]");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn other_brackets_stay() {
+    fn other_brackets_are_kept() {
         for text in ["[sandbox:dance]", "[sandbox:", "[sandbox:fail", "a [b] c"] {
             assert_eq!(split(text), (text.to_owned(), Vec::new()));
         }

@@ -21,7 +21,7 @@ pub(super) type Message<'a> = [Option<Json<'a>>; MESSAGE_FIELDS.len()];
 pub(super) fn read_all<'a>(reader: &mut Reader<'a>) -> Option<Vec<Message<'a>>> {
     let mut messages = Vec::with_capacity(USUAL_MESSAGES);
     reader.array(|reader| {
-        messages.push(reader.known(MESSAGE_FIELDS)?);
+        messages.push(reader.fields(MESSAGE_FIELDS)?);
         Some(())
     })?;
     Some(messages)
@@ -51,7 +51,7 @@ pub(super) fn check_all(value: Json<'_>, parsed: Option<Vec<Message<'_>>>) -> Re
 fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, ApiError> {
     let [role, content, tool_calls, function_call, refusal, audio] = message;
     let role = role.ok_or_else(|| missing(path(".role")))?;
-    let name = role.text().filter(|name| ROLES.contains(&&**name));
+    let name = role.string().filter(|name| ROLES.contains(&&**name));
     let Some(name) = name else {
         return Err(invalid(path(".role"), "system, user, assistant, developer or tool", role));
     };
@@ -73,7 +73,7 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
 
 /// Checks a content, a string or parts. Returns the length of its texts in characters.
 fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, ApiError> {
-    if content.is_text() {
+    if content.is_string() {
         require_decodable(content, &path)?;
         return Ok(characters(content));
     }
@@ -84,12 +84,12 @@ fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, Ap
         let path = |rest: &str| format!("{}[{index}]{rest}", path());
         let [kind, text] = fields(value, || path(""), PART_FIELDS)?;
         let kind = kind.ok_or_else(|| missing(path(".type")))?;
-        let name = kind.text().ok_or_else(|| invalid(path(".type"), "a string such as `text`", kind))?;
+        let name = kind.string().ok_or_else(|| invalid(path(".type"), "a string such as `text`", kind))?;
         if name != "text" {
             continue;
         }
         let text = text.ok_or_else(|| missing(path(".text")))?;
-        if !text.is_text() {
+        if !text.is_string() {
             return Err(invalid(path(".text"), "a string", text));
         }
         require_decodable(text, || path(".text"))?;
@@ -101,7 +101,7 @@ fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, Ap
 /// Rejects a string that cannot be decoded, as each provider would interpret it differently.
 fn require_decodable(text: Json<'_>, path: impl Fn() -> String) -> Result<(), ApiError> {
     // Escapes are rare, and only an escape can be a lone surrogate.
-    if memchr::memmem::find(text.get().as_bytes(), b"\\u").is_none() || text.text().is_some() {
+    if memchr::memmem::find(text.get().as_bytes(), b"\\u").is_none() || text.string().is_some() {
         return Ok(());
     }
     let path = path();
@@ -118,7 +118,7 @@ fn fields<'a, const N: usize>(
     if !value.is_object() {
         return Err(invalid(path(), "an object", value));
     }
-    value.known(names).ok_or_else(|| {
+    value.fields(names).ok_or_else(|| {
         let path = path();
         let message = format!("`{path}` cannot be read: {}", explain(value, &names));
         ApiError::parameter("invalid_parameter", path, message)
@@ -130,7 +130,7 @@ fn explain(object: Json<'_>, names: &[&str]) -> String {
     let mut seen: Vec<&str> = Vec::new();
     let mut reason = None;
     let _ = Reader::new(object.get()).object(|reader, name| {
-        let text = name.text();
+        let text = name.decode();
         if text.is_none() {
             reason = Some("one of its names holds half a character (`\\ud800` to `\\udfff`)".to_owned());
         }

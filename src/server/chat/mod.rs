@@ -27,7 +27,7 @@ use super::incoming::Incoming;
 use super::reply::{self, ApiError, Reply};
 use super::{Context, header_names, routes};
 use crate::api::Service;
-use crate::inference::{ChatAnswer, ChatReply, Completion, Gateway};
+use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway};
 use crate::keys;
 use crate::model_id;
 use crate::usage::Meter;
@@ -115,7 +115,7 @@ async fn run(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,
-    (completion, body): (&Completion<'_>, &Bytes),
+    (completion, body): (&CompletionRequest<'_>, &Bytes),
     chain: Vec<Arc<str>>,
     mut registration: Registration,
 ) -> Result<Response, ApiError> {

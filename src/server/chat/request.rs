@@ -8,7 +8,7 @@
 use std::ops::RangeInclusive;
 
 use super::message;
-use crate::inference::{Completion, Fields, Json, MOST_CHOICES};
+use crate::inference::{CompletionRequest, Fields, Json, MAX_CHOICES};
 use crate::server::reply::ApiError;
 
 /// The allowed range of `temperature`.
@@ -17,7 +17,7 @@ pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
 pub(in crate::server) const MAX_TOKENS: u64 = u32::MAX as u64;
 
 /// Reads a request: the model it names, and the completion.
-pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
+pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiError> {
     if body.is_empty() {
         return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
     }
@@ -28,7 +28,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     let json = std::str::from_utf8(body).map_err(|cause| malformed(&cause))?;
     let mut messages = None;
     let fields = Fields::parse_with(json, |name, reader| match name {
-        "messages" => reader.attempt(message::read_all).map(|read| messages = read),
+        "messages" => reader.try_read(message::read_all).map(|read| messages = read),
         _ => reader.value().map(drop),
     });
     let fields = fields.map_err(|cause| {
@@ -47,9 +47,9 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
     for name in ["max_tokens", "max_completion_tokens"] {
         whole(&fields, name, MAX_TOKENS)?;
     }
-    let choices = whole(&fields, "n", MOST_CHOICES.into())?.unwrap_or(1);
+    let choices = whole(&fields, "n", MAX_CHOICES.into())?.unwrap_or(1);
     let stream = boolean(&fields, "stream", "stream")?;
-    let include_usage = match fields.given("stream_options") {
+    let include_usage = match fields.non_null("stream_options") {
         None => false,
         Some(value) => {
             let options = Fields::parse(value.get());
@@ -58,18 +58,18 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, Completion<'_>), ApiError> {
         }
     };
     let choices = u32::try_from(choices).unwrap_or(1);
-    Ok((model, Completion { fields, stream, include_usage, choices, prompt_tokens }))
+    Ok((model, CompletionRequest { fields, stream, include_usage, choices, prompt_tokens }))
 }
 
 fn model(fields: &Fields<'_>) -> Result<String, ApiError> {
     let value = fields.get("model").ok_or_else(|| missing("model"))?;
     let model =
-        value.text().ok_or_else(|| invalid("model", "a string such as openai/gpt-5.4-mini", value))?;
+        value.string().ok_or_else(|| invalid("model", "a string such as openai/gpt-5.4-mini", value))?;
     Ok(model.into_owned())
 }
 
 fn number(fields: &Fields<'_>, name: &'static str, range: &RangeInclusive<f64>) -> Result<(), ApiError> {
-    let Some(value) = fields.given(name) else { return Ok(()) };
+    let Some(value) = fields.non_null(name) else { return Ok(()) };
     match value.read::<f64>() {
         Some(number) if range.contains(&number) => Ok(()),
         _ => Err(invalid(name, &format!("a number from {} to {}", range.start(), range.end()), value)),
@@ -77,7 +77,7 @@ fn number(fields: &Fields<'_>, name: &'static str, range: &RangeInclusive<f64>) 
 }
 
 fn whole(fields: &Fields<'_>, name: &'static str, max: u64) -> Result<Option<u64>, ApiError> {
-    let Some(value) = fields.given(name) else { return Ok(None) };
+    let Some(value) = fields.non_null(name) else { return Ok(None) };
     match value.read::<u64>() {
         Some(number) if (1..=max).contains(&number) => Ok(Some(number)),
         _ => Err(invalid(name, &format!("a whole number from 1 to {max}"), value)),
@@ -85,7 +85,7 @@ fn whole(fields: &Fields<'_>, name: &'static str, max: u64) -> Result<Option<u64
 }
 
 fn boolean(fields: &Fields<'_>, name: &str, path: &'static str) -> Result<bool, ApiError> {
-    let Some(value) = fields.given(name) else { return Ok(false) };
+    let Some(value) = fields.non_null(name) else { return Ok(false) };
     value.read().ok_or_else(|| invalid(path, "true or false", value))
 }
 

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::schemas::{Schemas, reference};
-use crate::inference::MOST_CHOICES;
+use crate::inference::MAX_CHOICES;
 use crate::server::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
 
 /// References to the schemas of a completion.
@@ -62,7 +62,7 @@ fn request() -> Value {
                     "include_usage": {"type": ["boolean", "null"], "description": "Whether a last chunk tells the tokens."},
                 },
             },
-            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MOST_CHOICES, "description": "How many answers; left out, one."},
+            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CHOICES, "description": "How many answers; left out, one."},
             "top_p": passed_on(json!(["number", "null"]), "Nucleus sampling."),
             "stop": passed_on(json!(["string", "array", "null"]), "Texts at which the answer ends."),
             "seed": passed_on(json!(["integer", "null"]), "For answers that can be repeated."),

@@ -8,13 +8,15 @@ use http::HeaderMap;
 use http::header::{HeaderValue, RETRY_AFTER};
 use libfuzzer_sys::fuzz_target;
 use mk::clock::{Clock, Time};
-use mk::providers::{Completion, Dialect, Failed, Failure, Fields, Incoming, Kind, Labels, dialect};
+use mk::providers::{
+    CompletionRequest, Dialect, FailedCall, Failure, Fields, Kind, ProviderResponse, ResponseMeta, dialect,
+};
 use mk_fuzz::{is_harmless, is_object, one_of};
 use serde_json::Value;
 
 const STATUSES: [u16; 12] = [200, 204, 301, 400, 401, 402, 403, 404, 413, 429, 500, 529];
 
-fn check(failed: &Failed) {
+fn check(failed: &FailedCall) {
     if let Failure::Rejected { code, message, param } = &failed.failure {
         assert!(is_harmless(message) && message.chars().count() <= 300, "{message:?}");
         assert!(is_harmless(code.as_deref().unwrap_or_default()), "{code:?}");
@@ -22,24 +24,24 @@ fn check(failed: &Failed) {
     }
 }
 
-fn read(dialect: &dyn Dialect, incoming: &Incoming) {
-    let plain = dialect.answer(incoming);
-    let asked = Completion {
+fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
+    let plain = dialect.answer(response);
+    let asked = CompletionRequest {
         fields: Fields::default(),
         stream: false,
         include_usage: false,
         choices: 1,
         prompt_tokens: 7,
     };
-    let labels = Labels { model: "a/b".into(), created: 7 };
-    let chat = dialect.completions().chat_answer(incoming, &asked, &labels);
-    let is_success = (200..300).contains(&incoming.status);
+    let meta = ResponseMeta { model: "a/b".into(), created: 7 };
+    let chat = dialect.completions().chat_response(response, &asked, &meta);
+    let is_success = (200..300).contains(&response.status);
     match (&plain, &chat) {
         (Err(plain), Err(chat)) if !is_success => assert_eq!(plain, chat, "a failure is one to all callers"),
         _ => assert!(is_success || (plain.is_err() && chat.is_err()), "a failure was taken for an answer"),
     }
     if let Ok(answer) = &plain {
-        assert!(answer.text.len() <= incoming.body.len(), "more than there was");
+        assert!(answer.text.len() <= response.body.len(), "more than there was");
     }
     [plain.err(), chat.as_ref().err().cloned()].iter().flatten().for_each(check);
     let Ok(completed) = chat else { return };
@@ -67,14 +69,14 @@ fuzz_target!(|bytes: &[u8]| {
         headers.insert(RETRY_AFTER, value);
     }
     for status in [200, *one_of(bytes, 0, &STATUSES)] {
-        let incoming = Incoming {
+        let response = ProviderResponse {
             status,
             headers: headers.clone(),
             body: Bytes::copy_from_slice(bytes),
             clock: Clock::manual(Time::from_unix_ms(1_795_176_000_000)),
         };
         for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
-            read(&*dialect(kind).expect("these are spoken over HTTP"), &incoming);
+            read(&*dialect(kind).expect("these are spoken over HTTP"), &response);
         }
     }
 });

@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mk::providers::{Completion, Failure, Fields, Kind, Model, Structure, dialect};
+use mk::providers::{CompletionRequest, Failure, Fields, Kind, Model, Structure, dialect};
 use mk::server::requests;
 use mk_fuzz::{is_harmless, is_object, number};
 
-fn check(kind: Kind, asked: &Completion<'_>, model: &Model) {
+fn check(kind: Kind, asked: &CompletionRequest<'_>, model: &Model) {
     let spoken = dialect(kind).expect("these are spoken over HTTP");
     let outgoing = match spoken.completions().chat_request(asked, model) {
         Ok(outgoing) => outgoing,

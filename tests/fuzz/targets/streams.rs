@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
 use mk::providers::sse::Decoder;
-use mk::providers::{Chunks, Completion, Failure, Fields, Kind, Labels, Step, dialect};
+use mk::providers::{
+    ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, Kind, ResponseMeta, dialect,
+};
 use mk_fuzz::{is_object, number, pieces};
 use serde_json::Value;
 
@@ -20,30 +22,30 @@ struct Told {
 }
 
 fn tell(kind: Kind, pieces: &[&[u8]], choices: u32) -> Told {
-    let asked = Completion {
+    let asked = CompletionRequest {
         fields: Fields::default(),
         stream: true,
         include_usage: true,
         choices,
         prompt_tokens: 7,
     };
-    let mut chunks = Chunks::new(&asked, Labels { model: "a/b".into(), created: 7 });
+    let mut chunks = ChunkWriter::new(&asked, ResponseMeta { model: "a/b".into(), created: 7 });
     // Otherwise a new one is made where the provider gives none.
     chunks.begin(Some("fixed"), Some(7));
     let spoken = dialect(kind).expect("these are spoken over HTTP");
-    let (mut events, mut decoder) = (Decoder::default(), spoken.completions().decoder());
-    let mut outcome = Ok(Step::More);
+    let (mut events, mut decoder) = (Decoder::default(), spoken.completions().stream_decoder());
+    let mut outcome = Ok(EventOutcome::More);
     let ends: [&[u8]; 1] = [b"\n\n"];
     for piece in pieces.iter().chain(&ends) {
         events.feed(piece);
-        while !matches!(outcome, Err(_) | Ok(Step::End)) {
+        while !matches!(outcome, Err(_) | Ok(EventOutcome::End)) {
             let Some(event) = events.next().expect("an input is smaller than any event may be") else {
                 break;
             };
             outcome = decoder.read(&event, &mut chunks);
         }
     }
-    let is_whole = chunks.is_whole();
+    let is_whole = chunks.is_complete();
     if is_whole {
         chunks.end();
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mk::api::Service;
 use mk::config::ServerConfig;
-use mk::providers::{ModelPatience, ModelSettings};
+use mk::providers::{CallPolicyOverrides, ModelSettings};
 use serde_json::{Value, json};
 
 use crate::support::chat::{Desk, chunks, desk_with, text_of};
@@ -150,13 +150,13 @@ impl Room {
 /// time.
 fn of_fault(provider: &str, fault: &str) -> (ModelSettings, ModelSettings) {
     let little = |is_short: bool| is_short.then_some(SHORT);
-    let patience = ModelPatience {
+    let call_policy = CallPolicyOverrides {
         first_byte_timeout: little(fault == "silence"),
         idle_timeout: little(fault == "stream-stall"),
         first_token_timeout: little(fault == "slow-first-token"),
-        ..ModelPatience::default()
+        ..CallPolicyOverrides::default()
     };
-    let alone = ModelSettings { patience, ..ModelSettings::default() };
+    let alone = ModelSettings { call_policy, ..ModelSettings::default() };
     let helped = ModelSettings { fallbacks: vec![format!("{provider}/whole")], ..alone.clone() };
     (alone, helped)
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::Time;
 use crate::config::{EXAMPLE, Entry, init, server_listing};
-use crate::providers::{Kind, Patience, catalog};
+use crate::providers::{CallPolicy, Kind, catalog};
 use crate::secret::ExposeSecret;
 use std::fs;
 

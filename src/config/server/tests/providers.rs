@@ -76,7 +76,7 @@ fn a_model_s_settings_outrank_its_provider_s() {
     "#;
     let config = load(file, &[]).unwrap();
     let seconds = Duration::from_secs;
-    let general = Patience {
+    let general = CallPolicy {
         retries: 0,
         first_byte_timeout: seconds(10),
         idle_timeout: seconds(20),
@@ -85,8 +85,8 @@ fn a_model_s_settings_outrank_its_provider_s() {
         breaker_failures: 0,
         breaker_pause: seconds(300),
     };
-    assert_eq!(config.providers[0].patience("other"), general);
-    let own = Patience {
+    assert_eq!(config.providers[0].call_policy("other"), general);
+    let own = CallPolicy {
         retries: 10,
         first_byte_timeout: seconds(11),
         idle_timeout: seconds(21),
@@ -95,7 +95,7 @@ fn a_model_s_settings_outrank_its_provider_s() {
         breaker_failures: 1000,
         breaker_pause: Duration::from_millis(1),
     };
-    assert_eq!(config.providers[0].patience("own"), own);
+    assert_eq!(config.providers[0].call_policy("own"), own);
 }
 
 #[test]

@@ -1,35 +1,35 @@
-//! Chunks of many makes, and what becomes of them.
+//! Chunks of many providers, and what they become for the caller.
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::money::Tokens;
-use crate::providers::{Completion, Labels, sse};
+use crate::providers::{CompletionRequest, ResponseMeta, sse};
 
 const HEAD: &str = r#""id":"c","created":5,"model":"up""#;
 
-fn chunks(choices: u32) -> Chunks {
-    let asked = Completion {
+fn chunks(choices: u32) -> ChunkWriter {
+    let request = CompletionRequest {
         fields: Fields::default(),
         stream: true,
         include_usage: true,
         choices,
         prompt_tokens: 9,
     };
-    Chunks::new(&asked, Labels { model: "a/b".into(), created: 7 })
+    ChunkWriter::new(&request, ResponseMeta { model: "a/b".into(), created: 7 })
 }
 
-/// What goes out for these events, whether the answer is whole then, and with which failure it broke.
+/// The chunks written for these events, whether the answer may end after them, and the failure that it broke with.
 fn play(events: &[String], choices: u32) -> (Vec<Value>, bool, Option<Failure>) {
     let mut chunks = chunks(choices);
-    let mut decoder = sse::Decoder::default();
-    let mut reader = Reader::default();
+    let mut sse_decoder = sse::Decoder::default();
+    let mut decoder = Decoder::default();
     let mut failure = None;
     for event in events {
-        decoder.feed(format!("data: {event}\n\n").as_bytes());
-        while let Some(event) = decoder.next().unwrap() {
-            failure = failure.or(reader.read(&event, &mut chunks).err());
+        sse_decoder.feed(format!("data: {event}\n\n").as_bytes());
+        while let Some(event) = sse_decoder.next().unwrap() {
+            failure = failure.or(decoder.read(&event, &mut chunks).err());
         }
     }
     let whole = chunks.may_end();
@@ -43,7 +43,7 @@ fn one(choice: &str) -> String {
 }
 
 #[test]
-fn a_whole_answer_in_one_chunk_is_one() {
+fn a_complete_answer_in_one_chunk_is_passed_on() {
     let whole = r#"{"index":0,"message":{"role":"assistant","content":"all"},"finish_reason":"stop"}"#;
     let (out, is_whole, failure) = play(&[one(whole)], 1);
     assert!(is_whole && failure.is_none(), "{failure:?}");
@@ -53,7 +53,7 @@ fn a_whole_answer_in_one_chunk_is_one() {
         (said.as_str(), out.last().unwrap()["choices"][0]["finish_reason"].as_str()),
         ("all", Some("stop"))
     );
-    // Behind deltas it repeats them.
+    // After deltas, it only repeats them.
     let delta = r#"{"index":0,"delta":{"role":"assistant","content":"all"}}"#;
     let (out, ..) = play(&[one(delta), one(whole)], 1);
     let said: String =
@@ -61,37 +61,37 @@ fn a_whole_answer_in_one_chunk_is_one() {
     assert_eq!(said, "all");
 }
 
-/// What `chunks` are accounted with behind a stream of usage objects, each with a text of 40 characters.
+/// The usage accounted for a stream of these usage objects, each with a text of 40 characters.
 fn accounted(usages: &[&str], finish: &str) -> Tokens {
     let mut chunks = chunks(1);
-    let mut reader = Reader::default();
+    let mut decoder = Decoder::default();
     let content = "x".repeat(40);
     let last = usages.len() - 1;
     for (at, usage) in usages.iter().enumerate() {
         let finish = if at == last { finish } else { "null" };
         let choice = format!(r#"{{"index":0,"delta":{{"content":"{content}"}},"finish_reason":{finish}}}"#);
         let data = format!(r#"{{{HEAD},"choices":[{choice}],"usage":{usage}}}"#);
-        reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+        decoder.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
     }
-    chunks.used()
+    chunks.usage()
 }
 
 #[test]
-fn zeros_are_no_figures_wherever_they_stand() {
+fn reports_of_zero_tokens_are_ignored_at_any_position() {
     const ZEROS: &str = r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}"#;
-    let told = r#"{"prompt_tokens":9,"completion_tokens":80}"#;
+    let reported = r#"{"prompt_tokens":9,"completion_tokens":80}"#;
     let estimated = accounted(&["null", "null"], "null");
     assert!(estimated.prompt > 0 && estimated.completion >= 20, "{estimated:?}");
     assert_eq!(accounted(&[ZEROS, ZEROS], "null"), estimated);
     assert_eq!(accounted(&[ZEROS, ZEROS], r#""stop""#), estimated);
     let expected = Tokens { prompt: 9, completion: 80 };
-    for usages in [[told, ZEROS], [ZEROS, told]] {
+    for usages in [[reported, ZEROS], [ZEROS, reported]] {
         assert_eq!(accounted(&usages, r#""stop""#), expected);
     }
 }
 
 #[test]
-fn what_was_said_early_is_not_all_of_an_answer_that_broke() {
+fn an_early_report_does_not_cover_all_of_a_broken_answer() {
     let early = r#"{"prompt_tokens":9,"completion_tokens":0}"#;
     let estimated = accounted(&["null", "null", "null"], "null").completion;
     assert_eq!(accounted(&[early, "null", "null"], "null"), Tokens { prompt: 9, completion: estimated });
@@ -99,12 +99,12 @@ fn what_was_said_early_is_not_all_of_an_answer_that_broke() {
 }
 
 #[test]
-fn a_chunk_in_order_passes_as_it_is() {
+fn a_chunk_in_order_is_passed_on_unchanged() {
     let choice = r#"{"index":0,"delta":{"role":"assistant","content":"a"},"logprobs":{"x":1.50},"finish_reason":null}"#;
     let mut chunks = chunks(1);
     let data = format!(r#"{{{HEAD},"choices":[{choice}],"usage":null,"service_tier":"x"}}"#);
     let event = Event { name: b"", data: data.as_bytes() };
-    assert_eq!(Reader::default().read(&event, &mut chunks), Ok(Step::More));
+    assert_eq!(Decoder::default().read(&event, &mut chunks), Ok(EventOutcome::More));
     let expected = format!(
         "data: {{\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":5,\"model\":\"a/b\",\
          \"choices\":[{choice}],\"service_tier\":\"x\"}}\n\n"
@@ -113,7 +113,7 @@ fn a_chunk_in_order_passes_as_it_is() {
 }
 
 #[test]
-fn everything_in_one_chunk_becomes_three() {
+fn a_chunk_with_everything_becomes_three() {
     let choice = r#"{"index":0,"delta":{"role":"assistant","content":"a","refusal":null},"content_filter":1,"finish_reason":"stop"}"#;
     let (out, whole, _) = play(&[one(choice)], 1);
     let deltas: Vec<&Value> = out.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
@@ -124,7 +124,7 @@ fn everything_in_one_chunk_becomes_three() {
 }
 
 #[test]
-fn words_for_a_break_are_no_end() {
+fn finish_reasons_that_mean_an_interruption_are_no_end() {
     let end = |reason: &str| one(&format!(r#"{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}"#));
     assert_eq!(play(&[end("abort")], 1).2, Some(Failure::Cut));
     assert_eq!(play(&[end("error")], 1).2, Some(Failure::Broken { status: 200 }));
@@ -135,27 +135,27 @@ fn words_for_a_break_are_no_end() {
 }
 
 #[test]
-fn no_event_makes_much_more_of_itself() {
+fn the_output_for_one_event_is_bounded() {
     let choices = vec![r#"{"delta":{"content":"x"}}"#; 1000].join(",");
     let data = format!(r#"{{{HEAD},"choices":[{choices}],"more":"{}"}}"#, "y".repeat(1 << 20));
     let mut chunks = chunks(1);
     let event = Event { name: b"", data: data.as_bytes() };
-    assert_eq!(Reader::default().read(&event, &mut chunks), Err(Failure::Malformed));
+    assert_eq!(Decoder::default().read(&event, &mut chunks), Err(Failure::Malformed));
     assert!(chunks.take().len() < 16 << 20);
 }
 
 #[test]
-fn no_more_choices_are_read_than_any_chunk_holds() {
+fn chunks_with_too_many_choices_are_refused() {
     let of = |count| {
         let data = one(&vec![r#"{"index":0,"delta":{"content":"x"}}"#; count].join(","));
-        Reader::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks(1))
+        Decoder::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks(1))
     };
-    assert_eq!(of(MOST_LISTED), Ok(Step::More));
-    assert_eq!(of(MOST_LISTED + 1), Ok(Step::Unreadable));
+    assert_eq!(of(MAX_LISTED_CHOICES), Ok(EventOutcome::More));
+    assert_eq!(of(MAX_LISTED_CHOICES + 1), Ok(EventOutcome::Unreadable));
 }
 
 #[test]
-fn a_choice_that_is_no_object_is_left_out() {
+fn a_choice_that_is_not_an_object_is_dropped() {
     let fields = r#"[0,{"role":"assistant","content":"x"},null,null,null]"#;
     assert_eq!(play(&[one(fields)], 1), (Vec::new(), false, None));
 }
@@ -165,9 +165,9 @@ fn estimates_count_characters_not_bytes() {
     let mut chunks = chunks(1);
     for text in ["ääää", "\\u00e4\\u00e4\\u00e4\\u00e4"] {
         let data = one(&format!(r#"{{"index":0,"delta":{{"role":"assistant","content":"{text}"}}}}"#));
-        Reader::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+        Decoder::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
     }
-    assert_eq!(chunks.used(), Tokens { prompt: 9, completion: 2 });
+    assert_eq!(chunks.usage(), Tokens { prompt: 9, completion: 2 });
 }
 
 fn event() -> impl Strategy<Value = String> {
@@ -201,51 +201,56 @@ fn event() -> impl Strategy<Value = String> {
     prop_oneof![8 => some, 1 => rest.prop_map(str::to_owned)]
 }
 
-fn said(text: &str, more: &str) -> String {
+fn text_chunk(text: &str, more: &str) -> String {
     let choice =
         format!(r#"{{"index":0,"delta":{{"content":{text}}},"logprobs":null,"finish_reason":null}}"#);
     format!("{{{HEAD},\"choices\":[{choice}]{more}}}")
 }
 
 #[test]
-fn the_same_chunk_again_is_not_read_again() {
+fn a_chunk_like_the_previous_one_takes_the_fast_path() {
     let mut chunks = chunks(1);
-    let mut reader = Reader::default();
+    let mut decoder = Decoder::default();
     let role = one(r#"{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}"#);
-    for data in [&role, &said("\"a\"", "")] {
-        assert!(!reader.mould.pour(data.as_bytes(), &mut chunks), "{data}");
-        reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+    for data in [&role, &text_chunk("\"a\"", "")] {
+        assert!(!decoder.template.try_write(data.as_bytes(), &mut chunks), "{data}");
+        decoder.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
     }
     let before = chunks.take();
-    assert!(reader.mould.pour(said(r#""b\u00e4""#, "").as_bytes(), &mut chunks));
+    assert!(decoder.template.try_write(text_chunk(r#""b\u00e4""#, "").as_bytes(), &mut chunks));
     let expected = String::from_utf8(before.to_vec()).unwrap().split_off(before.len() / 2);
     let (_, expected) = expected.split_once("data: ").unwrap();
     assert_eq!(chunks.take(), format!("data: {}", expected.replace("\"a\"", r#""b\u00e4""#)));
-    assert_eq!(chunks.take_said().as_deref(), Some("abä"));
+    assert_eq!(chunks.take_text().as_deref(), Some("abä"));
 
-    let unlike = [said("\"a\"", r#","x":1"#), said("[]", ""), said("\"a\",\"refusal\":\"b\"", ""), role];
+    let unlike = [
+        text_chunk("\"a\"", r#","x":1"#),
+        text_chunk("[]", ""),
+        text_chunk("\"a\",\"refusal\":\"b\"", ""),
+        role,
+    ];
     for data in unlike {
-        let again = said("\"a\"", "");
-        reader.read(&Event { name: b"", data: again.as_bytes() }, &mut chunks).unwrap();
-        assert!(!reader.mould.pour(data.as_bytes(), &mut chunks), "{data}");
-        assert!(!reader.mould.pour(again.as_bytes(), &mut chunks), "it is broken");
+        let again = text_chunk("\"a\"", "");
+        decoder.read(&Event { name: b"", data: again.as_bytes() }, &mut chunks).unwrap();
+        assert!(!decoder.template.try_write(data.as_bytes(), &mut chunks), "{data}");
+        assert!(!decoder.template.try_write(again.as_bytes(), &mut chunks), "it is broken");
     }
 }
 
 #[test]
-fn where_no_chunk_is_like_another_none_is_expected_to_be() {
+fn templates_are_given_up_if_no_chunk_matches() {
     let mut chunks = chunks(1);
-    let mut reader = Reader::default();
+    let mut decoder = Decoder::default();
     let mut read = |data: &str| {
-        reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
-        reader.mould.is_whole()
+        decoder.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
+        decoder.template.is_valid()
     };
     read(&one(r#"{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}"#));
-    let kept = (0..20).filter(|number| read(&said("\"a\"", &format!(",\"x\":{number}")))).count();
+    let kept = (0..20).filter(|number| read(&text_chunk("\"a\"", &format!(",\"x\":{number}")))).count();
     assert_eq!(kept, 8);
 }
 
-/// Chunks as they come over and over, and such as are nearly like them.
+/// Chunks as they usually repeat, and chunks that differ only slightly from those.
 fn chunk_of_text() -> impl Strategy<Value = String> {
     let text = prop::sample::select(vec![
         r#""a""#,
@@ -321,7 +326,7 @@ fn chunk_of_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_chunk_like_the_last_one_goes_out_as_if_it_were_the_first(
+    fn the_fast_path_makes_no_difference(
         (kinds, order) in (prop::collection::vec(prop_oneof![4 => chunk_of_text(), 1 => event()], 1..4), prop::collection::vec(0_usize..4, 0..20)),
         other_text in any::<String>(),
         choices in 1_u32..3,
@@ -330,20 +335,20 @@ proptest! {
         let other = one(&format!(r#"{{"index":0,"delta":{{"content":{}}},"finish_reason":null}}"#, json!(other_text)));
         let kind = |place: &usize| kinds.get(*place).unwrap_or(&other);
         let events: Vec<&String> = std::iter::once(&role).chain(order.iter().map(kind)).collect();
-        let play = |mut reader: Reader| {
+        let play = |mut decoder: Decoder| {
             let mut chunks = chunks(choices);
             let told: Vec<_> = events
                 .iter()
-                .map(|data| reader.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks))
+                .map(|data| decoder.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks))
                 .collect();
-            let (used, ends) = (chunks.used(), chunks.may_end());
-            (told, String::from_utf8(chunks.take().to_vec()).unwrap(), used, ends, chunks.take_said())
+            let (used, ends) = (chunks.usage(), chunks.may_end());
+            (told, String::from_utf8(chunks.take().to_vec()).unwrap(), used, ends, chunks.take_text())
         };
-        prop_assert_eq!(play(Reader::default()), play(Reader { mould: Mould::none(), ..Reader::default() }));
+        prop_assert_eq!(play(Decoder::default()), play(Decoder { template: ChunkTemplate::disabled(), ..Decoder::default() }));
     }
 
     #[test]
-    fn whatever_comes_the_order_holds(events in prop::collection::vec(event(), 0..12), choices in 1_u32..4) {
+    fn any_chunks_are_put_in_order(events in prop::collection::vec(event(), 0..12), choices in 1_u32..4) {
         let (out, _, _) = play(&events, choices);
         let mut begun = Vec::new();
         let mut ended = Vec::new();

@@ -1,4 +1,4 @@
-//! Chat completions over real sockets, of providers whose format is not the caller's.
+//! Chat completions over real sockets, mostly of providers with a format other than the caller's.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ fn provider(server: &Scripted, kind: Kind) -> Provider {
     Provider::new(Settings::new("acme", kind, &server.base_url), Clock::system()).unwrap()
 }
 
-fn asked(stream: bool) -> Completion<'static> {
+fn request(stream: bool) -> CompletionRequest<'static> {
     let fields: Fields<'_> = serde_json::from_str(BODY).unwrap();
-    Completion { fields, stream, include_usage: true, choices: 1, prompt_tokens: 7 }
+    CompletionRequest { fields, stream, include_usage: true, choices: 1, prompt_tokens: 7 }
 }
 
-fn labels() -> Labels {
-    Labels { model: "acme/m".into(), created: 1 }
+fn meta() -> ResponseMeta {
+    ResponseMeta { model: "acme/m".into(), created: 1 }
 }
 
 fn stream(body: &str) -> Vec<Step> {
@@ -38,14 +38,14 @@ fn stream(body: &str) -> Vec<Step> {
     vec![Step::Send(format!("{head}{body}").into_bytes())]
 }
 
-/// All that a caller gets, and whether the stream was whole.
-async fn heard(provider: &Provider) -> (String, Option<Failure>) {
+/// Everything that a caller receives, and the failure if the stream broke.
+async fn collect_stream(provider: &Provider) -> (String, Option<Failure>) {
     let deadline = Instant::now() + Duration::from_secs(20);
     let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
-    let mut flow = provider.open(permit, &asked(true), "m", &labels(), deadline).await.unwrap();
+    let mut stream = provider.chat_stream(permit, &request(true), "m", &meta(), deadline).await.unwrap();
     let mut text = Vec::new();
     loop {
-        match flow.next().await {
+        match stream.next().await {
             Some(Ok(piece)) => text.extend_from_slice(&piece),
             Some(Err(failure)) => return (String::from_utf8(text).unwrap(), Some(failure)),
             None => return (String::from_utf8(text).unwrap(), None),
@@ -54,13 +54,13 @@ async fn heard(provider: &Provider) -> (String, Option<Failure>) {
 }
 
 #[tokio::test]
-async fn streams_in_other_formats_are_told_in_the_callers() {
+async fn streams_in_other_formats_are_translated() {
     for (kind, body, line, calls) in [
         (Kind::Anthropic, FROM_ANTHROPIC, "POST /v1/messages HTTP/1.1\r\n", 3),
         (Kind::Google, FROM_GOOGLE, "POST /v1/models/m:streamGenerateContent?alt=sse HTTP/1.1\r\n", 3),
     ] {
         let server = Scripted::start(vec![stream(body)]).await;
-        let (text, failure) = heard(&provider(&server, kind)).await;
+        let (text, failure) = collect_stream(&provider(&server, kind)).await;
         assert_eq!(failure, None, "{text}");
         assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
         assert_eq!(text.matches("\"type\":\"function\"").count(), calls, "{text}");
@@ -75,23 +75,23 @@ async fn a_stream_in_another_format_that_ends_early_is_cut() {
     for (kind, body) in [(Kind::Anthropic, FROM_ANTHROPIC), (Kind::Google, FROM_GOOGLE)] {
         let half = body.split_inclusive("\n\n").take(2).collect::<String>();
         let server = Scripted::start(vec![stream(&half)]).await;
-        let (text, failure) = heard(&provider(&server, kind)).await;
+        let (text, failure) = collect_stream(&provider(&server, kind)).await;
         assert_eq!(failure, Some(Failure::Cut), "{text}");
         assert!(!text.contains("[DONE]"), "{text}");
     }
 }
 
 #[tokio::test]
-async fn whole_answers_in_other_formats_are_told_in_the_callers() {
+async fn complete_responses_in_other_formats_are_translated() {
     for (kind, turn) in [(Kind::Anthropic, message("4")), (Kind::Google, content("4"))] {
         let server = Scripted::start(vec![turn]).await;
         let provider = provider(&server, kind);
         let deadline = Instant::now() + Duration::from_secs(20);
         let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
-        let completed = provider.chat(permit, &asked(false), "m", &labels(), deadline).await.unwrap();
+        let completed = provider.chat(permit, &request(false), "m", &meta(), deadline).await.unwrap();
         let body: Value = serde_json::from_slice(&completed.body).unwrap();
-        let said = json!({"role": "assistant", "content": "4"});
-        assert_eq!(body["choices"][0], json!({"index": 0, "message": said, "finish_reason": "stop"}));
+        let message = json!({"role": "assistant", "content": "4"});
+        assert_eq!(body["choices"][0], json!({"index": 0, "message": message, "finish_reason": "stop"}));
         assert_eq!(body["model"], "acme/m");
     }
 }
@@ -106,11 +106,11 @@ async fn a_caller_s_mistake_teaches_nothing_about_the_model() {
     let provider = provider(&server, Kind::OpenAi);
     let deadline = Instant::now() + Duration::from_secs(20);
     let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
-    let opened = provider.open(permit, &asked(true), "m", &labels(), deadline).await;
+    let opened = provider.chat_stream(permit, &request(true), "m", &meta(), deadline).await;
     assert!(matches!(opened.err().unwrap().failure, Failure::Rejected { .. }));
-    let (text, failure) = heard(&provider).await;
+    let (text, failure) = collect_stream(&provider).await;
     assert_eq!((failure, text.matches("[DONE]").count()), (None, 1));
-    let asked_for_usage: Vec<bool> =
+    let requested_usage: Vec<bool> =
         server.requests().iter().map(|request| request.contains("include_usage")).collect();
-    assert_eq!(asked_for_usage, [true, false, true], "the next caller's stream is asked for its usage");
+    assert_eq!(requested_usage, [true, false, true], "the next caller's stream is asked for its usage");
 }

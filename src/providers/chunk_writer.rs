@@ -1,0 +1,333 @@
+//! Writes the chunks of one streamed answer for the caller: `data: {chat.completion.chunk}` lines.
+//!
+//! Decoders supply the content; the writer guarantees the form, whatever the provider's habits: the same `id`,
+//! `created` and `model` throughout; for each choice the role first, then content, then an empty delta with the finish
+//! reason, then nothing more; at the end the usage, if the caller asked for it, and `[DONE]`. An answer is complete if
+//! and only if every choice has its finish reason.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::completion::{CompletionRequest, MAX_CHOICES, ResponseMeta};
+use super::{estimate, fields};
+use crate::money::Tokens;
+
+/// The maximum capacity reserved for the next piece in advance.
+const MAX_RESERVED_BYTES: usize = 4096;
+/// The maximum length of an identifier adopted from a provider.
+const MAX_ID_BYTES: usize = 256;
+/// The maximum length of the text that is kept so that another model may continue it.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
+
+/// The maximum size of what one piece from the provider may become for the caller before the stream fails. Chunks that
+/// are taken apart repeat what they have in common.
+const MAX_PENDING_BYTES: usize = 8 * 1024 * 1024;
+
+/// The state of one streamed answer.
+#[derive(Debug)]
+pub struct ChunkWriter {
+    /// Written but not yet taken for the caller.
+    out: Vec<u8>,
+    meta: ResponseMeta,
+    /// `{"id":…,"object":…,"created":…,"model":…`, the same for all chunks; set with the first one.
+    head: Vec<u8>,
+    include_usage: bool,
+    expected: usize,
+    choices: Vec<Choice>,
+    prompt_tokens: u64,
+    /// The number of characters of the answer so far.
+    length: u64,
+    /// The text of the answer so far; `None` once there is anything that another model could not continue: more than
+    /// one choice, tool calls, reasoning, a refusal, or too much text.
+    text: Option<String>,
+    usage: Option<Tokens>,
+    /// The provider's own usage object, for the caller.
+    usage_text: Option<String>,
+}
+
+#[derive(Debug)]
+struct Choice {
+    index: u32,
+    is_finished: bool,
+}
+
+/// The progress of a choice, which decides what its next chunk may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChoiceStage {
+    /// Nothing has been written: the next chunk must contain the role.
+    NotStarted,
+    /// The role has been written.
+    Open,
+    /// The finish reason has been written, or there are too many choices: further chunks are dropped.
+    Finished,
+}
+
+impl ChunkWriter {
+    /// A writer for the answer to `request`.
+    pub fn new(request: &CompletionRequest<'_>, meta: ResponseMeta) -> Self {
+        Self {
+            out: Vec::new(),
+            meta,
+            head: Vec::new(),
+            include_usage: request.include_usage,
+            expected: request.choices.min(MAX_CHOICES) as usize,
+            choices: Vec::new(),
+            prompt_tokens: request.prompt_tokens,
+            length: 0,
+            text: (request.choices == 1).then(String::new),
+            usage: None,
+            usage_text: None,
+        }
+    }
+
+    /// Sets the `id` and `created` of all chunks; only the first call has an effect.
+    pub fn begin(&mut self, id: Option<&str>, created: Option<i64>) {
+        if self.has_begun() {
+            return;
+        }
+        let fits = |id: &&str| !id.is_empty() && id.len() <= MAX_ID_BYTES;
+        let id = id.filter(fits).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
+        let created = created.filter(|created| *created > 0).unwrap_or(self.meta.created);
+        let mut head = b"{".to_vec();
+        fields::write_string_field(&mut head, "id", &id);
+        fields::write_field(&mut head, "object", "\"chat.completion.chunk\"");
+        fields::write_field(&mut head, "created", &created.to_string());
+        fields::write_string_field(&mut head, "model", &self.meta.model);
+        self.head = head;
+    }
+
+    /// Whether the fields that all chunks share are set.
+    pub const fn has_begun(&self) -> bool {
+        !self.head.is_empty()
+    }
+
+    /// The progress of a choice.
+    pub fn stage(&self, index: u32) -> ChoiceStage {
+        match self.choices.iter().find(|choice| choice.index == index) {
+            Some(choice) if choice.is_finished => ChoiceStage::Finished,
+            Some(_) => ChoiceStage::Open,
+            None if self.choices.len() < MAX_CHOICES as usize => ChoiceStage::NotStarted,
+            None => ChoiceStage::Finished,
+        }
+    }
+
+    /// Counts characters of the answer, for estimates.
+    pub fn count(&mut self, characters: usize) {
+        self.length = self.length.saturating_add(characters as u64);
+    }
+
+    /// Keeps text that goes to the caller; does not count it.
+    pub fn keep_text(&mut self, index: u32, text: &str) {
+        let Some(kept) = &mut self.text else { return };
+        if index == 0 && kept.len() + text.len() <= MAX_TEXT_BYTES {
+            kept.push_str(text);
+        } else {
+            self.text = None;
+        }
+    }
+
+    /// Notes that something other than text goes to the caller, so that no other model can continue the answer.
+    pub fn discard_text(&mut self) {
+        self.text = None;
+    }
+
+    /// Takes the text that went to the caller, if another model can continue it.
+    pub(super) fn take_text(&mut self) -> Option<String> {
+        self.text.take()
+    }
+
+    /// The beginning of every chunk; empty before the first one.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Continues an answer whose chunks begin with `head`. To be called before the first chunk.
+    pub(super) fn continue_from(&mut self, head: &[u8]) {
+        self.head = head.to_vec();
+    }
+
+    /// Notes that a chunk with the choice's role is about to be written.
+    pub fn open(&mut self, index: u32) {
+        if self.stage(index) == ChoiceStage::NotStarted {
+            self.choices.push(Choice { index, is_finished: false });
+        }
+    }
+
+    /// Writes a chunk with these choices (a JSON array on one line) and the provider's extra fields.
+    pub fn write<'f>(&mut self, choices: &str, extra: impl Iterator<Item = (&'f str, &'f str)>) {
+        self.write_returning(choices, extra);
+    }
+
+    /// As [`ChunkWriter::write`]; returns the chunk as written, and the offset of the choices in it.
+    pub(super) fn write_returning<'f>(
+        &mut self,
+        choices: &str,
+        extra: impl Iterator<Item = (&'f str, &'f str)>,
+    ) -> (&[u8], usize) {
+        self.begin(None, None);
+        let from = self.out.len();
+        self.out.extend_from_slice(b"data: ");
+        self.out.extend_from_slice(&self.head);
+        fields::write_field(&mut self.out, "choices", choices);
+        let at = self.out.len() - choices.len() - from;
+        for (name, value) in extra {
+            fields::write_field_escaped(&mut self.out, name, value);
+        }
+        self.out.extend_from_slice(b"}\n\n");
+        (&self.out[from..], at)
+    }
+
+    /// Writes a chunk that is the concatenation of `parts`.
+    pub(super) fn write_parts(&mut self, parts: [&[u8]; 3]) {
+        for part in parts {
+            self.out.extend_from_slice(part);
+        }
+    }
+
+    /// Writes a delta of one choice, preceded by a chunk with the role if it is the first.
+    pub fn delta(&mut self, index: u32, delta: &Value) {
+        match self.stage(index) {
+            ChoiceStage::Finished => return,
+            ChoiceStage::NotStarted if delta.get("role").is_none() => {
+                self.open(index);
+                let role = json!({"role": "assistant", "content": ""});
+                self.write_choice(&json!({"index": index, "delta": role, "finish_reason": null}));
+            }
+            ChoiceStage::NotStarted => self.open(index),
+            ChoiceStage::Open => {}
+        }
+        self.keep_delta_text(index, delta);
+        self.write_choice(&json!({"index": index, "delta": delta, "finish_reason": null}));
+    }
+
+    fn keep_delta_text(&mut self, index: u32, delta: &Value) {
+        for (name, value) in delta.as_object().into_iter().flatten() {
+            match (name.as_str(), value) {
+                ("role", _) => {}
+                ("content", Value::String(text)) => self.keep_text(index, text),
+                _ => self.discard_text(),
+            }
+        }
+    }
+
+    /// Ends a choice. `choice` has the provider's fields other than the delta and the finish reason.
+    pub fn finish(&mut self, index: u32, reason: &str, choice: serde_json::Map<String, Value>) {
+        self.finish_with_extra(index, reason, choice, std::iter::empty());
+    }
+
+    /// As [`ChunkWriter::finish`], with the provider's extra fields beside the choices.
+    pub fn finish_with_extra<'f>(
+        &mut self,
+        index: u32,
+        reason: &str,
+        mut choice: serde_json::Map<String, Value>,
+        extra: impl Iterator<Item = (&'f str, &'f str)>,
+    ) {
+        if self.stage(index) == ChoiceStage::NotStarted {
+            self.delta(index, &json!({"role": "assistant", "content": ""}));
+        }
+        let Some(open) = self.choices.iter_mut().find(|open| open.index == index && !open.is_finished) else {
+            return;
+        };
+        open.is_finished = true;
+        choice.insert("index".to_owned(), json!(index));
+        choice.insert("delta".to_owned(), json!({}));
+        choice.insert("finish_reason".to_owned(), json!(reason));
+        self.write(&format!("[{}]", Value::Object(choice)), extra);
+    }
+
+    /// Writes a chunk with one choice.
+    pub fn write_choice(&mut self, choice: &Value) {
+        self.write(&format!("[{choice}]"), std::iter::empty());
+    }
+
+    /// Records the usage so far as the provider reports it, and its own usage object (on one line). The last report
+    /// counts.
+    pub fn record_usage(&mut self, usage: Tokens, text: Option<&str>) {
+        self.usage = Some(usage);
+        self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
+    }
+
+    /// Whether every requested choice is finished.
+    pub fn is_complete(&self) -> bool {
+        self.choices.len() >= self.expected && self.may_end()
+    }
+
+    /// Whether at least one choice has begun and all that have begun are finished.
+    pub fn may_end(&self) -> bool {
+        !self.choices.is_empty() && self.choices.iter().all(|choice| choice.is_finished)
+    }
+
+    /// The token usage so far, estimated if the provider has not reported it. For an incomplete answer, a report may date
+    /// from before most of it arrived, so the estimate is the minimum.
+    pub fn usage(&self) -> Tokens {
+        let estimated =
+            Tokens { prompt: self.prompt_tokens, completion: estimate::length_tokens(self.length) };
+        match self.usage {
+            None => estimated,
+            Some(reported) if self.is_complete() => reported,
+            Some(reported) => {
+                Tokens { completion: reported.completion.max(estimated.completion), ..reported }
+            }
+        }
+    }
+
+    /// The token usage that the provider has reported so far.
+    pub const fn reported_usage(&self) -> Option<Tokens> {
+        self.usage
+    }
+
+    /// Writes the end of a complete answer.
+    pub fn end(&mut self) {
+        if self.include_usage {
+            let text = match &mut self.usage_text {
+                Some(text) => std::mem::take(text),
+                None => usage_json(self.usage(), self.usage.is_none()).to_string(),
+            };
+            self.write("[]", std::iter::once(("usage", text.as_str())));
+        }
+        self.out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    /// The end of an incomplete answer: `error` (an object with `message`, `type` and `code`) and `[DONE]`.
+    pub fn end_with_error(&mut self, error: &Value) -> Bytes {
+        self.out.clear();
+        let unfinished = |index: &u32| self.stage(*index) != ChoiceStage::Finished;
+        let open = self.choices.iter().filter(|choice| !choice.is_finished).map(|choice| choice.index).min();
+        let index = open.or_else(|| (0..).take(self.expected).find(unfinished)).unwrap_or_default();
+        let choices = format!(r#"[{{"index":{index},"delta":{{}},"finish_reason":"error"}}]"#);
+        self.write(&choices, std::iter::once(("error", error.to_string().as_str())));
+        self.out.extend_from_slice(b"data: [DONE]\n\n");
+        self.take()
+    }
+
+    /// Whether more is pending for the caller than one piece from a provider can reasonably become.
+    pub fn is_flooded(&self) -> bool {
+        self.out.len() > MAX_PENDING_BYTES
+    }
+
+    /// Whether nothing is pending for the caller.
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Takes what is pending for the caller.
+    pub fn take(&mut self) -> Bytes {
+        // The next piece will probably be about as long.
+        let next = Vec::with_capacity(self.out.len().min(MAX_RESERVED_BYTES));
+        Bytes::from(std::mem::replace(&mut self.out, next))
+    }
+}
+
+/// The documented usage object.
+pub(super) fn usage_json(usage: Tokens, is_estimated: bool) -> Value {
+    let mut value = json!({
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.total(),
+    });
+    if is_estimated {
+        value["estimated"] = json!(true);
+    }
+    value
+}

@@ -1,0 +1,273 @@
+//! One streamed answer, from the provider's bytes to the caller's.
+//!
+//! It is pull-based: the provider is read only as fast as the caller reads, so a slow caller slows the provider down
+//! and memory does not grow. Whatever one piece from the provider yields is passed on as one piece. What must hold: the
+//! end is written only if every choice has its finish reason and no part of the answer was lost on the way.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+use super::lease::Lease;
+use super::open_response::OpenResponse;
+use super::sandbox::chat::Script;
+use super::{
+    ChunkWriter, CompletionRequest, EventOutcome, Failure, Permit, ResponseMeta, StreamDecoder, damaged, sse,
+};
+use crate::money::Tokens;
+use crate::secret::SecretString;
+
+/// How long to wait, after the last finish reason, for the usage and the end marker, which some providers never send.
+/// Long enough for a lost packet to be retransmitted, as without the usage the token counts are a guess.
+const EPILOGUE: Duration = Duration::from_secs(2);
+
+/// The maximum number of connections that are drained in the background after their answer is complete and their permit
+/// released; further ones are closed instead.
+const MAX_DRAINING: usize = 64;
+
+static DRAIN_PERMITS: Semaphore = Semaphore::const_new(MAX_DRAINING);
+
+/// A streamed answer in progress. Dropping it stops the provider, and so does its deadline.
+pub struct CompletionStream {
+    source: Source,
+    events: sse::Decoder,
+    decoder: Box<dyn StreamDecoder>,
+    chunks: ChunkWriter,
+    state: State,
+    /// The number of events that were skipped because they were not in the format.
+    skipped: u32,
+    /// The provider's key, which failures must not repeat.
+    secret: Option<SecretString>,
+}
+
+/// Where the bytes come from; dropping it releases the connection and the permit.
+enum Source {
+    Http(Lease),
+    Sandbox {
+        script: Script,
+        _permit: Permit,
+    },
+    /// Nothing more is read: the answer is complete or broken.
+    Released,
+}
+
+enum State {
+    Open,
+    /// Every choice is finished; the usage is awaited until then.
+    Complete(Instant),
+    /// The failure to be returned after the chunks before it.
+    Failed(Failure),
+    Over,
+}
+
+impl CompletionStream {
+    pub(super) fn new(
+        response: OpenResponse,
+        decoder: Box<dyn StreamDecoder>,
+        request: &CompletionRequest<'_>,
+        meta: ResponseMeta,
+        permit: Permit,
+        secret: Option<SecretString>,
+    ) -> Self {
+        let source = Source::Http(Lease::new(response, permit));
+        Self { secret, ..Self::from_source(source, decoder, ChunkWriter::new(request, meta)) }
+    }
+
+    pub(super) fn simulated(
+        script: Script,
+        decoder: Box<dyn StreamDecoder>,
+        request: &CompletionRequest<'_>,
+        meta: ResponseMeta,
+        permit: Permit,
+    ) -> Self {
+        Self::from_source(
+            Source::Sandbox { script, _permit: permit },
+            decoder,
+            ChunkWriter::new(request, meta),
+        )
+    }
+
+    fn from_source(source: Source, decoder: Box<dyn StreamDecoder>, chunks: ChunkWriter) -> Self {
+        let events = sse::Decoder::default();
+        Self { source, events, decoder, chunks, state: State::Open, skipped: 0, secret: None }
+    }
+
+    /// Makes this the continuation of an answer whose chunks begin with `head`. To be called before the first pull.
+    pub fn continue_from(&mut self, head: &[u8]) {
+        self.chunks.continue_from(head);
+    }
+
+    /// The beginning of every chunk: `{` and the fields that are the same throughout an answer.
+    pub fn head(&self) -> &[u8] {
+        self.chunks.head()
+    }
+
+    /// Takes the text passed on so far; `None` if there was anything but text, too much of it, or if it has been taken.
+    /// Only after a failure is it certain that the caller has pulled all of it.
+    pub fn take_text(&mut self) -> Option<String> {
+        self.chunks.take_text()
+    }
+
+    /// The next bytes for the caller; `None` after the end. Cancel-safe.
+    ///
+    /// # Errors
+    /// Once, if the answer broke; nothing follows.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        loop {
+            if !self.chunks.is_empty() {
+                return Some(Ok(self.chunks.take()));
+            }
+            match &self.state {
+                State::Over => return None,
+                State::Failed(failure) => {
+                    let failure = failure.clone();
+                    self.state = State::Over;
+                    return Some(Err(failure));
+                }
+                State::Open | State::Complete(_) => {}
+            }
+            let piece = self.pull().await;
+            self.process(piece);
+        }
+    }
+
+    const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Complete(_))
+    }
+
+    fn process(&mut self, piece: Result<Option<Bytes>, Failure>) {
+        match piece {
+            Ok(Some(piece)) => {
+                self.events.feed(&piece);
+                self.decode_events();
+            }
+            Ok(None) => {
+                self.events.end();
+                self.decode_events();
+                self.close(None);
+            }
+            Err(failure) => self.close(Some(failure)),
+        }
+    }
+
+    /// The token usage so far, estimated if the provider has not reported it.
+    pub fn usage(&self) -> Tokens {
+        self.chunks.usage()
+    }
+
+    /// The token usage that the provider has reported so far. For calls that fail before their first chunk, for which
+    /// nothing is estimated.
+    pub fn reported_usage(&self) -> Option<Tokens> {
+        self.chunks.reported_usage()
+    }
+
+    /// Whether the answer is complete, so that only its end remains to be sent.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// The number of events that were skipped because they were not in the format.
+    pub const fn skipped_events(&self) -> u32 {
+        self.skipped
+    }
+
+    /// The failure that the next call will return, if it is already known.
+    pub fn pending_failure(&self) -> Option<&Failure> {
+        match &self.state {
+            State::Failed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The last bytes of an incomplete answer. `error` has `message`, `type` and `code`.
+    pub fn end_with_error(&mut self, error: &Value) -> Bytes {
+        self.state = State::Over;
+        self.chunks.end_with_error(error)
+    }
+
+    async fn pull(&mut self) -> Result<Option<Bytes>, Failure> {
+        let source = &mut self.source;
+        let piece = async {
+            match source {
+                Source::Http(lease) => lease.next().await,
+                Source::Sandbox { script, .. } => script.next().await,
+                Source::Released => Ok(None),
+            }
+        };
+        match self.state {
+            State::Complete(until) => timeout_at(until, piece).await.unwrap_or(Ok(None)),
+            _ => piece.await,
+        }
+    }
+
+    /// Decodes the events that are complete.
+    fn decode_events(&mut self) {
+        while self.is_open() {
+            let event = match self.events.next() {
+                Ok(Some(event)) => event,
+                Ok(None) => return,
+                Err(sse::TooLarge) => return self.close(Some(Failure::Malformed)),
+            };
+            let mut read = self.decoder.read(&event, &mut self.chunks);
+            if read == Ok(EventOutcome::Unreadable)
+                && let Cow::Owned(data) = String::from_utf8_lossy(event.data)
+            {
+                // Part of a character, as when two tokens share one: the rest of the event must not be lost.
+                let event = sse::Event { name: event.name, data: data.as_bytes() };
+                read = self.decoder.read(&event, &mut self.chunks);
+            }
+            match read {
+                Ok(EventOutcome::More) => {}
+                Ok(EventOutcome::Unreadable) if damaged::holds_answer_text(event.data) => {
+                    return self.close(Some(Failure::Malformed));
+                }
+                Ok(EventOutcome::Skipped | EventOutcome::Unreadable) => {
+                    self.skipped = self.skipped.saturating_add(1);
+                }
+                Ok(EventOutcome::End) => return self.close(None),
+                Err(failure) => return self.close(Some(failure)),
+            }
+            if self.chunks.is_complete() && matches!(self.state, State::Open) {
+                self.state = State::Complete(Instant::now() + EPILOGUE);
+            }
+        }
+    }
+
+    /// Ends the answer: as complete if all of it has arrived, whatever followed it, otherwise with a failure.
+    fn close(&mut self, failure: Option<Failure>) {
+        if !self.is_open() {
+            return;
+        }
+        if self.chunks.is_complete() || (failure.is_none() && self.chunks.may_end()) {
+            self.chunks.end();
+            self.state = State::Over;
+            if let Source::Http(lease) = std::mem::replace(&mut self.source, Source::Released)
+                && let Some(response) = lease.into_response()
+                && let Ok(permit) = DRAIN_PERMITS.try_acquire()
+            {
+                tokio::spawn(drain(response, permit));
+            }
+            return;
+        }
+        let premature_end = if self.skipped > 0 { Failure::Malformed } else { Failure::Cut };
+        self.state = State::Failed(failure.unwrap_or(premature_end).redacted(self.secret.as_ref()));
+        // The rest of a broken answer is not read, so the connection is closed and the permit released at once.
+        self.source = Source::Released;
+    }
+}
+
+/// Reads the rest of the body of a complete answer, as only then the connection can be reused.
+async fn drain(mut response: OpenResponse, _permit: SemaphorePermit<'static>) {
+    const MAX_PIECES: usize = 16;
+    let end = Instant::now() + EPILOGUE;
+    for _ in 0..MAX_PIECES {
+        match timeout_at(end, response.next()).await {
+            Ok(Ok(Some(_))) => {}
+            _ => return,
+        }
+    }
+}

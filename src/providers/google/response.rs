@@ -1,0 +1,205 @@
+//! Parses a complete response with a success status, which may still be a failure, for verifications and for callers.
+
+use serde_json::{Value, json};
+
+use super::error_body;
+use crate::money::Tokens;
+use crate::providers::render::{self, ChoiceBuilder, TokenUsage};
+use crate::providers::{
+    Answer, CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse,
+    ResponseMeta, status, token_count,
+};
+
+/// A parsed response.
+pub(super) struct ParsedResponse {
+    /// Has at least one candidate.
+    body: Value,
+    usage: Option<TokenUsage>,
+    status: u16,
+}
+
+impl ParsedResponse {
+    /// Parses what a provider has sent.
+    ///
+    /// # Errors
+    /// With the failure that status and body describe.
+    pub(super) fn parse(response: &ProviderResponse) -> Result<Self, FailedCall> {
+        status::parse(response, Self::read, error_body::failure)
+    }
+
+    fn read(response: &ProviderResponse) -> Result<Self, FailedCall> {
+        let body: Value = serde_json::from_slice(&response.body).map_err(|_| Failure::Malformed)?;
+        let parsed = Self { usage: token_usage(&body["usageMetadata"]), body, status: response.status };
+        if !parsed.body["error"].is_null() {
+            return Err(parsed.failed(error_body::failure_in_success(&parsed.body, response)));
+        }
+        if parsed.body["candidates"][0].is_null() {
+            return Err(parsed.failed(without_candidates(&parsed.body)));
+        }
+        Ok(parsed)
+    }
+
+    /// The text of the first candidate as the answer for a verification; other parts were not requested and are
+    /// ignored.
+    ///
+    /// # Errors
+    /// If the finish reason is not one of a text, or there is no text.
+    pub(super) fn answer(&self) -> Result<Answer, FailedCall> {
+        let candidate = &self.body["candidates"][0];
+        let finish =
+            finish(&candidate["finishReason"], self.status).map_err(|failure| self.failed(failure))?;
+        let mut choice = ChoiceBuilder::default();
+        let shown = parts(candidate).iter().filter(|part| part["thought"] != true);
+        shown.filter_map(|part| part["text"].as_str()).for_each(|text| choice.push_text(text));
+        // A content filter, or a token limit used up by thinking, leaves no parts; the finish reason says so.
+        if choice.text.is_none() && finish == Finish::Stop {
+            return Err(self.failed(Failure::NoAnswer));
+        }
+        Ok(Answer { text: choice.text.unwrap_or_default(), finish, usage: self.tokens() })
+    }
+
+    /// The complete response for a caller.
+    ///
+    /// # Errors
+    /// If a finish reason is missing, or there is a part that chat completions cannot express.
+    pub(super) fn completion(
+        &self,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall> {
+        let candidates = self.body["candidates"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let choices = (0..).zip(candidates).map(|(index, candidate)| choice(candidate, index, self.status));
+        let choices: Vec<Value> =
+            choices.collect::<Result<_, _>>().map_err(|failure| self.failed(failure))?;
+        Ok(render::completion_response(self.body["responseId"].as_str(), &choices, self.usage, request, meta))
+    }
+
+    fn tokens(&self) -> Option<Tokens> {
+        self.usage.map(|usage| usage.tokens)
+    }
+
+    fn failed(&self, failure: Failure) -> FailedCall {
+        FailedCall { failure, usage: self.tokens() }
+    }
+}
+
+/// The failure behind a response without candidates, for which a blocked prompt is the only legitimate reason.
+fn without_candidates(body: &Value) -> Failure {
+    if is_blocked(body) { Failure::Refused } else { Failure::Malformed }
+}
+
+/// Whether the prompt was blocked, so that there is no answer.
+pub(super) fn is_blocked(body: &Value) -> bool {
+    body["promptFeedback"]["blockReason"].is_string()
+}
+
+fn choice(candidate: &Value, index: u32, status: u16) -> Result<Value, Failure> {
+    let mut choice = ChoiceBuilder::default();
+    for part in parts(candidate) {
+        match Part::parse(part)? {
+            Part::Text(text) => choice.push_text(text),
+            Part::ToolCall(call) => choice.tool_calls.push(call),
+            Part::Hidden(_) => {}
+        }
+    }
+    let is_empty = choice.text.is_none() && choice.tool_calls.is_empty();
+    let finish = finish_reason(&candidate["finishReason"], !choice.tool_calls.is_empty(), is_empty, status)?;
+    Ok(choice.build(index, finish))
+}
+
+/// The parts of a candidate; there are none if a content filter or a token limit left nothing.
+pub(super) fn parts(candidate: &Value) -> &[Value] {
+    candidate["content"]["parts"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What a part means for a caller.
+pub(super) enum Part<'a> {
+    Text(&'a str),
+    /// In the format of `tool_calls`.
+    ToolCall(Value),
+    /// A thought, or nothing.
+    Hidden(&'a str),
+}
+
+impl<'a> Part<'a> {
+    /// Parses a part.
+    ///
+    /// # Errors
+    /// [`Failure::Malformed`] for what chat completions cannot express, such as an image, as it must not be dropped
+    /// silently.
+    pub(super) fn parse(part: &'a Value) -> Result<Self, Failure> {
+        let text = part["text"].as_str();
+        if part["thought"] == true {
+            return Ok(Self::Hidden(text.unwrap_or_default()));
+        }
+        if let Some(text) = text {
+            return Ok(Self::Text(text));
+        }
+        if let Some(call) = part.get("functionCall") {
+            return Ok(Self::ToolCall(tool_call(call, &part["thoughtSignature"])?));
+        }
+        let is_empty =
+            part.as_object().is_some_and(|part| part.keys().all(|name| name == "thoughtSignature"));
+        if is_empty { Ok(Self::Hidden("")) } else { Err(Failure::Malformed) }
+    }
+}
+
+/// A tool call in the format of `tool_calls`. A missing identifier is generated, and missing arguments become `{}`.
+fn tool_call(call: &Value, signature: &Value) -> Result<Value, Failure> {
+    let name = call["name"].as_str().ok_or(Failure::Malformed)?;
+    let id = call["id"].as_str().filter(|id| !id.is_empty());
+    let id = id.map_or_else(|| crate::id::new("call"), str::to_owned);
+    let none = json!({});
+    let arguments = Some(&call["args"]).filter(|arguments| arguments.is_object()).unwrap_or(&none);
+    let mut call = render::tool_call(&id, name, arguments);
+    if signature.is_string() {
+        call["extra_content"] = json!({"google": {"thought_signature": signature}});
+    }
+    Ok(call)
+}
+
+/// Maps a finish reason. A complete answer always has one; without it, the model was not done.
+fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
+    match reason.as_str() {
+        Some("STOP") => Ok(Finish::Stop),
+        Some("MAX_TOKENS") => Ok(Finish::Length),
+        Some("SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII") => {
+            Ok(Finish::ContentFilter)
+        }
+        Some("OTHER") => Err(Failure::Broken { status }),
+        Some("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS") => {
+            Err(Failure::NoAnswer)
+        }
+        _ => Err(Failure::Malformed),
+    }
+}
+
+/// The finish reason of chat completions for one of this format. An answer that ended regularly must not be empty.
+pub(super) fn finish_reason(
+    reason: &Value,
+    has_calls: bool,
+    is_empty: bool,
+    status: u16,
+) -> Result<&'static str, Failure> {
+    match finish(reason, status)? {
+        Finish::Stop if has_calls => Ok("tool_calls"),
+        Finish::Stop if is_empty => Err(Failure::NoAnswer),
+        Finish::Stop => Ok("stop"),
+        Finish::Length => Ok("length"),
+        Finish::ContentFilter => Ok("content_filter"),
+    }
+}
+
+/// The token usage so far. The API omits counts of zero. Thoughts are charged as completion, and counted separately.
+pub(super) fn token_usage(usage: &Value) -> Option<TokenUsage> {
+    let answer = token_count::count(&usage["candidatesTokenCount"]);
+    let thoughts = token_count::count(&usage["thoughtsTokenCount"]);
+    Some(TokenUsage {
+        tokens: Tokens {
+            prompt: token_count::count(&usage["promptTokenCount"])?,
+            completion: answer.unwrap_or_default() + thoughts.unwrap_or_default(),
+        },
+        cached_tokens: token_count::count(&usage["cachedContentTokenCount"]),
+        reasoning_tokens: thoughts,
+    })
+}

@@ -1,0 +1,293 @@
+//! An HTTP/1.1 client with a connection pool for one provider.
+//!
+//! Our own instead of a library, for the sake of streams: hyper's client parses the framing between chunks byte by byte
+//! and hands each chunk from its connection task to the body separately, some forty locked instructions for each token
+//! of an answer, which was half of what a stream cost. It also holds 27 KB for each call that waits for a model. Here
+//! the task that waits for the response also reads it: all data that has arrived is passed on at once, no other task is
+//! woken, and a waiting call holds only its socket. Heads are parsed by `httparse`, as in hyper.
+//!
+//! What must hold: a connection is kept only if its response was read to an end that was beyond doubt; in any other
+//! case it is closed, which ends the work at the provider. A request that an idle connection did not take, because the
+//! provider had closed it meanwhile, is sent on another connection; one that may have been taken is never sent twice.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Response, Uri};
+use hyper::body::{Frame, SizeHint};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::rustls::ClientConfig;
+use tower_service::Service;
+
+use super::{Failure, connect_error};
+
+mod connection;
+mod encoded_request;
+mod framing;
+mod head;
+
+use connection::{Connection, SendOutcome};
+pub(super) use encoded_request::EncodedRequest;
+use framing::Framing;
+use head::Head;
+
+/// How long an idle connection is kept; common servers close theirs after a minute or more.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
+
+/// A request to be sent.
+#[derive(Debug)]
+pub(super) struct HttpRequest<'a> {
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) target: Cow<'a, str>,
+    /// All headers but `Host` and `Content-Length`.
+    pub(super) headers: Vec<(&'a HeaderName, &'a HeaderValue)>,
+    pub(super) body: Bytes,
+}
+
+/// The plain connection that the connector establishes.
+type Connected = TokioIo<TcpStream>;
+
+/// The error for a connection that ended too soon, or on which something arrived that is no valid response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BrokenResponse;
+
+/// The connections to one provider.
+#[derive(Debug)]
+pub(super) struct ConnectionPool {
+    /// Scheme and authority.
+    address: Uri,
+    /// The value of the `Host` header.
+    host: HeaderValue,
+    connector: HttpsConnector<HttpConnector>,
+    connect_timeout: Duration,
+    idle: Arc<IdleConnections>,
+}
+
+/// The idle connections of a pool.
+#[derive(Debug)]
+struct IdleConnections {
+    state: Mutex<IdleState>,
+    max: usize,
+}
+
+#[derive(Debug, Default)]
+struct IdleState {
+    /// Each with the time since when it has been idle, the longest first.
+    connections: Vec<(Connection, Instant)>,
+    /// Whether a task is running that closes expired connections.
+    has_sweeper: bool,
+}
+
+impl ConnectionPool {
+    /// A pool for the provider at `address`, which keeps at most `max_idle` idle connections.
+    pub(super) fn new(
+        address: &Uri,
+        connect_timeout: Duration,
+        max_idle: usize,
+        tls: ClientConfig,
+    ) -> Result<Self, http::Error> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        // Otherwise Nagle's algorithm delays small requests.
+        http.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+        let host = address.authority().map_or("", http::uri::Authority::as_str);
+        Ok(Self {
+            host: HeaderValue::from_str(host)?,
+            address: address.clone(),
+            connector: connector.wrap_connector(http),
+            connect_timeout,
+            idle: Arc::new(IdleConnections { state: Mutex::default(), max: max_idle }),
+        })
+    }
+
+    /// Encodes a request to this provider.
+    pub(super) fn encode(&self, request: &HttpRequest<'_>) -> EncodedRequest {
+        EncodedRequest::new(request, &self.host)
+    }
+
+    /// Sends a request and waits for the head of the response. A response that begins before the request has been sent
+    /// completely is read as well, and its connection is closed afterwards.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made, [`Failure::Cut`] if it
+    /// broke.
+    pub(super) async fn send(&self, request: EncodedRequest) -> Result<Response<Body>, Failure> {
+        // Boxed, so that the request takes no space in the future of a call that waits for its response.
+        let (mut connection, is_sent) = Box::pin(self.send_request(request)).await?;
+        let head = connection.head().await.map_err(|_| Failure::Cut)?;
+        Ok(self.response(connection, head, is_sent))
+    }
+
+    /// Sends a request on a connection that takes it: an idle one, else a new one. Also returns whether it was sent
+    /// completely.
+    async fn send_request(&self, mut request: EncodedRequest) -> Result<(Connection, bool), Failure> {
+        while let Some(mut connection) = self.idle.take() {
+            if !connection.is_reusable() {
+                continue;
+            }
+            match connection.send(&mut request).await {
+                SendOutcome::Nothing => {}
+                sent => return Ok((connection, matches!(sent, SendOutcome::Complete))),
+            }
+        }
+        let mut connection = self.connect().await?;
+        match connection.send(&mut request).await {
+            SendOutcome::Nothing => Err(Failure::Cut),
+            sent => Ok((connection, matches!(sent, SendOutcome::Complete))),
+        }
+    }
+
+    fn response(&self, connection: Connection, head: Head, is_sent: bool) -> Response<Body> {
+        let Head { response, framing, keep_alive } = head;
+        let keep_alive = keep_alive && is_sent;
+        let mut body = Body { connection: Some(connection), framing, keep_alive, idle: self.idle.clone() };
+        if body.framing.is_over() {
+            body.release_connection();
+        }
+        response.map(|()| body)
+    }
+
+    async fn connect(&self) -> Result<Connection, Failure> {
+        // The connector is always ready.
+        let call = self.connector.clone().call(self.address.clone());
+        let (cause, failure) = match timeout(self.connect_timeout, call).await {
+            Ok(Ok(stream)) => {
+                connect_error::connected();
+                return Ok(Connection::new(stream));
+            }
+            Ok(Err(cause)) => (with_causes(&*cause), connect_error::failure(&*cause)),
+            Err(_) => ("it took too long".to_owned(), Failure::Unreachable),
+        };
+        tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
+        Err(failure)
+    }
+}
+
+/// An error's message followed by those of its causes, which hold the details.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+impl IdleConnections {
+    /// The most recently used connection; the provider may have closed it meanwhile.
+    fn take(&self) -> Option<Connection> {
+        let (connection, since) = self.lock().connections.pop()?;
+        (since.elapsed() < IDLE_TIMEOUT).then_some(connection)
+    }
+
+    fn put(self: &Arc<Self>, connection: Connection) {
+        let mut state = self.lock();
+        state.connections.push((connection, Instant::now()));
+        let oldest = (state.connections.len() > self.max).then(|| state.connections.remove(0));
+        if !std::mem::replace(&mut state.has_sweeper, true) {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+        drop(state);
+        // Closed outside the lock.
+        drop(oldest);
+    }
+
+    /// Closes expired connections; returns when the next one will expire, if any is left.
+    fn close_expired(&self, now: Instant) -> Option<Instant> {
+        let mut state = self.lock();
+        let count = state.connections.partition_point(|(_, since)| *since + IDLE_TIMEOUT <= now);
+        // Closed outside the lock.
+        let expired: Vec<(Connection, Instant)> = state.connections.drain(..count).collect();
+        let next = state.connections.first().map(|(_, since)| *since + IDLE_TIMEOUT);
+        state.has_sweeper = next.is_some();
+        drop(state);
+        drop(expired);
+        next
+    }
+
+    /// Poisoning is ignored: a panic elsewhere leaves the list consistent.
+    fn lock(&self) -> MutexGuard<'_, IdleState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes idle connections as they expire, until none is left.
+async fn sweep(idle: std::sync::Weak<IdleConnections>) {
+    let mut next = Instant::now() + IDLE_TIMEOUT;
+    loop {
+        sleep_until(next).await;
+        let Some(idle) = idle.upgrade() else { return };
+        match idle.close_expired(Instant::now()) {
+            Some(later) => next = later,
+            None => return,
+        }
+    }
+}
+
+/// The body of a response. Dropping it before its end closes its connection.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// `None` once it has been returned to the pool or closed.
+    connection: Option<Connection>,
+    framing: Framing,
+    /// Whether the connection can be used again after this response.
+    keep_alive: bool,
+    idle: Arc<IdleConnections>,
+}
+
+impl Body {
+    /// Returns the connection to the pool if it can take another request; this is checked again before it gets one.
+    fn release_connection(&mut self) {
+        if let Some(mut connection) = self.connection.take()
+            && self.keep_alive
+            && connection.make_idle()
+        {
+            self.idle.put(connection);
+        }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let Self { connection, framing, .. } = &mut *self;
+        let Some(open) = connection else { return Poll::Ready(None) };
+        let Ok(data) = ready!(open.poll_data(context, framing)) else {
+            *connection = None;
+            return Poll::Ready(Some(Err(Failure::Cut)));
+        };
+        if data.is_none() || framing.is_over() {
+            self.release_connection();
+        }
+        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.framing.length().map_or_else(SizeHint::new, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Renders answers in the chat-completion format, for dialects of other formats.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::chunk_writer::{ChunkWriter, usage_json};
+use super::completion::{CompletionRequest, CompletionResponse, ResponseMeta};
+use super::estimate;
+use crate::money::Tokens;
+
+/// The token usage of an answer, in as much detail as the provider reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TokenUsage {
+    pub(super) tokens: Tokens,
+    /// The tokens of the prompt that were read from the provider's cache.
+    pub(super) cached_tokens: Option<u64>,
+    /// The tokens of the answer that are reasoning, which the caller does not see.
+    pub(super) reasoning_tokens: Option<u64>,
+}
+
+impl TokenUsage {
+    /// The documented usage object.
+    pub(super) fn to_json(self) -> Value {
+        let mut value = usage_json(self.tokens, false);
+        if let Some(cached) = self.cached_tokens {
+            value["prompt_tokens_details"] = json!({"cached_tokens": cached});
+        }
+        if let Some(reasoning) = self.reasoning_tokens {
+            value["completion_tokens_details"] = json!({"reasoning_tokens": reasoning});
+        }
+        value
+    }
+}
+
+/// Collects the content of one choice.
+#[derive(Debug, Default)]
+pub(super) struct ChoiceBuilder {
+    /// The concatenated texts; `None` if there are none.
+    pub(super) text: Option<String>,
+    /// In the format of `tool_calls`.
+    pub(super) tool_calls: Vec<Value>,
+}
+
+impl ChoiceBuilder {
+    /// Appends a text.
+    pub(super) fn push_text(&mut self, text: &str) {
+        self.text.get_or_insert_default().push_str(text);
+    }
+
+    /// The choice, with a finish reason of the chat-completion format.
+    pub(super) fn build(self, index: u32, finish: &str) -> Value {
+        let mut message = Map::new();
+        message.insert("role".to_owned(), json!("assistant"));
+        // Clients expect a string that they can take the length of; only with tool calls they expect null.
+        let no_text = if self.tool_calls.is_empty() { json!("") } else { Value::Null };
+        message.insert("content".to_owned(), self.text.map_or(no_text, Value::from));
+        if !self.tool_calls.is_empty() {
+            message.insert("tool_calls".to_owned(), Value::from(self.tool_calls));
+        }
+        json!({"index": index, "message": message, "finish_reason": finish})
+    }
+}
+
+/// A tool call in the format of `tool_calls`; the `arguments` are serialized into a string.
+pub(super) fn tool_call(id: &str, name: &str, arguments: &Value) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}})
+}
+
+/// A complete response. If the provider did not report the usage, it is estimated and marked as such.
+pub(super) fn completion_response(
+    id: Option<&str>,
+    choices: &[Value],
+    reported: Option<TokenUsage>,
+    request: &CompletionRequest<'_>,
+    meta: &ResponseMeta,
+) -> CompletionResponse {
+    let (usage, shown) = if let Some(reported) = reported {
+        (reported.tokens, reported.to_json())
+    } else {
+        let written = choices.iter().map(|choice| estimate::written_characters(&choice["message"])).sum();
+        let completion = estimate::length_tokens(written);
+        let usage = Tokens { prompt: request.prompt_tokens, completion };
+        (usage, usage_json(usage, true))
+    };
+    let id = id.filter(|id| !id.is_empty()).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
+    let body = json!({
+        "id": id,
+        "object": "chat.completion",
+        "created": meta.created,
+        "model": &*meta.model,
+        "choices": choices,
+        "usage": shown,
+    });
+    CompletionResponse { body: Bytes::from(body.to_string()), usage }
+}
+
+/// Tracks the usage of a stream whose provider reports it only now and then. What has arrived since the last report is
+/// estimated, so that a stream that ends early is charged for its prompt and for what came of its answer.
+#[derive(Debug, Default)]
+pub(super) struct UsageMeter {
+    reported: Option<TokenUsage>,
+    characters: u64,
+    /// Whether text has arrived since the provider's last report.
+    is_outdated: bool,
+}
+
+impl UsageMeter {
+    /// Counts text that has arrived, whether it is shown to the caller or not.
+    pub(super) fn count(&mut self, text: &str, chunks: &mut ChunkWriter) {
+        let characters = text.chars().count();
+        self.characters = self.characters.saturating_add(characters as u64);
+        self.is_outdated = true;
+        chunks.count(characters);
+        if let Some(usage) = self.estimate() {
+            chunks.record_usage(usage, None);
+        }
+    }
+
+    /// Records a report of the provider, which covers everything that has arrived so far.
+    pub(super) fn report(&mut self, usage: TokenUsage, chunks: &mut ChunkWriter) {
+        self.reported = Some(usage);
+        self.is_outdated = false;
+        chunks.record_usage(usage.tokens, Some(&usage.to_json().to_string()));
+    }
+
+    /// To be called at the end: marks the usage as estimated if the provider's last report is outdated.
+    pub(super) fn finish(&self, chunks: &mut ChunkWriter) {
+        if let Some(usage) = self.estimate().filter(|_| self.is_outdated) {
+            chunks.record_usage(usage, Some(&usage_json(usage, true).to_string()));
+        }
+    }
+
+    fn estimate(&self) -> Option<Tokens> {
+        let Tokens { prompt, completion } = self.reported?.tokens;
+        let estimated = estimate::length_tokens(self.characters);
+        Some(Tokens { prompt, completion: completion.max(estimated) })
+    }
+}

@@ -1,0 +1,167 @@
+//! Decodes a caller's messages for formats that separate the system text and require two speakers to alternate.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::{parts, refuse_unknown_fields, unsupported};
+use crate::providers::Failure;
+
+/// Separates the texts of the operator.
+const SEPARATOR: &str = "\n\n";
+
+/// Fields of an earlier answer that are sent back with it. They were never part of the conversation, so they have no
+/// effect on the answer.
+const OUTPUT_ONLY_FIELDS: [&str; 4] = ["annotations", "reasoning", "reasoning_content", "reasoning_details"];
+
+/// The speaker of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::providers) enum Speaker {
+    /// The user, and the tools whose results are sent on the user's behalf.
+    User,
+    /// The model.
+    Model,
+}
+
+/// What one speaker says in a row.
+#[derive(Debug, PartialEq)]
+pub(in crate::providers) struct Turn {
+    pub(in crate::providers) speaker: Speaker,
+    /// In the order of the messages.
+    pub(in crate::providers) parts: Vec<ContentPart>,
+}
+
+/// A part of a turn.
+#[derive(Debug, PartialEq)]
+pub(in crate::providers) enum ContentPart {
+    /// Never empty.
+    Text(String),
+    /// An image.
+    Image(parts::Image),
+    /// A tool call by the model.
+    ToolCall {
+        /// Referenced by the result.
+        id: String,
+        /// The name of the tool.
+        name: String,
+        arguments: Map<String, Value>,
+        /// Gemini's signature of the thought behind the call, as passed to the caller.
+        signature: Option<String>,
+    },
+    /// The result of a tool call.
+    ToolResult {
+        /// The id of the call.
+        id: String,
+        /// The name of the tool, as in the call.
+        name: String,
+        text: String,
+    },
+}
+
+/// Decodes messages into the system text and the turns.
+pub(super) fn read(messages: &[Value]) -> Result<(Option<String>, Vec<Turn>), Failure> {
+    let mut system: Vec<String> = Vec::new();
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut names: HashMap<String, String> = HashMap::new();
+    for (index, message) in messages.iter().enumerate() {
+        let path = format!("messages[{index}]");
+        let role = message["role"].as_str().unwrap_or_default();
+        refuse_unknown_fields(message, &known_fields(role), &path)?;
+        let content = format!("{path}.content");
+        let (speaker, parts) = match role {
+            "system" | "developer" => {
+                system.push(parts::text(&message["content"], &content)?);
+                continue;
+            }
+            "assistant" => (Speaker::Model, assistant_parts(message, &path, &mut names)?),
+            "tool" => (Speaker::User, vec![tool_result(message, &path, &names)?]),
+            _ => (Speaker::User, parts::read(&message["content"], &content)?),
+        };
+        match turns.last_mut() {
+            Some(last) if last.speaker == speaker => last.parts.extend(parts),
+            _ if parts.is_empty() => {}
+            _ => turns.push(Turn { speaker, parts }),
+        }
+    }
+    if turns.is_empty() {
+        return Err(unsupported(
+            "messages",
+            "this provider needs at least one message of the user that is not empty",
+        ));
+    }
+    system.retain(|text| !text.is_empty());
+    Ok(((!system.is_empty()).then(|| system.join(SEPARATOR)), turns))
+}
+
+/// The fields of a message that are read or may be ignored.
+fn known_fields(role: &str) -> Vec<&'static str> {
+    let mut known = vec!["role", "content"];
+    match role {
+        "assistant" => {
+            known.extend(["tool_calls", "refusal"]);
+            known.extend(OUTPUT_ONLY_FIELDS);
+        }
+        // A tool's name is known from its call.
+        "tool" => known.extend(["tool_call_id", "name"]),
+        _ => {}
+    }
+    known
+}
+
+/// The parts of an earlier answer of the model: texts and tool calls. Records the names of the tools by call id.
+fn assistant_parts(
+    message: &Value,
+    path: &str,
+    names: &mut HashMap<String, String>,
+) -> Result<Vec<ContentPart>, Failure> {
+    let mut parts = parts::read(&message["content"], &format!("{path}.content"))?;
+    if parts.iter().any(|part| matches!(part, ContentPart::Image(_))) {
+        return Err(unsupported(format!("{path}.content"), "only a message of the user can hold an image"));
+    }
+    if let Some(refused) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
+        parts.push(ContentPart::Text(refused.to_owned()));
+    }
+    for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        let path = format!("{path}.tool_calls[{index}]");
+        let text = |value: &Value, field: &str| {
+            let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+            text.ok_or_else(|| unsupported(format!("{path}.{field}"), "must be a string that is not empty"))
+        };
+        if !matches!(call["type"].as_str(), None | Some("function")) {
+            return Err(unsupported(
+                format!("{path}.type"),
+                "this provider knows only tools of type `function`",
+            ));
+        }
+        refuse_unknown_fields(call, &["id", "type", "function", "index", "extra_content"], &path)?;
+        refuse_unknown_fields(&call["function"], &["name", "arguments"], &format!("{path}.function"))?;
+        let id = text(&call["id"], "id")?;
+        let name = text(&call["function"]["name"], "function.name")?;
+        let arguments = arguments(&call["function"]["arguments"], &path)?;
+        let signature = call["extra_content"]["google"]["thought_signature"].as_str().map(str::to_owned);
+        names.insert(id.clone(), name.clone());
+        parts.push(ContentPart::ToolCall { id, name, arguments, signature });
+    }
+    Ok(parts)
+}
+
+/// The arguments of a tool call, which are JSON in a string; an empty string means no arguments.
+fn arguments(value: &Value, path: &str) -> Result<Map<String, Value>, Failure> {
+    let text = value.as_str().unwrap_or_default();
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    serde_json::from_str(text).map_err(|_| {
+        unsupported(format!("{path}.function.arguments"), "must be a JSON object, written as a string")
+    })
+}
+
+fn tool_result(message: &Value, path: &str, names: &HashMap<String, String>) -> Result<ContentPart, Failure> {
+    let id = message["tool_call_id"].as_str().unwrap_or_default();
+    let Some(name) = names.get(id) else {
+        let message = "must be the `id` of a call in an assistant's message before";
+        return Err(unsupported(format!("{path}.tool_call_id"), message));
+    };
+    let text = parts::text(&message["content"], &format!("{path}.content"))?;
+    Ok(ContentPart::ToolResult { id: id.to_owned(), name: name.clone(), text })
+}

@@ -1,0 +1,193 @@
+//! Callers' requests of all kinds, decoded for translation.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn decode(body: &Value) -> Result<DecodedRequest, Failure> {
+    let body = body.to_string();
+    let fields: Fields<'_> = serde_json::from_str(&body).unwrap();
+    DecodedRequest::decode(&CompletionRequest {
+        fields,
+        stream: false,
+        include_usage: false,
+        choices: 1,
+        prompt_tokens: 0,
+    })
+}
+
+/// The field that is refused in a request with one user message and these fields.
+fn refused(further: &Value) -> Option<String> {
+    let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+    for (name, value) in further.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    match decode(&body) {
+        Ok(_) => None,
+        Err(Failure::Unsupported { param, message }) => {
+            assert!(!message.is_empty());
+            Some(param)
+        }
+        Err(failure) => panic!("{failure:?}"),
+    }
+}
+
+#[test]
+fn fields_without_effect_are_accepted() {
+    for further in [
+        json!({"logprobs": false, "top_logprobs": 0, "logit_bias": {}, "modalities": ["text"]}),
+        json!({"audio": null, "prediction": null, "functions": [], "tools": [], "tool_choice": "none"}),
+        json!({"response_format": {"type": "text"}, "verbosity": "medium", "service_tier": "auto"}),
+        json!({"user": "u", "metadata": {"a": "b"}, "store": true, "prompt_cache_key": "k"}),
+        json!({"frequency_penalty": 0, "presence_penalty": 0.0, "stop": null, "parallel_tool_calls": true}),
+    ] {
+        assert_eq!(refused(&further), None, "{further}");
+    }
+}
+
+#[test]
+fn unsupported_fields_are_refused_by_name() {
+    for (further, param) in [
+        (json!({"logprobs": true}), "logprobs"),
+        (json!({"logit_bias": {"50256": -100}}), "logit_bias"),
+        (json!({"modalities": ["text", "audio"]}), "modalities"),
+        (json!({"invented\u{7}_tomorrow": 1}), "invented\u{fffd}_tomorrow"),
+        (json!({"Länge": 1}), "Länge"),
+        (json!({"functions": [{"name": "f"}]}), "functions"),
+        (json!({"verbosity": "low"}), "verbosity"),
+        (json!({"web_search_options": {}}), "web_search_options"),
+        (json!({"service_tier": "flex"}), "service_tier"),
+        (json!({"stop": 5}), "stop"),
+        (json!({"seed": "x"}), "seed"),
+        (json!({"top_p": 1.5}), "top_p"),
+        (json!({"response_format": {"type": "grammar"}}), "response_format.type"),
+        (json!({"response_format": {"type": "json_schema"}}), "response_format.json_schema.schema"),
+        (json!({"tools": [{"type": "web_search"}]}), "tools[0].type"),
+        (json!({"tools": [{"type": "function", "function": {}}]}), "tools[0].function.name"),
+        (json!({"tool_choice": "required"}), "tool_choice"),
+        (json!({"tool_choice": {"type": "allowed_tools"}}), "tool_choice"),
+        (json!({"tool_choice": {"type": "function", "mode": "x"}}), "tool_choice.mode"),
+        (
+            json!({"tools": [{"type": "function", "function": {"name": "f", "examples": [1]}}]}),
+            "tools[0].function.examples",
+        ),
+        (json!({"response_format": {"type": "text", "grammar": "x"}}), "response_format.grammar"),
+    ] {
+        assert_eq!(refused(&further).as_deref(), Some(param), "{further}");
+    }
+}
+
+#[test]
+fn unsupported_message_fields_are_refused_by_path() {
+    let call = |arguments: &str| json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}});
+    for (message, param) in [
+        (json!({"role": "user", "content": "Hi", "name": "Ann"}), "messages[1].name"),
+        (json!({"role": "user", "content": [{"type": "input_audio"}]}), "messages[1].content[0].type"),
+        (
+            json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data"}}]}),
+            "messages[1].content[0].image_url.url",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}),
+            "messages[1].content[0].image_url.url",
+        ),
+        (
+            json!({"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": "https://a.example/b.png", "detail": "low"}},
+            ]}),
+            "messages[1].content[0].image_url.detail",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "text", "text": "Hi", "tone": "kind"}]}),
+            "messages[1].content[0].tone",
+        ),
+        (json!({"role": "tool", "tool_call_id": "b", "content": "1"}), "messages[1].tool_call_id"),
+        (json!({"role": "assistant", "audio": {"id": "x"}}), "messages[1].audio"),
+        (
+            json!({"role": "assistant", "tool_calls": [call("[1]")]}),
+            "messages[1].tool_calls[0].function.arguments",
+        ),
+        (json!({"role": "assistant", "tool_calls": [{"type": "custom"}]}), "messages[1].tool_calls[0].type"),
+    ] {
+        let first = json!({"role": "user", "content": "Hi"});
+        assert_eq!(refused(&json!({"messages": [first, message]})).as_deref(), Some(param), "{message}");
+    }
+    let only_system = json!({"messages": [{"role": "system", "content": "Be kind."}]});
+    assert_eq!(refused(&only_system).as_deref(), Some("messages"));
+}
+
+#[test]
+fn consecutive_messages_of_one_speaker_become_one_turn() {
+    let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}});
+    let request = decode(&json!({"messages": [
+        {"role": "system", "content": "One."},
+        {"role": "user", "content": "b"},
+        {"role": "developer", "content": [{"type": "text", "text": "Two."}]},
+        {"role": "user", "content": [{"type": "text", "text": "c"}, {"type": "text", "text": ""}]},
+        {"role": "assistant", "content": "", "tool_calls": [call], "refusal": null, "annotations": []},
+        {"role": "tool", "tool_call_id": "a", "name": "f", "content": "1"},
+        {"role": "user", "content": "d"},
+    ]}));
+    let request = request.unwrap();
+    assert_eq!(request.system.as_deref(), Some("One.\n\nTwo."));
+    let text = |text: &str| ContentPart::Text(text.to_owned());
+    let (id, name) = ("a".to_owned(), "f".to_owned());
+    let (arguments, signature) = (serde_json::Map::new(), None);
+    let called = ContentPart::ToolCall { id: id.clone(), name: name.clone(), arguments, signature };
+    let turn = |speaker, parts| Turn { speaker, parts };
+    let expected = vec![
+        turn(Speaker::User, vec![text("b"), text("c")]),
+        turn(Speaker::Model, vec![called]),
+        turn(Speaker::User, vec![ContentPart::ToolResult { id, name, text: "1".to_owned() }, text("d")]),
+    ];
+    assert_eq!(request.turns, expected);
+}
+
+#[test]
+fn the_smaller_of_two_limits_counts() {
+    let limit = |further: Value| {
+        let mut body = further;
+        body["messages"] = json!([{"role": "user", "content": "Hi"}]);
+        decode(&body).unwrap().max_tokens
+    };
+    assert_eq!(limit(json!({"max_tokens": 5})), Some(5));
+    assert_eq!(limit(json!({"max_tokens": 5, "max_completion_tokens": 4})), Some(4));
+    assert_eq!(limit(json!({"max_tokens": null})), None);
+}
+
+/// Any JSON of a few levels, with names and words that have a meaning here.
+fn anything() -> impl Strategy<Value = Value> {
+    let word = || {
+        prop::sample::select(vec!["type", "function", "text", "image_url", "name", "url", "id", "data:,", ""])
+    };
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word().prop_map(Value::from),
+        ".{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((word(), inner), 0..4).prop_map(|fields| fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_request_makes_it_panic(value in anything(), name in prop::sample::select(KNOWN_FIELDS.to_vec())) {
+        let _ = decode(&json!({"messages": [{"role": "user", "content": value}]}));
+        let _ = decode(&json!({"messages": [{"role": "assistant", "content": value, "tool_calls": [value]}]}));
+        let mut body = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        body[name] = value;
+        if let Err(Failure::Unsupported { param, message }) = decode(&body) {
+            prop_assert!(param.starts_with(name) && !message.is_empty(), "{param}: {message}");
+        }
+    }
+}
