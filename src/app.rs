@@ -77,9 +77,9 @@ impl std::error::Error for StartError {
 }
 
 impl App {
-    /// Whether an app could be made of `config`, but for its database: providers are set up, and nothing is connected.
-    pub fn check(config: &ServerConfig, clock: Clock) -> Result<(), StartError> {
-        Configured::new(config, &clock).map(drop)
+    /// Checks that everything but the database of an app can be set up from `config`. Nothing is connected.
+    pub fn check(config: &ServerConfig, clock: &Clock) -> Result<(), StartError> {
+        Configured::new(config, clock).map(drop)
     }
 
     /// An app on the database that `config` names. Blocking, and not for a thread that runs futures.

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     };
     let log_filter = log::filter_from_env(session)?;
     if args.check {
-        App::check(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
+        App::check(&config, &Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
         return check(session, &config);
     }
     let _log = log::begin(session, log_filter)?;

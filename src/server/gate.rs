@@ -18,7 +18,7 @@
 //!   `guesses_are_counted_and_limited`
 //! - **Timing of the key check.** Keys are looked up by their SHA-256 hash, so no secret text is compared; the hash of
 //!   the setup token is compared in constant time. Tests: `keys_stand_nowhere_in_the_database`
-//! - **Floods of unknown keys.** PerWorker is looked up before it is rejected; with PostgreSQL, addresses that have failed
+//! - **Floods of unknown keys.** Each is looked up before it is rejected; with PostgreSQL, addresses that have failed
 //!   too often are looked up one at a time. Tests: `a_flood_of_unknown_keys_leaves_the_database_to_others`
 //! - **What a rejection reveals about a key.** Malformed and unknown keys get the same response, and of several faults
 //!   always the same one is reported. Tests: `a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike`,
