@@ -22,7 +22,7 @@
 //!   too often are looked up one at a time. Tests: `a_flood_of_unknown_keys_leaves_the_database_to_others`
 //! - **What a rejection reveals about a key.** Malformed and unknown keys get the same response, and of several faults
 //!   always the same one is reported. Tests: `a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike`,
-//!   `the_first_fault_in_the_order_of_checks_is_told`, `of_two_keys_none_is_believed`
+//!   `the_first_fault_in_the_order_of_checks_is_reported`, `of_two_keys_none_is_believed`
 //! - **Enumerating ids of apps, keys, requests.** Ids are not secret and grant nothing; what belongs to another app is
 //!   answered like what does not exist; all of it takes a console key. Tests: `every_id_of_another_app_is_not_found`,
 //!   `ids_that_exist_elsewhere_and_ids_that_do_not_are_answered_alike`, `other_keys_reach_nothing_but_themselves`
@@ -99,9 +99,9 @@
 //!   `a_provider_s_words_never_reach_the_caller`
 //! - **An answer that reaches another caller.** A connection to a provider is reused only if its response ended
 //!   unambiguously with nothing behind it, and is checked before each use. Tests:
-//!   `whatever_could_be_read_in_two_ways_is_broken`, `what_is_read_here_hyper_reads_as_well_and_as_the_same`,
-//!   `a_connection_on_which_more_came_than_was_asked_for_is_closed`,
-//!   `a_connection_is_looked_at_however_much_its_task_has_done`
+//!   `whatever_could_be_read_in_two_ways_is_broken`, `whatever_is_accepted_here_hyper_reads_in_the_same_way`,
+//!   `a_connection_with_unsolicited_bytes_is_closed`,
+//!   `an_idle_connection_is_checked_even_without_cooperative_budget`
 //!
 //! **Output**
 //! - **Log injection.** A line is one JSON object without terminal control bytes; long texts are truncated. Tests:
@@ -114,7 +114,7 @@
 //!   and the log get to see. Tests: `a_key_that_a_provider_repeats_reaches_nobody`
 //! - **Secrets in crashes, `Debug`, listings.** Panics report a location and fixed text, no core is dumped, secrets are
 //!   not printed. Tests: `a_handler_that_panics_gives_a_response_and_keeps_the_connection`,
-//!   `a_crash_writes_no_memory_to_a_disk`, `the_line_end_goes_and_debug_shows_nothing`,
+//!   `a_crash_writes_no_memory_to_a_disk`, `the_line_ending_is_trimmed_and_debug_is_redacted`,
 //!   `the_listing_shows_origins_and_no_secrets`, `the_process_list_shows_no_key`
 //! - **SQL injection, LIKE patterns.** Values are bound; there are no patterns. Tests:
 //!   `filters_are_texts_and_neither_patterns_nor_queries`
