@@ -126,7 +126,7 @@ fn id(prefix: &str, number: usize) -> String {
     format!("{prefix}_{number:032x}")
 }
 
-/// Accounting attempts evenly over the year until `now`: of verifications, which make ten each, and of chats.
+/// Books attempts evenly over the year until `now`: of verifications, which make ten each, and of chats.
 fn fill(store: &Store, rows: usize, now: Time) {
     let start = Time::of_utc_day(Days::until_today(YEAR_DAYS, now).first).unix_ms();
     let span = now.unix_ms() - start;

@@ -28,7 +28,7 @@ impl Desk {
         ran
     }
 
-    /// Accounting a call of this key that cost a quarter of a dollar.
+    /// Books a call of this key that cost a quarter of a dollar.
     fn book(&self, key_id: &str, at: Time) {
         let store = Store::open(&self.0.home().join("data"), at).unwrap();
         let row = AttemptRow {

@@ -43,7 +43,7 @@ pub fn key_row(store: &Store, name: &str) -> KeyRow {
     keys.into_iter().find(|row| row.name.as_deref() == Some(name)).unwrap()
 }
 
-/// Accounting a call of the key with this name that cost so much.
+/// Books a call of the key with this name that cost so much.
 pub fn book(store: &Store, key: &str, cost: NanoUsd) {
     let now = Clock::system().now();
     let row = key_row(store, key);
