@@ -19,6 +19,11 @@ pub(super) struct TokenUsage {
 }
 
 impl TokenUsage {
+    /// `None` for nothing but zeros: no call uses no tokens, so they are no report.
+    pub(super) fn unless_zero(self) -> Option<Self> {
+        (self.tokens != Tokens::default()).then_some(self)
+    }
+
     /// The documented usage object.
     pub(super) fn to_json(self) -> Value {
         let mut value = usage_json(self.tokens, false);
@@ -134,5 +139,44 @@ impl UsageMeter {
         let Tokens { prompt, completion } = self.reported?.tokens;
         let estimated = estimate::length_tokens(self.characters);
         Some(Tokens { prompt, completion: completion.max(estimated) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::providers::{Kind, ProviderResponse, dialect};
+
+    /// The usage that a verification is told of, by a response in this format.
+    fn reported(kind: Kind, body: &Value) -> Option<Tokens> {
+        let (headers, body) = (HeaderMap::new(), Bytes::from(body.to_string()));
+        let response = ProviderResponse { status: 200, headers, body, clock: Clock::system() };
+        dialect(kind).unwrap().answer(&response).unwrap().usage
+    }
+
+    #[test]
+    fn zeros_are_no_report_in_any_format() {
+        let all = |prompt: u64, completion: u64| {
+            let openai = json!({
+                "choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": prompt, "completion_tokens": completion},
+            });
+            let anthropic = json!({
+                "content": [{"type": "text", "text": "hi"}],
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": prompt, "output_tokens": completion},
+            });
+            let google = json!({
+                "candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
+                "usageMetadata": {"promptTokenCount": prompt, "candidatesTokenCount": completion},
+            });
+            [(Kind::OpenAi, openai), (Kind::Anthropic, anthropic), (Kind::Google, google)]
+                .map(|(kind, body)| reported(kind, &body))
+        };
+        assert_eq!(all(0, 0), [None; 3]);
+        assert_eq!(all(3, 0), [Some(Tokens { prompt: 3, completion: 0 }); 3]);
     }
 }

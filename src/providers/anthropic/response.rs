@@ -120,7 +120,7 @@ fn parse_blocks(content: &Value) -> Option<ChoiceBuilder> {
 pub(super) fn token_usage(usage: &Value) -> Option<TokenUsage> {
     let cached = |name: &str| token_count::count(&usage[name]);
     let (written, read) = (cached("cache_creation_input_tokens"), cached("cache_read_input_tokens"));
-    Some(TokenUsage {
+    let usage = TokenUsage {
         tokens: Tokens {
             prompt: token_count::count(&usage["input_tokens"])?
                 + written.unwrap_or_default()
@@ -129,5 +129,6 @@ pub(super) fn token_usage(usage: &Value) -> Option<TokenUsage> {
         },
         cached_tokens: read,
         reasoning_tokens: token_count::count(&usage["output_tokens_details"]["thinking_tokens"]),
-    })
+    };
+    usage.unless_zero()
 }

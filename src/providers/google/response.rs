@@ -194,12 +194,13 @@ pub(super) fn finish_reason(
 pub(super) fn token_usage(usage: &Value) -> Option<TokenUsage> {
     let answer = token_count::count(&usage["candidatesTokenCount"]);
     let thoughts = token_count::count(&usage["thoughtsTokenCount"]);
-    Some(TokenUsage {
+    let usage = TokenUsage {
         tokens: Tokens {
             prompt: token_count::count(&usage["promptTokenCount"])?,
             completion: answer.unwrap_or_default() + thoughts.unwrap_or_default(),
         },
         cached_tokens: token_count::count(&usage["cachedContentTokenCount"]),
         reasoning_tokens: thoughts,
-    })
+    };
+    usage.unless_zero()
 }

@@ -96,7 +96,7 @@ fn caller_side(failure: &Failure) -> (StatusCode, &str) {
 
 /// What is wrong with a parameter, as a sentence that names it.
 fn about_parameter(param: &str, what: &str) -> String {
-    if what.contains(param) {
+    if what.contains(&format!("`{param}`")) {
         what.to_owned()
     } else if ["must ", "may ", "cannot "].iter().any(|verb| what.starts_with(verb)) {
         format!("`{param}` {what}")
@@ -168,5 +168,22 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
              input_usd_per_mtok and output_usd_per_mtok for it"
         ),
         Failure::StoreUnavailable => ApiError::store_unavailable().message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_about_a_parameter_names_it() {
+        for (param, what, expected) in [
+            ("tools[0].type", "must be `function`", "`tools[0].type` must be `function`"),
+            ("n", "cannot be more than 1", "`n` cannot be more than 1"),
+            ("messages[0]", "this takes only text", "`messages[0]`: this takes only text"),
+            ("logprobs", "acme cannot express `logprobs`", "acme cannot express `logprobs`"),
+        ] {
+            assert_eq!(about_parameter(param, what), expected);
+        }
     }
 }
