@@ -1,7 +1,7 @@
 //! `mk serve`: runs the server, and informs the person who started it.
 //!
 //! What cannot work is reported in one sentence before anything is served. The first SIGTERM or SIGINT drains, the
-//! second one ends the process at once.
+//! second one ends the requests under way, the third one the process.
 
 mod checks;
 mod signals;
@@ -28,7 +28,7 @@ use checks::{
     database_flags, disable_core_dumps, listen_failure, refuse_exposed_server, refuse_two_databases,
     warn_of_unused_database,
 };
-use signals::{ShutdownCause, shutdown_signal};
+use signals::{ShutdownCause, ShutdownSignals};
 use trial::TrialKey;
 
 /// Examples of `mk serve`, first in its help.
@@ -43,10 +43,11 @@ pub(crate) const NOTES: &str = "\
 Without a console key it gives a link that makes the first one in a browser,
 once, within 30 minutes: on a terminal, or in the file setup-link of the data
 directory.
-SIGTERM and SIGINT let requests under way end for a while; a second signal ends
-at once. SIGHUP reads the configuration again, TLS certificate and files of keys
-included: what can change does, requests under way end by what they began with,
-and the log tells what became of it. One that is wrong changes nothing.
+SIGTERM and SIGINT let requests under way end for 20 s; a second signal ends
+them, a third one the process at once. SIGHUP reads the configuration again,
+TLS certificate and files of keys included: what can change does, requests under
+way end by what they began with, and the log tells what became of it. One that
+is wrong changes nothing.
 A systemd unit is printed by `mk serve unit`. A listening socket passed by a
 supervisor (LISTEN_FDS) is taken in the place of --listen, and a Type=notify
 service is told when it serves and when it ends.
@@ -180,7 +181,7 @@ async fn serve(
     let base = format!("{}://{address}", if options.tls.is_some() { "https" } else { "http" });
     let app = Arc::new(app);
     // Before anybody is told that the server is ready: whoever is told may signal at once.
-    let shutdown_signal = shutdown_signal();
+    let ShutdownSignals { requested, abort } = signals::listen()?;
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
     let trial_key = TrialKey::begin(args.sandbox && has_person, &app)?;
@@ -205,7 +206,7 @@ async fn serve(
     let (cause_sender, cause_received) = tokio::sync::oneshot::channel();
     let shutdown = async {
         let cause_of_shutdown = tokio::select! {
-            cause_of_shutdown = shutdown_signal => cause_of_shutdown,
+            Ok(cause_of_shutdown) = requested => cause_of_shutdown,
             Ok(()) = &mut reloads => ShutdownCause::Terminate,
         };
         drop(reloads);
@@ -216,6 +217,7 @@ async fn serve(
         // Received below, unless the server has failed before that.
         let _ = cause_sender.send(cause_of_shutdown);
     };
+    let options = Options { abort, ..options };
     let served = server::serve(listener, Arc::clone(&app), options, shutdown).await;
     trial_key.end(&app);
     drop(link);

@@ -65,6 +65,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use warp::reply::Response;
 
@@ -96,6 +97,8 @@ pub struct Options {
     pub write_timeout: Duration,
     /// How long requests in flight may take to end after shutdown, before they are aborted.
     pub drain: Duration,
+    /// Cancelled to end this grace period before its time.
+    pub abort: CancellationToken,
     /// How often a stream without events gets a keep-alive comment.
     pub keep_alive: Duration,
     /// How long the system clock must have run without a jump before attempts are deleted because of their age.
@@ -114,6 +117,7 @@ impl Default for Options {
             body_total: Duration::from_mins(1),
             write_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(20),
+            abort: CancellationToken::new(),
             keep_alive: Duration::from_secs(15),
             clock_stable_for: Duration::from_hours(1),
             workers: workers::cores(),
@@ -316,10 +320,12 @@ async fn next_connection(listener: &TcpListener, trouble: &LogThrottle) -> (std:
 
 async fn drain(context: &Context, connections: &mut JoinSet<()>) {
     let ended = async |connections: &mut JoinSet<()>| while connections.join_next().await.is_some() {};
-    if tokio::time::timeout(context.options.drain, ended(connections)).await.is_ok() {
-        return;
-    }
-    tracing::warn!(open = connections.len(), "requests still run after the grace period and are cut");
+    let why = tokio::select! {
+        () = ended(connections) => return,
+        () = sleep(context.options.drain) => "requests still run after the grace period and are cut",
+        () = context.options.abort.cancelled() => "requests still run and are cut, as the grace period was ended",
+    };
+    tracing::warn!(open = connections.len(), "{why}");
     context.in_flight.abort_all(AbortReason::ShuttingDown);
     if tokio::time::timeout(ABORT_GRACE, ended(connections)).await.is_err() {
         connections.shutdown().await;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::database::must_be_whole;
 use crate::support::events::{Events, read_until};
+use crate::support::eventually;
 use crate::support::mk::{Mk, Ran, operator};
 use crate::support::panel::panel_by;
 use crate::support::provider::{FakeProvider, Turn};
@@ -67,22 +68,50 @@ async fn sigterm_lets_a_stream_end_and_is_an_orderly_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_signal_ends_at_once() {
+async fn the_second_signal_ends_requests_under_way_and_loses_nothing() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
     let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
     let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
-    read_until(&mut stream, "starting").await;
+    read_until(&mut stream, "extracting_claims").await;
+    eventually("the extractor is asked", || provider.in_flight() == 1).await;
     server.signal("INT");
-    let refused =
-        async { while client().get(format!("{}/verify/v1/health", server.base)).send().await.is_ok() {} };
-    tokio::time::timeout(Duration::from_secs(10), refused).await.expect("it goes on listening");
+    server.until_logged(1, |line| line.contains("shutting down")).await;
+    let second = Instant::now();
     server.signal("INT");
-    let begun = Instant::now();
+    let mut rest = String::new();
+    while let Some(piece) = stream.next().await {
+        rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+    }
+    Events::parse(rest).end("error");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+    assert!(second.elapsed() < Duration::from_secs(10), "it waits for the whole grace period");
     assert_eq!(status.signal(), Some(2), "{status} {log}");
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    let ledger = rusqlite::Connection::open(data_dir(call.home()).join("ledger.db")).unwrap();
+    assert_eq!(count(&ledger, "attempts"), 1, "the call under way is booked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_third_signal_ends_at_once() {
+    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let call = serve::call(&provider.base_url, "");
+    let server = Serve::start_beside(&call).await;
+    let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
+    let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
+    read_until(&mut stream, "extracting_claims").await;
+    // What is used can't be written for now, so an orderly end takes a while.
+    let ledger = rusqlite::Connection::open(data_dir(call.home()).join("ledger.db")).unwrap();
+    ledger.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    server.signal("TERM");
+    server.until_logged(1, |line| line.contains("shutting down")).await;
+    server.signal("TERM");
+    server.until_logged(1, |line| line.contains("the grace period was ended")).await;
+    let third = Instant::now();
+    server.signal("TERM");
+    let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
+    assert_eq!(status.signal(), Some(15), "{status} {log}");
+    assert!(third.elapsed() < Duration::from_secs(5), "it waits for the ledger");
 }
 
 #[tokio::test(flavor = "multi_thread")]
