@@ -88,14 +88,9 @@ fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAdd
     if !is_trusted(client, trusted) {
         return client;
     }
-    let hops: Vec<&str> = headers
-        .get_all("x-forwarded-for")
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .collect();
-    for hop in hops.into_iter().rev() {
+    // As bytes: text that is no ASCII further left, which anyone can send, must not hide what a proxy has added.
+    let lines = headers.get_all("x-forwarded-for").iter().rev();
+    for hop in lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b',')) {
         let Some(address) = hop_address(hop) else { break };
         client = address.to_canonical();
         if !is_trusted(client, trusted) {
@@ -106,7 +101,8 @@ fn client_address(headers: &HeaderMap, peer: IpAddr, trusted: &[IpNet]) -> IpAdd
 }
 
 /// The address of a hop, which some proxies (Azure's gateway) write with its port.
-fn hop_address(hop: &str) -> Option<IpAddr> {
+fn hop_address(hop: &[u8]) -> Option<IpAddr> {
+    let hop = std::str::from_utf8(hop).ok()?.trim();
     let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
     let with_port = || hop.parse::<SocketAddr>().ok().map(|address| address.ip());
     hop.parse().ok().or_else(with_port).or_else(bracketed)
@@ -275,6 +271,15 @@ mod tests {
         assert_eq!(client_address(&forged, proxy, &trusted), "2.2.2.2".parse::<IpAddr>().unwrap());
         let senseless = headers(&[("x-forwarded-for", "1.1.1.1, what")]);
         assert_eq!(client_address(&senseless, proxy, &trusted), proxy);
+        let lines = headers(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2, 10.0.0.9")]);
+        assert_eq!(client_address(&lines, proxy, &trusted), "2.2.2.2".parse::<IpAddr>().unwrap());
+        for garbage in [&b"\xff, 2.2.2.2"[..], "caf\u{e9},2.2.2.2".as_bytes(), b"1.1.1.1, \xff , 2.2.2.2"] {
+            let behind = HeaderMap::from_iter([(
+                http::HeaderName::from_static("x-forwarded-for"),
+                HeaderValue::from_bytes(garbage).unwrap(),
+            )]);
+            assert_eq!(client_address(&behind, proxy, &trusted), "2.2.2.2".parse::<IpAddr>().unwrap());
+        }
         for (hop, expected) in [
             ("2.2.2.2:1234", "2.2.2.2"),
             ("[2001:db8::1]:443", "2001:db8::1"),
