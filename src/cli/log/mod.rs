@@ -25,6 +25,9 @@ use super::term::Paint;
 
 /// How long lines are collected before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
+/// For how many such delays without a line the thread goes on looking for one. Afterwards it sleeps until it is woken,
+/// which costs the request that logs the next line several microseconds.
+const IDLE_DELAYS: u32 = 10;
 /// The size at which a batch is written at once. This small, it stays in the processor's cache, however much is logged.
 const BATCH_BYTES: usize = 64 * 1024;
 /// The most bytes that may wait to be written; further lines are dropped.
@@ -112,7 +115,9 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.lines.pending().is_closed = true;
+        let mut pending = self.lines.pending();
+        (pending.is_closed, pending.is_asleep) = (true, false);
+        drop(pending);
         self.lines.0.changed.notify_one();
         // Nothing is ever sent: the sender is dropped with its thread.
         let _ = self.written.recv_timeout(LAST_WRITE_TIMEOUT);
@@ -135,20 +140,35 @@ struct Pending {
     /// Number of lines dropped for lack of space.
     dropped: u64,
     is_closed: bool,
+    /// Whether the thread has to be woken for the next line.
+    is_asleep: bool,
+}
+
+impl Pending {
+    const fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.dropped == 0
+    }
 }
 
 impl Lines {
     /// Writes lines as they arrive, until shutdown.
     fn write_to(&self, out: &mut impl Write, dropped_lines: fn(u64) -> String) {
         let mut taken = Vec::new();
+        let mut idle_delays = 0;
         loop {
-            let mut pending = self.pending();
-            while pending.bytes.is_empty() && !pending.is_closed {
-                pending = self.0.changed.wait(pending).unwrap_or_else(PoisonError::into_inner);
-            }
             let has_time = |pending: &mut Pending| pending.bytes.len() < BATCH_BYTES && !pending.is_closed;
-            let gathered = self.0.changed.wait_timeout_while(pending, BATCH_DELAY, has_time);
-            (pending, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+            let gathered = self.0.changed.wait_timeout_while(self.pending(), BATCH_DELAY, has_time);
+            let (mut pending, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+            if pending.is_empty() && !pending.is_closed {
+                idle_delays += 1;
+                if idle_delays >= IDLE_DELAYS {
+                    pending.is_asleep = true;
+                    let awake = self.0.changed.wait_while(pending, |pending| pending.is_asleep);
+                    drop(awake.unwrap_or_else(PoisonError::into_inner));
+                }
+                continue;
+            }
+            idle_delays = 0;
             let is_closed = pending.is_closed;
             let dropped = std::mem::take(&mut pending.dropped);
             std::mem::swap(&mut pending.bytes, &mut taken);
@@ -181,7 +201,8 @@ impl Write for &Lines {
         }
         let before = pending.bytes.len();
         pending.bytes.extend_from_slice(line);
-        let needs_wakeup = before == 0 || (before < BATCH_BYTES && pending.bytes.len() >= BATCH_BYTES);
+        let is_full = before < BATCH_BYTES && pending.bytes.len() >= BATCH_BYTES;
+        let needs_wakeup = std::mem::take(&mut pending.is_asleep) || is_full;
         drop(pending);
         if needs_wakeup {
             self.0.changed.notify_one();
