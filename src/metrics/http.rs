@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::page::{Page, Value};
 use super::table;
-use super::value::{CountsByName, Gauge, Histogram, Merge};
+use super::value::{Count, CountsByName, Gauge, Histogram, Merge};
 use crate::workers::PerWorker;
 
 /// The routes that are counted by name, with placeholders for ids; requests for any other path are counted together, as
@@ -75,6 +75,7 @@ pub struct Http {
 struct Counts {
     /// One for each of [`ROUTES`], and one for all other paths.
     routes: Vec<Route>,
+    evicted: Count,
     limited_minute: CountsByName<{ SUBJECTS.len() }>,
     limited_day: CountsByName<{ SUBJECTS.len() }>,
     denied: CountsByName<{ REASONS.len() }>,
@@ -96,6 +97,7 @@ impl Default for Counts {
         };
         Self {
             routes: ROUTES.into_iter().chain(["other"]).map(route).collect(),
+            evicted: Count::default(),
             limited_minute: CountsByName::new(&SUBJECTS),
             limited_day: CountsByName::new(&SUBJECTS),
             denied: CountsByName::new(&REASONS),
@@ -109,6 +111,7 @@ impl Merge for Counts {
             route.methods.iter().zip(&more.methods).for_each(|(statuses, more)| statuses.merge(more));
             route.duration.merge(&more.duration);
         }
+        self.evicted.merge(&other.evicted);
         self.limited_minute.merge(&other.limited_minute);
         self.limited_day.merge(&other.limited_day);
         self.denied.merge(&other.denied);
@@ -137,6 +140,11 @@ impl Http {
         self.counts.here().limited_day.add(subject);
     }
 
+    /// Counts an idle connection that was closed for another one.
+    pub fn count_evicted(&self) {
+        self.counts.here().evicted.add(1);
+    }
+
     /// Counts a request that was refused for its key, by the code in the response.
     pub fn count_denied(&self, reason: &str) {
         self.counts.here().denied.add(reason);
@@ -156,6 +164,7 @@ impl Http {
         let durations = durations.filter(|(_, reading)| reading.count > 0);
         page.add(&table::REQUEST_DURATION, durations.map(|(labels, it)| (labels, Value::Histogram(it))));
         page.add_one(&table::CONNECTIONS, Value::Count(self.connections.get()));
+        page.add_one(&table::EVICTED, Value::Count(counts.evicted.get()));
         page.add_one(&table::STREAMS, Value::Count(self.streams.get()));
         let windows = [("minute", &counts.limited_minute), ("day", &counts.limited_day)];
         let limited = windows.into_iter().flat_map(|(window, subjects)| {

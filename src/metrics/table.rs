@@ -61,6 +61,12 @@ pub(super) static REQUEST_DURATION: Metric = duration(
 
 pub(super) static CONNECTIONS: Metric = gauge("mk_connections_open", &[], "Connections of callers.");
 
+pub(super) static EVICTED: Metric = counter(
+    "mk_connections_evicted_total",
+    &[],
+    "Idle connections closed to make room for others, as many as allowed were open.",
+);
+
 pub(super) static STREAMS: Metric =
     gauge("mk_streams_open", &[], "Streamed answers under way, verifications and completions.");
 
@@ -151,12 +157,13 @@ pub(super) static LIMITED_ALONE: Metric = counter(
 );
 
 /// All metrics, in the order of the page.
-pub static ALL: [&Metric; 22] = [
+pub static ALL: [&Metric; 23] = [
     &BUILD,
     &STARTED,
     &REQUESTS,
     &REQUEST_DURATION,
     &CONNECTIONS,
+    &EVICTED,
     &STREAMS,
     &LIMITED,
     &AUTH_FAILURES,

@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 /// The activity of one connection; clones share their state.
@@ -31,6 +32,8 @@ struct Shared {
     busy: AtomicUsize,
     /// When the last one was dropped, in nanoseconds since `start`.
     last_busy: AtomicU64,
+    /// Notified when the connection is to make room for others.
+    eviction: Notify,
 }
 
 impl Activity {
@@ -40,6 +43,7 @@ impl Activity {
             start: Instant::now(),
             busy: AtomicUsize::new(0),
             last_busy: AtomicU64::new(0),
+            eviction: Notify::new(),
         }))
     }
 
@@ -49,19 +53,40 @@ impl Activity {
         BusyGuard(self.0.clone())
     }
 
+    /// Since when the connection has been idle; `None` while it is busy.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let Shared { start, busy, last_busy, .. } = &*self.0;
+        // A dropped guard stores the time before it decrements the counter, so the counter is read first.
+        let is_busy = busy.load(Ordering::Acquire) > 0;
+        let last = Duration::from_nanos(last_busy.load(Ordering::Relaxed));
+        (!is_busy).then(|| *start + last)
+    }
+
     /// Waits until the connection has been idle for `limit` without interruption, counted from now on.
     pub(crate) async fn idle_for(&self, limit: Duration) {
         let mut since = Instant::now();
         loop {
             sleep_until(since + limit).await;
-            let Shared { start, busy, last_busy } = &*self.0;
-            // A dropped guard stores the time before it decrements the counter, so the counter is read first.
-            let is_busy = busy.load(Ordering::Acquire) > 0;
-            let last = *start + Duration::from_nanos(last_busy.load(Ordering::Relaxed));
-            if !is_busy && last <= since {
+            let idle_since = self.idle_since();
+            if idle_since.is_some_and(|last| last <= since) {
                 return;
             }
-            since = if is_busy { Instant::now() } else { last };
+            since = idle_since.unwrap_or_else(Instant::now);
+        }
+    }
+
+    /// Asks the connection to close if it is still idle.
+    pub(crate) fn evict(&self) {
+        self.0.eviction.notify_one();
+    }
+
+    /// Waits until the connection is asked to close while it is idle.
+    pub(crate) async fn evicted(&self) {
+        loop {
+            self.0.eviction.notified().await;
+            if self.idle_since().is_some() {
+                return;
+            }
         }
     }
 }

@@ -65,21 +65,32 @@ pub(crate) async fn serve(
     context: Arc<Context>,
     closing: watch::Receiver<()>,
 ) {
-    let _open = context.app.metrics.http.connections.add_one();
     // Otherwise Nagle's algorithm holds small frames back; a failure only costs speed.
     let _ = stream.set_nodelay(true);
     tcp_keepalive::configure(&stream, context.options.write_timeout);
     let (socket, watch) = socket::split(stream);
     let activity = Activity::new();
+    let evicted = activity.clone();
+    let server = context.clone();
+    let _counted = server.app.metrics.http.connections.add_one();
+    let _listed = server.open_connections.add(activity.clone());
     let stream = WriteTimeout::new(socket, context.options.write_timeout, activity.clone());
     let monitor = Monitor { stalled: stream.stalled(), activity };
     let mut shutdown = closing.clone();
     {
-        let peer_left = pin!(watch.peer_left());
+        let cut_off = pin!(async {
+            tokio::select! {
+                () = watch.peer_left() => {}
+                () = evicted.evicted() => {
+                    server.app.metrics.http.count_evicted();
+                    tracing::debug!(%peer, "connection ended: others need its place");
+                }
+            }
+        });
         tokio::select! {
             biased;
             () = serve_stream(stream, monitor, peer, routes, context, closing) => {}
-            () = PollOnWake::new(peer_left) => return,
+            () = PollOnWake::new(cut_off) => return,
         }
     }
     tokio::select! {

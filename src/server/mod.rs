@@ -30,6 +30,7 @@ mod local;
 mod log_fields;
 mod metrics;
 mod models;
+mod open_connections;
 mod openapi;
 mod origin;
 mod params;
@@ -55,6 +56,7 @@ pub use tls::{Certificate, Tls, TlsError};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -62,9 +64,9 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use warp::reply::Response;
@@ -75,6 +77,7 @@ use crate::log_throttle::LogThrottle;
 use crate::workers::{self, Workers};
 use in_flight::{AbortReason, InFlight};
 use incoming::{BodyLimits, Incoming};
+use open_connections::OpenConnections;
 use reply::ApiError;
 use routes::Routes;
 use thread_pool::ThreadPool;
@@ -84,8 +87,11 @@ use thread_pool::ThreadPool;
 pub struct Options {
     /// Set to speak TLS.
     pub tls: Option<Tls>,
-    /// The maximum number of connections; further ones wait in the kernel's backlog.
+    /// The maximum number of connections. For further ones, idle ones are closed; if there are none, they wait in the
+    /// kernel's backlog.
     pub max_connections: usize,
+    /// How long a connection must have been idle to be closed for another one.
+    pub evictable_after: Duration,
     /// Timeout for a request's head to arrive, which is also how long a kept-alive connection may idle.
     pub header_timeout: Duration,
     /// Timeout between two chunks of a request body.
@@ -112,6 +118,7 @@ impl Default for Options {
         Self {
             tls: None,
             max_connections: 10_000,
+            evictable_after: Duration::from_secs(2),
             header_timeout: Duration::from_secs(30),
             body_idle: Duration::from_secs(15),
             body_total: Duration::from_mins(1),
@@ -137,6 +144,7 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) in_flight: InFlight,
+    pub(crate) open_connections: OpenConnections,
     pub(crate) options: Options,
     /// The verifications and completions in flight; each books its usage when it ends or is dropped.
     pub(crate) runs: TaskTracker,
@@ -156,6 +164,7 @@ impl Context {
         Self {
             app,
             in_flight: InFlight::default(),
+            open_connections: OpenConnections::default(),
             options,
             runs: TaskTracker::new(),
             reports: ThreadPool::new("reports", 1, Duration::MAX),
@@ -271,28 +280,54 @@ async fn accept(
 ) {
     let routes = Routes::new(context);
     let permits = Arc::new(Semaphore::new(context.options.max_connections));
-    let trouble = LogThrottle::new();
-    let mut shutdown = std::pin::pin!(shutdown);
+    let (trouble, full) = (LogThrottle::new(), LogThrottle::new());
+    let mut shutdown = pin!(shutdown);
     loop {
-        let accepted = async {
-            // The semaphore is never closed; a permit is returned when its connection ends.
-            let permit = permits.clone().acquire_owned().await.ok();
-            (permit, next_connection(listener, &trouble).await)
-        };
-        tokio::select! {
-            () = &mut shutdown => return,
-            (permit, (stream, peer)) = accepted => {
-                let (routes, context, closing) = (routes.clone(), context.clone(), closing.subscribe());
-                let task = async move {
-                    // Registered again, with the reactor of the worker's runtime.
-                    if let Ok(stream) = TcpStream::from_std(stream) {
-                        connection::serve(stream, peer, routes, context, closing).await;
-                    }
-                    drop(permit);
-                };
-                connections.spawn_on(task, &workers.next());
+        let mut accepted = pin!(async {
+            let (stream, peer) = next_connection(listener, &trouble).await;
+            (connection_permit(&permits, context, &full).await, stream, peer)
+        });
+        let (permit, stream, peer) = loop {
+            tokio::select! {
+                () = &mut shutdown => return,
+                accepted = &mut accepted => break accepted,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
             }
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        };
+        let (routes, context, closing) = (routes.clone(), context.clone(), closing.subscribe());
+        let task = async move {
+            // Registered again, with the reactor of the worker's runtime.
+            if let Ok(stream) = TcpStream::from_std(stream) {
+                connection::serve(stream, peer, routes, context, closing).await;
+            }
+            drop(permit);
+        };
+        connections.spawn_on(task, &workers.next());
+    }
+}
+
+/// How long to wait for a place before more idle connections are closed.
+const EVICTION_PAUSE: Duration = Duration::from_millis(50);
+
+/// A place for a connection that was accepted. If all are taken, connections that have been idle for long make room.
+async fn connection_permit(
+    permits: &Arc<Semaphore>,
+    context: &Context,
+    full: &LogThrottle,
+) -> Option<OwnedSemaphorePermit> {
+    if let Ok(permit) = permits.clone().try_acquire_owned() {
+        return Some(permit);
+    }
+    let max = context.options.max_connections;
+    let reason = "as many connections as allowed are open; idle ones are closed for new ones";
+    if let Some(untold) = full.failed(&reason) {
+        tracing::warn!(max, untold, "{reason}");
+    }
+    loop {
+        context.open_connections.evict_idle(context.options.evictable_after);
+        // The semaphore is never closed; a permit is returned when its connection ends.
+        if let Ok(permit) = timeout(EVICTION_PAUSE, permits.clone().acquire_owned()).await {
+            return permit.ok();
         }
     }
 }
@@ -312,7 +347,7 @@ async fn next_connection(listener: &TcpListener, trouble: &LogThrottle) -> (std:
                 if let Some(untold) = trouble.failed(&cause) {
                     tracing::warn!(%cause, untold, "cannot accept a connection; it waits, and is tried again");
                 }
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -327,7 +362,7 @@ async fn drain(context: &Context, connections: &mut JoinSet<()>) {
     };
     tracing::warn!(open = connections.len(), "{why}");
     context.in_flight.abort_all(AbortReason::ShuttingDown);
-    if tokio::time::timeout(ABORT_GRACE, ended(connections)).await.is_err() {
+    if timeout(ABORT_GRACE, ended(connections)).await.is_err() {
         connections.shutdown().await;
     }
 }
@@ -336,7 +371,7 @@ async fn drain(context: &Context, connections: &mut JoinSet<()>) {
 /// they booked all their usage.
 async fn await_runs(context: &Context) {
     context.runs.close();
-    if tokio::time::timeout(ABORT_GRACE, context.runs.wait()).await.is_err() {
+    if timeout(ABORT_GRACE, context.runs.wait()).await.is_err() {
         tracing::error!(open = context.runs.len(), "requests do not end; what they used is not booked");
     }
 }

@@ -74,6 +74,7 @@ mod dialects;
 mod disconnect;
 mod errors;
 mod faults;
+mod full;
 mod headers;
 mod hostile;
 mod http2;
