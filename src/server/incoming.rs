@@ -1,24 +1,17 @@
-//! The data of a request: who sent it, its key, its body.
+//! The data of a request but for its body: who sent it, its key, what it accepts.
 //!
-//! An [`Incoming`] is put into the request's extensions before any route is tried. Bodies are read by us, counted while
-//! they arrive: warp's own filters either have no limit or reject bodies without a length.
+//! An [`Incoming`] is put into the request's extensions before any route is tried.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
-use futures_util::{FutureExt, Stream, StreamExt};
 use http::uri::Authority;
 use http::{HeaderMap, Request, header};
 use ipnet::IpNet;
-use tokio::time::error::Elapsed;
-use tokio::time::timeout;
 
 use super::header_names;
 use super::local::is_local;
 use super::record::Record;
-use super::reply::ApiError;
 use crate::api::console::csv;
 use crate::app::{App, Configured};
 
@@ -139,104 +132,6 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
             .split(',')
             .any(|item| item.split(';').next().is_some_and(|item| item.trim().eq_ignore_ascii_case(kind)))
     })
-}
-
-/// How large a body may be, and how long it may take to arrive. Slow senders are disconnected.
-#[derive(Clone, Copy)]
-pub(crate) struct BodyLimits {
-    /// The maximum size.
-    pub(crate) bytes: usize,
-    /// Timeout between two chunks.
-    pub(crate) idle: Duration,
-    /// Timeout of the whole body.
-    pub(crate) total: Duration,
-}
-
-/// Reads a JSON body: checks its declared size and type, then counts the bytes while they arrive.
-pub(crate) async fn json_body<B: Buf, E>(
-    headers: &HeaderMap,
-    body: impl Stream<Item = Result<B, E>>,
-    limits: BodyLimits,
-) -> Result<Bytes, ApiError> {
-    check_size(headers, limits)?;
-    check_type(headers)?;
-    collect(body, limits).await
-}
-
-/// Reads a JSON body that may be omitted, in which case it needs no content type. Only reading tells whether there is
-/// one, as HTTP/2 does not announce it.
-pub(crate) async fn optional_json_body<B: Buf>(
-    headers: &HeaderMap,
-    body: impl Stream<Item = Result<B, warp::Error>>,
-    limits: BodyLimits,
-) -> Result<Bytes, ApiError> {
-    check_size(headers, limits)?;
-    let body = collect(body, limits).await?;
-    if !body.is_empty() {
-        check_type(headers)?;
-    }
-    Ok(body)
-}
-
-fn check_size(headers: &HeaderMap, limits: BodyLimits) -> Result<(), ApiError> {
-    let declared = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > limits.bytes as u64) {
-        return Err(ApiError::body_too_large(limits.bytes));
-    }
-    Ok(())
-}
-
-fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = || kind.split(';').next().unwrap_or_default().trim();
-    if kind != "application/json" && !essence().eq_ignore_ascii_case("application/json") {
-        return Err(ApiError::unsupported_media_type(
-            "send the body as JSON, with Content-Type: application/json",
-        ));
-    }
-    let encoding = headers.get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(ApiError::unsupported_media_type("compressed request bodies are not accepted"));
-    }
-    Ok(())
-}
-
-async fn collect<B: Buf, E>(
-    body: impl Stream<Item = Result<B, E>>,
-    limits: BodyLimits,
-) -> Result<Bytes, ApiError> {
-    let mut body = std::pin::pin!(body);
-    let mut bytes = Vec::new();
-    // What arrived with the head, nearly always all of it, needs no timer.
-    while let Some(chunk) = body.next().now_or_never() {
-        let Some(chunk) = chunk else { return Ok(bytes.into()) };
-        append(&mut bytes, chunk, limits)?;
-    }
-    let rest = async {
-        while let Some(chunk) = timeout(limits.idle, body.next()).await? {
-            if let Err(error) = append(&mut bytes, chunk, limits) {
-                return Ok(Err(error));
-            }
-        }
-        Ok::<_, Elapsed>(Ok(()))
-    };
-    // Boxed, so that bodies that are there already reserve no space for it.
-    let rest = Box::pin(timeout(limits.total, rest)).await.flatten();
-    rest.unwrap_or_else(|_| Err(ApiError::body_timeout()))?;
-    Ok(bytes.into())
-}
-
-fn append<B: Buf, E>(bytes: &mut Vec<u8>, chunk: Result<B, E>, limits: BodyLimits) -> Result<(), ApiError> {
-    // If the body breaks off, nobody is left to read the response; it only ends the request.
-    let mut chunk = chunk.map_err(|_| ApiError::invalid_json("the request body was cut short"))?;
-    if bytes.len() + chunk.remaining() > limits.bytes {
-        return Err(ApiError::body_too_large(limits.bytes));
-    }
-    bytes.put(&mut chunk);
-    Ok(())
 }
 
 #[cfg(test)]

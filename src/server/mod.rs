@@ -38,6 +38,7 @@ mod parking;
 mod poll_on_wake;
 mod record;
 mod reply;
+mod request_body;
 pub mod requests;
 mod routes;
 mod socket;
@@ -76,9 +77,10 @@ use crate::limits::LimitState;
 use crate::log_throttle::LogThrottle;
 use crate::workers::{self, Workers};
 use in_flight::{AbortReason, InFlight};
-use incoming::{BodyLimits, Incoming};
+use incoming::Incoming;
 use open_connections::OpenConnections;
 use reply::ApiError;
+use request_body::{BodyLimits, BodyMemory};
 use routes::Routes;
 use thread_pool::ThreadPool;
 
@@ -145,6 +147,7 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) in_flight: InFlight,
     pub(crate) open_connections: OpenConnections,
+    body_memory: BodyMemory,
     pub(crate) options: Options,
     /// The verifications and completions in flight; each books its usage when it ends or is dropped.
     pub(crate) runs: TaskTracker,
@@ -165,6 +168,7 @@ impl Context {
             app,
             in_flight: InFlight::default(),
             open_connections: OpenConnections::default(),
+            body_memory: BodyMemory::default(),
             options,
             runs: TaskTracker::new(),
             reports: ThreadPool::new("reports", 1, Duration::MAX),
@@ -181,7 +185,7 @@ impl Context {
         incoming: &Incoming,
         body: impl Stream<Item = Result<B, E>>,
     ) -> Result<Bytes, ApiError> {
-        incoming::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
+        request_body::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
     /// Like [`Self::read_json`], for a body that may be omitted; then it is empty.
@@ -190,10 +194,10 @@ impl Context {
         incoming: &Incoming,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Bytes, ApiError> {
-        incoming::optional_json_body(&incoming.headers, body, self.body_limits(incoming)?).await
+        request_body::optional_json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
-    fn body_limits(&self, incoming: &Incoming) -> Result<BodyLimits, ApiError> {
+    fn body_limits(&self, incoming: &Incoming) -> Result<BodyLimits<'_>, ApiError> {
         if self.is_draining() {
             return Err(ApiError::shutting_down());
         }
@@ -201,6 +205,7 @@ impl Context {
             bytes: incoming.configured.max_body_bytes,
             idle: self.options.body_idle,
             total: self.options.body_total,
+            memory: &self.body_memory,
         })
     }
 

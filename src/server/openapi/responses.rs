@@ -159,7 +159,7 @@ const ERRORS: [ErrorResponse; 15] = [
             ("provider_overloaded", "the provider openai has no capacity now; try again later"),
             (
                 "server_overloaded",
-                "this server can open no more connections to providers now; try again in a moment",
+                "this server has too many large requests under way; try again in a moment",
             ),
             (
                 "no_provider_available",

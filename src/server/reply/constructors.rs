@@ -102,6 +102,17 @@ impl ApiError {
         error
     }
 
+    /// 503 when the bodies of other requests take all the memory there is for them.
+    pub(crate) fn server_overloaded() -> Self {
+        let mut error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "server_overloaded",
+            "this server has too many large requests under way; try again in a moment",
+        );
+        error.retry_after = Some(DEFAULT_RETRY_AFTER);
+        error
+    }
+
     /// 409 for a change that the present state does not allow.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", message)
