@@ -13,7 +13,7 @@ use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
 use crate::support::server::{Setup, TestServer, client, sandbox};
 
 const VERIFY: &str = "/verify/v1/stream";
-const CHAT: &str = "/inference/v1/chat/completions_respond_as_described";
+const CHAT: &str = "/inference/v1/chat/completions";
 const KEYS: &str = "/v1/apps/{app_id}/keys";
 const KEY: &str = "/v1/apps/{app_id}/keys/{key_id}";
 

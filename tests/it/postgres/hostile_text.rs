@@ -75,7 +75,8 @@ async fn no_model_name_prevents_other_usage_from_being_recorded() {
         operator(&postgres.url(), &arguments).run_beside().await.json()
     };
     let report =
-        super::until("all is assert_recorded", by_model, |report| report["totals"]["attempts"] == all).await;
+        super::until("all attempts are recorded", by_model, |report| report["totals"]["attempts"] == all)
+            .await;
     let of = |model: &str| {
         let rows = report["data"].as_array().unwrap().iter().filter(|row| row["model"] == model);
         rows.map(|row| row["attempts"].as_i64().unwrap()).sum::<i64>()

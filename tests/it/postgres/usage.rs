@@ -117,7 +117,7 @@ async fn usage_recorded_before_a_server_is_killed_is_kept_and_others_lose_nothin
         assert_eq!(complete(&bases[at % 2], &key).await.0, 200);
     }
     until(
-        "all is assert_recorded",
+        "all attempts are recorded",
         async || super::totals(&url).await["attempts"].clone(),
         |found| *found == 40,
     )
