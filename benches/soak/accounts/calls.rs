@@ -47,8 +47,8 @@ pub(super) fn called_is_booked(sent: &[Sent], calls: &[Called], lines: &[Line], 
             wrong.push(format!("{id}: calls without a row {unbooked:?}, rows without a call {uncalled:?}"));
         }
     }
-    let counts = format!("{} calls, {} rows, of which {unsent} given up unsent", calls.len(), rows.len());
-    Condition::none("the ledger books what the provider told", counts, wrong)
+    let counts = format!("{} calls, {} rows, of which {unsent} cancelled unsent", calls.len(), rows.len());
+    Condition::none("the ledger matches the provider's calls", counts, wrong)
 }
 
 /// The log's totals of each request are those of its rows.
@@ -63,10 +63,10 @@ pub(super) fn booked_is_logged(lines: &[Line], rows: &[Row]) -> Condition {
     let wrong = lines.iter().filter_map(|line| {
         let booked = sums.get(line.ledger_id.as_str()).copied().unwrap_or_default();
         let logged = (line.attempts, line.tokens);
-        (booked != logged).then(|| format!("{}: {booked:?} booked, {logged:?} logged", line.ledger_id))
+        (booked != logged).then(|| format!("{}: {booked:?} in the ledger, {logged:?} logged", line.ledger_id))
     });
     Condition::none(
-        "the log sums what the ledger books",
+        "the log sums what the ledger records",
         format!("{} requests", lines.len()),
         wrong.collect(),
     )
@@ -96,7 +96,7 @@ pub(super) fn booked_is_counted(rows: &[Row], page: &Page) -> Condition {
     // A counter that is zero may be on the page, or not.
     counted.retain(|_, count| *count > 0);
     expected.retain(|_, count| *count > 0);
-    Condition::same("metrics count what the ledger books", expected, counted)
+    Condition::same("metrics count what the ledger records", expected, counted)
 }
 
 /// Costs are prices times tokens, and unknown where the price is unknown.
@@ -118,5 +118,5 @@ pub(super) fn booked_is_reported(rows: &[Row], reported: Total) -> Condition {
         completion_tokens: sum.completion_tokens + total.completion_tokens,
         cost: sum.cost + total.cost,
     });
-    Condition::equal("reports sum what the ledger books", &sum, &reported)
+    Condition::equal("reports sum what the ledger records", &sum, &reported)
 }

@@ -1,6 +1,6 @@
-//! The sixteen faults of providers that the gateway field compares itself by. Mode each, both sides are looked at: what
-//! the caller gets (the complete answer wherever that is possible, else one clean error, within bounds), and what the
-//! provider gets (how often it is asked, how fast, and what), with the books between them.
+//! The sixteen provider faults by which gateways are commonly compared. Each is checked from both sides: what the caller
+//! gets (the complete response wherever possible, otherwise one clean error, within bounds), and what the provider gets
+//! (how many requests, how fast, and with which content), along with the ledger in between.
 //!
 //! | fault | checked by |
 //! |---|---|
