@@ -1,11 +1,11 @@
-//! What the table says of each scenario, and what must hold.
+//! The rows of the table for each scenario, and their bounds.
 
 use crate::figures::{Sample, Target};
 use crate::plan::Scenario;
-use crate::table::Against::{Nobody, Plus, Times};
+use crate::table::Against::{Nothing, Plus, Times};
 use crate::table::{Against, Bound, Limit, Row};
 
-/// The lines of a scenario.
+/// The rows of a scenario.
 pub(crate) fn rows(scenario: Scenario) -> Vec<Row> {
     let relayed = at_least(0.5, Target::Nginx);
     match scenario {
@@ -20,7 +20,7 @@ pub(crate) fn rows(scenario: Scenario) -> Vec<Row> {
             row("median ms", Times, |sample| Some(sample.median_ms)),
             row("p99 ms", Times, |sample| Some(sample.p99_ms)),
             row("CPU us a request", Times, |sample| sample.cpu_us),
-            row("resident MB", Nobody, |sample| sample.resident_mb).bound(at_most(40.0, None)),
+            row("resident MB", Nothing, |sample| sample.resident_mb).bound(at_most(40.0, None)),
         ],
         Scenario::Paced => vec![
             row("median ms", Plus, |sample| Some(sample.median_ms))

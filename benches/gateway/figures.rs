@@ -1,13 +1,13 @@
-//! From the times of single answers to the figures of one target in one round.
+//! Computes the figures of one target in one round from the times of single responses.
 
 use std::time::Duration;
 
 use crate::load::{Tally, Times};
 
-/// Whom a load meets. The order is that of the table.
+/// Where a load is sent. The order is that of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
-    /// The provider, without anything between.
+    /// The provider itself.
     Direct,
     /// nginx in front of it.
     Nginx,
@@ -16,7 +16,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// All, in their order.
+    /// All targets, in order.
     pub(crate) const ALL: [Self; 3] = [Self::Direct, Self::Nginx, Self::Mk];
 
     /// The head of its column.
@@ -29,16 +29,16 @@ impl Target {
     }
 }
 
-/// What a process used while it was measured.
+/// The resources that a process used while it was measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     /// Processor time.
     pub(crate) cpu: Duration,
-    /// The most memory that was resident.
+    /// The peak of its resident memory.
     pub(crate) resident_kb: u32,
 }
 
-/// One target's figures in one round.
+/// The figures of one target in one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) answers_per_s: f64,
@@ -51,12 +51,13 @@ pub(crate) struct Sample {
     pub(crate) cpu_us: Option<f64>,
     /// Processor time of the process for each event.
     pub(crate) cpu_us_event: Option<f64>,
-    /// The most memory that the process had resident.
+    /// The peak of the process's resident memory.
     pub(crate) resident_mb: Option<f64>,
 }
 
 impl Sample {
-    /// Of a load whose answers have `events` each, and what the process in the middle used meanwhile.
+    /// The figures of a load whose responses have `events` events each; `used` are the resources of the process in the
+    /// middle.
     pub(crate) fn new(tally: &Tally, events: usize, used: Option<Usage>) -> Self {
         let answers = number(tally.times.len());
         let all_events = answers * number(events);
@@ -92,7 +93,7 @@ fn sorted_ms(times: &[Times], of: fn(&Times) -> Duration) -> Vec<f64> {
     all
 }
 
-/// The smallest value that is not exceeded by `percent` of all; of nothing, not a number.
+/// The smallest value that is at least as large as `percent` of all values; NaN if there are none.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)

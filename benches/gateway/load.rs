@@ -1,4 +1,4 @@
-//! Load: many callers, all on one thread. The first wrong answer ends the bench.
+//! The load: many callers, all on one thread. The first wrong response ends the bench.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,52 +12,52 @@ use tokio::time::{sleep_until, timeout};
 use crate::caller::{Caller, Expected};
 use crate::wire::Answer;
 
-/// How long an answer may take in all; no answer here is that slow unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a response may take; one that takes longer will never come.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is asked, of whom, and how often.
+/// Which request is sent, where, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    /// Who is asked.
+    /// The target's address.
     pub(crate) address: SocketAddr,
-    /// A whole HTTP/1.1 request.
+    /// A complete HTTP/1.1 request.
     pub(crate) request: Vec<u8>,
-    /// What a right answer is.
+    /// What a correct response is.
     pub(crate) expected: Expected,
-    /// Callers.
+    /// The number of callers.
     pub(crate) connections: usize,
-    /// The time from one request of a caller to its next; zero means at once.
+    /// The interval between two requests of a caller; zero sends the next as soon as the last is answered.
     pub(crate) every: Duration,
-    /// The time over which callers begin, so that they do not all wait for the same moment.
+    /// The time over which the callers start, so that they are not in step.
     pub(crate) spread: Duration,
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// From the first request to the last answer.
+    /// The time from the first request to the last response.
     pub(crate) took: Duration,
-    /// One for each answer.
+    /// The times of each response.
     pub(crate) times: Vec<Times>,
 }
 
-/// How long one answer took, from the sending of its request.
+/// How long a response took, from the sending of its request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// To the first byte of the body.
+    /// Until the first byte of the body.
     pub(crate) first: Duration,
-    /// To the end.
+    /// Until its end.
     pub(crate) whole: Duration,
 }
 
-/// Callers that are connected and have had a first answer each.
+/// Callers that are connected and have had their first response.
 pub(crate) struct Ready {
     load: Arc<Load>,
     callers: Vec<Caller>,
 }
 
 impl Load {
-    /// Connects the callers and lets each ask once, so that what follows meets open connections on both sides.
+    /// Connects the callers and lets each send one request, so that connections are open on both sides of the target.
     pub(crate) async fn open(self) -> anyhow::Result<Ready> {
         let load = Arc::new(self);
         let first = async |load: Arc<Load>| {
@@ -66,7 +66,7 @@ impl Load {
             anyhow::Ok(caller)
         };
         let all = try_join_all((0..load.connections).map(|_| first(Arc::clone(&load))));
-        let callers = timeout(PATIENCE, all).await.context("no answer")??;
+        let callers = timeout(TIMEOUT, all).await.context("no answer")??;
         Ok(Ready { load, callers })
     }
 
@@ -85,14 +85,14 @@ impl Load {
 }
 
 impl Ready {
-    /// Asks for as long as `span`, and waits for the answers under way.
+    /// Sends requests for `span`, and waits for the last responses.
     pub(crate) async fn run(self, span: Duration) -> anyhow::Result<Tally> {
         let begin = Instant::now();
         let gap = self.load.spread / u32::try_from(self.callers.len())?.max(1);
         let mut tasks = JoinSet::new();
         let mut at = begin;
         for caller in self.callers {
-            tasks.spawn(go_on(caller, Arc::clone(&self.load), at, begin + span));
+            tasks.spawn(run_caller(caller, Arc::clone(&self.load), at, begin + span));
             at += gap;
         }
         let mut times = Vec::new();
@@ -102,13 +102,13 @@ impl Ready {
             }
             anyhow::Ok(())
         };
-        timeout(span + PATIENCE, all).await.context("no answer")??;
+        timeout(span + TIMEOUT, all).await.context("no answer")??;
         ensure!(!times.is_empty(), "there was no time for a single request");
         Ok(Tally { took: begin.elapsed(), times })
     }
 }
 
-async fn go_on(
+async fn run_caller(
     mut caller: Caller,
     load: Arc<Load>,
     begin: Instant,

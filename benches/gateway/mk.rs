@@ -1,6 +1,6 @@
-//! `mk serve` as a user runs it: keys, both windows of its limits, ledger and log on, in a directory of its own.
+//! `mk serve` as a user runs it, in its own directory: with keys, both limit windows, ledger and log enabled.
 //!
-//! The limits are on and out of reach; the log goes to a file, a line a request.
+//! The limits are enabled but never reached; the log goes to a file, one line per request.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::{completions, serve};
 
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fast/model";
-/// The model that thinks first.
+/// The model that takes some time.
 pub(crate) const SLOW_MODEL: &str = "slow/model";
 
 /// A running `mk serve`.

@@ -1,7 +1,7 @@
 //! nginx as a plain reverse proxy: what relaying alone costs on this machine.
 //!
-//! It runs without root, in the foreground, with all its files in a directory that goes with it. It is set up as for
-//! speed: a worker a core, connections to the provider kept alive, streams unbuffered, no access log.
+//! It runs without root, in the foreground, with all its files in a temporary directory. It is configured for speed:
+//! one worker per core, keep-alive connections to the provider, streams unbuffered, no access log.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use anyhow::{Context, bail};
 
 use crate::process::{self, Process};
 
-/// Answers 200 by itself, to whatever is asked.
+/// The path that nginx answers with 200 by itself.
 pub(crate) const CHEAP: &str = "/cheap";
 
-/// Where administrators' programs lie that are not on everybody's `PATH`.
+/// Directories of system programs that are not on every user's `PATH`.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
-/// A free port can be taken by somebody else before nginx has it.
+/// Another process can take a free port before nginx does.
 const TRIES: usize = 5;
-const PATIENCE: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(10);
 
 /// Where nginx is, if it is installed: on `PATH`, or where the system keeps its own.
 pub(crate) fn find() -> Option<PathBuf> {
@@ -32,7 +32,7 @@ pub(crate) fn find() -> Option<PathBuf> {
 
 /// A running nginx.
 pub(crate) struct Nginx {
-    /// Proxies to the provider, answers buffered.
+    /// Proxies to the provider, with responses buffered.
     pub(crate) whole: SocketAddr,
     /// The same without buffering.
     pub(crate) streams: SocketAddr,
@@ -61,7 +61,7 @@ impl Nginx {
     }
 }
 
-/// Two addresses that nobody listens on.
+/// Two addresses that nothing listens on.
 fn free_addresses() -> anyhow::Result<[SocketAddr; 2]> {
     let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let (first, second) = (free()?, free()?);
@@ -69,14 +69,14 @@ fn free_addresses() -> anyhow::Result<[SocketAddr; 2]> {
 }
 
 fn serves(process: &mut Process, address: SocketAddr) -> anyhow::Result<bool> {
-    let late = Instant::now() + PATIENCE;
+    let late = Instant::now() + TIMEOUT;
     while process.ended()?.is_none() && Instant::now() < late {
         if TcpStream::connect(address).is_ok() {
-            // Somebody else may have taken the port, in which case nginx ends about now.
-            thread::sleep(10 * LOOK);
+            // Another process may have taken the port, in which case nginx is about to exit.
+            thread::sleep(10 * POLL);
             return Ok(process.ended()?.is_none());
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
     Ok(false)
 }

@@ -1,4 +1,4 @@
-//! What is measured: the scenarios, and what each of them asks of whom.
+//! What is measured: the scenarios, and the requests they send to each target.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use crate::load::Load;
 use crate::mk::{MODEL, Mk, SLOW_MODEL};
 use crate::nginx::CHEAP;
 use crate::requests::{CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, get, post};
-use crate::stand::Stand;
+use crate::targets::Targets;
 
 /// One load, put on each target in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
-    /// Whole answers, 32 callers
+    /// Whole responses, 32 callers
     Chat32,
-    /// Whole answers, 128 callers
+    /// Whole responses, 128 callers
     Chat128,
-    /// Whole answers, one caller, 100 requests a second
+    /// Whole responses, one caller, 100 requests per second
     Paced,
     /// Streams, 16 callers
     Streams,
-    /// Whole answers of a provider that takes 200 ms, 512 callers
+    /// Whole responses of a provider that takes 200 ms, 512 callers
     Slow,
-    /// Refusals of a key that is not known
+    /// Refusals of an unknown key
     Unauthorized,
     /// Refusals of a key whose limit is used up
     Limited,
@@ -36,15 +36,15 @@ pub(crate) enum Scenario {
 }
 
 const AT_ONCE: Duration = Duration::ZERO;
-/// Of one caller: 100 requests a second.
+/// The interval of one caller that sends 100 requests per second.
 const PACE: Duration = Duration::from_millis(10);
-/// Where the provider completes chats, and a proxy in front of it.
+/// The path of completions at the provider and at a proxy in front of it.
 const COMPLETIONS: &str = "/v1/chat/completions";
 
 const LIMITED: Expected = Expected { status: 429, text: "rate_limited_day", events: 0 };
 
 impl Scenario {
-    /// Its headline.
+    /// Its title in the table.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Chat32 => "chat, 32 connections",
@@ -58,12 +58,12 @@ impl Scenario {
         }
     }
 
-    /// Whether the provider has a part in it, so that it can be asked directly.
+    /// Whether it reaches the provider, so that the provider can be a target itself.
     pub(crate) const fn reaches_provider(self) -> bool {
         !matches!(self, Self::Unauthorized | Self::Limited | Self::Health)
     }
 
-    /// How many times as long as others it takes, as few requests give rough percentiles.
+    /// How many times as long as the others it runs: few requests give inaccurate percentiles.
     pub(crate) const fn share(self) -> u32 {
         match self {
             Self::Paced => 2,
@@ -71,13 +71,13 @@ impl Scenario {
         }
     }
 
-    /// Its load on `target`; nothing where the target has no part in it.
-    pub(crate) fn load(self, target: Target, stand: &Stand) -> Option<Load> {
+    /// Its load on `target`; `None` if the target is not part of it.
+    pub(crate) fn load(self, target: Target, targets: &Targets) -> Option<Load> {
         let address = match target {
-            Target::Direct => stand.provider,
-            Target::Nginx if self == Self::Streams => stand.nginx.as_ref()?.streams,
-            Target::Nginx => stand.nginx.as_ref()?.whole,
-            Target::Mk => stand.mk.address,
+            Target::Direct => targets.provider,
+            Target::Nginx if self == Self::Streams => targets.nginx.as_ref()?.streams,
+            Target::Nginx => targets.nginx.as_ref()?.whole,
+            Target::Mk => targets.mk.address,
         };
         let (connections, every, spread) = match self {
             Self::Chat128 => (128, AT_ONCE, AT_ONCE),
@@ -88,16 +88,16 @@ impl Scenario {
         };
         let (request, expected) = match target {
             Target::Direct if !self.reaches_provider() => return None,
-            Target::Direct | Target::Nginx => self.of_proxy(address, stand),
-            Target::Mk => self.of_mk(address, &stand.mk),
+            Target::Direct | Target::Nginx => self.of_proxy(address, targets),
+            Target::Mk => self.of_mk(address, &targets.mk),
         };
         Some(Load { address, request, expected, connections, every, spread })
     }
 
-    /// What a proxy is asked that knows nothing of chat completions, and the provider behind it.
-    fn of_proxy(self, address: SocketAddr, stand: &Stand) -> (Vec<u8>, Expected) {
-        // The same request, down to its length, as for `mk`.
-        let post = |path: &str| post(address, path, &stand.mk.key, &self.body(MODEL));
+    /// The request to a proxy that knows nothing of chat completions, and to the provider behind it.
+    fn of_proxy(self, address: SocketAddr, targets: &Targets) -> (Vec<u8>, Expected) {
+        // The same request as to `mk`, even in length.
+        let post = |path: &str| post(address, path, &targets.mk.key, &self.body(MODEL));
         match self {
             Self::Health => (get(address, CHEAP), HEALTHY),
             Self::Unauthorized | Self::Limited => (post(CHEAP), HEALTHY),
@@ -124,7 +124,7 @@ impl Scenario {
     }
 }
 
-/// A request that uses the one that a key has; it must be answered.
+/// The only request that the scarce key may send; it uses up the key's limit and must succeed.
 pub(crate) fn only_one(mk: &Mk) -> Load {
     let (address, every, spread) = (mk.address, AT_ONCE, AT_ONCE);
     let request = post(address, CHAT, &mk.scarce_key, &Scenario::Limited.body(MODEL));

@@ -1,7 +1,7 @@
-//! The fake provider in a process of its own and on one thread.
+//! The fake provider, in its own process and on one thread.
 //!
-//! The bench's own binary, called with [`ROLE`]: it prints its address and serves until its standard input closes, so
-//! that it cannot outlive the bench. How it answers stands in `completions`.
+//! It is the bench's own binary, started with [`ROLE`]: it prints its address and serves until its standard input
+//! closes, so that it cannot outlive the bench. Its responses are in `completions`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ impl Provider {
     }
 }
 
-/// Is the provider, until standard input closes.
+/// Runs the provider until standard input closes.
 pub(crate) fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

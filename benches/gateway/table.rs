@@ -1,4 +1,4 @@
-//! The table: medians over the rounds, comparisons within each round, and what must hold of them.
+//! The table: medians over the rounds, comparisons within each round, and their bounds.
 
 use crate::figures::{Sample, Target, median};
 
@@ -8,29 +8,29 @@ pub(crate) struct Row {
     pub(crate) what: &'static str,
     /// The figure.
     pub(crate) of: fn(&Sample) -> Option<f64>,
-    /// How `mk` is held against the others.
+    /// How `mk` is compared with the others.
     pub(crate) against: Against,
-    /// What must hold.
+    /// The bound, if there is one.
     pub(crate) bound: Option<Bound>,
 }
 
 /// How two figures of one round are compared.
 #[derive(Clone, Copy)]
 pub(crate) enum Against {
-    /// Not at all.
-    Nobody,
+    /// Not compared.
+    Nothing,
     /// As a quotient.
     Times,
     /// As a difference.
     Plus,
 }
 
-/// What must hold of a figure of `mk`, or of its comparison with somebody.
+/// A bound on a figure of `mk`, or on its comparison with another target.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
-    /// With whom it is compared; with nobody, the bound is the figure's own.
+    /// The target that it is compared with; `None` if the bound is on the figure itself.
     pub(crate) to: Option<Target>,
-    /// How far it may go.
+    /// The limit.
     pub(crate) limit: Limit,
 }
 
@@ -41,14 +41,14 @@ pub(crate) enum Limit {
     AtMost(f64),
 }
 
-/// What has become of a bound.
+/// Whether a bound holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It holds.
     Ok,
     /// It does not.
     Missed,
-    /// Nothing was measured that could tell.
+    /// Not measured.
     Unchecked,
 }
 
@@ -61,17 +61,17 @@ impl Row {
         median(rounds.iter().filter_map(|round| self.value(round, target)))
     }
 
-    /// The median over the rounds of how `mk` stands to `target` in the same round.
+    /// The median over the rounds of the comparison of `mk` with `target` in the same round.
     fn comparison(&self, rounds: &Rounds, target: Target) -> Option<f64> {
         let compared = rounds.iter().filter_map(|round| {
             let (ours, theirs) = (self.value(round, Target::Mk)?, self.value(round, target)?);
             match self.against {
-                Against::Nobody => None,
+                Against::Nothing => None,
                 Against::Times => Some(ours / theirs),
                 Against::Plus => Some(ours - theirs),
             }
         });
-        // Of processor time there may be none in so short a time.
+        // In a short time no processor time may have been counted, which gives no number.
         median(compared.filter(|value| value.is_finite()))
     }
 
@@ -79,7 +79,7 @@ impl Row {
         round[target as usize].as_ref().and_then(self.of).filter(|value| value.is_finite())
     }
 
-    /// The line, and what has become of its bound.
+    /// The line, and the verdict on its bound.
     pub(crate) fn line(&self, rounds: &Rounds) -> (String, Option<Verdict>) {
         let [direct, nginx, mk] = Target::ALL.map(|target| shown(self.figure(rounds, target)));
         let [to_direct, to_nginx] =
@@ -101,7 +101,7 @@ impl Row {
 
     fn compared(&self, value: Option<f64>) -> String {
         match (self.against, value) {
-            (Against::Nobody, _) => String::new(),
+            (Against::Nothing, _) => String::new(),
             (_, None) => "–".to_owned(),
             (Against::Times, Some(value)) => format!("{value:.2} x"),
             (Against::Plus, Some(value)) => format!("{value:+.3}"),
@@ -125,14 +125,14 @@ impl Bound {
         }
     }
 
-    /// The bound as it stands in the table.
+    /// The bound as the table shows it.
     fn text(self, against: Against) -> String {
         let (sign, limit) = match self.limit {
             Limit::AtLeast(limit) => (">=", limit),
             Limit::AtMost(limit) => ("<=", limit),
         };
         match (self.to.map(Target::name), against) {
-            (None, _) | (_, Against::Nobody) => format!("{sign} {limit}"),
+            (None, _) | (_, Against::Nothing) => format!("{sign} {limit}"),
             (Some(to), Against::Times) => format!("{sign} {limit} x {to}"),
             (Some(to), Against::Plus) => format!("{sign} {to} + {limit}"),
         }

@@ -1,34 +1,36 @@
-//! How many instructions `mk serve` takes for what it does most, held to budgets:
+//! How many instructions `mk serve` executes for its most frequent work, compared with budgets:
 //! `cargo bench --profile counted --bench instructions -- --check`.
 //!
-//! Times tell little on a machine that is shared, and CI's are. Instructions are nearly the same each time, so that
-//! a tenth more of them for a request is seen in the very change that brings it.
+//! Times say little on a shared machine, and CI machines are shared. Instruction counts are nearly the same each time,
+//! so that a tenth more of them for a request is noticed in the very change that causes it.
 //!
 //! # Method
 //!
-//! The server runs in Valgrind's Callgrind, which counts what it executes outside the kernel: all of its threads, those
-//! that write the log and the ledger too. Requests go over a few kept connections, one at a time, so that how many
-//! are read or woken at once is not a matter of chance; for the same reason an event of a stream is only sent by the
-//! provider when its caller has the one before. Other figures than under load, where work is done in batches,
-//! are the consequence, and that system calls count as nothing: `cargo bench --bench gateway` measures those.
-//! Counting is switched on when connections are open, caches are warm, and the database of keys has been left alone for
-//! some seconds (`site.rs` says why). Every answer is checked; the first wrong one ends the bench.
+//! The server runs in Valgrind's Callgrind, which counts what it executes outside the kernel, in all of its threads,
+//! including those that write the log and the ledger. Requests are sent over a few keep-alive connections, one at a
+//! time, so that it is not a matter of chance how many are read or woken at once; for the same reason the provider
+//! sends an event of a stream only once the caller has received the previous one. The consequence is that figures
+//! differ from those under load, where work is done in batches, and that system calls count as nothing: `cargo bench
+//! --bench gateway` measures those. Counting is switched on once connections are open, caches are warm, and nothing has
+//! been written to the database of keys for some seconds (`site.rs` says why). Every response is checked; the first
+//! wrong one ends the bench.
 //!
-//! A frame of a verification is what a verification that tells of each model takes more than one that does not, divided
-//! by the frames it has more: those of single models, and what claims that are done have more to say. A difference of
-//! two large counts, it varies by a few percent; the others by a fraction of one.
+//! The figure for a frame of a verification is the difference between a verification that reports the progress of each
+//! model and one that does not, divided by the additional frames: those of single models, and those of finished claims,
+//! which contain more. As a difference of two large counts it varies by a few percent; the other figures vary by a
+//! fraction of one.
 //!
 //! # Budgets
 //!
-//! They stand in `plan.rs`, as counted when they were set. `--check` fails when a figure is more than a tenth above its
-//! budget, or more than a tenth below, as a budget that nobody lowers guards nothing. They belong to the profile
-//! `counted`, which is the release profile without what makes that slow to build (one unit, and link-time optimisation
-//! over all crates), and to x86-64; so real releases take somewhat less. The margin has to cover, beside small changes,
-//! what differs between machines: libraries choose by the processor's features how they copy and hash (Valgrind hides the
-//! newest of them), the system's C library is another, and a machine so slow that the twice-a-second writing of the
-//! ledger happens for fewer requests at a time.
+//! They are in `plan.rs`, as counted when they were set. `--check` fails when a figure is more than a tenth above its
+//! budget, or more than a tenth below, as a budget that nobody lowers guards nothing. They are for the profile
+//! `counted`, which is the release profile without what makes that slow to build (one codegen unit, and link-time
+//! optimisation over all crates), and for x86-64; so real releases execute somewhat less. Besides small changes, the
+//! margin has to cover differences between machines: libraries choose by the processor's features how they copy and
+//! hash (Valgrind hides the newest of them), the system's C library differs, and on a very slow machine the ledger,
+//! which is written twice a second, is written for fewer requests at a time.
 //!
-//! # Where they go
+//! # Where the instructions are spent
 //!
 //! The counts by function are left in `target/tmp/instructions`:
 //!
@@ -37,12 +39,8 @@
 //! callgrind_annotate --inclusive=yes --tree=both target/tmp/instructions/chat.out | less
 //! ```
 //!
-//! Source lines too, when it is built with `CARGO_PROFILE_COUNTED_DEBUG=line-tables-only`.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a bench prints its table, and tells how far it is"
-)]
+//! Source lines are shown as well when built with `CARGO_PROFILE_COUNTED_DEBUG=line-tables-only`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table and its progress")]
 
 #[path = "../support/caller.rs"]
 mod caller;
@@ -51,7 +49,7 @@ mod completions;
 #[path = "../support/limits.rs"]
 mod limits;
 mod plan;
-#[expect(dead_code, reason = "what it tells of time and memory is not asked for here")]
+#[expect(dead_code, reason = "time and memory are not measured here")]
 #[path = "../support/process.rs"]
 mod process;
 mod report;
@@ -74,14 +72,14 @@ use plan::{Ask, FIGURES};
 use report::{Line, Verdict};
 use run::{Bench, Count};
 
-/// The profile that budgets are for.
+/// The profile that the budgets are for.
 const PROFILE: &str = "counted";
 /// Where counts by function are left.
 const COUNTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/instructions");
-/// Answers of each kind in a rehearsal.
+/// Requests of each kind in a rehearsal.
 const REHEARSAL: u32 = 4;
 
-/// Counts the instructions of `mk serve` for each thing it does most, and prints a table.
+/// Counts the instructions of `mk serve` for its most frequent work, and prints a table.
 #[derive(Parser)]
 #[command(name = "cargo bench --profile counted --bench instructions --")]
 struct Options {
@@ -89,7 +87,7 @@ struct Options {
     #[arg(long)]
     check: bool,
 
-    /// Cargo says this when it measures; without it, as in `cargo test --benches`, this is a rehearsal
+    /// Passed by `cargo bench`; without it, as in `cargo test --benches`, this is a rehearsal
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -135,7 +133,7 @@ fn count(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(options.check && !holds)))
 }
 
-/// Counts of everything that a figure is made from.
+/// The counts from which all figures are computed.
 async fn all(is_rehearsal: bool) -> anyhow::Result<Vec<(Ask, Count)>> {
     let mut bench = Bench::start(Path::new(COUNTS)).await?;
     let mut counts = Vec::new();
@@ -147,7 +145,7 @@ async fn all(is_rehearsal: bool) -> anyhow::Result<Vec<(Ask, Count)>> {
     Ok(counts)
 }
 
-/// Whether this build is what budgets are for. Cargo puts what it builds into a folder with the profile's name.
+/// Whether the budgets are for this build. Cargo builds into a directory with the profile's name.
 fn has_budgets() -> bool {
     let folder = Path::new(serve::MK).parent();
     cfg!(all(target_os = "linux", target_arch = "x86_64")) && folder.is_some_and(|it| it.ends_with(PROFILE))

@@ -1,6 +1,6 @@
-//! What is counted, and how much each may take.
+//! What is counted, and the budget for each figure.
 //!
-//! Budgets are what was counted when they were last set, with the profile `counted`, on x86-64.
+//! Budgets are the counts when they were last set, with the profile `counted`, on x86-64.
 
 use crate::caller::Expected;
 use crate::requests::{self, CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion};
@@ -13,31 +13,31 @@ const FACT: &str = "The Eiffel Tower is in Paris. The capital of Australia is Ca
     Au. Two plus two is four. Three plus four is seven. Five plus six is eleven. Two plus nine is eleven. Four plus \
     four is eight. The US Constitution was signed in 1787. The Nile is the longest river in the world.";
 
-/// One thing that is asked over and over.
+/// A request that is sent repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// A chat completion, with a well-formed key that is not known: the gate alone.
+    /// A chat completion with a well-formed unknown key: only the gate.
     Unknown,
-    /// The health page: what every answer takes.
+    /// The health page: what every response takes.
     Health,
     /// A whole chat completion.
     Chat,
-    /// A streamed one, of a hundred pieces.
+    /// A streamed one, of a hundred chunks of text.
     Stream,
-    /// A verification of ten claims, of which most is the sandbox's work.
+    /// A verification of ten claims; most of it is the sandbox's work.
     Verification,
-    /// A verification that also tells of each model that answers.
+    /// A verification that also reports each model's answer.
     Detailed,
 }
 
-/// What a figure is of.
+/// What a figure counts instructions per.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Per {
-    /// An answer.
+    /// A response.
     Answer,
-    /// An event of an answer.
+    /// An event of a response.
     Event,
-    /// An event that an answer has more than those to this, which is otherwise the same.
+    /// An additional event, compared with the responses to this request, which is otherwise the same.
     EventBeyond(Ask),
 }
 
@@ -46,15 +46,15 @@ pub(crate) enum Per {
 pub(crate) struct Figure {
     /// Its name in the table.
     pub(crate) title: &'static str,
-    /// What is asked.
+    /// The request.
     pub(crate) ask: Ask,
-    /// Of what in the answers it is.
+    /// What it counts instructions per.
     pub(crate) per: Per,
     /// Instructions.
     pub(crate) budget: u64,
 }
 
-/// All that is counted.
+/// All figures.
 pub(crate) const FIGURES: [Figure; 5] = [
     Figure { title: "401 to an unknown key", ask: Ask::Unknown, per: Per::Answer, budget: 43_100 },
     Figure { title: "health page", ask: Ask::Health, per: Per::Answer, budget: 29_500 },
@@ -69,17 +69,17 @@ pub(crate) const FIGURES: [Figure; 5] = [
 ];
 
 impl Ask {
-    /// All that figures are made from.
+    /// All requests that figures are computed from.
     pub(crate) const ALL: [Self; 6] =
         [Self::Unknown, Self::Health, Self::Chat, Self::Stream, Self::Verification, Self::Detailed];
 
-    /// How often it is asked while it is counted: enough for what the server does twice a second, whatever is asked, to
-    /// be a small part.
+    /// How often it is sent while it is counted: often enough that what the server does twice a second in any case is a
+    /// small part.
     pub(crate) const fn times(self) -> u32 {
         match self {
             Self::Unknown | Self::Health | Self::Chat => 2000,
             Self::Stream => 100,
-            // A difference is made of these two, which needs them more exactly.
+            // The difference of these two has to be accurate.
             Self::Verification | Self::Detailed => 200,
         }
     }
@@ -96,7 +96,7 @@ impl Ask {
         }
     }
 
-    /// The request, and what a right answer is.
+    /// The request, and what a correct response is.
     pub(crate) fn of(self, site: &Site) -> (Vec<u8>, Expected) {
         let host = site.address;
         let chat = |key: &str, is_stream| requests::post(host, CHAT, key, &completion(MODEL, is_stream));

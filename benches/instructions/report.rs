@@ -1,4 +1,4 @@
-//! The table, and what becomes of budgets.
+//! The table, and the verdicts on the budgets.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::run::Count;
 /// How far from its budget a figure may be, either way, in percent.
 pub(crate) const MARGIN: u64 = 10;
 
-/// What a figure is to its budget.
+/// How a figure compares with its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Within,
@@ -20,10 +20,10 @@ pub(crate) enum Verdict {
     Below,
 }
 
-/// What was counted for a figure: instructions for each of what it is of.
+/// The value of a figure, computed from the counts.
 ///
 /// # Errors
-/// If nothing was counted that it could be made from.
+/// If the counts it needs are missing.
 pub(crate) fn value(figure: &Figure, counts: &[(Ask, Count)]) -> anyhow::Result<u64> {
     let of = |ask: Ask| {
         let found = counts.iter().find(|(counted, _)| *counted == ask);
@@ -36,7 +36,7 @@ pub(crate) fn value(figure: &Figure, counts: &[(Ask, Count)]) -> anyhow::Result<
         Per::EventBeyond(other) => {
             let other = of(other)?;
             ensure!(count.answers == other.answers, "{} was counted of fewer or more", figure.title);
-            // Should this be no difference at all, zero tells it.
+            // If there is no difference at all, the result is zero.
             let instructions = count.instructions.saturating_sub(other.instructions);
             (instructions, count.events.saturating_sub(other.events))
         }
@@ -45,7 +45,7 @@ pub(crate) fn value(figure: &Figure, counts: &[(Ask, Count)]) -> anyhow::Result<
 }
 
 impl Verdict {
-    /// Of `value` to `budget`.
+    /// Compares `value` with `budget`.
     pub(crate) const fn of(value: u64, budget: u64) -> Self {
         if value * 100 > budget * (100 + MARGIN) {
             Self::Above
@@ -68,7 +68,7 @@ pub(crate) struct Line<'a> {
     pub(crate) figure: &'a Figure,
     /// What was counted.
     pub(crate) value: u64,
-    /// What it is to its budget; `None` where that is for another build.
+    /// How it compares with its budget; `None` if that is for another build.
     pub(crate) verdict: Option<Verdict>,
 }
 

@@ -1,4 +1,4 @@
-//! Asks, and has counted what the answers take.
+//! Sends requests and counts the instructions that their responses take.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::plan::Ask;
 use crate::site::Site;
 use crate::wire::Answer;
 
-/// Connections, which ask in turn, so that each worker of the server has a part.
+/// Connections, which send requests in turn, so that each worker of the server has some.
 const CALLERS: u32 = 4;
-/// Answers before anything is counted: connections, caches and lazily made tables are there then.
+/// Requests before counting starts: by then connections, caches and lazily created tables exist.
 const WARM_UP: u32 = 80;
-/// For what belongs to answers to be written after them: the ledger is, twice a second.
+/// Time for what is written after the responses: the ledger is written twice a second.
 const REST: Duration = Duration::from_secs(1);
-/// How long an answer may take, in a simulator on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a response may take, in a simulator on a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What was counted of one [`Ask`].
+/// The count for one [`Ask`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Count {
-    /// Instructions in all.
+    /// All instructions.
     pub(crate) instructions: u64,
-    /// Answers.
+    /// The number of responses.
     pub(crate) answers: u32,
-    /// Events of all answers.
+    /// The events of all responses.
     pub(crate) events: u64,
 }
 
@@ -57,7 +57,7 @@ impl Bench {
         Ok(Self { site, callers, turns })
     }
 
-    /// Counts `times` answers, after others that are not counted.
+    /// Counts `times` requests, after others that are not counted.
     pub(crate) async fn count(&mut self, ask: Ask, times: u32) -> anyhow::Result<Count> {
         self.ask(ask, WARM_UP.min(times)).await?;
         sleep(REST).await;
@@ -70,23 +70,23 @@ impl Bench {
         Ok(Count { instructions, answers: times, events })
     }
 
-    /// Asks one after the other; how many events came in all.
+    /// Sends requests one after another; returns the number of events received.
     async fn ask(&mut self, ask: Ask, times: u32) -> anyhow::Result<u64> {
         let (request, expected) = ask.of(&self.site);
         let mut events = 0;
         for number in 0..times as usize {
             let place = number % self.callers.len();
-            // What the last stream left over.
+            // Permits left over from the last stream.
             self.turns.forget_permits(usize::MAX);
-            let (mut came, turns) = (0, &self.turns);
+            let (mut received, turns) = (0, &self.turns);
             let seen = |answer: &Answer| {
                 let now = answer.body.windows(2).filter(|pair| pair == b"\n\n").count();
-                turns.add_permits(now - came);
-                came = now;
+                turns.add_permits(now - received);
+                received = now;
             };
-            let asked = timeout(PATIENCE, self.callers[place].ask(&request, &expected, seen));
+            let asked = timeout(TIMEOUT, self.callers[place].ask(&request, &expected, seen));
             asked.await.with_context(|| format!("{}: no answer", ask.name()))??;
-            events += came as u64;
+            events += received as u64;
         }
         Ok(events)
     }

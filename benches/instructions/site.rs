@@ -1,7 +1,8 @@
-//! The server that is counted: `mk serve` as a user runs it, in the simulator, in front of the fake provider.
+//! The server whose instructions are counted: `mk serve` as a user runs it, in the simulator, in front of the fake
+//! provider.
 //!
-//! Limits are on and out of reach, and the log goes to a file, a line a request. Models that verify are the sandbox's,
-//! inside the server: a verification then makes no calls whose work would hide what is counted.
+//! Limits are enabled but never reached, and the log goes to a file, one line per request. Verifications use the
+//! sandbox models inside the server, so that they make no calls whose work would hide what is counted.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,11 +19,11 @@ use crate::valgrind::Counter;
 
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fake/model";
-/// Rows of keys are kept in memory when the database was last written to more than 3 s ago; until then each look-up
-/// reads it (`src/storage/sqlite/key_cache.rs` says why), for some 10,000 instructions more.
+/// Key rows are cached only if the last write to the database was more than 3 s ago; until then each lookup reads the
+/// database (`src/storage/sqlite/key_cache.rs` says why), which takes some 10,000 instructions more.
 const SETTLED: Duration = Duration::from_millis(3500);
-const PATIENCE: Duration = Duration::from_mins(1);
-const LOOK: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(100);
 
 /// A running server.
 pub(crate) struct Site {
@@ -42,7 +43,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Starts it and waits until it serves. What is counted goes to files in `counts`.
+    /// Starts it and waits until it serves. Counts are written to files in `counts`.
     pub(crate) fn start(provider: SocketAddr, counts: &Path) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let (home, data) = (dir.path(), dir.path().join("data"));
@@ -63,9 +64,9 @@ impl Site {
         Ok(Self { address, chat_key, verify_key, foreign_key, counter, keys, _process: process, _dir: dir })
     }
 
-    /// Waits until rows of keys are kept.
+    /// Waits until key rows are cached.
     pub(crate) async fn settle(&self) -> anyhow::Result<()> {
-        let late = Instant::now() + PATIENCE;
+        let late = Instant::now() + TIMEOUT;
         loop {
             let written = fs::metadata(&self.keys)
                 .and_then(|file| file.modified())
@@ -74,7 +75,7 @@ impl Site {
                 return Ok(());
             }
             ensure!(Instant::now() < late, "{} is written to again and again", self.keys.display());
-            sleep(LOOK).await;
+            sleep(POLL).await;
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Counting by Valgrind's Callgrind: on and off from outside, while the server serves.
+//! Counting with Valgrind's Callgrind, switched on and off from outside while the server runs.
 //!
-//! `vgdb` carries the commands; `callgrind_control` is a script around the same calls. Pipes are kept in a directory of
-//! their own, so that nobody else's simulators are met.
+//! `vgdb` transmits the commands; `callgrind_control` is a script around the same calls. The pipes are in their own
+//! directory, so that other simulators on the machine are not affected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use anyhow::{Context, ensure};
 
 use crate::process;
 
-/// How it is got.
+/// How to install Valgrind.
 pub(crate) const MISSING: &str = "valgrind is not installed, so nothing can be counted. To get it on Debian or Ubuntu: apt-get install valgrind";
 
-/// Whether there is one.
+/// Whether Valgrind is installed.
 pub(crate) fn is_installed() -> bool {
     let mut version = Command::new("valgrind");
     let version = version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
 }
 
-/// Where a simulated program is spoken to, and where its counts go.
+/// Controls a simulated program, and collects its counts.
 pub(crate) struct Counter {
     pipes: PathBuf,
     counts: PathBuf,
@@ -30,13 +30,13 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// For one program; its pipes are in `scratch`, its counts in `counts`, which is made.
+    /// A counter for one program, with its pipes in `scratch` and its counts in `counts`, which is created.
     pub(crate) fn new(scratch: &Path, counts: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(counts).with_context(|| format!("cannot make {}", counts.display()))?;
         Ok(Self { pipes: scratch.join("vgdb"), counts: counts.to_owned(), pid: None, dumps: 0 })
     }
 
-    /// A call of `program` in the simulator, which counts nothing yet.
+    /// A command that runs `program` in the simulator, which does not count yet.
     pub(crate) fn around(&self, program: &Path) -> Command {
         let mut command = process::program(Path::new("valgrind"));
         command
@@ -47,18 +47,18 @@ impl Counter {
         command
     }
 
-    /// The program has started, as this process.
+    /// Sets the process id of the started program.
     pub(crate) const fn started(&mut self, pid: u32) {
         self.pid = Some(pid);
     }
 
-    /// Counts from here on.
+    /// Starts counting.
     pub(crate) fn begin(&self) -> anyhow::Result<()> {
         self.tell(&["zero"])?;
         self.tell(&["instrumentation", "on"])
     }
 
-    /// Counts no more; how many instructions there were. By function they stand in a file with this name.
+    /// Stops counting; returns the number of instructions. The counts by function are left in a file with this name.
     pub(crate) fn end(&mut self, name: &str) -> anyhow::Result<u64> {
         self.tell(&["instrumentation", "off"])?;
         self.tell(&["dump"])?;
@@ -88,7 +88,7 @@ impl Counter {
     }
 }
 
-/// The total of a file of Callgrind's.
+/// The total in a file of Callgrind's.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().rev().find_map(|line| line.strip_prefix("totals:"))?;
     line.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Databases with as many keys as are wanted, all of them real: any of them opens the door.
+//! Databases with any number of keys, all of them valid.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use rusqlite::{Connection, params};
 
 use crate::serve;
 
-/// Without waiting for the disk, and with all pages in memory: a million keys in seconds.
+/// No waiting for the disk, and all pages in memory: a million keys take seconds.
 const HURRY: &str = "PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000;";
-/// Like the key that is there, but for what is its own.
+/// Copies the existing key, except for its id, hash and last characters.
 const INSERT: &str = "
     INSERT INTO keys (id, hash, app_id, service, last4, created_at, models, addresses)
     SELECT ?1, ?2, app_id, service, ?3, created_at, models, addresses FROM keys WHERE rowid = 1";
 
-/// Puts `count` keys into the database that `config` names and whose file is `file`; gives `used` of them, evenly spread
-/// over all and in no order.
+/// Puts `count` keys into the database that `config` names and whose file is `file`; returns `used` of them, evenly
+/// distributed and in random order.
 pub(crate) fn fill(
     home: &Path,
     config: &Path,
@@ -44,7 +44,8 @@ pub(crate) fn fill(
         }
     }
     transaction.commit()?;
-    // By their texts, which are chance: whoever asked by age would find the next one beside the last.
+    // Sorted by their random texts: in the order of their creation, each would be next to the previous one in the
+    // database.
     given.sort_unstable();
     Ok(given)
 }

@@ -1,5 +1,4 @@
-//! Load: callers on one thread, each of whose requests has the key whose turn it is. The first wrong answer ends the
-//! bench.
+//! The load: callers on one thread, whose requests use the keys in rotation. The first wrong response ends the bench.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -11,43 +10,43 @@ use tokio::time::timeout;
 
 use crate::caller::Caller;
 use crate::requests::{CHAT, WHOLE, completion, post};
-use crate::stand::MODEL;
+use crate::site::MODEL;
 
-/// Callers.
+/// The number of callers.
 const CONNECTIONS: usize = 32;
-/// How long an answer may take; none does unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a response may take; one that takes longer will never come.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Callers that are connected and have had a first answer each.
+/// Callers that are connected and have had their first response.
 pub(crate) struct Ready<'a> {
-    callers: Vec<OneOf<'a>>,
+    callers: Vec<KeyedCaller<'a>>,
 }
 
-/// What came of a load.
+/// The result of a load.
 pub(crate) struct Tally {
-    /// From the first request to the last answer.
+    /// The time from the first request to the last response.
     pub(crate) took: Duration,
-    /// Right answers.
+    /// The number of correct responses.
     pub(crate) answers: u32,
 }
 
-/// A caller with a request of its own, in which only the key changes: putting one together for each call, or keeping
-/// one for each of many keys, would cost the caller more the more keys there are.
-struct OneOf<'a> {
+/// A caller with one request, in which only the key changes: to build a request for each call, or to keep one for each
+/// key, would cost the caller more the more keys there are.
+struct KeyedCaller<'a> {
     caller: Caller,
     request: Vec<u8>,
     key_at: usize,
-    turn: &'a Turn<'a>,
+    rotation: &'a KeyRotation<'a>,
 }
 
-/// Whose turn it is among keys that all have the same length.
-pub(crate) struct Turn<'a> {
+/// Hands out keys in rotation; all have the same length.
+pub(crate) struct KeyRotation<'a> {
     keys: &'a [String],
     taken: Cell<usize>,
 }
 
-impl<'a> Turn<'a> {
-    /// Begins with the first.
+impl<'a> KeyRotation<'a> {
+    /// Starts with the first key.
     pub(crate) const fn new(keys: &'a [String]) -> Self {
         Self { keys, taken: Cell::new(0) }
     }
@@ -58,28 +57,28 @@ impl<'a> Turn<'a> {
         &self.keys[taken % self.keys.len()]
     }
 
-    /// Whether each has had its turn.
+    /// Whether each key has been used.
     pub(crate) const fn has_come_around(&self) -> bool {
         self.taken.get() >= self.keys.len()
     }
 }
 
 impl<'a> Ready<'a> {
-    /// Connects the callers and lets each ask once.
-    pub(crate) async fn open(address: SocketAddr, turn: &'a Turn<'a>) -> anyhow::Result<Self> {
+    /// Connects the callers and lets each send one request.
+    pub(crate) async fn open(address: SocketAddr, rotation: &'a KeyRotation<'a>) -> anyhow::Result<Self> {
         let first = async || {
-            let mut caller = OneOf::connect(address, turn).await?;
+            let mut caller = KeyedCaller::connect(address, rotation).await?;
             caller.ask().await?;
             anyhow::Ok(caller)
         };
         let all = try_join_all((0..CONNECTIONS).map(|_| first()));
-        Ok(Self { callers: timeout(PATIENCE, all).await.context("no answer")?? })
+        Ok(Self { callers: timeout(TIMEOUT, all).await.context("no answer")?? })
     }
 
-    /// Asks for as long as `span`, and waits for the answers under way.
+    /// Sends requests for `span`, and waits for the last responses.
     pub(crate) async fn run(self, span: Duration) -> anyhow::Result<Tally> {
         let begin = Instant::now();
-        let go_on = async |mut caller: OneOf<'a>| {
+        let run_caller = async |mut caller: KeyedCaller<'a>| {
             let mut answers = 0;
             while begin.elapsed() < span {
                 caller.ask().await?;
@@ -87,25 +86,25 @@ impl<'a> Ready<'a> {
             }
             anyhow::Ok(answers)
         };
-        let all = try_join_all(self.callers.into_iter().map(go_on));
-        let answers: Vec<u32> = timeout(span + PATIENCE, all).await.context("no answer")??;
+        let all = try_join_all(self.callers.into_iter().map(run_caller));
+        let answers: Vec<u32> = timeout(span + TIMEOUT, all).await.context("no answer")??;
         let answers = answers.into_iter().sum();
         ensure!(answers > 0, "there was no time for a single request");
         Ok(Tally { took: begin.elapsed(), answers })
     }
 }
 
-impl<'a> OneOf<'a> {
-    async fn connect(address: SocketAddr, turn: &'a Turn<'a>) -> anyhow::Result<Self> {
-        let key = turn.take();
+impl<'a> KeyedCaller<'a> {
+    async fn connect(address: SocketAddr, rotation: &'a KeyRotation<'a>) -> anyhow::Result<Self> {
+        let key = rotation.take();
         let request = post(address, CHAT, key, &completion(MODEL, false));
         let found = request.windows(key.len()).position(|window| window == key.as_bytes());
         let key_at = found.context("the request has no key")?;
-        Ok(Self { caller: Caller::connect(address).await?, request, key_at, turn })
+        Ok(Self { caller: Caller::connect(address).await?, request, key_at, rotation })
     }
 
     async fn ask(&mut self) -> anyhow::Result<()> {
-        let key = self.turn.take();
+        let key = self.rotation.take();
         self.request[self.key_at..][..key.len()].copy_from_slice(key.as_bytes());
         self.caller.ask(&self.request, &WHOLE, |_| ()).await
     }

@@ -1,49 +1,47 @@
-//! What keys in the database cost: `cargo bench --bench keys` prints a table; `-- --help` shows what can be set.
+//! What keys in the database cost: `cargo bench --bench keys` prints a table; `-- --help` shows the options.
 //!
 //! # Method
 //!
-//! The release binary of `mk serve`, with key check, limits, ledger and log on, in front of a fake provider that answers
-//! at once, on databases of 10, 20,000, 100,000, 250,000 and a million keys. 32 callers on kept connections ask for chat
-//! completions; each request has the key whose turn it is, of 10, 20,000, 100,000 or 250,000 that are in use. Every
-//! answer is checked, and the first wrong one ends the bench.
+//! The release binary of `mk serve`, with key check, limits, ledger and log enabled, in front of a fake provider that
+//! answers at once, on databases of 10, 20,000, 100,000, 250,000 and a million keys. 32 callers on keep-alive
+//! connections request chat completions; the requests use 10, 20,000, 100,000 or 250,000 of the keys in turn. Every
+//! response is checked, and the first wrong one ends the bench.
 //!
-//! - **10 and 20,000 keys in use**, of as many and of a million: how large the database is must not be seen.
-//! - **100,000 keys in use**, of as many and of a million: nor here, where they are all that the server keeps rows of.
-//! - **250,000 keys in use**, of as many and of a million, is shown and held to nothing: each request looks its key up in
-//!   the database, as none is still kept when its turn comes again, and in a file four times as large less of what is
-//!   read lies near the processor (0.88 to 0.90 × the requests).
-//! - What many keys in use cost beside 10 is shown, and held to nothing: each of them has a row of its own in what the
-//!   server writes twice a second (its day's count, its last use, its sums), so that is more to do, not the same
-//!   of more.
-//! - Figures are taken when each key has been used: what is kept of keys is kept then. Looking one up for the first time
-//!   takes longer the larger the database is, as more of it lies far from the processor.
+//! - **10 and 20,000 keys in use**, of as many and of a million: the size of the database must make no difference.
+//! - **100,000 keys in use**, of as many and of a million: nor here, where they are all the rows that the server caches.
+//! - **250,000 keys in use**, of as many and of a million, is shown without a bound: each request looks its key up in the
+//!   database, as none is still cached when its turn comes again, and in a file four times as large less of what is read
+//!   is close to the processor (0.88 to 0.90 × the requests).
+//! - What many keys in use cost compared with 10 is shown without a bound: each of them has its own row in what the
+//!   server writes twice a second (its daily count, its last use, its sums), so that there is more to do, not just more
+//!   of the same.
+//! - Figures are taken once each key has been used, and so is cached as far as it ever is. The first lookup of a key takes
+//!   longer the larger the database is, as more of it is far from the processor.
 //!
 //! # Noise
 //!
-//! As in `benches/gateway`: all share the machine. Each round starts the servers anew, puts the loads on them one right
-//! after the other in an order that changes from round to round, and compares figures of the same round; the table
-//! shows medians. Requests a second are held to 5 %; the processor time that the server takes for each is shown beside
-//! them, as it is steadier where neighbours are loud, and as nothing of provider and callers is in it.
+//! As in `benches/gateway`: all processes share the machine. Each round restarts the servers, puts the loads on them
+//! one right after another in an order that changes from round to round, and compares figures of the same round; the
+//! table shows medians. The bound on requests per second is 5 %; the processor time that the server takes for each is
+//! shown next to them, as it is steadier under other load on the machine, and includes nothing of provider and callers.
 //!
 //! # What was tried
 //!
-//! Beside a gateway's own record (`benches/gateway/main.rs`), of what many keys in use take:
+//! In addition to the gateway's record (`benches/gateway/main.rs`), for many keys in use:
 //!
-//! - **SQLite's memory from the program's allocator**: glibc's gave 32 KB back to the system and took them again with
-//!   every row that was summed up, each time with an interrupt to all processors. 15 to 20 % more requests with 20,000 or
-//!   100,000 keys in use; nothing with 10.
-//! - **Sums, counts and last uses raised where they are, and only added where they are not**, one look into a tree instead
-//!   of three: 13 to 10.5 µs a request beside the workers with 20,000 keys in use.
-//! - **Twice 100,000 rows of keys kept, not 25,000**: 22,000 to 28,000 requests a second with 100,000 in use, and 20 MB more.
-//! - **Counts and last uses written in the order of their tables**: 17.7 to 16.7 µs beside the workers with 100,000 in use.
-//! - 1 MB of pages for those who look keys up, which holds the upper levels of a million keys and of the index of their
-//!   hashes, not 256 KB: nothing with 100,000 or 250,000 in use. Not kept.
-//! - A write-ahead log of 16 MB before its pages go to the ledger, not 4: nothing. Not kept.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a bench prints its table, and tells how far it is"
-)]
+//! - **SQLite's memory from the program's allocator**: glibc's returned 32 KB to the system and took them back with every
+//!   row that was summed up, each time with an interrupt to all processors. 15 to 20 % more requests with 20,000 or
+//!   100,000 keys in use; no effect with 10.
+//! - **Sums, counts and last uses updated where they exist, and only inserted where they do not**, one tree lookup instead
+//!   of three: 13 to 10.5 µs per request outside the workers with 20,000 keys in use.
+//! - **Twice 100,000 key rows cached, not 25,000**: 22,000 to 28,000 requests per second with 100,000 in use, and 20 MB
+//!   more.
+//! - **Counts and last uses written in the order of their tables**: 17.7 to 16.7 µs outside the workers with 100,000 in
+//!   use.
+//! - 1 MB of pages for connections that look keys up, which holds the upper levels of a million keys and of the index of
+//!   their hashes, not 256 KB: no effect with 100,000 or 250,000 in use. Not kept.
+//! - A write-ahead log of 16 MB before its pages go to the ledger, not 4: no effect. Not kept.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table and its progress")]
 
 #[path = "../support/caller.rs"]
 mod caller;
@@ -53,17 +51,17 @@ mod database;
 #[path = "../support/interrupt.rs"]
 mod interrupt;
 mod load;
-#[expect(dead_code, reason = "what it tells of memory is not asked for here")]
+#[expect(dead_code, reason = "memory is not measured here")]
 #[path = "../support/process.rs"]
 mod process;
 #[path = "../gateway/provider.rs"]
 mod provider;
-#[expect(dead_code, reason = "only whole answers are asked for here")]
+#[expect(dead_code, reason = "only whole responses are requested here")]
 #[path = "../support/requests.rs"]
 mod requests;
 #[path = "../support/serve.rs"]
 mod serve;
-mod stand;
+mod site;
 mod table;
 #[path = "../support/wire.rs"]
 mod wire;
@@ -75,25 +73,25 @@ use anyhow::Context;
 use clap::Parser;
 
 use interrupt::or_interrupted;
-use load::{Ready, Turn};
+use load::{KeyRotation, Ready};
 use provider::Provider;
-use stand::{Server, Site};
+use site::{Server, Site};
 use table::Sample;
 
 const FEW: usize = 10;
 const SOME: usize = 20_000;
 const USED: usize = 100_000;
-/// More than a server keeps the rows of: two generations of 100,000 (`src/storage/sqlite/key_cache.rs`).
+/// More rows than a server caches: two generations of 100,000 (`src/storage/sqlite/key_cache.rs`).
 const BEYOND: usize = 250_000;
-/// A build without optimisation would take minutes to make so many, and only rehearses.
+/// An unoptimised build would take minutes to create a million, and only rehearses.
 const MANY: usize = if cfg!(debug_assertions) { BEYOND } else { 1_000_000 };
-/// Rounds, and how long a load is put on.
+/// The number of rounds, and how long a load is put on each server.
 const MEASUREMENT: (u32, Duration) = (5, Duration::from_secs(3));
-/// Long enough to tell that everything works.
+/// Just long enough to check that everything works.
 const REHEARSAL: (u32, Duration) = (1, Duration::from_millis(300));
-/// Of a load before its figures are taken, as often as it takes for each key to be looked up for the first time.
+/// The length of the loads before figures are taken, repeated until each key has been used once.
 const START: Duration = Duration::from_millis(1500);
-/// Between two loads: connections close, and what is booked twice a second is written.
+/// The pause between two loads: connections close, and what is written twice a second is written.
 const REST: Duration = Duration::from_secs(1);
 
 /// Measures chat completions on databases of 10 and of a million keys, and prints a table.
@@ -112,21 +110,22 @@ struct Options {
     #[arg(long)]
     check: bool,
 
-    /// Cargo says this when it measures; without it, as in `cargo test --benches`, this is a rehearsal
+    /// Passed by `cargo bench`; without it, as in `cargo test --benches`, this is a rehearsal
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// Keys in use, of keys in the database; each has a server and a database of its own. The order is that of the table.
+/// How many keys are in use, of how many in the database; each load has its own server and database. The order is that
+/// of the table.
 #[derive(Clone, Copy, Debug)]
 enum Load {
     FewOfFew,
     FewOfMany,
-    SomeOfThem,
+    SomeOfAll,
     SomeOfMany,
-    ManyOfThem,
+    ManyOfAll,
     ManyOfMany,
-    BeyondOfThem,
+    BeyondOfAll,
     BeyondOfMany,
 }
 
@@ -137,11 +136,11 @@ impl Load {
     const ALL: [Self; 8] = [
         Self::FewOfFew,
         Self::FewOfMany,
-        Self::SomeOfThem,
+        Self::SomeOfAll,
         Self::SomeOfMany,
-        Self::ManyOfThem,
+        Self::ManyOfAll,
         Self::ManyOfMany,
-        Self::BeyondOfThem,
+        Self::BeyondOfAll,
         Self::BeyondOfMany,
     ];
 
@@ -149,11 +148,11 @@ impl Load {
         match self {
             Self::FewOfFew => "10 keys, all in use",
             Self::FewOfMany => "a million keys, 10 in use",
-            Self::SomeOfThem => "20,000 keys, all in use",
+            Self::SomeOfAll => "20,000 keys, all in use",
             Self::SomeOfMany => "a million keys, 20,000 in use",
-            Self::ManyOfThem => "100,000 keys, all in use",
+            Self::ManyOfAll => "100,000 keys, all in use",
             Self::ManyOfMany => "a million keys, 100,000 in use",
-            Self::BeyondOfThem => "250,000 keys, all in use",
+            Self::BeyondOfAll => "250,000 keys, all in use",
             Self::BeyondOfMany => "a million keys, 250,000 in use",
         }
     }
@@ -227,15 +226,15 @@ async fn measure(rounds: u32, span: Duration, is_rehearsal: bool) -> anyhow::Res
 }
 
 async fn one(server: &Server, keys: &[String], span: Duration, is_rehearsal: bool) -> anyhow::Result<Sample> {
-    let turn = Turn::new(keys);
+    let rotation = KeyRotation::new(keys);
     let start = span.min(START);
     loop {
-        Ready::open(server.address, &turn).await?.run(start).await?;
-        if is_rehearsal || turn.has_come_around() {
+        Ready::open(server.address, &rotation).await?.run(start).await?;
+        if is_rehearsal || rotation.has_come_around() {
             break;
         }
     }
-    let ready = Ready::open(server.address, &turn).await?;
+    let ready = Ready::open(server.address, &rotation).await?;
     let before = server.process.cpu_time();
     let tally = ready.run(span).await?;
     let cpu = before.zip(server.process.cpu_time()).map(|(before, after)| after.saturating_sub(before));

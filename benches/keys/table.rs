@@ -1,12 +1,12 @@
-//! The table: medians over the rounds, comparisons within each round, and what must hold of them.
+//! The table: medians over the rounds, comparisons within each round, and their bounds.
 
 use crate::load::Tally;
 use crate::{Load, Rounds};
 
-/// How much fewer requests a second may be than those they are compared with.
+/// By how much the requests per second may be lower than those they are compared with.
 const FLAT: f64 = 0.05;
 
-/// What a load came to in one round.
+/// The result of a load in one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     answers_per_s: f64,
@@ -15,7 +15,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Of a load, and the processor time that the server used meanwhile.
+    /// The figures of a load; `cpu` is the processor time that the server used meanwhile.
     pub(crate) fn new(tally: &Tally, cpu: Option<std::time::Duration>) -> Self {
         let answers = f64::from(tally.answers);
         Self {
@@ -25,7 +25,7 @@ impl Sample {
     }
 }
 
-/// Prints it; whether all bounds were checked and hold.
+/// Prints the table; returns whether all bounds were checked and hold.
 pub(crate) fn print(rounds: &Rounds) -> bool {
     println!("\n{:<46}{:>12}{:>14}", "", "requests/s", "CPU us each");
     for load in Load::ALL {
@@ -36,11 +36,11 @@ pub(crate) fn print(rounds: &Rounds) -> bool {
     let flat = |what, load, to| comparison(rounds, what, load, to, true);
     let is_flat = [
         flat("10 keys in use: a million keys to 10", Load::FewOfMany, Load::FewOfFew),
-        flat("20,000 in use: a million keys to 20,000", Load::SomeOfMany, Load::SomeOfThem),
-        flat("100,000 in use: a million keys to 100,000", Load::ManyOfMany, Load::ManyOfThem),
+        flat("20,000 in use: a million keys to 20,000", Load::SomeOfMany, Load::SomeOfAll),
+        flat("100,000 in use: a million keys to 100,000", Load::ManyOfMany, Load::ManyOfAll),
     ];
     let shown = |what, load, to| comparison(rounds, what, load, to, false);
-    shown("250,000 in use: a million keys to 250,000", Load::BeyondOfMany, Load::BeyondOfThem);
+    shown("250,000 in use: a million keys to 250,000", Load::BeyondOfMany, Load::BeyondOfAll);
     shown("a million keys: 20,000 in use to 10", Load::SomeOfMany, Load::FewOfMany);
     shown("a million keys: 100,000 in use to 10", Load::ManyOfMany, Load::FewOfMany);
     shown("a million keys: 250,000 in use to 10", Load::BeyondOfMany, Load::FewOfMany);
@@ -56,7 +56,7 @@ fn value(round: &[Option<Sample>; Load::ALL.len()], load: Load, of: Figure) -> O
     round[load as usize].as_ref().and_then(of)
 }
 
-/// Prints a line; whether `load` has as many requests a second as `to`, if it is to. More of them are never a fault.
+/// Prints a line; returns whether `load` has as many requests per second as `to`, if that is a bound. More are fine.
 fn comparison(rounds: &Rounds, what: &str, load: Load, to: Load, is_bound: bool) -> bool {
     let ratio = |of: Figure| {
         median(rounds.iter().filter_map(|round| Some(value(round, load, of)? / value(round, to, of)?)))
@@ -77,7 +77,7 @@ fn shown(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// The middle value, or the mean of the two in the middle. Of processor time there may be none in a short time.
+/// The middle value, or the mean of the two in the middle. In a short time no processor time may have been counted.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);

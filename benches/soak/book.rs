@@ -5,24 +5,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::token;
 
-/// What a caller has seen of its answer.
+/// How much of its response a caller has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// It left before there was anything; whether the server has seen the request nobody can tell.
+    /// It left before there was anything; whether the request reached the server is unknown.
     Nothing,
-    /// It left in the midst of an answer with this status.
-    Begun(u16),
-    /// The whole answer.
+    /// It left during a response with this status.
+    Partly(u16),
+    /// The whole response.
     Whole(u16),
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    /// What was seen of the answer.
+    /// What was seen of the response.
     pub(crate) seen: Seen,
-    /// Whether its key may have been revoked, so that calls made for it may have been given up.
-    pub(crate) is_cut: bool,
+    /// Whether its key may have been revoked, so that its calls may have been cancelled.
+    pub(crate) is_revoked: bool,
 }
 
 /// All requests.
@@ -33,9 +33,9 @@ pub(crate) struct Book(Mutex<Inner>);
 struct Inner {
     /// By token.
     sent: Vec<Sent>,
-    /// The statuses of what was no request, by the ids that the server gave it.
+    /// The statuses of malformed requests, by the ids that the server gave them.
     refused: BTreeMap<String, u16>,
-    /// What was wrong, with how often and an example.
+    /// What was wrong, how often, and an example.
     wrong: BTreeMap<String, (u64, String)>,
 }
 
@@ -43,11 +43,11 @@ impl Book {
     /// The token of a request that is about to be sent.
     pub(crate) fn open(&self) -> u64 {
         let sent = &mut self.lock().sent;
-        sent.push(Sent { seen: Seen::Nothing, is_cut: false });
+        sent.push(Sent { seen: Seen::Nothing, is_revoked: false });
         sent.len() as u64 - 1
     }
 
-    /// Notes what was seen.
+    /// Records what was seen.
     pub(crate) fn see(&self, token: u64, seen: Seen) {
         self.note(token, |sent| sent.seen = seen);
     }
@@ -58,23 +58,23 @@ impl Book {
         self.lock().sent.get(place).map_or(Seen::Nothing, |sent| sent.seen)
     }
 
-    /// Notes that its key is about to be revoked.
-    pub(crate) fn cut(&self, token: u64) {
-        self.note(token, |sent| sent.is_cut = true);
+    /// Records that its key is about to be revoked.
+    pub(crate) fn revoke(&self, token: u64) {
+        self.note(token, |sent| sent.is_revoked = true);
     }
 
-    /// Notes that something was refused which was no request that could be read.
+    /// Records that a malformed request was refused.
     pub(crate) fn refused(&self, id: &str, status: u16) {
         self.lock().refused.insert(id.to_owned(), status);
     }
 
-    /// All that was refused, by id.
+    /// All malformed requests that were refused, by id.
     pub(crate) fn all_refused(&self) -> BTreeMap<String, u16> {
         self.lock().refused.clone()
     }
 
-    /// Notes that an answer was not what it had to be.
-    pub(crate) fn complain(&self, token: u64, what: &str, example: impl FnOnce() -> String) {
+    /// Records a response that was not as expected.
+    pub(crate) fn report_wrong(&self, token: u64, what: &str, example: impl FnOnce() -> String) {
         let mut inner = self.lock();
         let known = inner.wrong.entry(what.to_owned());
         known.or_insert_with(|| (0, format!("{}: {}", token::id(token), example()))).0 += 1;

@@ -1,13 +1,13 @@
-//! Chance that can be had again: the same seed gives the same numbers. Not for secrets.
+//! Reproducible random numbers: the same seed gives the same numbers. Not for secrets.
 
 use std::time::Duration;
 
-/// A source of numbers (`SplitMix64`).
+/// A random number generator (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// The numbers of `seed` for one of many users of it.
+    /// The numbers of `seed` for one of its many users.
     pub(crate) const fn new(seed: u64, user: u64) -> Self {
         Self(seed ^ user.wrapping_mul(0xD134_2543_DE82_EF95))
     }
@@ -20,23 +20,23 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// From zero up to `end`, which is not reached.
+    /// A number from zero to `end`, excluding `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// True so many times of a thousand.
+    /// True `of_thousand` times out of a thousand.
     pub(crate) fn chance(&mut self, of_thousand: u64) -> bool {
         self.below(1000) < of_thousand
     }
 
-    /// A span up to `most`.
+    /// A duration up to `most`.
     pub(crate) fn span(&mut self, most: Duration) -> Duration {
         let most = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
         Duration::from_micros(self.below(most))
     }
 
-    /// One of these, each as often as its weight says.
+    /// One of these, with the probability that its weight gives.
     ///
     /// # Panics
     /// If there is none, or all weights are zero.

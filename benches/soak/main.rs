@@ -1,47 +1,42 @@
-//! Whether `mk serve` holds out: `cargo bench --bench soak` puts half an hour of mixed load on the release binary and
-//! then does the accounts; `-- --help` shows what can be set.
+//! Whether `mk serve` endures: `cargo bench --bench soak` puts half an hour of mixed load on the release binary and
+//! then checks its records; `-- --help` shows the options.
 //!
 //! # The load
 //!
-//! Callers ask for verifications and completions, whole and streamed, of models of three dialects; some leave before
-//! the answer is there, send what is wrong, or come with keys that are unknown, used too much, or revoked while a
-//! stream of theirs runs. Others read the console, the metrics and the open pages. The provider is a fake on a real
-//! socket (`provider/`), and fails as providers do: 429 with and without `Retry-After`, 500, connections reset or ended
-//! before the head, silence, slow first tokens, streams that are cut, stall, hold a malformed chunk or have no end
-//! mark, answers in no format, answers that do not tell what they took. At the end, streams are under way when the
-//! server gets its SIGTERM. Now and then it gets a SIGHUP and reads its configuration
-//! anew, which changes nothing.
+//! Callers request verifications and completions, whole and streamed, of models of three dialects; some leave before
+//! the response is complete, send invalid requests, or use keys that are unknown, over their limit, or revoked while
+//! one of their streams is open. Others read the console, the metrics and the open pages. The provider is a fake on a
+//! real socket (`provider/`), and fails as providers do: 429 with and without `Retry-After`, 500, connections reset or
+//! closed before the head, silence, slow first tokens, streams that are cut, stall, contain a malformed chunk or lack
+//! their end mark, responses in no format, responses without usage. At the end, streams are open when the server gets
+//! its SIGTERM. Now and then it gets a SIGHUP and reloads its configuration, which changes nothing.
 //!
 //! # What has to hold
 //!
-//! Each request has a number, which is its `X-Request-Id` and stands in what is asked. So callers, log, ledger and
-//! provider are held against each other request by request, not by sums:
+//! Each request has a number, which is its `X-Request-Id` and part of its text. So callers, log, ledger and provider
+//! are compared request by request, not by sums:
 //!
-//! - Every answer is of a documented status and shape, and every stream that is read to its end has exactly one.
-//! - A request of which its caller saw a status is in the log once, with that status. **Bound:** of a caller who left
-//!   before any status, the log has one line or none, as it may have left before the request was read. What is no
-//!   HTTP has no number of ours; it is found by the id that its answer has.
+//! - Every response has a documented status and format, and every stream that is read to its end has exactly one end.
+//! - A request whose caller saw a status is in the log once, with that status. **Exception:** if the caller left before any
+//!   status, the log has one line or none, as it may have left before the request was read. Malformed HTTP has none of the
+//!   bench's numbers; it is found by the id of its response.
 //! - The metrics count by route, method and status exactly what the log says.
-//! - Each call that the provider had is one row of the ledger, with the outcome and the tokens that follow from what
-//!   the provider did (`provider/called.rs` says how). **Bounds:** where the caller left or its key was revoked, the
-//!   row may instead be `cancelled`, with a prompt and at most the completion of the whole answer; and rows without a
-//!   call are allowed there that are `cancelled` and without a completion: given up before the provider had them.
-//!   Where a stream broke in its middle, the server looks for an answer that goes on from there, and stops one that says
-//!   less than the caller has; that row may be `cancelled` too.
-//! - The log's sums of each request are those of its rows; the metrics' counts of calls and tokens by model, and the
-//!   costs, are those of the ledger; costs are prices times tokens; the sums that reports are made from are the same.
-//! - At rest no stream is open, no row waits or was lost, and descriptors and threads are what they were at the start,
-//!   but for some that are kept on purpose.
+//! - Each call that reached the provider is one row of the ledger, with the outcome and the tokens that follow from what
+//!   the provider did (`provider/called.rs` says how). **Exceptions:** where the caller left or its key was revoked, the
+//!   row may instead be `cancelled`, with a prompt and at most the completion of the whole response; and there may be
+//!   additional rows without a call that are `cancelled` and without a completion: cancelled before they reached the
+//!   provider. Where a stream broke, the server requests a response that resumes it, and cancels one that says less than
+//!   the caller already has; that row may be `cancelled` too.
+//! - The log's totals of each request are those of its rows; the metrics' counts of calls and tokens by model, and the
+//!   costs, are those of the ledger; costs are prices times tokens; the sums that reports are computed from are the same.
+//! - At rest no stream is open, no row is waiting or was lost, and descriptors and threads are what they were at the start,
+//!   except for some that are kept on purpose.
 //! - Memory is flat: its mean over the last third of the run is at most 5 % above that over the second.
-//! - After SIGTERM streams under way come to their ends and the server exits with 0 within its grace. Both databases
-//!   pass SQLite's integrity check, and the log has no line of the level ERROR and nothing that is no line of a log.
+//! - After SIGTERM open streams end properly and the server exits with 0 within its grace period. Both databases pass
+//!   SQLite's integrity check, and the log has no line of level ERROR and no line that is not a log record.
 //!
-//! Chance follows from `--seed`; when things happen does not, so that the same seed gives a similar run.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a bench prints its report, and tells how far it is"
-)]
+//! Random choices follow from `--seed`; the timing does not, so that the same seed gives a similar run.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its report and its progress")]
 
 mod accounts;
 mod book;
@@ -63,15 +58,15 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// How often the server reads its configuration anew.
+/// How often the server reloads its configuration.
 pub(crate) const RELOADS: Duration = Duration::from_secs(20);
 
-/// Without `--minutes`, when cargo measures.
+/// The length of a run with `cargo bench` and without `--minutes`.
 const SOAK: Duration = Duration::from_mins(30);
-/// Long enough to tell that everything works.
+/// Just long enough to check that everything works.
 const REHEARSAL: Duration = Duration::from_secs(5);
 
-/// Puts a long mixed load on `mk serve` and does the accounts.
+/// Puts a long mixed load on `mk serve` and checks its records.
 #[derive(Parser)]
 #[command(name = "cargo bench --bench soak --")]
 struct Options {
@@ -79,11 +74,11 @@ struct Options {
     #[arg(long, value_name = "MINUTES", value_parser = minutes)]
     minutes: Option<Duration>,
 
-    /// Callers at once
+    /// Concurrent callers
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1000))]
     connections: u32,
 
-    /// What chance follows from
+    /// The seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -91,7 +86,7 @@ struct Options {
     #[arg(long)]
     check: bool,
 
-    /// Cargo says this when it measures; without it, as in `cargo test --benches`, this is a rehearsal
+    /// Passed by `cargo bench`; without it, as in `cargo test --benches`, this is a rehearsal
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -105,9 +100,9 @@ fn main() -> ExitCode {
 }
 
 fn soak(options: &Options) -> anyhow::Result<ExitCode> {
-    let usual = if options.bench { SOAK } else { REHEARSAL };
+    let default = if options.bench { SOAK } else { REHEARSAL };
     let plan = run::Plan {
-        span: options.minutes.unwrap_or(usual),
+        span: options.minutes.unwrap_or(default),
         connections: options.connections,
         seed: options.seed,
     };

@@ -1,43 +1,43 @@
-//! What had to hold, and whether it did.
+//! The conditions, and whether they hold.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// How many examples of what is wrong are shown.
+/// How many examples of violations are shown.
 const EXAMPLES: usize = 5;
-/// How much of one.
+/// How much of each is shown.
 const SHOWN: usize = 600;
 
-/// Something that had to hold.
+/// A condition and whether it holds.
 #[derive(Debug)]
 pub(crate) struct Condition {
     what: &'static str,
     /// What was found.
     found: String,
-    /// Examples of what is wrong, and how many there are; `None` where nothing could tell.
+    /// How many violations there are, and examples; `None` if it could not be checked.
     wrong: Option<(usize, Vec<String>)>,
 }
 
 impl Condition {
-    /// That there is nothing of this kind.
+    /// The condition that there are no violations.
     pub(crate) fn none(what: &'static str, found: String, wrong: Vec<String>) -> Self {
         let count = wrong.len();
         Self { what, found, wrong: Some((count, wrong.into_iter().take(EXAMPLES).collect())) }
     }
 
-    /// That something holds.
+    /// The condition that `holds`.
     pub(crate) fn holds(what: &'static str, found: String, holds: bool) -> Self {
         let wrong = if holds { Vec::new() } else { vec![found.clone()] };
         Self::none(what, found, wrong)
     }
 
-    /// That two values are the same.
+    /// The condition that two values are equal.
     pub(crate) fn equal<T: Debug + PartialEq>(what: &'static str, expected: &T, found: &T) -> Self {
         let wrong = if expected == found { Vec::new() } else { vec![format!("it had to be {expected:?}")] };
         Self::none(what, format!("{found:?}"), wrong)
     }
 
-    /// That two tables are the same, line by line.
+    /// The condition that two tables are equal, line by line.
     pub(crate) fn same<K: Ord + Debug>(
         what: &'static str,
         expected: BTreeMap<K, u64>,
@@ -55,12 +55,12 @@ impl Condition {
         Self::none(what, count, wrong)
     }
 
-    /// That nothing could tell.
+    /// A condition that could not be checked.
     pub(crate) fn unchecked(what: &'static str, found: String) -> Self {
         Self { what, found, wrong: None }
     }
 
-    /// Whether it is sure to hold.
+    /// Whether it was checked and holds.
     pub(crate) fn is_ok(&self) -> bool {
         matches!(self.wrong, Some((0, _)))
     }

@@ -1,4 +1,4 @@
-//! The course of a soak: load, rest, goodbye, accounts.
+//! The course of a soak: load, rest, shutdown, checks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,46 +17,46 @@ use crate::report::Condition;
 use crate::site::Site;
 use crate::{RELOADS, watch};
 
-/// For what has just ended to be logged and booked: the ledger is written twice a second.
+/// Time for what has just ended to be logged and recorded: the ledger is written twice a second.
 const SETTLE: Duration = Duration::from_secs(3);
-/// Callers at the end.
-const GUESTS: u64 = 64;
-/// The server is asked to end when so many of their streams have begun and not ended.
+/// The number of callers during the shutdown.
+const LAST_CALLERS: u64 = 64;
+/// The server is told to shut down once this many of their streams are open.
 const FEWEST: usize = 16;
 const SOON: Duration = Duration::from_millis(2);
-/// A server's grace is 20 s, and 2 s for last words.
+/// A server's grace period is 20 s, plus 2 s for its last events.
 const GRACE: Duration = Duration::from_secs(25);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
-/// How it is soaked.
+/// The parameters of a soak.
 pub(crate) struct Plan {
     /// How long the load lasts.
     pub(crate) span: Duration,
-    /// Callers at once.
+    /// The number of concurrent callers.
     pub(crate) connections: u32,
-    /// What chance follows from.
+    /// The seed of all random choices.
     pub(crate) seed: u64,
 }
 
-/// Runs it; what became of the conditions.
+/// Runs the soak; returns the checked conditions.
 ///
 /// # Errors
-/// If it cannot be run, or nothing can be read of it.
+/// If it cannot be run, or its records cannot be read.
 pub(crate) async fn run(plan: &Plan) -> anyhow::Result<Vec<Condition>> {
     let provider = Provider::start(plan.seed).await?;
     let mut site = Site::start(provider.address)?;
     let book = Arc::new(Book::default());
     let first = Place::new(&site.base, &site.keys, &book)?;
-    // The first one opens what is opened once.
+    // The first request makes the server open what it opens only once.
     callers::scrape(&first).await.1.context("there is no page of metrics")?;
     sleep(SETTLE).await;
     let start = watch::held(&site.process);
 
     eprintln!("load for {} s", plan.span.as_secs());
     let cpu = site.process.cpu_time();
-    let looks = load(plan, &site, &book).await?;
+    let samples = load(plan, &site, &book).await?;
     let cpu = site.process.cpu_time().zip(cpu).map(|(after, before)| after.saturating_sub(before));
-    tell(&book, &provider, cpu.unwrap_or_default());
+    print_counts(&book, &provider, cpu.unwrap_or_default());
 
     eprintln!("rest");
     let last = Place::new(&site.base, &site.keys, &book)?;
@@ -67,15 +67,15 @@ pub(crate) async fn run(plan: &Plan) -> anyhow::Result<Vec<Condition>> {
     let rest = Rest::new(token, &page.context("there is no page of metrics")?, &site.data)?;
     drop(last);
 
-    eprintln!("goodbye");
-    let goodbye = say_goodbye(plan, &mut site, &book).await?;
-    let mut conditions = vec![watch::flat(&looks), returned, goodbye];
+    eprintln!("shutdown");
+    let shutdown = shut_down(plan, &mut site, &book).await?;
+    let mut conditions = vec![watch::flat(&samples), returned, shutdown];
     conditions.extend(accounts::conditions(&book, &provider.calls(), &rest, &site.log, &site.data)?);
     Ok(conditions)
 }
 
-/// Tells how much there was of everything.
-fn tell(book: &Book, provider: &Provider, cpu: Duration) {
+/// Prints how many requests, calls and faults there were.
+fn print_counts(book: &Book, provider: &Provider, cpu: Duration) {
     let calls = provider.calls();
     let faults = calls.iter().filter(|call| call.turn != Turn::Answer).count();
     eprintln!(
@@ -86,26 +86,26 @@ fn tell(book: &Book, provider: &Provider, cpu: Duration) {
     );
 }
 
-/// Puts the load on; what was resident meanwhile.
+/// Applies the load; returns samples of the resident memory meanwhile.
 async fn load(plan: &Plan, site: &Site, book: &Arc<Book>) -> anyhow::Result<Vec<u32>> {
     let place = Place::new(&site.base, &site.keys, book)?;
     let end = Instant::now() + plan.span;
     let mut callers = JoinSet::new();
     for caller in 0..plan.connections {
-        callers.spawn(callers::go_on(place.clone(), Dice::new(plan.seed, u64::from(caller)), end));
+        callers.spawn(callers::run_caller(place.clone(), Dice::new(plan.seed, u64::from(caller)), end));
     }
-    let looks = tokio::select! {
-        looks = watch::memory(&site.process, end) => looks,
-        () = hang_up(&site.process) => bail!("hanging up has an end"),
+    let samples = tokio::select! {
+        samples = watch::memory(&site.process, end) => samples,
+        () = reload_regularly(&site.process) => bail!("the reloads ended"),
     };
     while let Some(ended) = callers.join_next().await {
         ended?;
     }
-    Ok(looks)
+    Ok(samples)
 }
 
-/// Has the server reload now and then; never returns.
-async fn hang_up(process: &Process) {
+/// Makes the server reload regularly; never returns.
+async fn reload_regularly(process: &Process) {
     let mut turns = interval_at(tokio::time::Instant::now() + RELOADS, RELOADS);
     loop {
         turns.tick().await;
@@ -113,39 +113,41 @@ async fn hang_up(process: &Process) {
     }
 }
 
-/// Ends the server while streams are under way. They have to come to their ends; who has not begun may be turned away.
-async fn say_goodbye(plan: &Plan, site: &mut Site, book: &Arc<Book>) -> anyhow::Result<Condition> {
+/// Shuts the server down while streams are open. They have to end properly; requests that have not started may be
+/// refused.
+async fn shut_down(plan: &Plan, site: &mut Site, book: &Arc<Book>) -> anyhow::Result<Condition> {
     let before = book.sent().len();
-    let mut guests = JoinSet::new();
-    for guest in 0..GUESTS {
+    let mut last_callers = JoinSet::new();
+    for caller in 0..LAST_CALLERS {
         let place = Place::new(&site.base, &site.keys, book)?;
-        guests.spawn(callers::say_goodbye(place, Dice::new(plan.seed, u64::MAX - 1 - guest)));
+        last_callers
+            .spawn(callers::stream_through_shutdown(place, Dice::new(plan.seed, u64::MAX - 1 - caller)));
     }
-    let late = Instant::now() + GRACE;
-    let mut under_way = 0;
-    while under_way < FEWEST && Instant::now() < late {
+    let deadline = Instant::now() + GRACE;
+    let mut open = 0;
+    while open < FEWEST && Instant::now() < deadline {
         sleep(SOON).await;
-        let guests = &book.sent()[before..];
-        under_way = guests.iter().filter(|sent| matches!(sent.seen, Seen::Begun(_))).count();
-        if guests.iter().all(|sent| matches!(sent.seen, Seen::Whole(_))) && !guests.is_empty() {
+        let last_callers = &book.sent()[before..];
+        open = last_callers.iter().filter(|sent| matches!(sent.seen, Seen::Partly(_))).count();
+        if last_callers.iter().all(|sent| matches!(sent.seen, Seen::Whole(_))) && !last_callers.is_empty() {
             break;
         }
     }
     process::signal("TERM", &site.process.pids()[..1]);
-    let begun = Instant::now();
+    let started = Instant::now();
     let status = loop {
         match site.process.ended()? {
             Some(status) => break Some(status),
-            None if begun.elapsed() > GRACE => break None,
-            None => sleep(LOOK).await,
+            None if started.elapsed() > GRACE => break None,
+            None => sleep(POLL).await,
         }
     };
-    let took = begun.elapsed();
-    while let Some(ended) = guests.join_next().await {
+    let took = started.elapsed();
+    while let Some(ended) = last_callers.join_next().await {
         ended?;
     }
     let how = status.map_or_else(|| "not at all".to_owned(), |status| status.to_string());
-    let found = format!("{how} after {:.1} s, with {under_way} streams under way", took.as_secs_f64());
-    let is_clean = under_way > 0 && status.is_some_and(|status| status.code() == Some(0));
+    let found = format!("{how} after {:.1} s, with {open} streams under way", took.as_secs_f64());
+    let is_clean = open > 0 && status.is_some_and(|status| status.code() == Some(0));
     Ok(Condition::holds("the server ends cleanly", found, is_clean))
 }

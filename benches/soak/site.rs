@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::process::{self, Process};
 use crate::serve;
 
-/// Nano-dollars that a token of a prompt costs, of every model but one.
+/// The price of a prompt token in nano-dollars, for every model but one.
 pub(crate) const PROMPT_PRICE: u64 = 250;
-/// The same of a completion.
+/// The price of a completion token.
 pub(crate) const COMPLETION_PRICE: u64 = 2000;
-/// The model whose price nobody knows.
+/// The model without a known price.
 pub(crate) const UNPRICED: &str = "gemini/free";
-/// A minute's requests of the key that is used too much.
+/// The limit per minute of the key that exceeds it.
 pub(crate) const SCARCE: u32 = 30;
 
 /// A running server.
 pub(crate) struct Site {
     /// Its base address.
     pub(crate) base: String,
-    /// Keys by what they are for.
+    /// Its keys.
     pub(crate) keys: Keys,
     /// Its log.
     pub(crate) log: PathBuf,
@@ -37,9 +37,9 @@ pub(crate) struct Keys {
     pub(crate) verify: String,
     pub(crate) inference: String,
     pub(crate) console: String,
-    /// For chat, with [`SCARCE`] requests a minute.
+    /// For chat, limited to [`SCARCE`] requests per minute.
     pub(crate) scarce: String,
-    /// Well formed, and of another server.
+    /// A well-formed key of another server.
     pub(crate) foreign: String,
 }
 
@@ -68,9 +68,9 @@ impl Site {
     }
 }
 
-/// Limits of time are short, so that what is silent is given up soon, and far above what the others take.
-const PATIENCE: &str = "first_byte_timeout = \"8s\"\nidle_timeout = \"8s\"\nmax_concurrent = 1024\n";
-/// Known by name, so that it has a label of its own in the metrics also while it fails.
+/// Timeouts are short, so that silent calls are soon abandoned, but far longer than what the others take.
+const TIMEOUT: &str = "first_byte_timeout = \"8s\"\nidle_timeout = \"8s\"\nmax_concurrent = 1024\n";
+/// Configured by name, so that it has its own label in the metrics even while it fails.
 const UNPRICED_MODEL: &str = "[providers.gemini.models.free]\nretries = 2";
 
 fn configuration(data: &Path, provider: SocketAddr) -> String {
@@ -83,7 +83,7 @@ fn configuration(data: &Path, provider: SocketAddr) -> String {
     ] {
         let base_url = format!("http://{provider}{path}");
         let provider = format!("\n[providers.{name}]\nkind = \"{kind}\"\nbase_url = \"{base_url}\"\n");
-        providers.extend([provider.as_str(), PATIENCE]);
+        providers.extend([provider.as_str(), TIMEOUT]);
         for model in ["extractor", "one", "two", "three", "four", "fast"] {
             providers.extend(["[providers.", name, ".models.", model, "]\n", &prices()]);
         }
@@ -115,7 +115,7 @@ fn prices() -> String {
     format!("input_usd_per_mtok = {prompt}\noutput_usd_per_mtok = {completion}\n")
 }
 
-/// Nano-dollars a token are thousandths of a dollar a million.
+/// Nano-dollars per token are thousandths of a dollar per million.
 fn usd_per_mtok(nano: u64) -> String {
     format!("{}.{:03}", nano / 1000, nano % 1000)
 }

@@ -1,5 +1,5 @@
-//! The number of a caller's request: its `X-Request-Id`, and part of what is asked, so that the log, the ledger and
-//! the provider's list can be held against each other request by request.
+//! The number of a caller's request: it is in its `X-Request-Id` and in its text, so that the log, the ledger and the
+//! provider's list can be compared request by request.
 
 const MARK: &str = "soak-";
 
@@ -13,7 +13,7 @@ pub(crate) fn of_id(id: &str) -> Option<u64> {
     id.strip_prefix(MARK)?.parse().ok()
 }
 
-/// The number in a text that a request was made with.
+/// The number in the text of a request.
 pub(crate) fn find(text: &str) -> Option<u64> {
     let (_, rest) = text.split_once(MARK)?;
     let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! What the kernel knows of the server: memory while it works, descriptors and threads while it does not.
+//! What the kernel reports of the server: memory under load, descriptors and threads at rest.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use tokio::time::sleep;
 use crate::process::Process;
 use crate::report::Condition;
 
-/// How often memory is looked at.
-const LOOK: Duration = Duration::from_secs(1);
-/// How much more may be resident in the last third than in the second.
+/// How often memory is sampled.
+const POLL: Duration = Duration::from_secs(1);
+/// The largest ratio of resident memory in the last third to that in the second.
 const GROWTH: f64 = 1.05;
-/// Less than this many looks tell nothing.
+/// Fewer samples than this are not enough to judge.
 const FEWEST: usize = 60;
-/// Descriptors and threads that may have been added since the start: connections to the database, and threads that
+/// How many more descriptors and threads there may be than at the start: connections to the database, and threads that
 /// write to it, are kept for a while.
 const MORE_DESCRIPTORS: usize = 12;
 const MORE_THREADS: usize = 4;
@@ -28,60 +28,61 @@ pub(crate) struct Held {
     threads: usize,
 }
 
-/// What a process holds now; `None` where the kernel does not say.
+/// What a process holds now; `None` if the kernel does not report it.
 pub(crate) fn held(process: &Process) -> Option<Held> {
     let pid = *process.pids().first()?;
     let count = |what: &str| Some(fs::read_dir(format!("/proc/{pid}/{what}")).ok()?.count());
     Some(Held { descriptors: count("fd")?, threads: count("task")? })
 }
 
-/// Looks at the memory of a process until `end`; kilobytes, a look a second.
+/// Samples the memory of a process every second until `end`, in kilobytes.
 pub(crate) async fn memory(process: &Process, end: Instant) -> Vec<u32> {
-    let mut looks = Vec::new();
+    let mut samples = Vec::new();
     while Instant::now() < end {
-        sleep(LOOK).await;
-        looks.extend(process.resident_kb());
+        sleep(POLL).await;
+        samples.extend(process.resident_kb());
     }
-    looks
+    samples
 }
 
-/// That memory does not grow any more: the mean of the last third is at most 5 % above that of the second. In the first
-/// third, caches fill.
-pub(crate) fn flat(looks: &[u32]) -> Condition {
+/// The condition that memory stops growing: the mean of the last third is at most 5 % above that of the second. In the
+/// first third, caches fill.
+pub(crate) fn flat(samples: &[u32]) -> Condition {
     let what = "memory is flat";
-    let third = looks.len() / 3;
+    let third = samples.len() / 3;
     let [first, second, last] =
-        [0, 1, 2].map(|number| mean(&looks[number * third..(number + 1) * third]) / 1024.0);
+        [0, 1, 2].map(|number| mean(&samples[number * third..(number + 1) * third]) / 1024.0);
     let found = format!("{first:.1}, {second:.1}, {last:.1} MB in the thirds of the run");
-    if looks.len() < FEWEST {
+    if samples.len() < FEWEST {
         return Condition::unchecked(what, format!("{found}: too short to tell"));
     }
     Condition::holds(what, found, last <= second * GROWTH)
 }
 
-fn mean(looks: &[u32]) -> f64 {
-    let count = f64::from(u32::try_from(looks.len()).unwrap_or(u32::MAX).max(1));
-    looks.iter().map(|look| f64::from(*look)).sum::<f64>() / count
+fn mean(samples: &[u32]) -> f64 {
+    let count = f64::from(u32::try_from(samples.len()).unwrap_or(u32::MAX).max(1));
+    samples.iter().map(|sample| f64::from(*sample)).sum::<f64>() / count
 }
 
-/// That a process comes back to what it held at the start, within the time for which connections to providers are kept.
+/// The condition that a process returns to what it held at the start, within the time for which connections to
+/// providers are kept.
 pub(crate) async fn returned(process: &Process, start: Option<Held>) -> Condition {
     let what = "descriptors and threads come back";
     let Some(start) = start else {
         return Condition::unchecked(what, "there is no /proc here".to_owned());
     };
-    let late = Instant::now() + REST;
+    let deadline = Instant::now() + REST;
     loop {
         let now = held(process).unwrap_or(Held { descriptors: usize::MAX, threads: usize::MAX });
         let is_back = now.descriptors <= start.descriptors + MORE_DESCRIPTORS
             && now.threads <= start.threads + MORE_THREADS;
-        if is_back || Instant::now() > late {
+        if is_back || Instant::now() > deadline {
             let found = format!(
                 "{} and {} at the start, {} and {} at rest",
                 start.descriptors, start.threads, now.descriptors, now.threads
             );
             return Condition::holds(what, found, is_back);
         }
-        sleep(LOOK).await;
+        sleep(POLL).await;
     }
 }

@@ -1,8 +1,8 @@
 //! A caller: one raw keep-alive connection with one request at a time.
 //!
-//! It costs as little as it can, because it shares the machine with what is measured: the request is put together once,
-//! the answer is read by `wire`, and the runtime does the rest. Every answer is checked; one that is not what was asked
-//! for is an error, so that whatever fails fast never looks fast.
+//! It does as little as possible, because it shares the machine with what is measured: the request is built once,
+//! `wire` parses the response, and the runtime does the rest. Every response is checked; one that is not as expected is
+//! an error, so that what fails quickly does not look fast.
 
 use std::net::SocketAddr;
 
@@ -13,17 +13,17 @@ use tokio::net::TcpStream;
 use crate::wire::Answer;
 
 const READ_BYTES: usize = 32 << 10;
-/// How much of a wrong answer is shown.
+/// How much of a wrong response is shown.
 const SHOWN: usize = 400;
 
-/// What a right answer is.
+/// What a correct response is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     /// Its status.
     pub(crate) status: u16,
-    /// What stands in its body.
+    /// A text that its body contains.
     pub(crate) text: &'static str,
-    /// Events in its body, `[DONE]` the last of them; zero for an answer that is no stream.
+    /// The number of events in its body, including the final `[DONE]`; zero if the response is not a stream.
     pub(crate) events: usize,
 }
 
@@ -42,10 +42,10 @@ impl Caller {
         Ok(Self { stream, answer: Answer::default(), buffer: vec![0; READ_BYTES].into() })
     }
 
-    /// Sends a whole HTTP/1.1 request and waits for all of its answer, which `seen` is shown as it grows.
+    /// Sends a complete HTTP/1.1 request and waits for the whole response; calls `seen` with it as it grows.
     ///
     /// # Errors
-    /// If the answer is not as expected, or does not come to its end.
+    /// If the response is not as expected, or incomplete.
     pub(crate) async fn ask(
         &mut self,
         request: &[u8],

@@ -1,7 +1,7 @@
-//! The fake provider's answers: chat completions without any thinking.
+//! The fake provider's responses: fixed chat completions.
 //!
 //! Any POST is a chat completion; below [`SLOW`] it takes [`THINKING`]. A stream is sent as providers send it, each
-//! event flushed by itself, and by whoever wants to count what an event costs one at a time: see [`accept`].
+//! event flushed separately, and on request one event at a time, to count what an event costs: see [`accept`].
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -22,14 +22,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::PollSemaphore;
 
-/// Where chat completions take their time.
+/// The path below which chat completions take some time.
 pub(crate) const SLOW: &str = "/slow";
 /// How long they take there.
 pub(crate) const THINKING: Duration = Duration::from_millis(200);
-/// Events of a stream without usage: the role, the pieces of text, the end and `[DONE]`.
+/// The events of a stream without usage: the role, the chunks of text, the finish reason and `[DONE]`.
 pub(crate) const EVENTS: usize = PIECES + 3;
 const PIECES: usize = 100;
-/// What every whole answer ends its text with.
+/// The end of the text of every whole response.
 pub(crate) const LAST_WORDS: &str = "about twelve million in the wider region.";
 
 const ANSWER: &str = r#"{"id":"chatcmpl-BenchA1b2C3d4E5f6G7h8I9","object":"chat.completion","created":1760000000,"model":"model","choices":[{"index":0,"message":{"role":"assistant","content":"The capital of France is Paris. It lies on the Seine in the north of the country, has been the seat of government for most of the last thousand years, and is today home to a little over two million people within the city limits and about twelve million in the wider region.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":212,"completion_tokens":58,"total_tokens":270,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_bench"}"#;
@@ -41,22 +41,22 @@ const STOP: &str = r#""choices":[{"index":0,"delta":{},"logprobs":null,"finish_r
 const USAGE: &str =
     r#""choices":[],"usage":{"prompt_tokens":212,"completion_tokens":100,"total_tokens":312}}"#;
 
-/// Serves whoever connects. With `turns`, each piece of a stream, and the end behind them, waits for one of its
-/// permits; what comes before and after does not.
+/// Serves all connections. With `turns`, each chunk of text in a stream, and the finish reason after them, waits for a
+/// permit; what comes before and after does not.
 pub(crate) async fn accept(listener: TcpListener, turns: Option<Arc<Semaphore>>) {
     let events = Arc::new(Events::new());
     loop {
-        // A connection that was given up before it was accepted is nobody's loss.
+        // A connection that was closed before it was accepted does not matter.
         let Ok((stream, _)) = listener.accept().await else { continue };
         let _ = stream.set_nodelay(true);
         let (events, turns) = (Arc::clone(&events), turns.clone());
         let service = service_fn(move |request| answer(request, Arc::clone(&events), turns.clone()));
-        // How a connection ends is seen by whoever was served on it.
+        // Errors of a connection are noticed by its client.
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-/// What decides about the shape of an answer.
+/// The parts of a request that determine the form of the response.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
@@ -97,7 +97,7 @@ async fn answer(
     Ok(response)
 }
 
-/// The two streams there are, put together once.
+/// The two possible streams, built once.
 struct Events {
     plain: Arc<[Bytes]>,
     with_usage: Arc<[Bytes]>,
@@ -131,7 +131,7 @@ impl Body for Streamed {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // hyper writes out what it has when there is nothing more at the moment.
+        // hyper flushes what it has when the body is pending.
         if !self.is_flushed {
             self.is_flushed = true;
             context.waker().wake_by_ref();

@@ -1,22 +1,22 @@
-//! Signals that end a bench: it drops its handles then, and what it started ends with them.
+//! Signals that end a bench: its handles are dropped, which ends the processes it has started.
 
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What becomes of `work`, or the exit code of a signal that comes before its end.
+/// The result of `work`, or the exit code of a signal that arrives before its end.
 pub(crate) async fn or_interrupted(
     work: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
     tokio::select! {
-        // A Ctrl-C reaches what was started as well, and is why that answers no more.
+        // A Ctrl-C also reaches the child processes, whose failing requests must not be reported instead.
         biased;
         code = interrupted() => code,
         code = work => code,
     }
 }
 
-/// Resolves at a signal that ends the bench, with its exit code.
+/// Resolves to the exit code at a signal that ends the bench.
 async fn interrupted() -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,6 +1,6 @@
-//! Limits as a server is measured with: on, so that they are counted as users' are, and out of reach.
+//! The limits of a measured server: enabled, so that they are counted as users' are, but never reached.
 
-/// The table of a server's configuration.
+/// The `[limits]` table of the configuration.
 pub(crate) const OUT_OF_REACH: &str = "\
 [limits]
 per_minute = 1000000000

@@ -1,7 +1,6 @@
-//! Programs that a bench starts: given enough files, measured, and ended with their handles.
+//! Programs that a bench starts: they may open enough files, are measured, and end with their handles.
 //!
-//! What the kernel tells of a process is read from `/proc`; where there is none, processor time and memory are
-//! unknown and the rest goes on.
+//! Processor time and memory are read from `/proc`; where there is none, they are unknown and everything else works.
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,19 +9,19 @@ use std::{fs, thread};
 
 use anyhow::Context;
 
-/// Raises what a program may have open, where that is allowed, and becomes it: some hundred callers, and for each of
-/// them one connection or thirty to the provider, are more than the 1,024 files that are usual.
-const BECOME: &str = "ulimit -n 16384 2>/dev/null; exec \"$0\" \"$@\"";
-/// A tick of the kernel's account of processor time; programs see hundredths of a second everywhere.
+/// Raises the limit of open files, where that is allowed, and executes the program: some hundred callers, each with one
+/// to thirty connections to the provider, need more than the usual 1,024 files.
+const EXEC: &str = "ulimit -n 16384 2>/dev/null; exec \"$0\" \"$@\"";
+/// The kernel's unit of processor time; programs see hundredths of a second on all systems.
 const TICK: Duration = Duration::from_millis(10);
 /// How long a program may take to end.
-const GOODBYE: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(10);
+const GRACE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(10);
 
-/// A call of a program that reads nothing and whose output nobody reads, unless the caller sets that otherwise.
+/// A command without input whose output is discarded, unless the caller changes that.
 pub(crate) fn program(file: &Path) -> Command {
     let mut command = Command::new("sh");
-    command.arg("-c").arg(BECOME).arg(file);
+    command.arg("-c").arg(EXEC).arg(file);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -38,29 +37,29 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// One that was [started](start).
+    /// Wraps a [started](start) program.
     pub(crate) const fn of(child: Child) -> Self {
         Self { child }
     }
 
-    /// How it has ended, if it has.
+    /// Its exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// Processor time that it and its children have used, in the kernel and outside.
+    /// The processor time that it and its children have used, in kernel and user mode.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         let ticks: Vec<u32> = self.pids().into_iter().map(ticks).collect::<Option<_>>()?;
         Some(TICK * ticks.into_iter().sum())
     }
 
-    /// Memory that it and its children have resident, in kilobytes.
+    /// The resident memory of it and its children, in kilobytes.
     pub(crate) fn resident_kb(&self) -> Option<u32> {
         let resident: Vec<u32> = self.pids().into_iter().map(resident_kb).collect::<Option<_>>()?;
         Some(resident.into_iter().sum())
     }
 
-    /// It, and behind it its children; grandchildren it has none.
+    /// Its process id, followed by those of its children; there are no grandchildren.
     pub(crate) fn pids(&self) -> Vec<u32> {
         let pid = self.child.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -72,25 +71,26 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
-            // It has ended by itself; its number may be somebody else's by now.
+            // It has ended by itself; its id may belong to another process by now.
             return;
         }
-        // Once it is gone, its children can no longer be told from anybody else's.
+        // Once it is gone, its children can no longer be identified.
         let pids = self.pids();
         signal("TERM", &pids[..1]);
-        let late = Instant::now() + GOODBYE;
+        let late = Instant::now() + GRACE;
         while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() > late {
                 signal("KILL", &pids);
                 let _ = self.child.wait();
                 return;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
     }
 }
 
-/// Sends a signal by its name. Asks the shell, whose `kill` is everywhere; a process that has ended meanwhile is what was wanted.
+/// Sends a signal by its name, with the shell's `kill`, which exists everywhere. A process that has already ended is no
+/// error.
 pub(crate) fn signal(name: &str, pids: &[u32]) {
     let mut kill = Command::new("sh");
     kill.args(["-c", "kill -s \"$0\" \"$@\"", name]).args(pids.iter().map(u32::to_string));
@@ -99,7 +99,7 @@ pub(crate) fn signal(name: &str, pids: &[u32]) {
 
 fn ticks(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The program's name comes before and may hold anything, parentheses too.
+    // The program's name comes before and may contain anything, even parentheses.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11).map(|field| field.parse::<u32>().ok());
     Some(fields.next()?? + fields.next()??)

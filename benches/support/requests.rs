@@ -1,4 +1,4 @@
-//! What is asked over and over, and what a right answer to it is.
+//! The requests that are sent repeatedly, and what correct responses to them are.
 
 use std::net::SocketAddr;
 
@@ -7,19 +7,19 @@ use serde_json::json;
 use crate::caller::Expected;
 use crate::completions::{EVENTS, LAST_WORDS};
 
-/// Where chat completions are asked for.
+/// The path of chat completions.
 pub(crate) const CHAT: &str = "/inference/v1/chat/completions";
 /// An open page.
 pub(crate) const HEALTH: &str = "/inference/v1/health";
 
-/// What a whole completion is.
+/// A correct whole completion.
 pub(crate) const WHOLE: Expected = Expected { status: 200, text: LAST_WORDS, events: 0 };
-/// What a stream is.
+/// A correct stream.
 pub(crate) const STREAM: Expected =
     Expected { status: 200, text: r#""finish_reason":"stop""#, events: EVENTS };
-/// What the refusal of a key is that is not known.
+/// The refusal of an unknown key.
 pub(crate) const UNAUTHORIZED: Expected = Expected { status: 401, text: "invalid_api_key", events: 0 };
-/// What the health page is.
+/// A correct health page.
 pub(crate) const HEALTHY: Expected = Expected { status: 200, text: r#""status":"ok""#, events: 0 };
 
 const SYSTEM: &str = "You are a helpful assistant that answers questions on geography, history and travel. Answer in \
@@ -49,7 +49,7 @@ pub(crate) fn completion(model: &str, is_stream: bool) -> String {
     body.to_string()
 }
 
-/// A call with a key and a body of JSON.
+/// A POST request with a key and a JSON body.
 pub(crate) fn post(host: SocketAddr, path: &str, key: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!(
@@ -59,7 +59,7 @@ pub(crate) fn post(host: SocketAddr, path: &str, key: &str, body: &str) -> Vec<u
     (head + body).into_bytes()
 }
 
-/// A call of an open page.
+/// A GET request for an open page.
 pub(crate) fn get(host: SocketAddr, path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").into_bytes()
 }

@@ -1,4 +1,4 @@
-//! The release binary as a user runs it: keys made by its own command, and a server whose log goes to a file.
+//! The release binary as a user runs it: keys created by its own command, and a server whose log goes to a file.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use crate::process::{self, Process};
 
 /// The binary that is measured.
 pub(crate) const MK: &str = env!("CARGO_BIN_EXE_mk");
-/// Also for a server in a simulator, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-const LOOK: Duration = Duration::from_millis(5);
+/// Long enough for a server in a simulator on a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(5);
 
-/// Makes a key in the database that `config` names; `options` are those of `mk keys create`.
+/// Creates a key in the database that `config` names; `options` are those of `mk keys create`.
 pub(crate) fn create_key(home: &Path, config: &Path, options: &[&str]) -> anyhow::Result<String> {
     let mut create = at_home(Command::new(MK), home, config);
     let made = create.args(["keys", "create"]).args(options).output()?;
@@ -27,8 +27,8 @@ pub(crate) fn create_key(home: &Path, config: &Path, options: &[&str]) -> anyhow
     Ok(String::from_utf8(made.stdout)?.trim().to_owned())
 }
 
-/// Starts `mk serve` with its log in the file `log`, and waits until that tells where it serves. `launch` calls [`MK`],
-/// with nothing or something around it.
+/// Starts `mk serve` with its log in the file `log`, and waits until the log contains its address. `launch` runs
+/// [`MK`], possibly within another program.
 pub(crate) fn start(
     launch: Command,
     home: &Path,
@@ -41,14 +41,14 @@ pub(crate) fn start(
     Ok((process, address))
 }
 
-/// Clean surroundings: nothing of whoever runs the bench is seen.
+/// Isolates the command from the environment of the user who runs the bench.
 fn at_home(mut command: Command, home: &Path, config: &Path) -> Command {
     command.env_clear().env("HOME", home).env("MK_CONFIG", config).current_dir(home);
     command
 }
 
 fn address(process: &mut Process, log: &Path) -> anyhow::Result<SocketAddr> {
-    let late = Instant::now() + PATIENCE;
+    let late = Instant::now() + TIMEOUT;
     loop {
         let has_ended = process.ended()?.is_some();
         let text = fs::read_to_string(log)?;
@@ -59,7 +59,7 @@ fn address(process: &mut Process, log: &Path) -> anyhow::Result<SocketAddr> {
         if has_ended || Instant::now() > late {
             bail!("mk does not start: {text}");
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 

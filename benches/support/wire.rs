@@ -1,21 +1,21 @@
-//! One HTTP/1.1 answer, read with as little work as tells for sure that it is whole.
+//! Parses one HTTP/1.1 response, with no more work than it takes to be sure that it is complete.
 //!
-//! Pure: bytes go in as they come, in pieces of any size. What must hold: [`Answer::read`] is true only when the
-//! framing says that the answer has ended, and bytes behind its end are an error.
+//! Does no I/O: bytes are passed in as they arrive, in chunks of any size. What must hold: [`Answer::read`] is true
+//! only when the framing says that the response has ended, and bytes after its end are an error.
 
 use anyhow::{Context, bail};
 
-/// Larger than any answer that is asked for.
+/// Larger than any requested response.
 const MAX_BODY: usize = 1 << 20;
-/// Longer than any line of a head.
+/// Longer than any line of the head.
 const MAX_LINE: usize = 8 << 10;
 
-/// An answer that is being read. Used again for the next one, as its memory is.
+/// A response that is being read. Reused for the next one, so that its memory is as well.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// The status, once its line is there.
+    /// The status, once its line has arrived.
     pub(crate) status: u16,
-    /// What has come of the body, without its framing.
+    /// What has arrived of the body, without its framing.
     pub(crate) body: Vec<u8>,
     line: Vec<u8>,
     length: Option<usize>,
@@ -29,7 +29,7 @@ enum Part {
     #[default]
     Status,
     Header,
-    /// The body, or a chunk of it, with as many bytes left.
+    /// The body, or a chunk of it, of which this many bytes are left.
     Body(usize),
     ChunkSize,
     ChunkEnd,
@@ -38,7 +38,7 @@ enum Part {
 }
 
 impl Answer {
-    /// Forgets the last answer.
+    /// Clears the previous response.
     pub(crate) fn clear(&mut self) {
         self.status = 0;
         self.body.clear();
@@ -48,7 +48,7 @@ impl Answer {
         self.next = Part::Status;
     }
 
-    /// Takes the next bytes; true when the answer has ended.
+    /// Parses the next bytes; returns whether the response has ended.
     pub(crate) fn read(&mut self, mut bytes: &[u8]) -> anyhow::Result<bool> {
         while !bytes.is_empty() {
             bytes = match self.next {
@@ -91,7 +91,7 @@ impl Answer {
         Ok(rest)
     }
 
-    /// What follows a line.
+    /// Parses a line; returns what follows it.
     fn follow(&mut self, line: &str) -> anyhow::Result<Part> {
         Ok(match self.next {
             Part::Status => {

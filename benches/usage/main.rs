@@ -1,12 +1,13 @@
-//! What reports cost on a year of usage, and a start: `cargo bench --bench usage` prints a table.
+//! What usage reports cost with a year of usage, and how long a start takes: `cargo bench --bench usage` prints a
+//! table.
 //!
-//! Builds a ledger of 10 million attempts over a year as a server would, through the store in batches (a minute
-//! or two, 4 GB in the directory for temporary files), and then asks for reports, which go by the sums by day: 60 keys
-//! of 20 apps that use 6 models make 131,000 of them. Times are medians on one machine; only those with a bound are held
-//! to anything, and `-- --check` exits with 1 when one is missed. At the end a million keys are added, and the release
-//! binary is started on all of it.
+//! Builds a ledger of 10 million attempts over a year as a server would, through the store in batches (a minute or two,
+//! 4 GB in the directory for temporary files), and then requests reports, which use the daily sums: 60 keys of 20 apps
+//! that use 6 models make 131,000 of them. Times are medians on one machine; only those with a bound are checked, and
+//! `-- --check` exits with 1 when one is missed. At the end a million keys are added, and the release binary is started
+//! on all of it.
 //!
-//! `QUICK=1` builds a million, and a tenth of the keys.
+//! `QUICK=1` builds a million attempts, and a tenth of the keys.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -42,11 +43,11 @@ const MODELS: [&str; 6] = [
     "groq/openai/gpt-oss-120b",
     "local/qwen",
 ];
-/// As many as a busy server books in one turn.
+/// As many as a busy server records in one batch.
 const BATCH: usize = 5_000;
 const ROUNDS: usize = 9;
 const BOUND: Duration = Duration::from_millis(200);
-/// From the start of the program to its first answer.
+/// From the start of the program to its first response.
 const START_BOUND: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
@@ -57,9 +58,9 @@ fn main() -> ExitCode {
     let store = Store::open(dir.path(), now).unwrap();
     println!("{:<58} {:>12} {:>10}", "measured", "result", "bound");
 
-    let begun = Instant::now();
+    let started_at = Instant::now();
     fill(&store, rows, now);
-    let took = begun.elapsed();
+    let took = started_at.elapsed();
     row("attempts in the ledger", &rows.to_string(), "");
     row("booking one, with its sums", &format!("{:.1} µs", took.as_secs_f64() * 1e6 / rows as f64), "");
 
@@ -112,33 +113,33 @@ fn ms(duration: Duration) -> String {
 fn median(work: &dyn Fn()) -> Duration {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
-            let begun = Instant::now();
+            let started_at = Instant::now();
             work();
-            begun.elapsed()
+            started_at.elapsed()
         })
         .collect();
     times.sort();
     times[ROUNDS / 2]
 }
 
-/// An id as long as ours are.
+/// An id as long as real ones.
 fn id(prefix: &str, number: usize) -> String {
     format!("{prefix}_{number:032x}")
 }
 
-/// Books attempts evenly over the year until `now`: of verifications, which make ten each, and of chats.
+/// Records attempts evenly over the year until `now`: of verifications, which make ten each, and of completions.
 fn fill(store: &Store, rows: usize, now: Time) {
     let start = Time::of_utc_day(Days::until_today(YEAR_DAYS, now).first).unix_ms();
     let span = now.unix_ms() - start;
     let mut batch = Vec::with_capacity(BATCH + 10);
-    let (mut booked, mut request) = (0, 0_usize);
-    while booked < rows {
-        let at = Time::from_unix_ms(start + span / rows as i64 * booked as i64);
+    let (mut recorded, mut request) = (0, 0_usize);
+    while recorded < rows {
+        let at = Time::from_unix_ms(start + span / rows as i64 * recorded as i64);
         let attempts = one_request(request, at);
-        booked += attempts.len();
+        recorded += attempts.len();
         batch.extend(attempts);
         request += 1;
-        if batch.len() >= BATCH || booked >= rows {
+        if batch.len() >= BATCH || recorded >= rows {
             store.add_attempts(&batch).unwrap();
             batch.clear();
         }
@@ -146,15 +147,15 @@ fn fill(store: &Store, rows: usize, now: Time) {
 }
 
 fn one_request(number: usize, at: Time) -> Vec<AttemptRow> {
-    // A number that looks like chance and is the same each time.
-    let chance = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-    let key = chance % KEYS;
+    // A pseudo-random number that is the same in every run.
+    let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+    let key = random % KEYS;
     let (service, attempts) =
         if key.is_multiple_of(3) { (Service::Verify, 10) } else { (Service::Inference, 1) };
     let mut asked = Vec::new();
     (0..attempts)
         .map(|attempt| {
-            let model = MODELS[(chance + attempt * attempt) % MODELS.len()];
+            let model = MODELS[(random + attempt * attempt) % MODELS.len()];
             let (is_first, is_first_of_model) = (attempt == 0, !asked.contains(&model));
             asked.push(model);
             AttemptRow {
@@ -164,7 +165,7 @@ fn one_request(number: usize, at: Time) -> Vec<AttemptRow> {
                 key_id: id("key", key).into(),
                 service,
                 model: model.into(),
-                outcome: if chance.is_multiple_of(50) { "provider_timeout" } else { "ok" }.into(),
+                outcome: if random.is_multiple_of(50) { "provider_timeout" } else { "ok" }.into(),
                 prompt_tokens: 900,
                 completion_tokens: 120,
                 cost: (!model.starts_with("local/")).then_some(NanoUsd(450_000)),

@@ -1,4 +1,4 @@
-//! How long the release binary takes from its start to its first answer, on a directory that is there.
+//! How long the release binary takes from its start to its first response, on an existing data directory.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,14 +14,14 @@ use mk::storage::Store;
 
 const MK: &str = env!("CARGO_BIN_EXE_mk");
 const ROUNDS: usize = 9;
-const LOOK: Duration = Duration::from_micros(200);
-const PATIENCE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_micros(200);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const HEALTH: &[u8] = b"GET /verify/v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
-/// Adds so many keys that nobody has.
+/// Adds `count` keys that nobody has.
 pub(crate) fn add_keys(store: &Store, dir: &Path, count: u32, now: Time) {
     let (_, like) = keys::create(store, &NewKey::new(Service::Verify, "default"), now).unwrap();
-    // One by one, each with its entry in the audit, a million would take minutes.
+    // Created one by one, each with its audit entry, a million would take minutes.
     let database = rusqlite::Connection::open(dir.join("mk.db")).unwrap();
     database
         .execute(
@@ -34,7 +34,7 @@ pub(crate) fn add_keys(store: &Store, dir: &Path, count: u32, now: Time) {
         .unwrap();
 }
 
-/// The median of some starts on the directory `dir`.
+/// The median of several starts on the directory `dir`.
 pub(crate) fn median(dir: &Path) -> Duration {
     let mut times: Vec<Duration> = (0..ROUNDS).map(|_| one(dir)).collect();
     times.sort();
@@ -43,7 +43,7 @@ pub(crate) fn median(dir: &Path) -> Duration {
 
 fn one(dir: &Path) -> Duration {
     let address = free_address();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let server = Command::new(MK)
         .args(["serve", "--sandbox", "--listen", &address.to_string()])
         .env_clear()
@@ -52,13 +52,13 @@ fn one(dir: &Path) -> Duration {
         .spawn();
     let _server = Server(server.unwrap());
     while !answers(address) {
-        assert!(begun.elapsed() < PATIENCE, "mk serve does not answer");
-        thread::sleep(LOOK);
+        assert!(started_at.elapsed() < TIMEOUT, "mk serve does not answer");
+        thread::sleep(POLL);
     }
-    begun.elapsed()
+    started_at.elapsed()
 }
 
-/// Nobody else is expected to take it in the meantime.
+/// An address that is free now, and hopefully still when the server binds it.
 fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).unwrap()
 }

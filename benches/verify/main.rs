@@ -1,40 +1,37 @@
-//! What a verification costs beside its models: `cargo bench --bench verify` prints a table.
+//! What a verification costs in addition to its models: `cargo bench --bench verify` prints a table.
 //!
 //! A fake provider answers every call after 200 ms; the program under test is the release binary, as a user runs it,
-//! with keys, limits (out of its way), ledger and log. Figures are times of one machine, so each is shown beside its
-//! bound and as a ratio to what the models alone take (extraction + slowest vote = 400 ms); only ratios compare across
-//! machines. Memory is the resident size of the server's process.
+//! with keys, limits (which are never reached), ledger and log. Figures are times on one machine, so each is shown with
+//! its bound and as a ratio to what the models alone take (extraction + slowest vote = 400 ms); only ratios are
+//! comparable across machines. Memory is the resident size of the server's process.
 //!
-//! Verifications at once all begin in the same moment, so that 200 of them make 6,000 calls in another; their bound of
-//! 600 ms is one of the models' 400 ms: 1.5 times those. Provider and callers are one thread each and share the
-//! machine with the server. How much of it is theirs is shown in the line above: the same calls from callers to
-//! provider, in the same order, without a server between.
+//! Concurrent verifications all start at the same moment, so that 200 of them make 6,000 calls at another; their bound
+//! of 600 ms is 1.5 times the 400 ms of the models. Provider and callers have one thread each and share the machine
+//! with the server. How much of it is theirs is shown in the line above: the same calls from callers to provider, in
+//! the same order, without a server in between.
 //!
-//! What an idle stream takes was 66 KB (extractor thinking) and 123 KB (three models thinking). Counting allocations
-//! with heaptrack, in the order of what helped: parking provider calls (hyper's client holds 27 KB per connection from
-//! the request on), requests given away instead of kept for a second try, instructions shared instead of copied,
-//! events boxed in their channel (it makes room for 32), large futures in boxes of their own. That brought it to 30 and
-//! 45 KB. Then the callers' connections were parked as well (`src/server/parking.rs`: hyper's two buffers of 8 KB, whose
-//! size cannot be set, and its own state), TLS moved out of every future that may hold a connection (a provider's
-//! connection stood twice in a call, 1.1 KB each, a caller's twice in its task), and calls that wait keep none of what
-//! they were made from (`-Zprint-type-sizes` shows what a future keeps). That brought it to 10 and 20 KB.
+//! An idle stream used to take 66 KB (extractor thinking) and 123 KB (three models thinking). What helped, found by
+//! counting allocations with heaptrack, in the order of effect: parking provider calls (hyper's client holds 27 KB per
+//! connection from the request on), requests handed over instead of kept for a second attempt, instructions shared
+//! instead of copied, events boxed in their channel (it allocates room for 32), large futures in separate boxes. That
+//! reduced it to 30 and 45 KB. Then the callers' connections were parked as well (`src/server/parking.rs`: hyper's two
+//! buffers of 8 KB, whose size cannot be set, and its own state), TLS was moved out of every future that may hold a
+//! connection (a provider's connection was stored twice in a call, 1.1 KB each, a caller's twice in its task), and
+//! waiting calls keep none of what they were built from (`-Zprint-type-sizes` shows what a future keeps). That reduced
+//! it to 10 and 20 KB.
 //!
-//! Of those 20 KB, 18 were live: 2.7 per call that waits (1.3 its future, 0.6 its place in the panel's set, 0.3
-//! each for prompt, parked request and socket), 1.8 the task of the connection, 2.2 that of the run, 4 small things of
-//! both (channel, claims, record, span, socket) and of the database's cache. The rest were holes between them. mimalloc
-//! has classes of sizes instead, by which a place in the panel's set took 640 bytes and not 568: keeping the arguments of
-//! a call once made that 512, and a call 0.2 KB smaller, so that it is 19 KB now. Since answers are read without hyper's
-//! client every call waits as a parked one did. A call of 1,312 bytes takes 1,536 of such a class: as a failure that a retry
-//! remembers went into a box and no argument is kept twice, it takes 1,280. Waiting for money and turns by provider made a
-//! stream 20.6 KB; with the rare waits in boxes of their own and nothing kept twice along the whole way, a call takes 896
-//! and its place in the panel's set 512, which two unit tests hold.
+//! Of those 20 KB, 18 were live: 2.7 per waiting call (1.3 its future, 0.6 its slot in the panel's set, 0.3 each for
+//! prompt, parked request and socket), 1.8 the task of the connection, 2.2 that of the run, 4 small parts of both
+//! (channel, claims, record, span, socket) and of the database's cache. The rest was fragmentation. mimalloc has size
+//! classes instead, by which a slot in the panel's set took 640 bytes and not 568: keeping the arguments of a call only
+//! once made that 512, and a call 0.2 KB smaller, so that it is 19 KB now. Since responses are read without hyper's
+//! client, every call waits as a parked one did. A call of 1,312 bytes takes 1,536 in such a class: since a failure
+//! that a retry remembers is boxed and no argument is kept twice, it takes 1,280. Waiting for money and turns by
+//! provider made a stream 20.6 KB; with the rare waits in separate boxes and nothing kept twice anywhere, a call takes
+//! 896 and its slot in the panel's set 512, which two unit tests check.
 //!
 //! `QUICK=1` runs fewer rounds, and `-- --check` exits with 1 when a bound is missed or cannot be checked.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a bench prints its table, and what went wrong"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table and its errors")]
 
 #[path = "../support/caller.rs"]
 mod caller;
@@ -43,7 +40,7 @@ mod caller;
     dead_code,
     unreachable_pub,
     missing_docs,
-    reason = "the tests' own, of which a bench needs little"
+    reason = "shared with the tests, and only partly used here"
 )]
 #[path = "../../tests/it/support/formats.rs"]
 mod formats;
@@ -60,7 +57,7 @@ mod programs;
     dead_code,
     unreachable_pub,
     missing_docs,
-    reason = "the tests' own, of which a bench needs little"
+    reason = "shared with the tests, and only partly used here"
 )]
 #[path = "../../tests/it/support/provider.rs"]
 mod provider;
@@ -105,7 +102,7 @@ fn bench() -> anyhow::Result<ExitCode> {
     }))
 }
 
-/// Thousands of connections are opened from here, and as many calls arrive here.
+/// This process opens thousands of connections, and accepts as many calls.
 fn allow_files() -> anyhow::Result<()> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;

@@ -1,4 +1,4 @@
-//! What the server has resident: idle, and with thousands of verifications open whose models think.
+//! The server's resident memory: idle, and with thousands of open verifications whose models do not answer.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::provider::{FakeProvider, Turn, claim, claims};
 use crate::server::Server;
 use crate::table::{Figure, Table};
 
-/// What a stream of thinking models may take, in kilobytes.
+/// The memory that a stream waiting for models may take, in kilobytes.
 const STREAM_KB: f64 = 20.0;
 
-/// Measures all of it.
+/// Measures all figures.
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let provider = thinking().await;
     let server = Server::start(&provider.base_url)?;
@@ -21,7 +21,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let mut open = Vec::new();
     for _ in 0..1000 {
-        open.push(begun(&client, &server).await?);
+        open.push(open_verification(&client, &server).await?);
     }
     let resident = Figure::of(server.resident_mb(), "MB");
     table.hold("resident memory, 1000 verifications open", resident, 150.0);
@@ -30,8 +30,8 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     idle_streams(table, "a stream whose 3 models think, 1 claim", 3_000, thinking_panel().await, 3).await
 }
 
-/// What a stream takes while no model answers: the growth of the resident size by `count` of them, on a fresh server,
-/// once all their `calls` have reached the provider.
+/// The memory of a stream while no model answers: the growth of the resident size by `count` of them, on a new server,
+/// once `calls` calls for each have reached the provider.
 async fn idle_streams(
     table: &mut Table,
     what: &str,
@@ -44,7 +44,7 @@ async fn idle_streams(
     let before = server.resident_mb();
     let mut open = Vec::new();
     for _ in 0..count {
-        open.push(begun(&client, &server).await?);
+        open.push(open_verification(&client, &server).await?);
     }
     let (all, late) = (usize::try_from(calls * count)?, Instant::now() + Duration::from_mins(1));
     while provider.in_flight() < all {
@@ -57,8 +57,8 @@ async fn idle_streams(
     Ok(())
 }
 
-/// A verification whose first frame has come.
-async fn begun(client: &reqwest::Client, server: &Server) -> anyhow::Result<impl Sized + use<>> {
+/// Opens a verification and waits for its first frame.
+async fn open_verification(client: &reqwest::Client, server: &Server) -> anyhow::Result<impl Sized + use<>> {
     let request = client
         .post(format!("http://{}/verify/v1/stream", server.address))
         .bearer_auth(&server.key)
@@ -69,12 +69,12 @@ async fn begun(client: &reqwest::Client, server: &Server) -> anyhow::Result<impl
     Ok(stream)
 }
 
-/// Nothing from anybody.
+/// A provider whose models never answer.
 async fn thinking() -> FakeProvider {
     FakeProvider::start(|_| Turn::Hang).await
 }
 
-/// One claim from the extractor at once, nothing from everybody else.
+/// A provider whose extractor finds one claim at once, while the other models never answer.
 async fn thinking_panel() -> FakeProvider {
     FakeProvider::start(|ask| {
         if ask.task == "claims" {

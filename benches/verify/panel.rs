@@ -1,9 +1,9 @@
-//! The models of a verification, in a process of their own and on one thread: each call is answered after
-//! [`MODEL_TIME`], with bytes that were put together once.
+//! The models of a verification, in their own process and on one thread: each call is answered after [`MODEL_TIME`],
+//! with bytes that were built once.
 //!
-//! The bench's own binary, called with [`ROLE`]: it prints its address and serves until its standard input closes, so
-//! that it cannot outlive the bench. It shares the machine with the server and stands for many machines, so it does as
-//! little as it can: it looks for the end of a request, and whether that is for claims.
+//! It is the bench's own binary, started with [`ROLE`]: it prints its address and serves until its standard input
+//! closes, so that it cannot outlive the bench. It shares the machine with the server and represents many machines, so
+//! it does as little as possible: it looks for the end of a request, and whether it asks for claims.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ use crate::provider::claim;
 pub(crate) const ROLE: &str = "panel";
 /// How long each call takes.
 pub(crate) const MODEL_TIME: Duration = Duration::from_millis(200);
-/// What the extractor finds.
+/// How many claims the extractor finds.
 pub(crate) const CLAIMS: usize = 10;
-/// What a call of the extractor holds, and no other.
+/// A text that only calls of the extractor contain.
 pub(crate) const FOR_CLAIMS: &str = r#""name":"claims""#;
-/// More than any call takes.
+/// Larger than any call.
 const MAX_REQUEST: usize = 64 << 10;
 
 /// The running models, as the bench sees them.
@@ -54,7 +54,7 @@ impl Panel {
     }
 }
 
-/// Is the models, until standard input closes.
+/// Runs the models until standard input closes.
 pub(crate) fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
@@ -67,7 +67,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     })
 }
 
-/// The two answers there are.
+/// The two possible responses.
 struct Answers {
     claims: Vec<u8>,
     answer: Vec<u8>,
@@ -96,11 +96,11 @@ impl Answers {
 async fn accept(listener: TcpListener) {
     let answers = Rc::new(Answers::new());
     loop {
-        // A connection that was given up before it was accepted is nobody's loss.
+        // A connection that was closed before it was accepted does not matter.
         let Ok((stream, _)) = listener.accept().await else { continue };
         let _ = stream.set_nodelay(true);
         let answers = Rc::clone(&answers);
-        // How a connection ends is seen by whoever was served on it.
+        // Errors of a connection are noticed by its client.
         tokio::task::spawn_local(async move { serve(stream, &answers).await });
     }
 }
@@ -120,7 +120,7 @@ async fn serve(mut stream: TcpStream, answers: &Answers) -> anyhow::Result<()> {
     }
 }
 
-/// Whether a request has come to its end; its head says how long its body is.
+/// Whether a request is complete; its head says how long its body is.
 fn is_whole(request: &[u8]) -> anyhow::Result<bool> {
     if request.len() > MAX_REQUEST {
         bail!("the request does not end");

@@ -1,4 +1,4 @@
-//! `mk serve` as a user runs it, with a key for verifications; limits are out of its way.
+//! `mk serve` as a user runs it, with a key for verifications and without limits.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::process::{self, Process};
 use crate::serve;
 
-/// As much as can be set: what waits for its turn is not what is measured.
+/// As large as can be set, so that calls do not queue.
 const MAX_CONCURRENT: usize = 10_000;
 
 /// A running server.
@@ -33,7 +33,7 @@ impl Server {
         Ok(Self { address, key, process, _dir: dir })
     }
 
-    /// Memory that it has resident, where the system tells it.
+    /// Its resident memory, where the system reports it.
     pub(crate) fn resident_mb(&self) -> Option<f64> {
         self.process.resident_kb().map(|kb| f64::from(kb) / 1024.0)
     }

@@ -1,4 +1,4 @@
-//! The table: a line for each figure, with its bound and what has become of that.
+//! The table: a line for each figure, with its bound and whether that holds.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ pub(crate) struct Table {
 pub(crate) struct Figure {
     value: Option<f64>,
     unit: &'static str,
-    /// To what the models alone take.
+    /// The ratio to what the models alone take.
     ratio: Option<f64>,
 }
 
 impl Figure {
-    /// A value in its unit, where the system tells it.
+    /// A value with its unit; `None` where the system does not report it.
     pub(crate) const fn of(value: Option<f64>, unit: &'static str) -> Self {
         Self { value, unit, ratio: None }
     }
@@ -27,7 +27,7 @@ impl Figure {
         Self::of(Some(time.as_secs_f64() * 1000.0), "ms")
     }
 
-    /// The same, beside the time `of`.
+    /// The same, with its ratio to the time `of`.
     pub(crate) fn beside(self, of: Duration) -> Self {
         let of_ms = of.as_secs_f64() * 1000.0;
         Self { ratio: self.value.map(|value| value / of_ms), ..self }
@@ -41,12 +41,12 @@ impl Table {
         Self { is_kept: true }
     }
 
-    /// Prints a figure that nothing is held to.
+    /// Prints a figure without a bound.
     pub(crate) fn tell(&mut self, what: &str, figure: Figure) {
         self.line(what, figure, None);
     }
 
-    /// Prints a figure that may be as large as `most`.
+    /// Prints a figure that may be at most `most`.
     pub(crate) fn hold(&mut self, what: &str, figure: Figure, most: f64) {
         self.line(what, figure, Some(most));
     }
@@ -72,7 +72,7 @@ impl Table {
     }
 }
 
-/// The smallest of these times that is not exceeded by `percent` of them.
+/// The smallest of these times that is at least as long as `percent` of them.
 pub(crate) fn percentile(times: &mut [Duration], percent: usize) -> Duration {
     times.sort();
     times[(times.len() * percent).div_ceil(100).saturating_sub(1)]

@@ -1,7 +1,7 @@
-//! Verifications of 10 claims by 3 models that take 200 ms each: alone, 100 at once, 200 at once.
+//! Verifications of 10 claims by 3 models that take 200 ms each: one alone, 100 at once, 200 at once.
 //!
-//! What the machine itself makes of 200 at once is measured, too: the same calls of the same models by this process, in
-//! the order in which a verification makes them and with nothing between.
+//! What the machine itself takes for 200 at once is measured as well: the same calls to the same models from this
+//! process, in the order in which a verification makes them, without a server in between.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use crate::panel::{CLAIMS, FOR_CLAIMS, MODEL_TIME, Panel};
 use crate::server::Server;
 use crate::table::{Figure, Table, percentile};
 
-/// Extraction, and the slowest of the others.
+/// The time of the models alone: extraction, and the slowest vote.
 const MODELS: Duration = MODEL_TIME.saturating_mul(2);
 const VOTES: usize = 3 * CLAIMS;
 const DONE: Expected = Expected { status: 200, text: "event: completed\n", events: 0 };
 const ANSWERED: Expected = Expected { status: 200, text: "chat.completion", events: 0 };
-/// About as large as what the server sends.
+/// About as large as the server's calls.
 const EXTRACTION_BYTES: usize = 4_700;
 const VOTE_BYTES: usize = 2_100;
 
-/// Measures all of it.
+/// Measures all figures.
 pub(crate) async fn measure(table: &mut Table, is_quick: bool) -> anyhow::Result<()> {
     let panel = Panel::start()?;
     let server = Server::start(&format!("http://{}/v1", panel.address))?;
@@ -58,8 +58,8 @@ async fn alone(table: &mut Table, server: &Server, rounds: usize) -> anyhow::Res
     Ok(())
 }
 
-/// The times of `count` verifications that begin together, so many rounds of them, and the server's processor time for
-/// each in milliseconds. Connections to the server and to the models are open by then, as those of a busy server are.
+/// The times of `count` verifications that start together, over `rounds` rounds, and the server's processor time for
+/// each in milliseconds. Connections to the server and to the models are open by then, as on a busy server.
 async fn together(
     server: &Server,
     count: usize,
@@ -78,7 +78,7 @@ async fn together(
     Ok((times, each))
 }
 
-/// A caller that has had an answer.
+/// A caller that has had its first response.
 struct Verifier {
     caller: Caller,
     request: Vec<u8>,
@@ -93,33 +93,33 @@ impl Verifier {
         Ok(verifier)
     }
 
-    /// Times of the first frame and of the whole.
+    /// The times until the first frame and until the end.
     async fn verify(&mut self) -> anyhow::Result<(Duration, Duration)> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut first = None;
         self.caller
             .ask(&self.request, &DONE, |answer| {
                 if first.is_none() && !answer.body.is_empty() {
-                    first = Some(begun.elapsed());
+                    first = Some(started.elapsed());
                 }
             })
             .await?;
-        let total = begun.elapsed();
+        let total = started.elapsed();
         Ok((first.unwrap_or(total), total))
     }
 }
 
-/// The times that the calls of so many verifications take by themselves, again on connections that are open.
+/// The times that the calls of `count` verifications take by themselves, again on open connections.
 async fn directly(panel: SocketAddr, count: usize, rounds: usize) -> anyhow::Result<Vec<Duration>> {
     let (extraction, vote) = (call(panel, FOR_CLAIMS, EXTRACTION_BYTES), call(panel, "", VOTE_BYTES));
     let (extraction, vote) = (&extraction, &vote);
     let connect = async || try_join_all((0..VOTES).map(|_| Caller::connect(panel))).await;
     let mut all = try_join_all((0..count).map(|_| connect())).await?;
     let one = async |callers: &mut Vec<Caller>| {
-        let begun = Instant::now();
+        let started = Instant::now();
         callers[0].ask(extraction, &ANSWERED, |_| ()).await?;
         try_join_all(callers.iter_mut().map(|caller| caller.ask(vote, &ANSWERED, |_| ()))).await?;
-        anyhow::Ok(begun.elapsed())
+        anyhow::Ok(started.elapsed())
     };
     try_join_all(all.iter_mut().map(one)).await?;
     let mut times = Vec::new();
@@ -129,7 +129,7 @@ async fn directly(panel: SocketAddr, count: usize, rounds: usize) -> anyhow::Res
     Ok(times)
 }
 
-/// A call of a model.
+/// A call to a model.
 fn call(panel: SocketAddr, text: &str, bytes: usize) -> Vec<u8> {
     post(panel, "/v1/chat/completions", "", &format!("{text:<bytes$}"))
 }

@@ -14,58 +14,58 @@
 //!
 //! **Keys and ids**
 //! - **Guessing a key.** Keys have 155 random bits; failures are counted and limited per address. Tests:
-//!   `failed_authentication_is_limited_apart_from_valid_keys`, `wrong_keys_count_as_failed_authentication`,
+//!   `failed_authentication_has_its_own_limit`, `wrong_keys_count_as_failed_authentication`,
 //!   `guesses_are_counted_and_limited`
 //! - **Timing of the key check.** Keys are looked up by their SHA-256 hash, so no secret text is compared; the hash of
-//!   the setup token is compared in constant time. Tests: `keys_stand_nowhere_in_the_database`
+//!   the setup token is compared in constant time. Tests: `keys_are_not_stored_in_plain_text`
 //! - **Floods of unknown keys.** Each is looked up before it is rejected; with PostgreSQL, addresses that have failed
-//!   too often are looked up one at a time. Tests: `a_flood_of_unknown_keys_leaves_the_database_to_others`
+//!   too often are looked up one at a time. Tests: `a_flood_of_unknown_keys_does_not_use_up_the_database`
 //! - **What a rejection reveals about a key.** Malformed and unknown keys get the same response, and of several faults
-//!   always the same one is reported. Tests: `a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike`,
-//!   `the_first_fault_in_the_order_of_checks_is_reported`, `of_two_keys_none_is_believed`
+//!   always the same one is reported. Tests: `malformed_and_unknown_keys_get_the_same_response`,
+//!   `the_first_fault_in_the_order_of_checks_is_reported`, `a_request_with_two_keys_is_refused`
 //! - **Enumerating ids of apps, keys, requests.** Ids are not secret and grant nothing; what belongs to another app is
 //!   answered like what does not exist; all of it takes a console key. Tests: `every_id_of_another_app_is_not_found`,
-//!   `ids_that_exist_elsewhere_and_ids_that_do_not_are_answered_alike`, `other_keys_reach_nothing_but_themselves`
+//!   `ids_of_another_app_and_invented_ids_get_the_same_response`, `other_keys_reach_nothing_but_themselves`
 //! - **Use after revocation.** A revocation holds from the next request on, in other processes too, also for what a
 //!   request has not written yet, and it ends streams. Tests:
-//!   `a_revocation_from_another_process_holds_for_the_next_request`,
+//!   `a_revocation_by_another_process_applies_to_the_next_request`,
 //!   `what_comes_behind_the_end_of_its_key_is_not_written`, `a_revocation_ends_the_streams_of_its_key`
 //!
 //! **HTTP**
 //! - **Request smuggling past a proxy (length with chunks, doubled or odd lengths, codings, folded lines, two hosts or
 //!   none).** Rejected with 400, or answered as the last request on its connection. Tests:
-//!   `heads_that_two_could_read_differently_are_refused`,
-//!   `of_length_and_chunks_the_chunks_count_and_the_connection_ends`, `chunks_that_lie_end_the_connection`
+//!   `ambiguous_heads_are_refused`,
+//!   `with_both_length_and_chunks_the_chunks_count_and_the_connection_ends`, `malformed_chunks_end_the_connection`
 //! - **Bare LF.** It ends a header line, as RFC 9112 allows, but no line of the chunk framing. A proxy must not forward
-//!   it inside a header. Tests: `a_bare_line_feed_ends_a_line_of_the_head`, `chunks_that_lie_end_the_connection`
+//!   it inside a header. Tests: `a_bare_line_feed_ends_a_line_of_the_head`, `malformed_chunks_end_the_connection`
 //! - **A body that is left unread.** Its connection is closed, and the response says so. Tests:
-//!   `an_answer_before_the_body_says_that_it_ends_the_connection`,
-//!   `a_body_that_is_there_or_absent_costs_no_connection`
+//!   `a_response_sent_before_the_body_was_read_closes_the_connection`,
+//!   `a_body_that_has_arrived_or_is_absent_keeps_the_connection`
 //! - **Absolute-form targets, CONNECT.** Only the path counts; this server is no proxy. Tests:
-//!   `an_address_of_somebody_else_is_never_called`
+//!   `the_host_in_an_absolute_target_is_never_called`
 //! - **Response splitting, CRLF injection (`X-Request-Id`, paths).** Ids with anything but letters, digits and `._-`
 //!   are replaced; nothing else of a request is copied into a response header. Tests:
-//!   `no_line_of_a_caller_becomes_one_of_the_answer`, `only_well_formed_request_ids_are_kept`
+//!   `callers_cannot_inject_response_headers`, `only_well_formed_request_ids_are_kept`
 //! - **Forged `X-Forwarded-For`.** Trusted from listed proxies only, and read from the right. Tests:
 //!   `forwarded_addresses_count_only_behind_trusted_proxies`, `nobody_else_s_word_on_the_address_counts`
 //! - **TLS downgrade.** TLS 1.2 and 1.3 only; nothing in plain text on that port. Tests:
-//!   `versions_that_are_broken_are_not_spoken`, `what_is_no_tls_is_turned_away_and_silence_does_not_hold_up_the_end`
+//!   `insecure_tls_versions_are_refused`, `plain_text_is_refused_and_silent_connections_do_not_delay_a_shutdown`
 //!
 //! **Size and time**
 //! - **Oversized URI, head, body.** 414, 431 (from 64 KiB on, at twice that at the latest), 413, counted while the
-//!   bytes arrive. Tests: `heads_beyond_the_limits_are_refused`,
-//!   `bodies_beyond_the_limit_are_refused_with_and_without_a_length`
+//!   bytes arrive. Tests: `heads_over_the_limits_are_refused`,
+//!   `bodies_over_the_limit_are_refused_with_and_without_a_content_length`
 //! - **Deep, wide, endless JSON (depth, messages, names).** Depth is limited to 128; time is linear in the size. Tests:
-//!   `senseless_bodies_are_refused`, `the_widest_bodies_are_dealt_with_in_linear_time`,
-//!   `what_a_model_writes_is_read_in_linear_time`, `an_unknown_parameter_is_named_without_its_tricks`
+//!   `malformed_bodies_are_refused`, `the_widest_bodies_are_processed_in_linear_time`,
+//!   `model_output_is_parsed_in_linear_time`, `the_name_of_an_unknown_parameter_is_sanitised_and_shortened`
 //! - **Decompression bombs.** Compressed requests are rejected; providers are not asked for compression, and nothing is
 //!   decompressed. Tests: `compressed_bodies_are_refused`, `a_call_carries_key_agent_and_body`,
-//!   `a_compressed_answer_is_a_failure_and_not_unpacked`
+//!   `a_compressed_response_is_a_failure_and_not_decompressed`
 //! - **Hash flooding.** No hash table uses a hasher with a predictable seed. Tests:
-//!   `no_table_of_ours_has_a_hasher_that_can_be_foreseen`
+//!   `no_hash_table_has_a_predictable_hasher`
 //! - **Slow or silent callers and readers, connection storms.** Every wait has a timeout, and connections are capped.
-//!   Tests: `dribbled_headers_and_bodies_are_cut_off`, `a_caller_who_does_not_read_is_cut_off`,
-//!   `a_storm_of_silent_connections_passes`
+//!   Tests: `connections_that_send_their_headers_too_slowly_are_closed`, `a_caller_that_does_not_read_is_disconnected`,
+//!   `a_storm_of_silent_connections_does_not_stop_the_server`
 //! - **Growing the metrics with invented names.** At most 200 invented models get a series. Tests:
 //!   `names_that_callers_make_up_do_not_grow_the_page`
 //!
@@ -75,11 +75,11 @@
 //! - **Session fixation, theft.** Each login creates a session of its own; a session ends with its key. Tests:
 //!   `a_planted_cookie_never_becomes_a_session`, `a_stolen_cookie_dies_with_its_key`, `several_cookies_hold_nothing`
 //! - **Clickjacking, injected scripts.** No framing, nothing inline or from another origin, no text becomes markup; the
-//!   same holds for errors. Tests: `whatever_a_browser_is_shown_it_shows_in_no_frame`,
+//!   same holds for errors. Tests: `no_page_can_be_framed`,
 //!   `nothing_comes_from_elsewhere_and_nothing_is_inline`
 //! - **Other origins, DNS rebinding.** No CORS; `/metrics` is open only to callers that address this machine by IP
-//!   address or as `localhost`. Tests: `no_answer_is_shared_with_another_origin`,
-//!   `metrics_are_not_open_to_a_page_whose_name_was_rebound`, `a_rebound_page_has_nothing_but_what_is_open_to_all`
+//!   address or as `localhost`. Tests: `no_response_is_shared_with_another_origin`,
+//!   `metrics_are_not_open_to_a_page_after_dns_rebinding`, `dns_rebinding_gives_access_to_open_pages_only`
 //! - **Path traversal.** Files come from a table in the binary. Tests:
 //!   `nothing_else_is_there_whatever_the_path_looks_like`
 //!
@@ -89,13 +89,13 @@
 //!   `a_statement_stays_data_in_the_prompts`, `untrusted_text_appears_only_inside_fences`,
 //!   `a_text_never_contains_its_own_marker`
 //! - **Prompt injection by tool output (chat).** Passed on as one message of its role; no tool is run here. Tests:
-//!   `what_a_tool_says_stays_what_a_tool_says`
+//!   `the_output_of_a_tool_stays_within_its_message`
 //! - **SSRF.** URLs come from the configuration only. Those in texts and `image_url` are passed on as text (the
-//!   provider may fetch them); no redirect is followed. Tests: `addresses_in_a_chat_are_text_and_never_fetched`,
-//!   `addresses_in_a_statement_are_text_and_never_fetched`, `no_redirect_of_a_provider_is_followed`
+//!   provider may fetch them); no redirect is followed. Tests: `urls_in_a_chat_are_never_fetched`,
+//!   `urls_in_a_statement_are_never_fetched`, `redirects_of_a_provider_are_not_followed`
 //! - **Hostile answers.** Counted while they arrive, bounded, and cleaned in a verification; headers are not passed on.
-//!   Tests: `huge_and_broken_provider_answers_are_failures_and_no_more`,
-//!   `what_models_write_is_cleaned_before_it_goes_on`, `no_header_of_a_provider_reaches_a_caller`,
+//!   Tests: `huge_and_malformed_provider_responses_become_ordinary_failures`,
+//!   `control_characters_in_model_output_do_not_reach_the_caller`, `no_header_of_a_provider_reaches_a_caller`,
 //!   `a_provider_s_words_never_reach_the_caller`
 //! - **An answer that reaches another caller.** A connection to a provider is reused only if its response ended
 //!   unambiguously with nothing behind it, and is checked before each use. Tests:
@@ -105,19 +105,19 @@
 //!
 //! **Output**
 //! - **Log injection.** A line is one JSON object without terminal control bytes; long texts are truncated. Tests:
-//!   `foreign_text_cannot_forge_a_line_of_the_log`, `a_line_is_one_object_whatever_it_contains`,
+//!   `untrusted_text_cannot_forge_a_log_line`, `a_line_is_one_object_whatever_it_contains`,
 //!   `no_line_controls_a_terminal`
 //! - **Secrets in logs, at any level.** Keys and tokens are not logged, and are redacted where they appear in a path.
-//!   Tests: `the_log_tells_no_key_however_much_it_tells`, `what_stands_in_a_path_is_logged_without_its_secrets`,
+//!   Tests: `the_log_tells_no_key_however_much_it_tells`, `paths_are_logged_without_secrets`,
 //!   `no_secret_is_in_the_audit_or_the_log`
 //! - **A provider that repeats its key.** The key a provider was called with is masked in its messages, which callers
 //!   and the log get to see. Tests: `a_key_that_a_provider_repeats_reaches_nobody`
 //! - **Secrets in crashes, `Debug`, listings.** Panics report a location and fixed text, no core is dumped, secrets are
 //!   not printed. Tests: `a_handler_that_panics_gives_a_response_and_keeps_the_connection`,
-//!   `a_crash_writes_no_memory_to_a_disk`, `the_line_ending_is_trimmed_and_debug_is_redacted`,
+//!   `a_crash_writes_no_core_dump`, `the_line_ending_is_trimmed_and_debug_is_redacted`,
 //!   `the_listing_shows_origins_and_no_secrets`, `the_process_list_shows_no_key`
 //! - **SQL injection, LIKE patterns.** Values are bound; there are no patterns. Tests:
-//!   `filters_are_texts_and_neither_patterns_nor_queries`
+//!   `filters_are_plain_text_and_neither_patterns_nor_sql`
 //! - **CSV formulas.** They are prefixed with an apostrophe. Tests: `no_text_becomes_a_formula_or_breaks_its_row`
 //! - **The client's terminal.** Control characters are removed, whoever sent them. Tests:
 //!   `what_a_server_says_cannot_command_a_terminal`, `what_models_write_cannot_command_a_terminal`

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seeds that are elsewhere in another form into the folder that is named: callers' requests, which the
-scenarios of the dialects hold, and the example of a server's configuration with everything in it set."""
+"""Writes the seeds that exist in another form into the given directory: callers' requests from the scenarios of the
+dialects, and the example configuration of a server with all its settings enabled."""
 
 import json
 import pathlib

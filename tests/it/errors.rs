@@ -1,4 +1,4 @@
-//! Every error as a caller sees it: status, headers, the exact body.
+//! Every error as a caller sees it: its status, its headers and its exact body.
 
 use mk::api::Service;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn server() -> TestServer {
     agreeing_panel().await.0
 }
 
-/// The answer to a verification with this key and raw body.
+/// Sends a verification request with this key and raw body.
 async fn post(server: &TestServer, key: &str, body: &str) -> reqwest::Response {
     client()
         .post(format!("{}/verify/v1/stream", server.base))
@@ -60,7 +60,7 @@ async fn an_error_body_is_exactly_these_bytes() {
 }
 
 #[tokio::test]
-async fn keys_are_refused_in_the_documented_words() {
+async fn refused_keys_get_the_documented_messages() {
     let server = server().await;
     let verify = |key: String| {
         let server = &server;
@@ -104,7 +104,7 @@ async fn a_revoked_key_of_another_service_is_reported_as_revoked() {
 }
 
 #[tokio::test]
-async fn addresses_and_methods_that_do_not_exist() {
+async fn unknown_paths_are_404_and_wrong_methods_are_405() {
     let server = server().await;
     let get = |path: &str| client().get(format!("{}{path}", server.base)).send();
     for path in [
@@ -126,7 +126,7 @@ async fn addresses_and_methods_that_do_not_exist() {
 }
 
 #[tokio::test]
-async fn the_order_of_checks_is_the_documented_one() {
+async fn requests_are_checked_in_the_documented_order() {
     let server = server().await;
     let send = |key: Option<String>, kind: &'static str, body: &'static str| {
         let mut request = client().post(format!("{}/verify/v1/stream", server.base)).body(body);
@@ -140,7 +140,7 @@ async fn the_order_of_checks_is_the_documented_one() {
     };
     let key = server.key(Service::Verify);
     let json = "application/json; charset=utf-8";
-    // Each request is wrong in everything behind the check that answers.
+    // Each request also fails every later check, so that the reply shows which check comes first.
     assert_error(send(None, "", "{").await.unwrap(), 401, "Unauthorized", "missing_api_key").await;
     let response = send(Some(key.clone()), "", "{").await.unwrap();
     assert_error(response, 415, "Unsupported Media Type", "unsupported_media_type").await;
@@ -151,7 +151,7 @@ async fn the_order_of_checks_is_the_documented_one() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_named_with_what_is_allowed() {
+async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
     let server = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(20_001));
@@ -198,7 +198,7 @@ async fn wrong_parameters_are_named_with_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_panel_of_one_verifies_nothing() {
+async fn a_panel_of_one_model_cannot_verify() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.verify.general.panel.truncate(1))
@@ -210,7 +210,7 @@ async fn a_panel_of_one_verifies_nothing() {
 }
 
 #[tokio::test]
-async fn a_document_that_is_refused_says_when_to_try_again_as_the_provider_does() {
+async fn a_failed_json_response_forwards_the_retry_after_of_the_provider() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => Turn::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned()),
         _ => Turn::Hang,
@@ -225,7 +225,7 @@ async fn a_document_that_is_refused_says_when_to_try_again_as_the_provider_does(
 }
 
 #[tokio::test]
-async fn health_needs_no_key_and_tells_the_version() {
+async fn health_needs_no_key_and_reports_the_version() {
     let server = server().await;
     let response = client().get(format!("{}/verify/v1/health", server.base)).send().await.unwrap();
     assert_common_headers(&response);

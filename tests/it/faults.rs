@@ -1,11 +1,11 @@
-//! Faults of the machine below a server: what callers are told, that it goes on by itself once the cause is gone, that
-//! nothing is lost or corrupt, and that the log names the cause without being flooded.
+//! Faults of the machine that a server runs on: callers get a clear error, the server recovers by itself once the cause
+//! is gone, nothing is lost or corrupted, and the log names the cause without being flooded.
 
 mod clock;
 mod descriptors;
-mod desk;
 #[cfg(target_os = "linux")]
 mod disk;
+mod fixture;
 mod locked;
 #[cfg(target_os = "linux")]
 mod memory;

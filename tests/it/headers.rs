@@ -1,4 +1,4 @@
-//! What every answer carries, whatever its status.
+//! The headers of every response, whatever its status.
 
 use mk::api::Service;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::support::raw::{exchange, head, post, request};
 use crate::support::server::Setup;
 
 #[tokio::test]
-async fn every_answer_carries_its_limits_and_its_id() {
+async fn every_response_has_rate_limit_headers_and_a_request_id() {
     let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(100));
     let other = server.key(Service::Console);
@@ -44,9 +44,9 @@ async fn every_answer_carries_its_limits_and_its_id() {
         (verify(&used_up, &[], fact), 429, true),
         (request("GET", "/", &[("x", &"y".repeat(300_000))], ""), 431, false),
     ];
-    for (bytes, status, is_readable) in cases {
+    for (bytes, status, has_readable_head) in cases {
         let answer = exchange(server.authority(), &bytes).await;
-        // Of two answers on one connection the last one counts, which then is hyper's own.
+        // If there are two responses on the connection, the last one is checked; it is hyper's own.
         let last = answer.rfind("HTTP/1.1 ").unwrap();
         let (head, body) = answer[last..].split_once("\r\n\r\n").unwrap();
         if last == 0 {
@@ -55,7 +55,7 @@ async fn every_answer_carries_its_limits_and_its_id() {
         for name in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "ratelimit-policy"] {
             assert_eq!(head.matches(&format!("\r\n{name}: ")).count(), 1, "{status}: {name} in {head}");
         }
-        let id = if is_readable { "x-request-id: mine" } else { "x-request-id: req_" };
+        let id = if has_readable_head { "x-request-id: mine" } else { "x-request-id: req_" };
         assert!(head.contains(id), "{status}: {head}");
         if status >= 400 {
             let error: Value = serde_json::from_str(body).unwrap();
@@ -65,7 +65,7 @@ async fn every_answer_carries_its_limits_and_its_id() {
 }
 
 #[tokio::test]
-async fn of_two_keys_none_is_believed() {
+async fn a_request_with_two_keys_is_refused() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let second = format!("Bearer {key}");
@@ -75,7 +75,7 @@ async fn of_two_keys_none_is_believed() {
 }
 
 #[tokio::test]
-async fn a_key_at_a_wrong_address_is_limited_by_address_and_costs_its_owner_nothing() {
+async fn a_key_used_from_a_wrong_address_is_limited_by_address_and_not_by_key() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.limits.failed_auth_per_minute = 2)
@@ -92,7 +92,7 @@ async fn a_key_at_a_wrong_address_is_limited_by_address_and_costs_its_owner_noth
 }
 
 #[tokio::test]
-async fn an_unknown_parameter_is_named_without_its_tricks() {
+async fn the_name_of_an_unknown_parameter_is_sanitised_and_shortened() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let body = format!(r#"{{"fact":"x","\u001b[2J\u202e{}":1}}"#, "é".repeat(500));
@@ -104,7 +104,7 @@ async fn an_unknown_parameter_is_named_without_its_tricks() {
 }
 
 #[tokio::test]
-async fn a_body_is_asked_for_only_when_its_key_is_good() {
+async fn a_100_continue_is_sent_only_for_a_valid_key() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let expecting = |key: &str| {

@@ -1,4 +1,4 @@
-//! Callers and models that mean no good: slow, huge, deep, broken, injected.
+//! Hostile callers and models: slow, huge, deeply nested, malformed or injected input.
 
 use std::time::Duration;
 
@@ -32,36 +32,36 @@ async fn post(server: &TestServer, body: impl Into<reqwest::Body>) -> (u16, Valu
 }
 
 #[tokio::test]
-async fn bodies_beyond_the_limit_are_refused_with_and_without_a_length() {
+async fn bodies_over_the_limit_are_refused_with_and_without_a_content_length() {
     let server = server().await;
     let large = vec![b' '; (1 << 20) + 1];
     let (status, error) = post(&server, large.clone()).await;
     assert_eq!((status, &error["code"]), (413, &json!("body_too_large")));
     assert!(error["message"].as_str().unwrap().contains("1048576"));
 
-    let pieces =
-        large.chunks(64 * 1024).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>();
-    let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
+    let chunks =
+        large.chunks(64 * 1024).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
+    let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     let key = server.key(Service::Verify);
     let outcome = server.verify(&key, &json!({})).body(chunked).send().await;
-    // The server may answer and close while we still send; a client then sees either.
+    // The server may respond and close while the body is still being sent; the client then sees an error instead.
     if let Ok(response) = outcome {
         assert_eq!(response.status(), 413);
     }
 }
 
 #[tokio::test]
-async fn a_chunked_body_without_a_length_is_accepted() {
+async fn a_chunked_body_without_a_content_length_is_accepted() {
     let (server, _provider) = agreeing_panel().await;
-    let pieces = [r#"{"fa"#, r#"ct":"x"}"#].map(|piece| Ok::<_, std::io::Error>(piece.to_owned()));
+    let chunks = [r#"{"fa"#, r#"ct":"x"}"#].map(|chunk| Ok::<_, std::io::Error>(chunk.to_owned()));
     let key = server.key(Service::Verify);
-    let body = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
+    let body = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     let response = server.verify(&key, &json!({})).body(body).send().await.unwrap();
     Events::read(response).await.end("completed");
 }
 
 #[tokio::test]
-async fn senseless_bodies_are_refused() {
+async fn malformed_bodies_are_refused() {
     let server = server().await;
     let deep = format!("{}{}", r#"{"fact":"#.to_owned() + &"[".repeat(100_000), "]".repeat(100_000));
     for body in [deep.into_bytes(), b"\xff\xfe{}".to_vec(), b"{\"fact\":\"\xff\"}".to_vec(), vec![0; 100]] {
@@ -80,7 +80,7 @@ async fn compressed_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_gets_an_answer_of_the_documented_shape() {
+async fn malformed_http_gets_an_error_of_the_documented_format() {
     let server = server().await;
     let huge = request("GET", "/verify/v1/health", &[("x-fill", &"x".repeat(300_000))], "");
     let cases: [(&[u8], &str, &str); 3] = [
@@ -100,7 +100,7 @@ async fn what_is_no_http_gets_an_answer_of_the_documented_shape() {
 }
 
 #[tokio::test]
-async fn dribbled_headers_and_bodies_are_cut_off() {
+async fn connections_that_send_their_headers_too_slowly_are_closed() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.header_timeout = Duration::from_millis(300)).start().await;
@@ -111,7 +111,7 @@ async fn dribbled_headers_and_bodies_are_cut_off() {
         let mut rest = Vec::new();
         tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut rest))
             .await
-            .expect("not cut off")
+            .expect("the connection was not closed")
             .ok();
     };
     closed(&mut dribbling).await;
@@ -132,7 +132,7 @@ async fn a_statement_stays_data_in_the_prompts() {
 }
 
 #[tokio::test]
-async fn what_models_write_is_cleaned_before_it_goes_on() {
+async fn control_characters_in_model_output_do_not_reach_the_caller() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => claims(&[claim(
             "The tower\u{1b}]0;owned\u{7} is in Paris.\u{202e}",
@@ -153,7 +153,7 @@ async fn what_models_write_is_cleaned_before_it_goes_on() {
 }
 
 #[tokio::test]
-async fn huge_and_broken_provider_answers_are_failures_and_no_more() {
+async fn huge_and_malformed_provider_responses_become_ordinary_failures() {
     for turn in [
         Turn::Raw(200, Vec::new(), "x".repeat(9 << 20)),
         Turn::Raw(200, Vec::new(), "[".repeat(200_000)),

@@ -1,4 +1,4 @@
-//! HTTP/2: callers who leave one stream, leave altogether, or never take their turn.
+//! HTTP/2: callers that cancel one stream, close the connection, or never read or send anything.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,7 +21,7 @@ use crate::support::{PROMPT, eventually};
 
 const SHORT: Duration = Duration::from_millis(300);
 
-/// A server with a hanging panel, and short limits on the peer's turn.
+/// A server whose panel hangs, with short read and write timeouts.
 async fn server() -> (TestServer, FakeProvider, Identity) {
     let provider = panel_by(|_, _| Turn::Hang).await;
     let identity = Identity::new();
@@ -38,7 +38,7 @@ async fn server() -> (TestServer, FakeProvider, Identity) {
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// A connection; the task ends with it.
+/// Opens a connection; the task ends when the connection does.
 async fn connect(authority: &str, identity: &Identity, window: u32) -> (Sender, JoinHandle<()>) {
     let stream = identity.connect(authority, &["h2"]).await.unwrap();
     let (sender, connection) = Builder::new(TokioExecutor::new())
@@ -71,7 +71,7 @@ async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn an_answer_to_head_is_a_head_alone() {
+async fn a_response_to_head_has_no_body() {
     let (server, _provider, identity) = server().await;
     let (mut sender, _connection) = connect(server.authority(), &identity, 65_535).await;
     for path in ["/verify/v1/health", "/", "/nowhere"] {
@@ -88,7 +88,7 @@ async fn an_answer_to_head_is_a_head_alone() {
 }
 
 #[tokio::test]
-async fn leaving_one_stream_stops_its_calls_and_no_other() {
+async fn cancelling_one_stream_stops_its_calls_and_no_others() {
     let (server, provider, identity) = server().await;
     let key = server.key(Service::Verify);
     let (mut sender, _task) = connect(server.authority(), &identity, 65_535).await;
@@ -113,14 +113,13 @@ async fn leaving_one_stream_stops_its_calls_and_no_other() {
 }
 
 #[tokio::test]
-async fn leaving_altogether_stops_all_calls() {
+async fn closing_the_connection_stops_all_its_calls() {
     let (server, provider, identity) = server().await;
     let key = server.key(Service::Verify);
-    // A runtime of its own, because hyper's client gives parts of a connection to the runtime.
-    let elsewhere =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    // A separate runtime, because hyper's client spawns parts of a connection as tasks, which have to end as well.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let authority = server.authority().to_owned();
-    elsewhere.spawn(async move {
+    runtime.spawn(async move {
         let (mut sender, _task) = connect(&authority, &identity, 65_535).await;
         let first = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
         let second = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
@@ -128,14 +127,14 @@ async fn leaving_altogether_stops_all_calls() {
         drop((first, second));
     });
     eventually("two panels are asked", || provider.in_flight() == 6).await;
-    elsewhere.shutdown_background();
+    runtime.shutdown_background();
     let left = Instant::now();
     eventually("all calls stop", || provider.in_flight() == 0).await;
     assert!(left.elapsed() < PROMPT, "{:?}", left.elapsed());
 }
 
 #[tokio::test]
-async fn a_connection_on_which_nothing_is_asked_is_closed() {
+async fn an_idle_connection_is_closed() {
     let (server, _provider, identity) = server().await;
     let (mut sender, task) = connect(server.authority(), &identity, 65_535).await;
     assert_eq!(sender.send_request(health()).await.unwrap().status(), 200);
@@ -143,16 +142,16 @@ async fn a_connection_on_which_nothing_is_asked_is_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_whose_streams_are_never_taken_is_closed() {
+async fn a_connection_whose_caller_never_reads_is_closed() {
     let (server, _provider, identity) = server().await;
     let (mut sender, task) = connect(server.authority(), &identity, 1).await;
-    let untaken = sender.send_request(health()).await.unwrap();
+    let unread = sender.send_request(health()).await.unwrap();
     soon("the stalled connection is closed", task).await.unwrap();
-    assert!(untaken.into_body().collect().await.is_err(), "a truncated answer is no answer");
+    assert!(unread.into_body().collect().await.is_err(), "a truncated body is an error");
 }
 
 #[tokio::test]
-async fn a_revoked_key_stops_the_calls_of_a_stream_that_nobody_takes() {
+async fn a_revoked_key_stops_the_calls_of_a_stream_that_nobody_reads() {
     let provider = panel_by(|_, _| Turn::Hang).await;
     let identity = Identity::new();
     let tls = identity.tls();
@@ -160,13 +159,13 @@ async fn a_revoked_key_stops_the_calls_of_a_stream_that_nobody_takes() {
         Setup::new(config(&provider.base_url)).options(|options| options.tls = Some(tls)).start().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let (mut sender, _task) = connect(server.authority(), &identity, 1).await;
-    let untaken = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+    let unread = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
     eventually("a panel is asked", || provider.in_flight() == 3).await;
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
     let revoked = Instant::now();
     eventually("its calls stop", || provider.in_flight() == 0).await;
     assert!(revoked.elapsed() < PROMPT, "{:?}", revoked.elapsed());
-    drop(untaken);
+    drop(unread);
 }
 
 #[tokio::test]
@@ -176,14 +175,14 @@ async fn a_stream_that_waits_for_models_keeps_its_connection() {
     let (mut sender, task) = connect(server.authority(), &identity, 65_535).await;
     let response = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
     tokio::time::sleep(SHORT * 4).await;
-    assert!(!task.is_finished(), "it is the server's turn");
+    assert!(!task.is_finished(), "the connection waits for the server");
     assert!(sender.send_request(health()).await.is_ok());
     drop(response);
     soon("the idle connection is closed", task).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_body_that_nothing_announces_is_a_body() {
+async fn a_body_without_a_content_length_is_not_ignored() {
     let (server, _provider, identity) = server().await;
     let console = server.key(Service::Console);
     let (_, id) = server.key_with(Service::Verify, |_| {});
@@ -193,36 +192,39 @@ async fn a_body_that_nothing_announces_is_a_body() {
     let (mut sender, connection) = handshake.await.unwrap();
     let task = tokio::spawn(connection);
     let frames =
-        [r#"{"grace_"#, r#"seconds":60}"#].map(|piece| Ok::<_, Infallible>(Frame::data(Bytes::from(piece))));
+        [r#"{"grace_"#, r#"seconds":60}"#].map(|chunk| Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))));
     let rotate = Request::post(format!("https://localhost/v1/apps/{app}/keys/{id}/rotate"))
         .header("authorization", format!("Bearer {console}"))
         .body(StreamBody::new(futures_util::stream::iter(frames)))
         .unwrap();
     let answer = sender.send_request(rotate).await.unwrap();
-    assert_eq!(answer.status(), 415, "its type is not known, so nothing is done");
+    assert_eq!(answer.status(), 415, "without a content type the body is refused and nothing happens");
     assert_eq!(server.app.store.key(&id).unwrap().expires_at, None);
     task.abort();
 }
 
 #[tokio::test]
-async fn requests_that_are_given_up_as_soon_as_they_are_made_leave_nothing_behind() {
+async fn requests_cancelled_at_once_leave_no_calls_behind() {
     let (server, provider, identity) = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let (mut sender, task) = connect(server.authority(), &identity, 65_535).await;
-    let mut made = 0;
-    // The server may well end such a connection.
-    while made < 2_000 && sender.ready().await.is_ok() {
+    let mut sent = 0;
+    // The server may close such a connection.
+    while sent < 2_000 && sender.ready().await.is_ok() {
         drop(sender.send_request(verification(&key, "text/event-stream")));
-        made += 1;
-        if made % 10 == 0 {
+        sent += 1;
+        if sent % 10 == 0 {
             tokio::task::yield_now().await;
         }
     }
-    assert!(made > 10, "{made}");
+    assert!(sent > 10, "{sent}");
     let (mut other, _task) = connect(server.authority(), &identity, 65_535).await;
-    assert_eq!(soon("another is answered", other.send_request(health())).await.unwrap().status(), 200);
+    assert_eq!(
+        soon("another caller gets a response", other.send_request(health())).await.unwrap().status(),
+        200
+    );
     drop(sender);
     task.abort();
-    eventually("no call goes on", || provider.in_flight() == 0).await;
+    eventually("no call is left", || provider.in_flight() == 0).await;
     assert!(provider.most_in_flight() <= 128 * 3, "{} calls at once", provider.most_in_flight());
 }

@@ -1,4 +1,4 @@
-//! Every row of the rules by which a claim is judged, over real sockets.
+//! Every rule by which a claim is assessed, over real sockets.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn judge(server: &TestServer, body: Value) -> Value {
     results[0].clone()
 }
 
-/// What the panel makes of the usual claim when the three models choose these options.
+/// The result for the usual claim when the three models choose these options.
 async fn vote(choices: [&'static str; 3]) -> Value {
     let (server, _provider) = with_panel(move |model, ask| {
         let seat = ["one", "two", "three"].iter().position(|name| *name == model).unwrap();
@@ -34,28 +34,28 @@ fn outcome(result: &Value) -> (&str, &str, &str) {
 }
 
 #[tokio::test]
-async fn the_claimed_answer_on_top_is_true() {
+async fn a_majority_for_the_claimed_answer_is_true() {
     assert_eq!(outcome(&vote(["Paris", "Paris", "Rome"]).await), ("TRUE", "A", "consensus"));
 }
 
 #[tokio::test]
-async fn another_answer_on_top_is_false() {
+async fn a_majority_for_another_answer_is_false() {
     assert_eq!(outcome(&vote(["Rome", "Paris", "Rome"]).await), ("FALSE", "C", "consensus"));
 }
 
 #[tokio::test]
-async fn none_of_these_is_a_vote() {
+async fn none_of_these_counts_as_a_vote() {
     let none = "None of these";
     assert_eq!(outcome(&vote([none, none, "Paris"]).await), ("FALSE", "E", "consensus"));
 }
 
 #[tokio::test]
-async fn three_answers_of_three_models_are_a_split() {
+async fn three_different_answers_are_a_split() {
     assert_eq!(outcome(&vote(["Paris", "Rome", "London"]).await), ("NO CONSENSUS", "", "split"));
 }
 
 #[tokio::test]
-async fn cannot_be_determined_is_no_vote_but_an_answer() {
+async fn cannot_be_determined_is_an_answer_but_not_a_vote() {
     let unsure = "Cannot be determined";
     let result = vote([unsure, unsure, "Paris"]).await;
     assert_eq!(outcome(&result), ("NO CONSENSUS", "", "abstained"));
@@ -79,7 +79,7 @@ async fn two_answers_with_equally_many_votes_are_a_tie() {
 }
 
 #[tokio::test]
-async fn min_required_three_wants_all_three() {
+async fn min_required_three_needs_all_three_models_to_agree() {
     let (server, _provider) =
         with_panel(|model, ask| ask.choose(if model == "one" { "Rome" } else { "Paris" })).await;
     let result = judge(&server, json!({"fact": "x", "minRequired": 3})).await;
@@ -110,8 +110,8 @@ async fn the_panel_never_sees_the_claim_nor_which_option_it_asserts() {
 }
 
 #[tokio::test]
-async fn a_liking_for_a_letter_makes_no_consensus() {
-    // Every model always says "A"; over many claims the shuffled options must make them differ.
+async fn models_that_always_pick_the_same_letter_reach_no_consensus() {
+    // Every model always answers "A"; as options are shuffled for each model, these answers must differ.
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => {
             let claims: Vec<Value> = (0..20)
@@ -133,11 +133,14 @@ async fn a_liking_for_a_letter_makes_no_consensus() {
             answers.iter().all(|answer| answer["answer"] == answers[0]["answer"])
         })
         .count();
-    assert!(unanimous < 10, "{unanimous} of 20 claims were answered alike by models that only like a letter");
+    assert!(
+        unanimous < 10,
+        "{unanimous} of 20 claims were unanimous although each model only picks a letter"
+    );
 }
 
 #[tokio::test]
-async fn a_malformed_answer_gets_one_repair() {
+async fn a_malformed_answer_is_repaired_once() {
     let (server, provider) = with_panel(|model, ask| {
         let repaired = ask.body["messages"].as_array().unwrap().len() > 2;
         if model == "two" && !repaired {
@@ -154,7 +157,7 @@ async fn a_malformed_answer_gets_one_repair() {
 }
 
 #[tokio::test]
-async fn a_model_that_stays_malformed_gave_no_answer() {
+async fn a_model_whose_repaired_answer_is_malformed_counts_as_failed() {
     let (server, provider) = with_panel(|model, ask| match model {
         "two" => Turn::Text("{\"answer\": \"Z\"}".into()),
         _ => ask.choose("Paris"),
@@ -163,7 +166,7 @@ async fn a_model_that_stays_malformed_gave_no_answer() {
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/two", "code": "malformed"}]));
-    assert_eq!(provider.asks_of("two").len(), 2, "asked once more, not for ever");
+    assert_eq!(provider.asks_of("two").len(), 2, "one repair and no more");
 }
 
 #[tokio::test]
@@ -206,7 +209,7 @@ async fn a_model_that_abstains_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_no_vote() {
+async fn a_refusal_is_not_a_vote() {
     let refusal = json!({"choices": [{"index": 0, "finish_reason": "stop",
         "message": {"role": "assistant", "content": null, "refusal": "I cannot help with that."}}]});
     let (server, _provider) = with_panel(move |model, ask| match model {
@@ -220,7 +223,7 @@ async fn a_refusal_is_no_vote() {
 }
 
 #[tokio::test]
-async fn too_few_answers_are_no_consensus() {
+async fn too_few_answers_give_no_consensus() {
     let (server, _provider) = with_panel(|model, ask| match model {
         "one" => ask.choose("Paris"),
         _ => Turn::status(500, &json!({})),
@@ -240,7 +243,7 @@ async fn without_any_answer_the_stream_ends_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_failing_extractor_has_fallbacks() {
+async fn a_failing_extractor_is_replaced_by_its_fallback() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", "extractor") => Turn::status(500, &json!({})),
         ("claims", _) => finds_eiffel(),
@@ -255,7 +258,7 @@ async fn a_failing_extractor_has_fallbacks() {
 }
 
 #[tokio::test]
-async fn at_the_deadline_open_claims_have_no_consensus() {
+async fn claims_still_open_at_the_deadline_have_no_consensus() {
     let (server, _provider) = {
         let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
             ("claims", _) => claims(&[eiffel(), claim("2 + 2 = 4.", "What is 2 + 2?", "4", &["5", "3"])]),
@@ -276,7 +279,7 @@ async fn at_the_deadline_open_claims_have_no_consensus() {
 }
 
 #[tokio::test]
-async fn an_answer_within_prose_is_no_vote_but_may_be_given_again() {
+async fn an_answer_within_prose_is_not_a_vote_but_is_repaired_once() {
     let prose = |ask: &Ask| {
         Turn::Text(format!(
             "I cannot help with that. The form would be {}.",
@@ -291,11 +294,11 @@ async fn an_answer_within_prose_is_no_vote_but_may_be_given_again() {
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result).0, "FALSE");
     assert_eq!(result["model_errors"], json!([{"model": "fake/one", "code": "malformed"}]));
-    assert_eq!(provider.asks_of("one").len(), 2, "it is asked once more, and no further");
+    assert_eq!(provider.asks_of("one").len(), 2, "one repair and no more");
 }
 
 #[tokio::test]
-async fn a_model_has_a_time_limit_of_its_own() {
+async fn each_model_call_has_its_own_timeout() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
         (_, "one") => Turn::Hang,
@@ -312,7 +315,7 @@ async fn a_model_has_a_time_limit_of_its_own() {
 }
 
 #[tokio::test]
-async fn failed_attempts_are_in_the_sum() {
+async fn token_usage_includes_failed_attempts() {
     let (server, _provider) = with_panel(|model, ask| {
         let repaired = ask.body["messages"].as_array().unwrap().len() > 2;
         if model == "one" && !repaired { Turn::Text("nonsense".into()) } else { ask.choose("Paris") }
@@ -357,7 +360,7 @@ async fn duplicates_and_claims_beyond_the_limit_are_skipped() {
 }
 
 #[tokio::test]
-async fn explain_context_and_date_reach_the_models() {
+async fn explanation_context_and_date_reach_the_models() {
     let (server, provider) = with_panel(|_, ask| {
         let answer = ask.letter("Paris");
         Turn::json(&json!({"answer": answer, "reason": "It says so.\u{1b}[31m"}))
@@ -374,7 +377,7 @@ async fn explain_context_and_date_reach_the_models() {
 }
 
 #[tokio::test]
-async fn legal_statements_have_prompts_and_panel_of_their_own() {
+async fn legal_statements_use_their_own_prompts_and_panel() {
     let provider = panel_by(|_, ask| ask.choose("Paris")).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.verify.legal.panel = vec!["fake/law-a".into(), "fake/law-b".into()])

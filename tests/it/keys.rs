@@ -1,4 +1,4 @@
-//! Keys between processes: what one store does, the server's very next request knows.
+//! Keys changed by another process: the server's very next request takes the change into account.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::eventually;
 use crate::support::panel::{agreeing_panel, hanging_panel};
 
 #[tokio::test]
-async fn a_revocation_from_another_process_holds_for_the_next_request() {
+async fn a_revocation_by_another_process_applies_to_the_next_request() {
     let (server, _provider) = agreeing_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
@@ -26,14 +26,14 @@ async fn a_revocation_from_another_process_holds_for_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_revocation_from_another_process_ends_running_streams() {
+async fn a_revocation_by_another_process_ends_open_streams() {
     let (server, provider) = hanging_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let (kept, _) = server.key_with(Service::Verify, |_| {});
     let open = |key: &str| server.verify(key, &json!({"fact": "x"})).send();
-    let mut cut = open(&key).await.unwrap().bytes_stream();
+    let mut revoked = open(&key).await.unwrap().bytes_stream();
     let mut other = open(&kept).await.unwrap().bytes_stream();
-    read_until(&mut cut, "verifying_claim").await;
+    read_until(&mut revoked, "verifying_claim").await;
     read_until(&mut other, "verifying_claim").await;
 
     let store = Store::open(&server.dir.path().join("data"), server.clock.now()).unwrap();
@@ -41,22 +41,22 @@ async fn a_revocation_from_another_process_ends_running_streams() {
 
     let rest = async {
         let mut rest = String::new();
-        while let Some(piece) = cut.next().await {
-            rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+        while let Some(chunk) = revoked.next().await {
+            rest.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
         }
         rest
     };
-    let rest = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("the stream was not cut");
+    let rest = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("the stream was not ended");
     let events = Events::parse(rest);
     assert_eq!(events.end("error")["code"], "api_key_revoked");
     assert_eq!(events.end("error")["message"], "API key has been revoked");
-    eventually("the cut stream's calls stop", || provider.in_flight() == 3).await;
+    eventually("the ended stream's calls stop", || provider.in_flight() == 3).await;
     let quiet = tokio::time::timeout(Duration::from_millis(300), other.next()).await;
-    assert!(quiet.is_err(), "another key's stream goes on: {quiet:?}");
+    assert!(quiet.is_err(), "another key's stream continues: {quiet:?}");
 }
 
 #[tokio::test]
-async fn a_deleted_app_takes_its_keys_with_it() {
+async fn deleting_an_app_revokes_its_keys() {
     let (server, _provider) = agreeing_panel().await;
     let store = &server.app.store;
     let app = mk::storage::AppRow {
@@ -73,7 +73,7 @@ async fn a_deleted_app_takes_its_keys_with_it() {
 }
 
 #[tokio::test]
-async fn last_use_is_kept() {
+async fn the_last_use_of_a_key_is_recorded() {
     let (server, _provider) = agreeing_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     assert_eq!(server.app.store.key(&id).unwrap().last_used_at, None);
@@ -82,7 +82,7 @@ async fn last_use_is_kept() {
 }
 
 #[tokio::test]
-async fn keys_stand_nowhere_in_the_database() {
+async fn keys_are_not_stored_in_plain_text() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;

@@ -1,13 +1,13 @@
-//! Who may name whom: reads every `crate::` path of `src` and holds it against the map.
+//! Checks every `crate::` path in `src` against the map of rooms: which room may name which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Whom each room may name, as the table in the head of `src/lib.rs` has it.
+/// Which rooms each room may name, as the table at the top of `src/lib.rs` says.
 struct Map {
     allowed: BTreeMap<String, BTreeSet<String>>,
-    /// Rooms that anyone may name; they name only each other.
+    /// Rooms that every room may name; they name only each other.
     open: BTreeSet<String>,
 }
 
@@ -27,14 +27,14 @@ impl Map {
                 assert!(map.allowed.insert(room, may).is_none(), "a room has two rows: {line}");
             }
         }
-        // Whatever the table comes to look like, it is not to be passed over.
-        assert!(map.allowed.len() > 20 && map.open.len() > 5, "the table is not read: {:?}", map.allowed);
+        // If the table's format changes, it must not be skipped silently.
+        assert!(map.allowed.len() > 20 && map.open.len() > 5, "the table was not parsed: {:?}", map.allowed);
         map
     }
 }
 
 #[test]
-fn rooms_name_only_whom_they_may() {
+fn rooms_name_only_the_rooms_they_may() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let Map { allowed, open } = Map::read(&fs::read_to_string(src.join("lib.rs")).unwrap());
     let mut wrong = Vec::new();
@@ -56,12 +56,14 @@ fn rooms_name_only_whom_they_may() {
     let missing: Vec<_> = allowed.keys().filter(|room| !seen.contains_key(*room)).collect();
     assert!(missing.is_empty(), "on the map, but not in src: {missing:?}");
     for (room, may) in &allowed {
-        wrong.extend(may.difference(&seen[room]).map(|named| format!("{room} does not name {named}")));
+        wrong.extend(
+            may.difference(&seen[room]).map(|named| format!("{room} may name {named}, but does not")),
+        );
     }
     assert!(wrong.is_empty(), "against the map in src/lib.rs:\n{}", wrong.join("\n"));
 }
 
-/// The rooms behind `crate::`, in paths and in `use crate::{a, b}`; unit tests are free.
+/// The rooms named after `crate::`, in paths and in `use crate::{a, b}`; unit tests may name any room.
 fn named_rooms(source: &str) -> BTreeSet<String> {
     let code = without_tests(source);
     let lines: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -82,7 +84,7 @@ fn named_rooms(source: &str) -> BTreeSet<String> {
     rooms
 }
 
-/// A file without its unit tests, whatever stands after them.
+/// A file without its unit tests; code after them is kept.
 fn without_tests(source: &str) -> String {
     let Some((before, tests)) = source.split_once("\n#[cfg(test)]\nmod tests {") else {
         return source.to_owned();

@@ -1,9 +1,9 @@
-//! Limits that several servers share: against nobody or nonsense at their store's address, and against a real Redis or
-//! Valkey where its answers matter.
+//! Limits that several servers share: with nothing or something else listening at the store's address, and with a real
+//! Redis or Valkey where its replies matter.
 //!
-//! A plain `cargo test` asks for nothing but Rust, so it leaves out those that need a real one, whose script nothing else
-//! could stand in for. `.ci/run` installs Redis and runs them, as `cargo test --test it limits_shared -- --ignored` does
-//! wherever one is installed; there they fail if there is none.
+//! A plain `cargo test` needs nothing but Rust, so the tests that need a real store are ignored; no fake could run its
+//! script. `.ci/run` installs Redis and runs them, as `cargo test --test it limits_shared -- --ignored` does wherever
+//! one is installed; without one they fail.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use crate::support::redis::Redis;
 use crate::support::scrape::{Page, scrape, scrape_until};
 use crate::support::server::{Setup, TestServer, client, header};
 
-/// A server that counts limits there; its clock stands where that of a store is.
+/// A server that counts its limits in `store`; its manual clock starts at the system's time, which a store uses.
 async fn server(store: LimitsStore) -> TestServer {
-    beside(None, store).await
+    server_sharing_keys(None, store).await
 }
 
-/// The same, on the keys of another one.
-async fn beside(other: Option<&TestServer>, store: LimitsStore) -> TestServer {
+/// The same, with the keys of another server if there is one.
+async fn server_sharing_keys(other: Option<&TestServer>, store: LimitsStore) -> TestServer {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let mut setup = Setup::new(config(&provider.base_url)).config(|config| config.limits_store = store);
     if let Some(other) = other {
@@ -38,36 +38,36 @@ async fn beside(other: Option<&TestServer>, store: LimitsStore) -> TestServer {
     Setup { clock: Clock::manual(Clock::system().now()), ..setup }.start().await
 }
 
-/// Two servers on the same keys and the same store.
+/// Two servers with the same keys and the same store.
 async fn two(redis: &Redis) -> [TestServer; 2] {
     let first = server(redis.store()).await;
-    let second = beside(Some(&first), redis.store()).await;
+    let second = server_sharing_keys(Some(&first), redis.store()).await;
     [first, second]
 }
 
-/// Lets time pass for the store and the servers.
-fn let_pass(seconds: u64, redis: &Redis, servers: &[&TestServer]) {
+/// Advances the clocks of the store and the servers.
+fn advance(seconds: u64, redis: &Redis, servers: &[&TestServer]) {
     redis.let_pass(seconds.cast_signed());
     for server in servers {
         server.clock.advance(Duration::from_secs(seconds));
     }
 }
 
-/// A request that costs one of the key's limit and nothing else.
-async fn knock(server: &TestServer, key: &str) -> reqwest::Response {
+/// Sends an invalid request, which counts against the key's limits and does nothing else.
+async fn invalid_request(server: &TestServer, key: &str) -> reqwest::Response {
     server.verify(key, &json!({})).send().await.unwrap()
 }
 
-/// Sixty-one of them, in turn at these servers; how many were too many.
-async fn too_many_of_61(servers: &[&TestServer], key: &str) -> usize {
-    let knocks = (0..61).map(|at| knock(servers[at % servers.len()], key));
-    let answers = futures_util::future::join_all(knocks).await;
+/// Sends 61 such requests to these servers in turn; returns how many of them got 429.
+async fn refused_of_61(servers: &[&TestServer], key: &str) -> usize {
+    let requests = (0..61).map(|at| invalid_request(servers[at % servers.len()], key));
+    let answers = futures_util::future::join_all(requests).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status().as_u16()).collect();
     assert!(statuses.iter().all(|status| [400, 429].contains(status)), "{statuses:?}");
     statuses.iter().filter(|status| **status == 429).count()
 }
 
-/// What `mk doctor` finds of the store at this address.
+/// The limits store check of `mk doctor` for this address.
 fn limits_check(url: &str) -> Value {
     let ran = Mk::new().args(["doctor", "--json"]).env("MK_LIMITS_URL", url).run();
     assert!(!format!("{ran:?}").contains("hunter"), "{ran:?}");
@@ -78,7 +78,7 @@ fn limits_check(url: &str) -> Value {
     found
 }
 
-fn decided_alone(page: &Page) -> f64 {
+fn decided_locally(page: &Page) -> f64 {
     page.series["mk_limits_alone_total"]
 }
 
@@ -88,20 +88,20 @@ fn is_up(page: &Page) -> bool {
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn two_servers_admit_together_what_one_would() {
+async fn two_servers_together_admit_what_one_would() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
     let key = one.key(Service::Verify);
-    assert_eq!(too_many_of_61(&[&one, &other], &key).await, 1);
+    assert_eq!(refused_of_61(&[&one, &other], &key).await, 1);
     for server in [&one, &other] {
         let page = scrape(server).await;
         assert!(is_up(&page));
-        assert!(decided_alone(&page) < 1.0, "{page:?}");
+        assert!(decided_locally(&page) < 1.0, "{page:?}");
     }
 
     let key = one.key(Service::Verify);
     for (at, server) in [&one, &other, &one, &other].into_iter().enumerate() {
-        let answer = knock(server, &key).await;
+        let answer = invalid_request(server, &key).await;
         assert_eq!(header(&answer, "x-ratelimit-remaining"), (59 - at).to_string());
         let stated = header(&answer, "ratelimit").to_owned();
         assert!(
@@ -118,94 +118,100 @@ async fn two_servers_admit_together_what_one_would() {
         .json()
         .await
         .unwrap();
-    assert_eq!(own["minute"]["remaining"], 56, "looking counts nothing: {own}");
+    assert_eq!(own["minute"]["remaining"], 56, "asking about a key does not count: {own}");
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn the_shared_minute_slides_and_tells_when_to_come_back() {
+async fn the_shared_minute_is_a_sliding_window_and_retry_after_says_when_it_has_room() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
     let (key, _) = one.key_with(Service::Verify, |new| new.per_minute = Some(2));
-    knock(&one, &key).await;
-    let_pass(30, &redis, &[&one, &other]);
-    assert_eq!(knock(&other, &key).await.status(), 400);
-    let refused = knock(&one, &key).await;
+    invalid_request(&one, &key).await;
+    advance(30, &redis, &[&one, &other]);
+    assert_eq!(invalid_request(&other, &key).await.status(), 400);
+    let refused = invalid_request(&one, &key).await;
     assert_eq!(refused.status(), 429);
     let wait: u64 = header(&refused, "retry-after").parse().unwrap();
     assert!((25..=31).contains(&wait), "{wait}");
-    let_pass(31, &redis, &[&one, &other]);
-    assert_eq!(knock(&one, &key).await.status(), 400);
-    assert_eq!(knock(&other, &key).await.status(), 429, "the second request still stands in the window");
+    advance(31, &redis, &[&one, &other]);
+    assert_eq!(invalid_request(&one, &key).await.status(), 400);
+    assert_eq!(
+        invalid_request(&other, &key).await.status(),
+        429,
+        "the second request is still in the window"
+    );
 
-    // The store's clock is set back by an hour: nobody is locked out until it has caught up, and nothing given away.
+    // The store's clock is set back by an hour: no caller is locked out until it has caught up, and no limit is reset.
     redis.let_pass(-3600);
-    let refused = knock(&other, &key).await;
+    let refused = invalid_request(&other, &key).await;
     assert_eq!(refused.status(), 429);
     assert!(header(&refused, "retry-after").parse::<u64>().unwrap() <= 61);
-    let_pass(61, &redis, &[&one, &other]);
-    assert_eq!(knock(&one, &key).await.status(), 400);
+    advance(61, &redis, &[&one, &other]);
+    assert_eq!(invalid_request(&one, &key).await.status(), 400);
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_day_is_counted_by_all_and_known_to_a_store_that_was_emptied() {
+async fn a_day_is_counted_by_all_servers_and_restored_to_an_emptied_store() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
     let (key, _) = one.key_with(Service::Verify, |new| new.per_day = Some(3));
     for server in [&one, &other, &one] {
-        assert_eq!(knock(server, &key).await.status(), 400);
+        assert_eq!(invalid_request(server, &key).await.status(), 400);
     }
-    let refused = knock(&other, &key).await;
+    let refused = invalid_request(&other, &key).await;
     assert_eq!(refused.status(), 429);
     assert_eq!(header(&refused, "x-should-retry"), "false");
     redis.command(&["FLUSHALL"]);
-    assert_eq!(knock(&one, &key).await.status(), 429, "it remembers");
-    assert_eq!(knock(&other, &key).await.status(), 429, "and so does the store now");
+    assert_eq!(invalid_request(&one, &key).await.status(), 429, "this server remembers");
+    assert_eq!(invalid_request(&other, &key).await.status(), 429, "and has told the store");
 
-    // What the others have admitted, and only they, stands in the database a little later.
+    // The counts of requests that only other servers admitted reach the database a little later.
     let (key, id) = one.key_with(Service::Verify, |new| new.per_day = Some(3));
     for server in [&other, &one, &one] {
-        assert_eq!(knock(server, &key).await.status(), 400);
+        assert_eq!(invalid_request(server, &key).await.status(), 400);
     }
     let day = one.clock.now().utc_day();
-    eventually("it is written", || one.app.store.day_count(&id, day).unwrap() == 3).await;
+    eventually("the count is written", || one.app.store.day_count(&id, day).unwrap() == 3).await;
     redis.command(&["FLUSHALL"]);
-    assert_eq!(knock(&other, &key).await.status(), 429);
+    assert_eq!(invalid_request(&other, &key).await.status(), 429);
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn no_server_admits_more_than_the_limit_whatever_a_store_forgets() {
+async fn no_server_admits_more_than_the_limit_even_if_the_store_forgets() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(3));
     for _ in 0..3 {
-        assert_eq!(knock(&server, &key).await.status(), 400);
+        assert_eq!(invalid_request(&server, &key).await.status(), 400);
         redis.command(&["FLUSHALL"]);
     }
-    assert_eq!(knock(&server, &key).await.status(), 429);
-    let_pass(60, &redis, &[&server]);
-    assert_eq!(knock(&server, &key).await.status(), 400);
+    assert_eq!(invalid_request(&server, &key).await.status(), 429);
+    advance(60, &redis, &[&server]);
+    assert_eq!(invalid_request(&server, &key).await.status(), 400);
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_day_is_not_counted_twice_where_the_database_could_not_be_read() {
+async fn a_day_is_not_counted_twice_if_the_database_could_not_be_read() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
     let (key, id) = one.key_with(Service::Verify, |new| new.per_day = Some(10));
     for _ in 0..4 {
-        knock(&one, &key).await;
+        invalid_request(&one, &key).await;
     }
     let day = one.clock.now().utc_day();
-    eventually("it is written", || one.app.store.day_count(&id, day).unwrap() == 4).await;
+    eventually("the count is written", || one.app.store.day_count(&id, day).unwrap() == 4).await;
     let ledger = rusqlite::Connection::open(one.dir.path().join("data/ledger.db")).unwrap();
     ledger.busy_timeout(Duration::from_secs(10)).unwrap();
     ledger.execute_batch("ALTER TABLE day_counts RENAME TO elsewhere").unwrap();
-    let unread = knock(&other, &key).await;
+    let unread = invalid_request(&other, &key).await;
     ledger.execute_batch("ALTER TABLE elsewhere RENAME TO day_counts").unwrap();
-    for (answer, left) in [(unread, 5), (knock(&other, &key).await, 4), (knock(&one, &key).await, 3)] {
+    for (answer, left) in
+        [(unread, 5), (invalid_request(&other, &key).await, 4), (invalid_request(&one, &key).await, 3)]
+    {
         let stated = header(&answer, "ratelimit").to_owned();
         assert!(stated.contains(&format!("\"day\";r={left};")), "{stated}");
     }
@@ -213,32 +219,32 @@ async fn a_day_is_not_counted_twice_where_the_database_could_not_be_read() {
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn what_a_stranger_left_in_our_place_goes() {
+async fn foreign_values_under_our_keys_are_replaced() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     for (name, value) in [("minute", "SET"), ("days", "SET"), ("minute", "LPUSH"), ("days", "LPUSH")] {
         redis.command(&["DEL", &format!("mk:limits:{{key:{id}}}:{name}")]);
         redis.command(&[value, &format!("mk:limits:{{key:{id}}}:{name}"), "x"]);
-        assert_eq!(knock(&server, &key).await.status(), 400);
+        assert_eq!(invalid_request(&server, &key).await.status(), 400);
     }
     let page = scrape(&server).await;
     assert!(is_up(&page));
-    assert!(decided_alone(&page) < 1.0, "{page:?}");
+    assert!(decided_locally(&page) < 1.0, "{page:?}");
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_store_that_lets_us_do_a_part_of_it_is_as_good_as_none() {
+async fn a_store_without_all_permissions_counts_as_down() {
     let redis = Redis::start();
     redis.command(&["ACL", "SETUSER", "mk", "on", ">pw", "~mk:limits:*", "+@all", "-@hash"]);
     let url = format!("{}?user=mk&pass=pw", redis.url());
     let server = server(LimitsStore::parse(&url).unwrap()).await;
     let key = server.key(Service::Verify);
-    assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+    assert_eq!(refused_of_61(&[&server], &key).await, 1);
     assert!(!is_up(&scrape(&server).await));
     assert_eq!(limits_check(&url)["status"], "failed");
-    // It is one again as soon as it lets us, by what the README says that it takes.
+    // With the permissions that the README asks for, the store works again.
     let readme = include_str!("../../README.md");
     let (_, told) = readme.split_once("ACL SETUSER mk on >PASSWORD ").unwrap();
     let rules: Vec<&str> = told.split_once('`').unwrap().0.split(' ').collect();
@@ -249,7 +255,7 @@ async fn a_store_that_lets_us_do_a_part_of_it_is_as_good_as_none() {
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_part_of_a_cluster_is_told_as_such() {
+async fn the_doctor_recognises_a_node_of_a_cluster() {
     let redis = Redis::start_with(&["--cluster-enabled", "yes"]);
     let check = limits_check(&redis.url());
     assert_eq!(check["status"], "failed");
@@ -258,10 +264,10 @@ async fn a_part_of_a_cluster_is_told_as_such() {
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn who_guesses_keys_is_counted_by_all() {
+async fn failed_authentications_are_counted_by_all_servers() {
     let redis = Redis::start();
     let [one, other] = two(&redis).await;
-    let guesses = (0..62).map(|at| knock([&one, &other][at % 2], "mk_verify_guess"));
+    let guesses = (0..62).map(|at| invalid_request([&one, &other][at % 2], "mk_verify_guess"));
     let answers = futures_util::future::join_all(guesses).await;
     let too_many = answers.iter().filter(|answer| answer.status() == 429).count();
     assert_eq!(too_many, 2);
@@ -269,51 +275,51 @@ async fn who_guesses_keys_is_counted_by_all() {
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn without_its_store_a_server_limits_alone_until_it_is_back() {
+async fn without_its_store_each_server_limits_on_its_own_until_it_is_back() {
     let mut redis = Redis::start();
     let [one, other] = two(&redis).await;
     let (key, _) = one.key_with(Service::Verify, |new| new.per_minute = Some(3));
-    assert_eq!(knock(&one, &key).await.status(), 400);
+    assert_eq!(invalid_request(&one, &key).await.status(), 400);
     redis.kill();
-    // What it counted while the store was there it still knows.
-    assert_eq!(knock(&one, &key).await.status(), 400);
-    assert_eq!(knock(&one, &key).await.status(), 400);
-    assert_eq!(knock(&one, &key).await.status(), 429);
-    assert_eq!(knock(&other, &key).await.status(), 400, "each for itself");
+    // The server still knows what it counted while the store was up.
+    assert_eq!(invalid_request(&one, &key).await.status(), 400);
+    assert_eq!(invalid_request(&one, &key).await.status(), 400);
+    assert_eq!(invalid_request(&one, &key).await.status(), 429);
+    assert_eq!(invalid_request(&other, &key).await.status(), 400, "each server counts on its own");
     let page = scrape(&one).await;
     assert!(!is_up(&page));
     // The scrape itself is counted as an open page.
-    assert!(decided_alone(&page) >= 3.0, "{page:?}");
+    assert!(decided_locally(&page) >= 3.0, "{page:?}");
 
     redis.begin();
     scrape_until(&one, "the store is back", is_up).await;
     scrape_until(&other, "the store is back", is_up).await;
     let key = one.key(Service::Verify);
-    assert_eq!(too_many_of_61(&[&one, &other], &key).await, 1);
+    assert_eq!(refused_of_61(&[&one, &other], &key).await, 1);
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn closed_connections_and_forgotten_scripts_go_unnoticed() {
+async fn closed_connections_and_flushed_scripts_cause_no_failure() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
     let key = server.key(Service::Verify);
-    assert_eq!(knock(&server, &key).await.status(), 400);
+    assert_eq!(invalid_request(&server, &key).await.status(), 400);
     redis.command(&["SCRIPT", "FLUSH"]);
-    assert_eq!(knock(&server, &key).await.status(), 400);
+    assert_eq!(invalid_request(&server, &key).await.status(), 400);
     redis.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-    assert_eq!(header(&knock(&server, &key).await, "x-ratelimit-remaining"), "57");
-    assert!(decided_alone(&scrape(&server).await) < 1.0);
+    assert_eq!(header(&invalid_request(&server, &key).await, "x-ratelimit-remaining"), "57");
+    assert!(decided_locally(&scrape(&server).await) < 1.0);
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_store_that_can_only_be_read_is_as_good_as_none() {
+async fn a_read_only_store_counts_as_down() {
     let redis = Redis::start();
     let server = server(redis.store()).await;
     let key = server.key(Service::Verify);
     redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+    assert_eq!(refused_of_61(&[&server], &key).await, 1);
     assert!(!is_up(&scrape(&server).await));
     redis.command(&["REPLICAOF", "NO", "ONE"]);
     scrape_until(&server, "the store is back", is_up).await;
@@ -321,7 +327,7 @@ async fn a_store_that_can_only_be_read_is_as_good_as_none() {
 
 #[tokio::test]
 #[ignore = "needs redis-server or valkey-server, which `cargo test` may not ask for; runs in .ci/run"]
-async fn the_doctor_looks_at_the_store() {
+async fn the_doctor_checks_the_store() {
     let redis = Redis::start();
     let well = limits_check(&redis.url());
     assert_eq!(well["status"], "ok", "{well}");
@@ -337,24 +343,25 @@ async fn the_doctor_looks_at_the_store() {
 }
 
 #[tokio::test]
-async fn without_a_store_at_its_address_the_same_limits_hold() {
-    // A port that was free a moment ago, and nobody listens on.
+async fn the_limits_hold_even_if_nothing_listens_at_the_stores_address() {
+    // A port that was free a moment ago, on which nothing listens.
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let server = server(LimitsStore::parse(&format!("redis://:secret@{nobody}")).unwrap()).await;
     let key = server.key(Service::Verify);
-    assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+    assert_eq!(refused_of_61(&[&server], &key).await, 1);
     let page = scrape(&server).await;
     assert!(!is_up(&page));
-    assert!(decided_alone(&page) >= 61.0, "{page:?}");
-    // What a key asks about itself is no request against its limits: two open pages were asked for, and no more.
+    assert!(decided_locally(&page) >= 61.0, "{page:?}");
+    // A request of a key about itself does not count against its limits: the two scrapes were counted, and nothing
+    // else.
     let own = client().get(format!("{}/v1/key", server.base)).bearer_auth(&key);
     assert_eq!(own.send().await.unwrap().status(), 200);
-    let more = decided_alone(&scrape(&server).await) - decided_alone(&page);
+    let more = decided_locally(&scrape(&server).await) - decided_locally(&page);
     assert!(more < 3.0, "{more}");
 }
 
 #[tokio::test]
-async fn what_is_no_store_stops_nobody() {
+async fn the_limits_hold_even_if_something_else_answers_at_the_stores_address() {
     let answers: [&[u8]; 4] =
         [b"", b"-ERR unknown command\r\n", b":1\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"];
     for answer in answers {
@@ -373,14 +380,14 @@ async fn what_is_no_store_stops_nobody() {
         });
         let server = server(LimitsStore::parse(&format!("redis://{address}")).unwrap()).await;
         let key = server.key(Service::Verify);
-        assert_eq!(too_many_of_61(&[&server], &key).await, 1);
+        assert_eq!(refused_of_61(&[&server], &key).await, 1);
         assert!(!is_up(&scrape(&server).await));
         stranger.abort();
     }
 }
 
 #[tokio::test]
-async fn the_doctor_tells_of_a_store_that_is_not_there_and_no_password() {
+async fn the_doctor_reports_an_unreachable_store_without_its_password() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = format!("redis://mk:hunter2@{nobody}");
     let ran =
@@ -394,7 +401,7 @@ async fn the_doctor_tells_of_a_store_that_is_not_there_and_no_password() {
 }
 
 #[test]
-fn the_doctor_tells_of_an_address_that_is_none() {
+fn the_doctor_reports_an_invalid_address() {
     let wrong = limits_check("redis://:hunter/2@127.0.0.1");
     assert_eq!(wrong["status"], "failed");
     assert!(wrong["message"].as_str().unwrap().contains("MK_LIMITS_URL must be"), "{wrong}");

@@ -1,4 +1,4 @@
-//! What the log holds: the ids by which a request is found again, and nothing that is secret.
+//! What the server logs: the ids by which a request can be found, and no secrets.
 
 use futures_util::StreamExt;
 use mk::api::Service;
@@ -15,7 +15,7 @@ use crate::support::scrape::scrape_until;
 use crate::support::server::Setup;
 
 #[tokio::test]
-async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
+async fn requests_are_found_by_their_id_and_no_secret_is_logged() {
     let log = Log::default();
     let guard = log.capture("trace");
     let secret = "sk-test-4f9c1e";
@@ -47,8 +47,8 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
     let logged = lines.iter().find(|line| line["fields"]["request_id"] == "find-me.1").expect("not logged");
     assert_eq!(logged["fields"]["status"], 200);
     assert_eq!(logged["fields"]["path"], "/verify/v1/stream");
-    let begun = lines.iter().find(|line| line["fields"]["verification"] == id).expect("not logged");
-    assert_eq!(begun["span"]["id"], "find-me.1", "one id leads to the other");
+    let started = lines.iter().find(|line| line["fields"]["verification"] == id).expect("not logged");
+    assert_eq!(started["span"]["id"], "find-me.1", "the two ids are linked");
 
     let text = log.text();
     for word in [&key, &typo, unknown, &key[key.len() - 20..], secret, "zebra-4711", "okapi-4712", "Eiffel"] {
@@ -56,12 +56,12 @@ async fn requests_are_found_by_their_id_and_nothing_secret_is_logged() {
     }
 }
 
-fn here(setup: Setup) -> Setup {
+fn log_on_this_thread(setup: Setup) -> Setup {
     setup.options(on_this_thread)
 }
 
 #[tokio::test]
-async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
+async fn failures_fallbacks_and_breakers_are_logged_with_the_request_id() {
     let log = Log::default();
     let guard = log.capture("info");
     let count = std::sync::atomic::AtomicUsize::new(0);
@@ -88,32 +88,32 @@ async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
     drop(guard);
 
     let lines = log.lines();
-    let told = |message: &str| -> Vec<&Value> {
+    let lines_saying = |message: &str| -> Vec<&Value> {
         let lines = lines.iter().filter(|line| line["fields"]["message"] == message);
         lines.inspect(|line| assert_eq!(line["span"]["id"], "req-1", "{line}")).collect()
     };
-    let failed = told("a model call failed");
+    let failed = lines_saying("a model call failed");
     assert_eq!(failed.len(), 2);
     assert!(failed[0]["fields"]["retry_in_ms"].is_u64(), "{}", failed[0]);
-    assert_eq!(failed[1]["fields"].get("retry_in_ms"), None, "it is not tried again: {}", failed[1]);
+    assert_eq!(failed[1]["fields"].get("retry_in_ms"), None, "there is no further retry: {}", failed[1]);
     for line in failed {
         assert_eq!(
             (&line["fields"]["outcome"], &line["fields"]["detail"]),
             (&json!("provider_error"), &json!("status 500"))
         );
     }
-    let fallback = told("another model is asked in the place of one that failed");
+    let fallback = lines_saying("another model is asked in the place of one that failed");
     assert_eq!(fallback.len(), 1);
     assert_eq!(
         (&fallback[0]["fields"]["model"], &fallback[0]["fields"]["fallback"]),
         (&json!("fake/m"), &json!("fake/n"))
     );
-    let opens = told("a circuit breaker opens");
+    let opens = lines_saying("a circuit breaker opens");
     assert_eq!((opens.len(), &opens[0]["level"]), (1, &json!("WARN")));
     let expected = json!({"message": "a circuit breaker opens", "provider": "fake", "model": "m", "failures": 2,
                           "pause": "50ms", "outcome": "provider_error"});
     assert_eq!(opens[0]["fields"], expected);
-    let closes = told("a circuit breaker closes");
+    let closes = lines_saying("a circuit breaker closes");
     assert_eq!(
         (closes.len(), &closes[0]["level"], &closes[0]["fields"]["model"]),
         (1, &json!("INFO"), &json!("m"))
@@ -121,7 +121,7 @@ async fn failures_fallbacks_and_breakers_are_told_with_the_request_s_id() {
 }
 
 #[tokio::test]
-async fn foreign_text_cannot_forge_a_line_of_the_log() {
+async fn untrusted_text_cannot_forge_a_log_line() {
     let log = Log::default();
     let guard = log.capture("debug");
     let provider = FakeProvider::start(|_| {
@@ -135,12 +135,12 @@ async fn foreign_text_cannot_forge_a_line_of_the_log() {
     crate::support::server::client().get(format!("{}{path}", server.base)).send().await.unwrap();
     drop(guard);
     assert!(log.text().contains("a model call failed"));
-    // Each line is one record of ours.
+    // Each line is a record that the server wrote.
     assert!(log.lines().iter().all(|line| line["target"].as_str().unwrap().starts_with("mk::")));
     assert!(log.text().lines().all(|line| line.len() < 2_000));
 }
 
-/// The record of a chat completion of a key, with more about it.
+/// The expected log record of a completion with a key; `more` is added to it.
 fn record(desk: &Desk, key_id: &str, more: &Value) -> Value {
     let key = desk.server.app.store.key(key_id).unwrap();
     let mut record = json!({
@@ -157,11 +157,11 @@ fn record(desk: &Desk, key_id: &str, more: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_chat_completion_is_one_line_that_tells_all_of_it() {
+async fn a_completion_is_logged_in_one_line_with_all_its_details() {
     let log = Log::default();
     let guard = log.capture("info");
     let fallback = "[inference.fallbacks]\n\"fake/down\" = [\"fake/m\"]";
-    let desk = desk_with("", fallback, here, |ask| match ask.model.as_str() {
+    let desk = desk_with("", fallback, log_on_this_thread, |ask| match ask.model.as_str() {
         "down" => Turn::status(401, &json!({})),
         "bad" => Turn::status(400, &json!({"error": {"message": "zebra-4711"}})),
         _ if ask.body["stream"] == true => stream(&["okapi-4712"]),
@@ -190,7 +190,7 @@ async fn a_chat_completion_is_one_line_that_tells_all_of_it() {
         "status": 200, "outcome": "ok", "model": "fake/m", "answered_by": "fake/m", "attempts": 1,
         "prompt_tokens": 100, "completion_tokens": 10, "cost_usd": 0.00012,
     });
-    // The first attempt used no tokens, so that its unknown price does not matter.
+    // The first attempt used no tokens, so its unknown price does not matter.
     let fell_back = json!({
         "status": 200, "outcome": "ok", "model": "fake/down", "answered_by": "fake/m", "attempts": 2,
         "prompt_tokens": 7, "completion_tokens": 3, "cost_usd": 0.000_013,
@@ -215,10 +215,10 @@ async fn a_chat_completion_is_one_line_that_tells_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_stream_is_logged_when_it_is_over_and_how_it_ended() {
+async fn a_stream_is_logged_when_it_ends_with_its_outcome() {
     let log = Log::default();
     let guard = log.capture("info");
-    let desk = desk_with("", "", here, |ask| {
+    let desk = desk_with("", "", log_on_this_thread, |ask| {
         let last = if ask.text().contains("Break") { Beat::Cut } else { Beat::Stall };
         let pause = Beat::APART;
         Turn::Stream(vec![role_chunk(), text_chunk("a"), pause, last])
@@ -232,7 +232,7 @@ async fn a_stream_is_logged_when_it_is_over_and_how_it_ended() {
     let body = hello_stream().to_string();
     let mut answer = desk.post_as(&key, body.clone()).send().await.unwrap().bytes_stream();
     answer.next().await.unwrap().unwrap();
-    assert_eq!(log.requests().len(), 1, "it goes on");
+    assert_eq!(log.requests().len(), 1, "the stream is still open");
     drop(answer);
     eventually("the abandoned stream is logged", || log.requests().len() == 2).await;
     let mut answer = desk.post_as(&key, body).send().await.unwrap().bytes_stream();
@@ -256,14 +256,14 @@ async fn a_stream_is_logged_when_it_is_over_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_before_the_answer_is_logged_with_what_was_used() {
+async fn a_cancelled_request_is_logged_with_its_usage() {
     let log = Log::default();
     let guard = log.capture("debug");
-    let desk = desk_with("", "", here, |_| Turn::Hang).await;
+    let desk = desk_with("", "", log_on_this_thread, |_| Turn::Hang).await;
     let (key, id) = desk.server.key_with(Service::Inference, |_| {});
-    let leaver = tokio::spawn(desk.post_as(&key, hello().to_string()).send());
+    let caller = tokio::spawn(desk.post_as(&key, hello().to_string()).send());
     eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
-    leaver.abort();
+    caller.abort();
     eventually("the request is logged", || log.requests().len() == 1).await;
     drop(guard);
     let left = json!({
@@ -280,7 +280,7 @@ async fn a_caller_who_leaves_before_the_answer_is_logged_with_what_was_used() {
 }
 
 #[tokio::test]
-async fn a_verification_that_is_left_is_logged_when_all_its_calls_are_booked() {
+async fn a_cancelled_verification_is_logged_once_all_its_calls_are_recorded() {
     let log = Log::default();
     let guard = log.capture("info");
     let provider = panel_by(|_, _| Turn::Hang).await;
@@ -298,7 +298,7 @@ async fn a_verification_that_is_left_is_logged_when_all_its_calls_are_booked() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_logged_as_it_is_counted_and_answered() {
+async fn malformed_http_is_logged_as_it_is_counted_and_answered() {
     let log = Log::default();
     let guard = log.capture("info");
     let server = Setup::new(config("http://127.0.0.1:9")).options(on_this_thread).start().await;

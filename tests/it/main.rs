@@ -1,5 +1,5 @@
-//! The integration tests, by capability, in one binary: the server through `server::serve`, the program through its
-//! real binary, both against scripted fake providers on real sockets.
+//! The integration tests, by capability, in one binary: they run the server through `server::serve` and the command
+//! line through the real `mk` binary, both against scripted fake providers on real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

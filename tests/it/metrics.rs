@@ -1,4 +1,4 @@
-//! `GET /metrics`: who may read it, and that it says what requests did.
+//! `GET /metrics`: who may read it, and that it counts what requests did.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,11 +46,11 @@ async fn every_metric_of_the_table_is_on_the_page_and_in_the_readme() {
 }
 
 #[tokio::test]
-async fn every_route_that_is_counted_by_name_exists() {
+async fn every_route_counted_by_name_exists() {
     let desk = desk(|_| Turn::Hang).await;
     for route in ROUTES {
         let response = client().get(format!("{}{route}", desk.server.base)).send().await.unwrap();
-        // A console address says first that it wants a key.
+        // Console routes refuse requests without a key before anything else, but exist.
         assert_ne!(response.status(), 404, "{route}");
     }
     let console = Console::of(&desk.server);
@@ -81,8 +81,8 @@ const MODELS: &str = r#"
 "fake/down" = ["fake/m"]
 "#;
 
-/// A provider whose models are called by what they do.
-async fn troubled() -> Desk {
+/// A server with a provider whose models are named after how they fail.
+async fn desk_with_failing_models() -> Desk {
     let has_failed = AtomicBool::new(false);
     desk_with(
         "",
@@ -101,17 +101,17 @@ async fn troubled() -> Desk {
 }
 
 #[tokio::test]
-async fn the_page_says_what_requests_did() {
-    let desk = troubled().await;
+async fn the_page_counts_what_requests_did() {
+    let desk = desk_with_failing_models().await;
     let before = scrape(&desk.server).await;
     assert_eq!(desk.json(&hello()).await.0, 200);
     desk.stream(&hello_stream()).await;
     assert_eq!(desk.json(&asks("fake/bad")).await.0, 400);
     assert_eq!(desk.json(&asks("fake/flaky")).await.0, 200);
     assert_eq!(desk.json(&asks("fake/down")).await.0, 200);
-    let leaver = tokio::spawn(desk.post(asks("fake/hangs").to_string()).send());
+    let caller = tokio::spawn(desk.post(asks("fake/hangs").to_string()).send());
     eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
-    leaver.abort();
+    caller.abort();
 
     let cancelled =
         r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="cancelled"}"#;
@@ -122,7 +122,7 @@ async fn the_page_says_what_requests_did() {
         (r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="400"}"#, 1.0),
         (cancelled, 1.0),
         (r#"mk_http_request_duration_seconds_count{route="/inference/v1/chat/completions"}"#, 6.0),
-        // Whole, streamed, and in the place of another.
+        // A complete response, a streamed one, and one as the fallback of another model.
         (r#"mk_attempts_total{provider="fake",model="m",outcome="ok"}"#, 3.0),
         (r#"mk_attempt_duration_seconds_count{provider="fake",model="m"}"#, 3.0),
         (r#"mk_first_token_seconds_count{provider="fake",model="m"}"#, 1.0),
@@ -152,7 +152,7 @@ async fn the_page_says_what_requests_did() {
 }
 
 #[tokio::test]
-async fn a_stream_is_open_until_its_caller_leaves() {
+async fn a_stream_counts_as_open_until_its_caller_leaves() {
     let beats = vec![role_chunk(), text_chunk("a"), Beat::Stall];
     let desk = desk(move |_| Turn::Stream(beats.clone())).await;
     let mut answer = desk.ask(&hello_stream()).await.bytes_stream();
@@ -197,7 +197,7 @@ async fn a_verification_and_its_standbys_are_counted() {
 }
 
 #[tokio::test]
-async fn refusals_are_counted_by_their_reason() {
+async fn refusals_are_counted_by_reason() {
     let desk = desk(|_| Turn::Text("x".into())).await;
     let (narrow, _) = desk.server.key_with(Service::Inference, |new| new.per_minute = Some(1));
     let (once, _) = desk.server.key_with(Service::Inference, |new| new.per_day = Some(1));
@@ -244,7 +244,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
 }
 
 #[tokio::test]
-async fn the_page_is_open_to_the_machine_itself() {
+async fn the_page_needs_no_key_from_the_machine_itself() {
     let desk = desk(|_| Turn::Hang).await;
     let address = format!("{}/metrics", desk.server.base);
     let response = client().get(&address).header("x-request-id", "scrape-1").send().await.unwrap();
@@ -259,8 +259,8 @@ async fn the_page_is_open_to_the_machine_itself() {
     assert_eq!((post.status().as_u16(), &post.headers()["allow"]), (405, &"GET, HEAD".parse().unwrap()));
 }
 
-/// Status and code of a scrape that comes through a proxy.
-async fn from_elsewhere(server: &TestServer, header: &str, key: Option<&str>) -> (u16, String) {
+/// The status and the error code of a scrape that comes through a proxy.
+async fn scrape_through_proxy(server: &TestServer, header: &str, key: Option<&str>) -> (u16, String) {
     let mut request = client().get(format!("{}/metrics", server.base)).header(header, "203.0.113.9");
     if let Some(key) = key {
         request = request.bearer_auth(key);
@@ -274,7 +274,7 @@ async fn from_elsewhere(server: &TestServer, header: &str, key: Option<&str>) ->
 }
 
 #[tokio::test]
-async fn from_elsewhere_it_takes_a_console_key() {
+async fn from_another_machine_the_page_needs_a_console_key() {
     let refused = |status, code: &str| (status, code.to_owned());
     for trusted in [vec![], vec!["127.0.0.0/8".parse().unwrap()]] {
         let provider = FakeProvider::start(|_| Turn::Hang).await;
@@ -283,23 +283,29 @@ async fn from_elsewhere_it_takes_a_console_key() {
         let (console, id) = server.key_with(Service::Console, |_| {});
         let verify = server.key(Service::Verify);
         for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
-            assert_eq!(from_elsewhere(&server, header, None).await, refused(401, "missing_api_key"));
-            assert_eq!(from_elsewhere(&server, header, Some("x")).await, refused(401, "invalid_api_key"));
-            assert_eq!(from_elsewhere(&server, header, Some(&verify)).await, refused(401, "wrong_service"));
-            assert_eq!(from_elsewhere(&server, header, Some(&console)).await.0, 200);
+            assert_eq!(scrape_through_proxy(&server, header, None).await, refused(401, "missing_api_key"));
+            assert_eq!(
+                scrape_through_proxy(&server, header, Some("x")).await,
+                refused(401, "invalid_api_key")
+            );
+            assert_eq!(
+                scrape_through_proxy(&server, header, Some(&verify)).await,
+                refused(401, "wrong_service")
+            );
+            assert_eq!(scrape_through_proxy(&server, header, Some(&console)).await.0, 200);
         }
         server.app.store.revoke_key(&id, server.clock.now()).unwrap();
-        let denied = from_elsewhere(&server, "x-forwarded-for", Some(&console)).await;
+        let denied = scrape_through_proxy(&server, "x-forwarded-for", Some(&console)).await;
         assert_eq!(denied, refused(401, "api_key_revoked"));
         let (tied, _) =
             server.key_with(Service::Console, |new| new.addresses = vec!["198.51.100.0/24".to_owned()]);
-        let denied = from_elsewhere(&server, "x-forwarded-for", Some(&tied)).await;
+        let denied = scrape_through_proxy(&server, "x-forwarded-for", Some(&tied)).await;
         assert_eq!(denied, refused(403, "address_not_allowed"));
     }
 }
 
 #[tokio::test]
-async fn a_scraper_does_not_use_its_key_up_and_is_seen_to_use_it() {
+async fn a_scrape_does_not_count_against_its_key_but_updates_its_last_use() {
     let desk = desk(|_| Turn::Hang).await;
     let server = &desk.server;
     let (key, id) = server.key_with(Service::Console, |new| {
@@ -307,7 +313,7 @@ async fn a_scraper_does_not_use_its_key_up_and_is_seen_to_use_it() {
         new.per_day = Some(1);
     });
     for _ in 0..5 {
-        assert_eq!(from_elsewhere(server, "x-forwarded-for", Some(&key)).await.0, 200);
+        assert_eq!(scrape_through_proxy(server, "x-forwarded-for", Some(&key)).await.0, 200);
     }
     server.app.flush().unwrap();
     assert_eq!(server.app.store.key(&id).unwrap().last_used_at, Some(server.clock.now()));

@@ -1,4 +1,4 @@
-//! `GET /inference/v1/models/{id}`: one model, as SDKs ask for it.
+//! `GET /inference/v1/models/{id}`: a single model, as SDKs request it.
 
 use mk::api::Service;
 use reqwest::Method;
@@ -9,20 +9,20 @@ use crate::support::provider::Turn;
 use crate::support::raw::{exchange, request};
 use crate::support::server::client;
 
-/// Also with a model whose own name has slashes, and a character that is encoded in addresses.
+/// A server that also has a model whose name contains slashes, and characters that are percent-encoded in URLs.
 async fn desk() -> Desk {
     let slashed = "[providers.fake.models.\"maker/deep/m:1+2\"]\n";
     desk_with("", slashed, |setup| setup, |_| Turn::Text("Hi".to_owned())).await
 }
 
-async fn asked(desk: &Desk, method: Method, key: &str, tail: &str) -> (u16, Value) {
+async fn fetch(desk: &Desk, method: Method, key: &str, tail: &str) -> (u16, Value) {
     let request = client().request(method, format!("{}/inference/v1/models/{tail}", desk.server.base));
     let response = request.bearer_auth(key).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap_or_default())
 }
 
 #[tokio::test]
-async fn a_model_is_the_same_as_in_the_list() {
+async fn a_single_model_is_the_same_as_in_the_list() {
     let desk = desk().await;
     let list = client().get(format!("{}/inference/v1/models", desk.server.base)).bearer_auth(&desk.key);
     let list: Value = list.send().await.unwrap().json().await.unwrap();
@@ -35,20 +35,20 @@ async fn a_model_is_the_same_as_in_the_list() {
             id.replace('/', "%2F"),
             id.replace('/', "%2f").replace(':', "%3A").replace('+', "%2B"),
         ] {
-            let found = asked(&desk, Method::GET, &desk.key, &tail).await;
+            let found = fetch(&desk, Method::GET, &desk.key, &tail).await;
             assert_eq!(found, (200, model.clone()), "{tail}");
         }
     }
-    assert_eq!(asked(&desk, Method::HEAD, &desk.key, "fake/m").await, (200, Value::Null));
+    assert_eq!(fetch(&desk, Method::HEAD, &desk.key, "fake/m").await, (200, Value::Null));
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_listed_is_not_found_and_not_repeated() {
+async fn an_unknown_model_is_not_found_and_its_name_is_not_echoed() {
     let desk = desk().await;
     for tail in
         ["fake/nothing", "nobody/m", "fake", "fake%2Fm%00", "%", "%ff", "fake/m/", "a%0d%0ab/c", "fake//m"]
     {
-        let (status, error) = asked(&desk, Method::GET, &desk.key, tail).await;
+        let (status, error) = fetch(&desk, Method::GET, &desk.key, tail).await;
         assert_eq!((status, &error["error"]), (404, &json!("Not Found")), "{tail}: {error}");
         assert_eq!((&error["code"], &error["param"]), (&json!("model_not_found"), &json!("model")), "{tail}");
         let message = error["message"].as_str().unwrap();
@@ -56,25 +56,25 @@ async fn a_model_that_is_not_listed_is_not_found_and_not_repeated() {
         assert!(!message.contains("nothing") && !message.contains("nobody"), "{message}");
     }
     let (narrow, _) = desk.server.key_with(Service::Inference, |new| new.models = vec!["fake/n".to_owned()]);
-    assert_eq!(asked(&desk, Method::GET, &narrow, "fake/n").await.0, 200);
-    let (status, error) = asked(&desk, Method::GET, &narrow, "fake/m").await;
+    assert_eq!(fetch(&desk, Method::GET, &narrow, "fake/n").await.0, 200);
+    let (status, error) = fetch(&desk, Method::GET, &narrow, "fake/m").await;
     assert_eq!((status, &error["code"]), (403, &json!("model_not_allowed")), "{error}");
-    let (status, error) = asked(&desk, Method::GET, &narrow, "fake/nothing").await;
+    let (status, error) = fetch(&desk, Method::GET, &narrow, "fake/nothing").await;
     assert_eq!((status, &error["code"]), (404, &json!("model_not_found")), "{error}");
 }
 
 #[tokio::test]
-async fn its_address_is_checked_as_others_are() {
+async fn the_route_checks_method_key_and_service_like_others() {
     let desk = desk().await;
-    let (status, error) = asked(&desk, Method::DELETE, &desk.key, "fake/m").await;
+    let (status, error) = fetch(&desk, Method::DELETE, &desk.key, "fake/m").await;
     assert_eq!((status, &error["code"]), (405, &json!("method_not_allowed")));
     let without = client().get(format!("{}/inference/v1/models/fake/m", desk.server.base));
     assert_eq!(without.send().await.unwrap().status(), 401);
     let other = desk.server.key(Service::Verify);
-    assert_eq!(asked(&desk, Method::GET, &other, "fake/m").await.1["code"], "wrong_service");
-    // Nothing is resolved on the way: what only looks like another address is a model that is not there.
+    assert_eq!(fetch(&desk, Method::GET, &other, "fake/m").await.1["code"], "wrong_service");
+    // Dot segments are not resolved: the rest of the path is the name of a model, which does not exist.
     let bearer = format!("Bearer {}", desk.key);
-    let sly = request("GET", "/inference/v1/models/../models", &[("authorization", &bearer)], "");
-    let answer = exchange(desk.server.authority(), &sly).await;
+    let traversal = request("GET", "/inference/v1/models/../models", &[("authorization", &bearer)], "");
+    let answer = exchange(desk.server.authority(), &traversal).await;
     assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("model_not_found"), "{answer}");
 }

@@ -1,4 +1,4 @@
-//! `/openapi.json` by itself: whether it is `OpenAPI`, whole, and about the addresses that there are.
+//! `/openapi.json` itself: it is valid `OpenAPI`, complete, and describes exactly the routes that exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ async fn server() -> TestServer {
     Setup::new(sandbox()).start().await
 }
 
-/// All objects of a document, with where they stand.
+/// Visits all values of a document, each with its path.
 fn walk(value: &Value, place: &str, visit: &mut impl FnMut(&str, &Value)) {
     visit(place, value);
     match value {
@@ -32,9 +32,9 @@ fn walk(value: &Value, place: &str, visit: &mut impl FnMut(&str, &Value)) {
 }
 
 #[tokio::test]
-async fn it_is_openapi_by_its_official_schema() {
+async fn it_is_valid_by_the_official_openapi_schema() {
     let description = Description::of(&server().await).await;
-    // As published at spec.openapis.org/oas/3.1/schema/2022-10-07; it leaves schemas to JSON Schema.
+    // As published at spec.openapis.org/oas/3.1/schema/2022-10-07; it does not check schemas, which are JSON Schema.
     let official: Value = serde_json::from_str(include_str!("../data/openapi/schema-3.1.json")).unwrap();
     let validator = jsonschema::validator_for(&official).unwrap();
     let errors: Vec<String> = validator
@@ -50,7 +50,7 @@ async fn it_is_openapi_by_its_official_schema() {
 }
 
 #[tokio::test]
-async fn references_lead_somewhere_and_everything_is_referred_to() {
+async fn all_references_resolve_and_every_component_is_referenced() {
     let description = Description::of(&server().await).await;
     let mut used = BTreeSet::new();
     walk(&description.0, "", &mut |_, value| {
@@ -67,14 +67,14 @@ async fn references_lead_somewhere_and_everything_is_referred_to() {
         .iter()
         .flat_map(|(kind, all)| all.as_object().unwrap().keys().map(move |name| format!("{kind}/{name}")))
         .collect();
-    // Told of by the document's head: it is what other methods than those described are answered.
+    // Only mentioned in the document's description: it is the response to methods that are not described.
     let expected: BTreeSet<String> = ["responses/MethodNotAllowed".to_owned()].into();
     assert_eq!(there.difference(&used).cloned().collect::<BTreeSet<_>>(), expected);
     assert_eq!(used.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
 #[tokio::test]
-async fn every_example_is_of_its_schema() {
+async fn every_example_matches_its_schema() {
     let description = Description::of(&server().await).await;
     let mut examples = 0;
     let mut check = |place: &str, kind: &str, media: &Value, example: &Value| {
@@ -99,7 +99,7 @@ async fn every_example_is_of_its_schema() {
 }
 
 #[tokio::test]
-async fn every_operation_says_what_it_is() {
+async fn every_operation_is_fully_described() {
     let description = Description::of(&server().await).await;
     let tags: Vec<&Value> =
         description.0["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
@@ -126,7 +126,7 @@ async fn every_operation_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn every_address_that_is_described_is_there_and_takes_these_methods() {
+async fn every_described_path_exists_and_allows_exactly_the_described_methods() {
     let server = server().await;
     let description = Description::of(&server).await;
     for (path, item) in description.0["paths"].as_object().unwrap() {
@@ -143,10 +143,10 @@ async fn every_address_that_is_described_is_there_and_takes_these_methods() {
 }
 
 #[tokio::test]
-async fn every_address_that_is_there_is_described() {
+async fn every_path_that_exists_is_described() {
     let description = Description::of(&server().await).await;
-    // Those of the console are held to it where they are listed, in `server/openapi/tests.rs`. What is open at its end is
-    // the address of one model.
+    // The console's routes are checked in `server/openapi/tests.rs`. The only path that is open at its end is that of a
+    // single model.
     let source =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/routes.rs")).unwrap();
     let parts = source.split("path!(").skip(1).map(|rest| rest.split_once(')').unwrap().0);
@@ -160,7 +160,7 @@ async fn every_address_that_is_there_is_described() {
 }
 
 #[tokio::test]
-async fn a_copy_need_not_be_sent_again() {
+async fn a_cached_copy_is_not_sent_again() {
     let server = server().await;
     let ask = |tag: Option<&str>| {
         let request = client().get(format!("{}/openapi.json", server.base));
@@ -186,7 +186,7 @@ async fn a_copy_need_not_be_sent_again() {
 }
 
 #[tokio::test]
-async fn it_tells_the_ranges_of_this_server() {
+async fn it_states_the_limits_of_this_server() {
     let narrow = |config: &mut ServerConfig| {
         (config.verify.general.max_fact_chars, config.verify.legal.max_fact_chars) = (50, 70);
         config.verify.legal.panel.truncate(2);
@@ -194,7 +194,7 @@ async fn it_tells_the_ranges_of_this_server() {
     let server = Setup::new(sandbox()).config(narrow).start().await;
     let request =
         Description::of(&server).await.0["components"]["schemas"]["VerifyRequest"]["properties"].clone();
-    // Of two domains the widest.
+    // The larger value of the two domains.
     assert_eq!(request["fact"]["maxLength"], 70);
     assert_eq!(request["totalModels"]["maximum"], 3);
 }

@@ -1,4 +1,4 @@
-//! Real answers, held against what `/openapi.json` says of them: statuses, headers, types, schemas.
+//! Real responses, checked against what `/openapi.json` says of them: statuses, headers, types, schemas.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const CHAT: &str = "/inference/v1/chat/completions";
 const KEYS: &str = "/v1/apps/{app_id}/keys";
 const KEY: &str = "/v1/apps/{app_id}/keys/{key_id}";
 
-/// A simulated server whose limits are out of the way, and its description.
+/// A server with simulated models and without limits, and its description.
 async fn server() -> (TestServer, Description) {
     let unlimited =
         |config: &mut ServerConfig| (config.limits.keys.per_minute, config.limits.keys.per_day) = (0, 0);
@@ -26,7 +26,7 @@ async fn server() -> (TestServer, Description) {
     (server, description)
 }
 
-/// Sends a request, and fails unless its answer is one of those described.
+/// Sends a request, and fails unless its response is one of those described.
 async fn check(description: &Description, method: &str, path: &str, request: RequestBuilder) -> Answer {
     let answer = Answer::read(request.send().await.unwrap()).await;
     description.check_answer(method, path, &answer);
@@ -34,10 +34,10 @@ async fn check(description: &Description, method: &str, path: &str, request: Req
 }
 
 #[tokio::test]
-async fn verifications() {
+async fn verifications_respond_as_described() {
     let (server, description) = server().await;
     let key = server.key(Service::Verify);
-    // A true claim, a false one, one that nobody knows, and an opinion.
+    // A true claim, a false one, one that no model knows, and an opinion.
     let fact = "Canberra is the capital of Australia. 2 + 2 = 5. My uncle has 3 cats. Tea is the best drink.";
     let mut ended = Vec::new();
     for (fact, progress) in
@@ -54,7 +54,7 @@ async fn verifications() {
 }
 
 #[tokio::test]
-async fn completions() {
+async fn completions_respond_as_described() {
     let desk = desk(|ask| match ask.body["messages"][0]["content"].as_str().unwrap() {
         "break" => Turn::Stream(vec![role_chunk(), text_chunk("Hel"), Beat::APART, Beat::Cut]),
         "tools" => Turn::status(200, &json!({"choices": [{
@@ -81,7 +81,7 @@ async fn completions() {
 }
 
 #[tokio::test]
-async fn completions_and_models_of_the_sandbox() {
+async fn sandbox_completions_and_models_respond_as_described() {
     let (server, description) = server().await;
     let key = server.key(Service::Inference);
     let mut statuses = Vec::new();
@@ -106,7 +106,7 @@ async fn completions_and_models_of_the_sandbox() {
 }
 
 #[tokio::test]
-async fn open_pages() {
+async fn open_pages_respond_as_described() {
     let (server, description) = server().await;
     for path in ["/verify/v1/health", "/inference/v1/health", "/metrics", "/openapi.json"] {
         let request = client().get(format!("{}{path}", server.base));
@@ -121,7 +121,7 @@ async fn open_pages() {
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn refusals_respond_as_described() {
     let server = Setup::new(sandbox()).config(|config| config.max_body_bytes = 1000);
     let server = server.options(|options| options.body_idle = Duration::from_millis(500)).start().await;
     let description = Description::of(&server).await;
@@ -163,15 +163,15 @@ async fn refusals() {
     }
 }
 
-/// The console, asked for what is there and for what is not, with a key and without, by every example that there is.
+/// Sends every console operation with all its examples, with a key and without one.
 #[tokio::test]
-async fn the_console() {
+async fn console_operations_respond_as_described() {
     let (server, description) = server().await;
     let (key, own) = server.key_with(Service::Console, |_| {});
     let app = server.app.store.apps().unwrap().remove(0).id;
     let operations = description.operations();
     for (template, method, operation) in operations.iter().filter(|(path, ..)| path.starts_with("/v1/")) {
-        // The key in use, and its app, stay what they are.
+        // The key in use and its app must not be deleted or replaced.
         let ends = method == "delete" || template.ends_with("/rotate");
         let (app, own) = if ends { ("app_none", "key_none") } else { (app.as_str(), own.as_str()) };
         let path = template.replace("{app_id}", app).replace("{key_id}", own);
@@ -189,16 +189,15 @@ async fn the_console() {
     }
 }
 
-/// The bodies that an operation is tried with: its examples and a wrong one, or none.
+/// The request bodies to try an operation with: its examples and an invalid one, or none.
 fn bodies(operation: &Value) -> Vec<Value> {
     let examples = operation["requestBody"]["content"]["application/json"]["examples"].as_object();
     let Some(examples) = examples else { return vec![Value::Null] };
     examples.values().map(|example| example["value"].clone()).chain([json!({"nonsense": 1})]).collect()
 }
 
-/// An app and its keys, from the first to the last.
 #[tokio::test]
-async fn the_life_of_an_app() {
+async fn creating_using_and_deleting_an_app_responds_as_described() {
     let (server, description) = server().await;
     let console = server.key(Service::Console);
     let url = |path: &str| format!("{}{path}", server.base);

@@ -1,4 +1,4 @@
-//! Requests to the console that write: it takes exactly what `/openapi.json` says that it takes.
+//! Console requests that write: the server accepts exactly what `/openapi.json` describes.
 
 use mk::api::Service;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::description::Description;
 use crate::support::server::{Setup, client, sandbox};
 
 #[tokio::test]
-async fn apps_and_keys() {
+async fn app_and_key_requests_are_accepted_as_described() {
     let server = Setup::new(sandbox()).start().await;
     let (key, _) =
         server.key_with(Service::Console, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
@@ -22,7 +22,7 @@ async fn apps_and_keys() {
         ("AppChanges", "PATCH", &format!("{apps}/{app}"), json!({})),
         ("NewKey", "POST", &keys, json!({"service": "verify"})),
         ("KeyChanges", "PATCH", &format!("{keys}/{verify}"), json!({})),
-        // The last, as the key ends with it.
+        // Last, as it replaces the key.
         ("Rotation", "POST", &rotation, json!({"grace_seconds": 60})),
     ];
     for (name, method, path, base) in cases {
@@ -42,7 +42,7 @@ async fn apps_and_keys() {
     }
 }
 
-/// Right and wrong values of a field of the console.
+/// Valid and invalid values of a field.
 fn values(field: &str) -> Vec<Value> {
     let text = |length: usize| json!("é".repeat(length));
     let mut all = match field {
@@ -82,7 +82,7 @@ fn values(field: &str) -> Vec<Value> {
                 .chain([json!(vec!["*"; 101]), json!("*"), json!([])])
                 .collect()
         }
-        // What else is an address is told in words.
+        // The schema does not say what a valid address is, except in its description.
         "addresses" => {
             vec![
                 json!([]),

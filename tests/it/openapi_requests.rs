@@ -1,4 +1,4 @@
-//! Requests that are read field by field: the server takes exactly what `/openapi.json` says that it takes.
+//! Verification and completion requests: the server accepts exactly what `/openapi.json` describes.
 
 use mk::api::Service;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::description::Description;
 use crate::support::provider::Turn;
 use crate::support::server::{Setup, sandbox};
 
-/// `base` with each of these values for a field; `Value::Null` as a value is sent as null.
+/// Copies of `base` with each of these values for a field; `Value::Null` is sent as null.
 pub fn each(base: &Value, field: &str, values: &[Value]) -> Vec<Value> {
     let with = |value: &Value| {
         let mut body = base.clone();
@@ -19,7 +19,7 @@ pub fn each(base: &Value, field: &str, values: &[Value]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn verifications() {
+async fn verifications_are_accepted_as_described() {
     let server = Setup::new(sandbox()).start().await;
     let (key, _) = server.key_with(Service::Verify, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
     let schema = Description::of(&server).await.named("VerifyRequest");
@@ -74,7 +74,7 @@ async fn verifications() {
 }
 
 #[tokio::test]
-async fn completions() {
+async fn completions_are_accepted_as_described() {
     let desk = desk(|_| Turn::Text("Hello".to_owned())).await;
     let (key, _) =
         desk.server.key_with(Service::Inference, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
@@ -138,13 +138,13 @@ async fn completions() {
     for body in bodies {
         let response = desk.post_as(&key, body.to_string()).send().await.unwrap();
         let (status, answer) = (response.status().as_u16(), response.text().await.unwrap());
-        // The empty name is one that no model has.
+        // To the server an empty name is just an unknown model.
         assert!(status == 200 || status == 400 || body["model"] == "", "{status}: {answer}");
         assert_eq!(status == 200, schema.is_valid(&body), "{body}: {answer}");
     }
 }
 
-/// Messages, right and wrong.
+/// Valid and invalid messages.
 fn messages() -> Vec<Value> {
     let user = |content: Value| json!({"role": "user", "content": content});
     let mut all = vec![

@@ -1,4 +1,4 @@
-//! Retries, time limits and pauses, set for a provider and otherwise for one of its models.
+//! Retries, timeouts and breaker pauses, set for a provider and overridden for one of its models.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::support::chat::{chunks, desk_with, hello, hello_stream, text_of};
 use crate::support::provider::{Turn, stream};
 
 #[tokio::test]
-async fn a_model_s_settings_win_over_its_provider_s() {
+async fn the_settings_of_a_model_override_those_of_its_provider() {
     let of_provider = r#"
 first_byte_timeout = "2s"
 idle_timeout = "2s"
@@ -48,7 +48,7 @@ breaker_failures = 1
 }
 
 #[tokio::test]
-async fn a_model_s_first_token_timeout_wins_and_holds_where_there_is_a_fallback() {
+async fn a_model_can_override_the_first_token_timeout_before_a_fallback() {
     let of_provider =
         "first_token_timeout = \"2s\"\n[providers.fake.models.o]\nfirst_token_timeout = \"30s\"";
     let more = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n\"fake/o\" = [\"fake/n\"]\n";

@@ -1,21 +1,22 @@
-//! Servers that share a PostgreSQL: what is done through one holds at the others at once, what is used through each is
-//! counted once, and without the database nobody passes. They are real processes, as they would be on several machines.
+//! Servers that share a PostgreSQL database: changes made through one apply at the others at once, usage at each is
+//! counted once, and without the database no request is admitted. The servers are real processes, as they would be on
+//! several machines.
 //!
-//! A plain `cargo test` asks for nothing but Rust, so it leaves out those that need a real PostgreSQL, which nothing else
-//! could stand in for. `.ci/run` installs it and runs them, as `cargo test --test it postgres -- --ignored` does wherever
-//! one is installed; there they fail if there is none.
+//! A plain `cargo test` needs nothing but Rust, so the tests that need a real PostgreSQL are ignored; no fake could
+//! take its place. `.ci/run` installs it and runs them, as `cargo test --test it postgres -- --ignored` does wherever
+//! one is installed; without one they fail.
 
-mod carried;
+mod audit_order;
 mod commands;
-mod cut;
-mod gone;
-mod refused;
+mod hostile_text;
+mod key_changes;
+mod lost_commits;
+mod outage;
+mod partial_faults;
+mod restore;
 mod sessions;
-mod shared;
 mod slow;
-mod texts;
-mod together;
-mod trouble;
+mod unusable;
 mod usage;
 
 use std::sync::Arc;
@@ -34,20 +35,20 @@ use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve};
 use crate::support::server::client;
 
-/// What a call of `fake/m` costs whose answer is `Turn::Text`, in dollars: 100 tokens at a dollar and 10 at two for a
-/// million.
+/// The cost in dollars of a call to `fake/m` answered with `Turn::Text`: 100 tokens at a dollar per million, and 10 at
+/// two.
 const COST: f64 = 0.000_12;
 
-/// A key that has no limits of its own but these.
+/// The options for a key without rate limits.
 const UNLIMITED: [&str; 4] = ["--per-minute", "0", "--per-day", "0"];
 
-/// A provider that counts all its calls, however many.
-struct Counted {
+/// A provider that counts its calls.
+struct CountingProvider {
     provider: FakeProvider,
     calls: Arc<AtomicI64>,
 }
 
-impl Counted {
+impl CountingProvider {
     async fn start() -> Self {
         let calls = Arc::<AtomicI64>::default();
         let counted = calls.clone();
@@ -63,8 +64,7 @@ impl Counted {
     }
 }
 
-/// A call of `mk serve` with `fake/m` at a known price, where as many wrong keys and open pages as are asked for are let
-/// through.
+/// An `mk serve` command with a price for `fake/m`, and without limits on failed authentications and open pages.
 fn configured(provider: &str) -> Mk {
     let call = serve::call(provider, "");
     let file = call.home().join("server.toml");
@@ -75,7 +75,7 @@ fn configured(provider: &str) -> Mk {
     call
 }
 
-/// A call of `mk serve` on this database, where five wrong keys a minute are let through.
+/// An `mk serve` command on this database that allows five failed authentications per minute.
 fn limited(database: &str, provider: &str) -> Mk {
     let call = configured(provider);
     let file = call.home().join("server.toml");
@@ -84,17 +84,17 @@ fn limited(database: &str, provider: &str) -> Mk {
     call.env("MK_DATABASE_URL", database)
 }
 
-/// [`configured`] on this database.
+/// [`configured`], on this database.
 fn call(database: &str, provider: &str) -> Mk {
     configured(provider).env("MK_DATABASE_URL", database)
 }
 
-/// A call on the database, by a process of its own.
+/// An operator's command on the database.
 fn operator(database: &str, arguments: &[&str]) -> Mk {
     Mk::new().args(arguments.iter().copied()).env("MK_DATABASE_URL", database)
 }
 
-/// A key made at the command line, and its id.
+/// Creates a key with `mk keys create`; returns the key and its id.
 async fn make_key(database: &str, service: &str, more: &[&str]) -> (String, String) {
     let arguments = [&["keys", "create", "--json", "--service", service], more].concat();
     let made = operator(database, &arguments).run_beside().await;
@@ -103,14 +103,14 @@ async fn make_key(database: &str, service: &str, more: &[&str]) -> (String, Stri
     (text(&made["key"]), text(&made["id"]))
 }
 
-/// Two servers on one database, and what a console key shows at each.
-struct Two {
+/// Two servers on one database, with a client of the console API for each.
+struct TwoServers {
     servers: [Serve; 2],
     consoles: [Console; 2],
     app: String,
 }
 
-impl Two {
+impl TwoServers {
     async fn start(database: &str, provider: &str) -> Self {
         let (key, key_id) =
             make_key(database, "console", &[&UNLIMITED[..], &["--name", "ops"]].concat()).await;
@@ -126,7 +126,7 @@ impl Two {
         Self { app: text(&apps["data"][0]["id"]), servers, consoles }
     }
 
-    /// A key made through the first server, with the rest of what is asked for; and the address of its record.
+    /// Creates a key through the first server, with `more` in the request; returns it and the path of its record.
     async fn key(&self, service: &str, more: &Value) -> (String, String) {
         let mut body = json!({"service": service, "limits": {"per_minute": 0, "per_day": 0}});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -134,15 +134,15 @@ impl Two {
     }
 }
 
-/// A key as it should be, which nobody here knows.
-async fn stranger() -> String {
+/// A well-formed key that is not in the database.
+async fn unknown_key() -> String {
     let made = Mk::new().args(["keys", "create", "--service", "inference"]).run_beside().await;
     assert_eq!(made.code(), 0, "{made:?}");
     made.stdout.trim().to_owned()
 }
 
-/// A connection of somebody else.
-async fn beside(postgres: &Postgres) -> tokio_postgres::Client {
+/// A direct connection to the database.
+async fn connect(postgres: &Postgres) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(&postgres.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     client
@@ -152,41 +152,41 @@ fn at(server: &Serve, path: &str) -> String {
     format!("{}{path}", server.base)
 }
 
-/// A request that shows whether a verify key is let in, and asks no model.
-fn knocking(base: &str, key: &str) -> RequestBuilder {
+/// An invalid verification request: it shows whether a verify key is admitted, and calls no model.
+fn invalid_request(base: &str, key: &str) -> RequestBuilder {
     client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(&json!({}))
 }
 
-/// Status and code of the answer to it: 400 to one that is let in.
-async fn knock(base: &str, key: &str) -> (u16, String) {
-    told(knocking(base, key).send().await.unwrap()).await
+/// The status and the error code of the response to it; the status is 400 if the key is admitted.
+async fn check_key(base: &str, key: &str) -> (u16, String) {
+    status_and_code(invalid_request(base, key).send().await.unwrap()).await
 }
 
 /// A request for a completion of `fake/m`.
-fn completing(base: &str, key: &str) -> RequestBuilder {
+fn completion_request(base: &str, key: &str) -> RequestBuilder {
     client().post(format!("{base}/inference/v1/chat/completions")).bearer_auth(key).json(&hello())
 }
 
-/// Status and code of the answer to it.
+/// The status and the error code of the response to it.
 async fn complete(base: &str, key: &str) -> (u16, String) {
-    told(completing(base, key).send().await.unwrap()).await
+    status_and_code(completion_request(base, key).send().await.unwrap()).await
 }
 
-/// Status and code of an answer, which is read to its end; of one that is no error, an empty code.
-async fn told(answer: Response) -> (u16, String) {
+/// The status and the error code of a response, which is read to its end; without an error, the code is empty.
+async fn status_and_code(answer: Response) -> (u16, String) {
     let status = answer.status().as_u16();
     let body: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap_or_default();
     (status, body["code"].as_str().unwrap_or_default().to_owned())
 }
 
-/// What `mk usage` sums up of today and yesterday, in case midnight passes.
+/// The totals that `mk usage` reports for today and yesterday, in case midnight passes.
 async fn totals(database: &str) -> Value {
     let ran = operator(database, &["usage", "--since", "2d", "--json"]).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     ran.json()["totals"].clone()
 }
 
-/// Asks until the answer is the expected one, and fails with the last one if it never is.
+/// Asks until the answer satisfies `holds`, and fails with the last one if none does within a minute.
 async fn until<T: std::fmt::Debug>(what: &str, ask: impl AsyncFn() -> T, holds: impl Fn(&T) -> bool) -> T {
     let limit = Instant::now() + Duration::from_mins(1);
     loop {
@@ -199,11 +199,11 @@ async fn until<T: std::fmt::Debug>(what: &str, ask: impl AsyncFn() -> T, holds: 
     }
 }
 
-/// Waits until so many attempts are booked; a moment later there must be no more.
-async fn booked(database: &str, attempts: i64) -> Value {
+/// Waits until this many attempts are recorded, and asserts that there are no more a moment later.
+async fn assert_recorded(database: &str, attempts: i64) -> Value {
     let holds = |totals: &Value| totals["attempts"].as_i64() >= Some(attempts);
-    until("all is booked", async || totals(database).await, holds).await;
-    // Two turns of what writes.
+    until("all attempts are recorded", async || totals(database).await, holds).await;
+    // Long enough for the servers to write twice.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let totals = totals(database).await;
     assert_eq!((&totals["attempts"], &totals["requests"]), (&json!(attempts), &json!(attempts)), "{totals}");
@@ -216,7 +216,7 @@ async fn booked(database: &str, attempts: i64) -> Value {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_cluster_can_be_stopped_killed_frozen_and_begun_again() {
+async fn the_test_cluster_can_be_stopped_killed_frozen_and_restarted() {
     let mut postgres = Postgres::start();
     postgres.sql("mk", "CREATE TABLE t (n int); INSERT INTO t VALUES (1)");
     postgres.kill();
@@ -226,15 +226,15 @@ async fn a_cluster_can_be_stopped_killed_frozen_and_begun_again() {
     postgres.begin();
     assert_eq!(postgres.number("mk", "SELECT count(*) FROM t"), 2);
     postgres.freeze();
-    let asked = async |url: String| {
+    let query = async |url: String| {
         let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
         client.query_one("SELECT 'ä'", &[]).await.unwrap().get::<_, String>(0)
     };
     let url = postgres.url();
-    let frozen = tokio::time::timeout(Duration::from_secs(1), asked(url.clone())).await;
-    assert!(frozen.is_err(), "it answers");
+    let frozen = tokio::time::timeout(Duration::from_secs(1), query(url.clone())).await;
+    assert!(frozen.is_err(), "a frozen database must not answer");
     postgres.thaw();
-    assert_eq!(asked(url).await, "ä");
-    assert_eq!(asked(postgres.socket_url()).await, "ä");
+    assert_eq!(query(url).await, "ä");
+    assert_eq!(query(postgres.socket_url()).await, "ä");
 }

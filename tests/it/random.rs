@@ -1,4 +1,4 @@
-//! Callers who do anything in any order: no call to a provider outlives them, and each call is booked once.
+//! Random callers: no call to a provider outlives them, and each call is recorded once.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::support::server::{Setup, TestServer};
 enum Caller {
     /// Reads to the end.
     Patient { json: bool },
-    /// Leaves after so many bytes of the answer.
+    /// Disconnects after this many bytes of the response.
     Leaves { after: usize },
-    /// Sends only so much of the request and leaves.
+    /// Sends only this many bytes of the request and disconnects.
     SendsHalf { bytes: usize },
-    /// Sends, stops sending, and reads on.
+    /// Sends, closes its sending side, and continues to read.
     HalfCloses,
-    /// Sends another request behind the first and leaves.
+    /// Pipelines a second request and disconnects.
     Pipelines { json: bool },
-    /// Has its key revoked in the middle.
+    /// Its key is revoked during the response.
     Revoked,
-    /// Sends what is no request behind a good one.
+    /// Sends garbage after a valid request.
     Garbage,
 }
 
@@ -53,7 +53,7 @@ async fn act(server: &TestServer, caller: Caller) {
     let mut answer = Vec::new();
     let stream_of = |json: bool| post(&key, &accept(json), fact);
     let once = |json: bool| stream_of(json).replacen("\r\n", "\r\nconnection: close\r\n", 1);
-    // Whatever the server does to such callers, it may also close on them.
+    // The server may also close the connection of such a caller.
     let _ = match caller {
         Caller::Patient { json } => {
             stream.write_all(once(json).as_bytes()).await.unwrap();
@@ -92,7 +92,7 @@ async fn act(server: &TestServer, caller: Caller) {
     };
 }
 
-async fn play(callers: Vec<Caller>) {
+async fn run(callers: Vec<Caller>) {
     let provider = FakeProvider::start(|ask| match ask.model.as_str() {
         "extractor" => finds_eiffel(),
         "three" => Turn::Hang,
@@ -104,21 +104,23 @@ async fn play(callers: Vec<Caller>) {
         .start()
         .await;
     let acts = futures_util::future::join_all(callers.into_iter().map(|caller| act(&server, caller)));
-    tokio::time::timeout(Duration::from_secs(20), acts).await.expect("a caller was left waiting");
-    eventually("no call goes on", || provider.in_flight() == 0).await;
+    tokio::time::timeout(Duration::from_secs(20), acts)
+        .await
+        .expect("a caller got neither a response nor the end of its connection");
+    eventually("no call is left", || provider.in_flight() == 0).await;
 
     let data = server.dir.path().join("data");
     let dir = server.dir.clone();
     server.shutdown().await;
-    let asked = i64::try_from(provider.asks().len()).unwrap();
+    let calls = i64::try_from(provider.asks().len()).unwrap();
     let ledger = rusqlite::Connection::open(data.join("ledger.db")).unwrap();
     let count = |condition: &str| -> i64 {
         let query = format!("SELECT count(*) FROM attempts WHERE {condition}");
         ledger.query_row(&query, [], |row| row.get(0)).unwrap()
     };
-    // An attempt may be cancelled before its request has reached the provider; no other row is without a request.
-    assert!(count("true") >= asked, "{} rows for {asked} calls", count("true"));
-    assert!(count("outcome <> 'cancelled'") <= asked);
+    // An attempt may be cancelled before its request has reached the provider; every other row has a request.
+    assert!(count("true") >= calls, "{} rows for {calls} calls", count("true"));
+    assert!(count("outcome <> 'cancelled'") <= calls);
     drop(dir);
 }
 
@@ -132,7 +134,7 @@ fn no_call_outlives_its_caller() {
         ..Config::default()
     });
     let outcome = runner.run(&prop::collection::vec(caller(), 1..12), |callers| {
-        runtime.block_on(play(callers));
+        runtime.block_on(run(callers));
         Ok(())
     });
     outcome.unwrap();

@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read again while the server runs.
+//! SIGHUP: the server reloads its configuration while it runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,20 +11,23 @@ use crate::support::reload::{Desk, hello};
 use crate::support::serve::Serve;
 use crate::support::server::client;
 
-/// So many requests that no test meets a limit.
+/// Limits so high that no test reaches them.
 const MANY: &str = "[limits]\nper_minute = 100000\nper_day = 100000\n";
 
-fn well() -> Turn {
+fn hello_turn() -> Turn {
     Turn::Text("hello".to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_is_added_answers_and_one_that_is_taken_out_is_gone() {
-    let desk = Desk::start("", "", |_| well()).await;
+async fn providers_can_be_added_and_removed() {
+    let desk = Desk::start("", "", |_| hello_turn()).await;
     assert_eq!(desk.ask("second/x").await.0, 404);
     let second = "[providers.second]\nkind = \"openai\"\nbase_url = \"{base_url}\"\n[providers.second.models.x]\nretries = 1";
     let changed = desk.change("", "", second).await;
-    assert_eq!(changed, "verify.extractor, verify.panel, providers.second (new)", "the panel is chosen anew");
+    assert_eq!(
+        changed, "verify.extractor, verify.panel, providers.second (new)",
+        "the panel is chosen again"
+    );
     assert_eq!(desk.ask("second/x").await.0, 200);
     let listed = desk.get("/inference/v1/models").await;
     let has = |id: &str| listed["data"].as_array().unwrap().iter().any(|model| model["id"] == id);
@@ -36,8 +39,8 @@ async fn a_provider_that_is_added_answers_and_one_that_is_taken_out_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_change_and_what_was_counted_against_them_stays() {
-    let desk = Desk::start("", "[limits]\nper_minute = 5", |_| well()).await;
+async fn limits_change_but_counts_are_kept() {
+    let desk = Desk::start("", "[limits]\nper_minute = 5", |_| hello_turn()).await;
     let remaining = async || {
         let response = desk.post(&hello("fake/m")).send().await.unwrap();
         let left = response.headers()["x-ratelimit-remaining"].to_str().unwrap().to_owned();
@@ -52,8 +55,8 @@ async fn limits_change_and_what_was_counted_against_them_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_descriptions_and_answers_go_by_the_new_configuration() {
-    let desk = Desk::start("", "", |_| well()).await;
+async fn body_limits_and_the_openapi_document_follow_the_new_configuration() {
+    let desk = Desk::start("", "", |_| hello_turn()).await;
     let longest = async || {
         let description = desk.get("/openapi.json").await.to_string();
         description.contains("\"maxLength\":1234")
@@ -68,8 +71,8 @@ async fn bodies_descriptions_and_answers_go_by_the_new_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_wrong_changes_nothing_and_the_log_says_what_the_start_would() {
-    let desk = Desk::start("", "[limits]\nper_minute = 77", |_| well()).await;
+async fn an_invalid_file_changes_nothing_and_is_logged_with_the_error_of_a_start() {
+    let desk = Desk::start("", "[limits]\nper_minute = 77", |_| hello_turn()).await;
     let secret = "sk-in-the-wrong-place";
     for (name, top, of_provider) in [
         ("a syntax error", "= 3", ""),
@@ -79,12 +82,12 @@ async fn a_file_that_is_wrong_changes_nothing_and_the_log_says_what_the_start_wo
         ("a certificate that is not there", "tls_cert = \"a\"\ntls_key = \"b\"", ""),
     ] {
         desk.write(top, of_provider, "[limits]\nper_minute = 5");
-        let said = desk.reload().await;
-        assert_eq!(said["level"], "ERROR", "{name}: {said}");
+        let logged = desk.reload().await;
+        assert_eq!(logged["level"], "ERROR", "{name}: {logged}");
         let started = desk.call.run_beside().await;
         assert_eq!(started.code(), 2, "{name}: {started:?}");
         let at_start = started.stderr.lines().next().unwrap().strip_prefix("error: ").unwrap();
-        let message = said["message"].as_str().unwrap();
+        let message = logged["message"].as_str().unwrap();
         let expected = "the configuration is not reloaded, the old one stays in force: ";
         assert_eq!(message.strip_prefix(expected), Some(at_start), "{name}");
 
@@ -97,28 +100,28 @@ async fn a_file_that_is_wrong_changes_nothing_and_the_log_says_what_the_start_wo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_gone_is_no_reason_to_go_on_without_it() {
-    let desk = Desk::start("", MANY, |_| well()).await;
+async fn a_missing_file_is_an_error_and_changes_nothing() {
+    let desk = Desk::start("", MANY, |_| hello_turn()).await;
     std::fs::remove_file(desk.file()).unwrap();
-    let said = desk.reload().await;
+    let logged = desk.reload().await;
     assert!(
-        said["level"] == "ERROR" && said["message"].as_str().unwrap().contains("does not exist"),
-        "{said}"
+        logged["level"] == "ERROR" && logged["message"].as_str().unwrap().contains("does not exist"),
+        "{logged}"
     );
     assert_eq!(desk.ask("fake/m").await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_in_files_are_read_again_and_never_told() {
+async fn key_files_are_read_again_and_never_logged() {
     let mk = Mk::new();
     let key_file = mk.home().join("fake.key");
     std::fs::write(&key_file, "sk-the-first\n").unwrap();
-    let provider = FakeProvider::start(|_| well()).await;
+    let provider = FakeProvider::start(|_| hello_turn()).await;
     let desk = Desk::start_with(mk, provider, "api_key_file = \"fake.key\"", MANY).await;
     assert_eq!(desk.ask("fake/m").await.0, 200);
     std::fs::write(&key_file, "sk-the-second\n").unwrap();
-    let said = desk.reload().await;
-    assert_eq!(said["changed"], "providers.fake.api_key", "{said}");
+    let logged = desk.reload().await;
+    assert_eq!(logged["changed"], "providers.fake.api_key", "{logged}");
     assert_eq!(desk.ask("fake/m").await.0, 200);
     let keys: Vec<Option<String>> = desk.provider.asks().into_iter().map(|ask| ask.key).collect();
     assert_eq!(keys, [Some("sk-the-first".to_owned()), Some("sk-the-second".to_owned())]);
@@ -130,8 +133,8 @@ async fn keys_in_files_are_read_again_and_never_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needs_a_restart_is_named_and_the_rest_applied() {
-    let desk = Desk::start("", "[limits]\nper_minute = 5", |_| well()).await;
+async fn settings_that_need_a_restart_are_named_and_the_rest_is_applied() {
+    let desk = Desk::start("", "[limits]\nper_minute = 5", |_| hello_turn()).await;
     let text = std::fs::read_to_string(desk.file()).unwrap();
     let elsewhere = desk.call.home().join("elsewhere").display().to_string();
     let data = desk.call.home().join("data").display().to_string();
@@ -152,8 +155,8 @@ async fn what_needs_a_restart_is_named_and_the_rest_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_signals_end_with_the_last_state_and_hold_up_nobody() {
-    let desk = Desk::start("", MANY, |_| well()).await;
+async fn many_signals_lead_to_the_last_configuration_and_delay_no_requests() {
+    let desk = Desk::start("", MANY, |_| hello_turn()).await;
     let is_over = AtomicBool::new(false);
     let callers = async {
         let mut answered = 0;
@@ -174,7 +177,7 @@ async fn many_signals_end_with_the_last_state_and_hold_up_nobody() {
             response.headers()["x-ratelimit-limit"].to_str().unwrap().to_owned()
         };
         let end = Instant::now() + Duration::from_mins(1);
-        // The last one may still be under way.
+        // The last reload may still be running.
         while limit().await != "100100" {
             assert!(Instant::now() < end, "{}", desk.server.logged());
         }
@@ -187,7 +190,7 @@ async fn many_signals_end_with_the_last_state_and_hold_up_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_file_there_is_nothing_to_reload() {
+async fn without_a_configuration_file_there_is_nothing_to_reload() {
     let mk = Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]);
     let server = Serve::start_beside(&mk).await;
     for times in [1, 2] {

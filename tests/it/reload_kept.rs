@@ -1,4 +1,4 @@
-//! What a reload leaves as it is: answers under way, places at a provider, circuit breakers, counts.
+//! What a reload keeps: responses in progress, concurrency permits, circuit breakers, counts.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::support::eventually;
 use crate::support::provider::{Ask, Beat, Turn, done, finish_chunk, role_chunk, text_chunk};
 use crate::support::reload::{Desk, hello};
 
-fn well() -> Turn {
+fn hello_turn() -> Turn {
     Turn::Text("hello".to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_stream_goes_on_without_its_provider() {
+async fn an_open_stream_continues_although_its_provider_was_removed() {
     let beats = vec![
         role_chunk(),
         text_chunk("one "),
@@ -34,21 +34,21 @@ async fn an_open_stream_goes_on_without_its_provider() {
     }
     let other = "listen = \"127.0.0.1:0\"\ndata_dir = \"{data}\"\n[providers.sandbox]\nkind = \"sandbox\"\n";
     desk.write_raw(&other.replace("{data}", &desk.call.home().join("data").display().to_string()));
-    let said = desk.reload().await;
-    assert!(said["changed"].to_string().contains("providers.fake (gone)"), "{said}");
+    let logged = desk.reload().await;
+    assert!(logged["changed"].to_string().contains("providers.fake (gone)"), "{logged}");
     assert_eq!(desk.ask("fake/m").await.0, 404);
-    while let Some(piece) = stream.next().await {
-        raw.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+    while let Some(chunk) = stream.next().await {
+        raw.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
     }
     assert_eq!(text_of(&chunks(&raw), 0), "one two");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_model_stays_paused_unless_another_server_or_key_is_asked() {
+async fn a_paused_model_stays_paused_unless_its_provider_or_key_changes() {
     let desk =
         Desk::start("breaker_failures = 2\nbreaker_pause = \"5m\"", "", |ask| match ask.model.as_str() {
             "m" => Turn::status(500, &json!({})),
-            _ => well(),
+            _ => hello_turn(),
         })
         .await;
     for _ in 0..2 {
@@ -72,12 +72,12 @@ async fn a_paused_model_stays_paused_unless_another_server_or_key_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_under_way_keep_their_places_from_new_ones() {
-    let slow = |_: &Ask| well().after(Duration::from_secs(2));
+async fn open_calls_count_against_the_new_concurrency_limit() {
+    let slow = |_: &Ask| hello_turn().after(Duration::from_secs(2));
     let desk = Desk::start("max_concurrent = 1", "", slow).await;
     let ask = async || assert_eq!(desk.ask("fake/m").await.0, 200);
     let meanwhile = async {
-        eventually("a call is under way", || desk.provider.in_flight() == 1).await;
+        eventually("a call is open", || desk.provider.in_flight() == 1).await;
         desk.change("", "max_concurrent = 1\nidle_timeout = \"9s\"", "").await;
         ask().await;
     };
@@ -91,8 +91,8 @@ async fn calls_under_way_keep_their_places_from_new_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_keep_their_counts_and_learn_new_models() {
-    let desk = Desk::start("", "", |_| well()).await;
+async fn metrics_keep_their_counts_and_add_new_models() {
+    let desk = Desk::start("", "", |_| hello_turn()).await;
     for model in ["fake/m", "fake/m", "fake/late"] {
         assert_eq!(desk.ask(model).await.0, 200);
     }
@@ -101,7 +101,7 @@ async fn metrics_keep_their_counts_and_learn_new_models() {
     };
     let before = desk.scrape().await;
     before.assert(&[(&attempts("m", "fake"), 2.0), (&attempts("late", "fake"), 1.0)]);
-    // One that has answered is known from now on, and so is one that never did.
+    // Adds a model that has been used before, and one that has not.
     let models = "[providers.fake.models.late]\nretries = 0\n[providers.second]\nkind = \"openai\"\nbase_url = \"{base_url}\"\n[providers.second.models.x]\nretries = 0";
     desk.change("", "", models).await;
     for model in ["fake/late", "second/x", "fake/m"] {

@@ -1,4 +1,4 @@
-//! SIGHUP and what surrounds the process: its supervisor, its certificate, its terminal.
+//! SIGHUP and the process's environment: its supervisor, its certificate, its terminal.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -14,18 +14,18 @@ use crate::support::reload::Desk;
 use crate::support::serve::{self, Serve};
 use crate::support::tls::Identity;
 
-async fn told(socket: &UnixDatagram) -> String {
+async fn notification(socket: &UnixDatagram) -> String {
     let socket = socket.try_clone().unwrap();
     let next = tokio::task::spawn_blocking(move || {
         let mut buffer = [0; 1024];
-        let count = socket.recv(&mut buffer).expect("nothing was told");
+        let count = socket.recv(&mut buffer).expect("no notification");
         String::from_utf8_lossy(&buffer[..count]).trim().to_owned()
     });
     next.await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_supervisor_is_told_of_each_reload_and_of_its_end() {
+async fn the_supervisor_is_notified_of_each_reload_and_of_the_shutdown() {
     let mk = Mk::new();
     let path = mk.home().join("notify");
     let supervisor = UnixDatagram::bind(&path).unwrap();
@@ -33,25 +33,25 @@ async fn a_supervisor_is_told_of_each_reload_and_of_its_end() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let mk = mk.env("NOTIFY_SOCKET", path.to_str().unwrap());
     let desk = Desk::start_with(mk, provider, "", "").await;
-    assert_eq!(told(&supervisor).await, "READY=1");
+    assert_eq!(notification(&supervisor).await, "READY=1");
     let mut last = 0;
     for top in ["max_body_bytes = 2000", "this is wrong"] {
         desk.write(top, "", "");
         desk.reload().await;
-        let reloading = told(&supervisor).await;
+        let reloading = notification(&supervisor).await;
         let at =
             reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap_or_else(|| panic!("{reloading}"));
         let at: u64 = at.parse().unwrap();
         assert!(at > last, "{at} after {last}");
         last = at;
-        assert_eq!(told(&supervisor).await, "READY=1");
+        assert_eq!(notification(&supervisor).await, "READY=1");
     }
     desk.server.signal("TERM");
-    assert_eq!(told(&supervisor).await, "STOPPING=1");
+    assert_eq!(notification(&supervisor).await, "STOPPING=1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_renewed_certificate_is_presented_and_a_broken_one_is_not() {
+async fn a_renewed_certificate_is_used_and_an_invalid_one_is_not() {
     let (first, second) = (Identity::new(), Identity::new());
     let mk = Mk::new();
     let copy = |from: &Identity| {
@@ -81,7 +81,7 @@ async fn a_renewed_certificate_is_presented_and_a_broken_one_is_not() {
     let renewed = |line: &str| line.contains("\"changed\":\"the TLS certificate\"");
     server.until_logged(1, renewed).await;
     assert!(is_presented(&second).await && !is_presented(&first).await);
-    assert_eq!(kept.get(&health).send().await.unwrap().status(), 200, "its connection stands");
+    assert_eq!(kept.get(&health).send().await.unwrap().status(), 200, "an open connection is kept");
 
     std::fs::copy(&first.files.key, mk.home().join("tls.key")).unwrap();
     server.signal("HUP");
@@ -94,22 +94,22 @@ async fn a_renewed_certificate_is_presented_and_a_broken_one_is_not() {
     assert!(is_presented(&second).await);
 }
 
-/// Waits until somebody reads this pipe.
-async fn read_end(pipe: &Path) -> std::fs::File {
+/// Waits until a process opens this pipe for reading, and opens it for writing.
+async fn open_writer(pipe: &Path) -> std::fs::File {
     use rustix::fs::{Mode, OFlags, open};
     let limit = Instant::now() + Duration::from_mins(1);
     loop {
-        // Refused as long as nobody reads.
+        // Fails as long as no process reads.
         if let Ok(file) = open(pipe, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()) {
             return file.into();
         }
-        assert!(Instant::now() < limit, "nobody reads the configuration");
+        assert!(Instant::now() < limit, "the configuration is not read");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_while_the_server_starts_is_answered_when_it_serves() {
+async fn a_signal_during_startup_causes_a_reload_once_the_server_runs() {
     let call = serve::call("http://127.0.0.1:1/v1", "").after("echo $$ > process");
     let (file, process) = (call.home().join("server.toml"), call.home().join("process"));
     let text = std::fs::read_to_string(&file).unwrap();
@@ -118,31 +118,31 @@ async fn a_signal_while_the_server_starts_is_answered_when_it_serves() {
     let starting = call.clone();
     let server = tokio::spawn(async move { Serve::start_beside(&starting).await });
 
-    let mut reader = read_end(&file).await;
+    let mut writer = open_writer(&file).await;
     let process = std::fs::read_to_string(process).unwrap();
     assert!(Command::new("kill").args(["-HUP", process.trim()]).status().unwrap().success());
-    reader.write_all(text.as_bytes()).unwrap();
-    drop(reader);
+    writer.write_all(text.as_bytes()).unwrap();
+    drop(writer);
     let server = server.await.unwrap();
-    // It reads again what it may have read too early.
-    let mut reader = read_end(&file).await;
-    reader.write_all(format!("max_body_bytes = 2000\n{text}").as_bytes()).unwrap();
-    drop(reader);
+    // The server reads the file again, as it may have changed after the first time.
+    let mut writer = open_writer(&file).await;
+    writer.write_all(format!("max_body_bytes = 2000\n{text}").as_bytes()).unwrap();
+    drop(writer);
     server.until_logged(1, |line| line.contains("\"changed\":\"max_body_bytes\"")).await;
 }
 
-/// A process that must not outlive its test.
+/// A process that is killed at the end of the test.
 struct Stray(String);
 
 impl Drop for Stray {
     fn drop(&mut self) {
-        // It has ended, unless the test fails.
+        // It has ended already, unless the test failed.
         let _ = Command::new("kill").args(["-9", &self.0]).stderr(Stdio::null()).status();
     }
 }
 
 #[test]
-fn a_server_ends_with_the_terminal_that_it_was_started_on() {
+fn a_server_ends_when_its_terminal_is_closed() {
     let call = serve::call("http://127.0.0.1:1/v1", "");
     let inner = call.command();
     let mut shell = Command::new("/bin/sh");
@@ -158,7 +158,7 @@ fn a_server_ends_with_the_terminal_that_it_was_started_on() {
     let address = format!("127.0.0.1:{port}");
     assert!(TcpStream::connect(&address).is_ok(), "{shown}");
 
-    // Asked for by somebody, it is a reload.
+    // Sent by a user, the signal is a reload.
     assert!(Command::new("kill").args(["-HUP", &stray.0]).status().unwrap().success());
     person.until("configuration reloaded");
     assert!(TcpStream::connect(&address).is_ok());
@@ -166,7 +166,7 @@ fn a_server_ends_with_the_terminal_that_it_was_started_on() {
     drop(person);
     let limit = Instant::now() + Duration::from_mins(1);
     while TcpStream::connect(&address).is_ok() {
-        assert!(Instant::now() < limit, "it goes on without its terminal");
+        assert!(Instant::now() < limit, "the server keeps running without its terminal");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

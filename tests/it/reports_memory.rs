@@ -1,4 +1,4 @@
-//! What reports take of the server's memory: that of one, however many are asked for at once.
+//! The memory that usage reports take: that of a single one, however many are requested at once.
 #![cfg(target_os = "linux")]
 
 use futures_util::future::join_all;
@@ -14,12 +14,13 @@ use crate::support::server::client;
 const KEYS: usize = 2_000;
 const MODELS: [&str; 3] = ["fake/a", "fake/b", "fake/c"];
 const CALLERS: usize = 6;
-/// With both reports, all that a minute allows a key.
+/// With both reports, this uses up the key's limit per minute.
 const ROUNDS: usize = 4;
-/// How much more many at once may leave behind than one did, in KB. A report of this size takes more by itself.
+/// How much more memory many concurrent reports may leave in use than a single one, in KB. A report of this size takes
+/// more than this.
 const MORE_KB: u64 = 6_000;
 
-/// As much as a day of many keys leaves in the ledger; the text of a console key.
+/// Fills the ledger with a day of usage of many keys; returns a console key.
 fn fill(store: &Store, now: Time) -> String {
     let app_id = store.app("default").unwrap().id;
     let attempt = |number: usize, model: &str| AttemptRow {
@@ -43,7 +44,7 @@ fn fill(store: &Store, now: Time) -> String {
     key.expose_secret().to_owned()
 }
 
-async fn ask(base: &str, key: &str) {
+async fn request_reports(base: &str, key: &str) {
     for report in ["by=key", "by=day,model"] {
         let asked = client().get(format!("{base}/v1/usage?{report}")).bearer_auth(key).send().await.unwrap();
         assert_eq!(asked.status(), 200);
@@ -52,7 +53,7 @@ async fn ask(base: &str, key: &str) {
 }
 
 #[tokio::test]
-async fn many_reports_at_once_take_the_memory_of_one() {
+async fn concurrent_reports_take_the_memory_of_one() {
     let mk = serve::call("http://127.0.0.1:9/v1", "");
     let key = {
         let now = Clock::system().now();
@@ -60,11 +61,11 @@ async fn many_reports_at_once_take_the_memory_of_one() {
     };
     let server = Serve::start(&mk);
     for _ in 0..2 {
-        ask(&server.base, &key).await;
+        request_reports(&server.base, &key).await;
     }
     let before = server.resident_kb();
     for _ in 0..ROUNDS {
-        join_all((0..CALLERS).map(|_| ask(&server.base, &key))).await;
+        join_all((0..CALLERS).map(|_| request_reports(&server.base, &key))).await;
     }
     let more = server.resident_kb().saturating_sub(before);
     println!("{before} KB after one, {more} KB more after {CALLERS} at once");

@@ -1,4 +1,5 @@
-//! The end of a server: what is under way may finish, what does not is ended properly, nothing counted is lost.
+//! Shutdown: responses in progress may finish, those that do not are ended with an error, idle connections do not delay
+//! it.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::support::provider::Turn;
 use crate::support::server::Setup;
 
 #[tokio::test]
-async fn a_stream_under_way_may_finish() {
+async fn an_open_stream_may_finish_during_shutdown() {
     let (mut server, _provider) =
         with_panel(|_, ask| ask.choose("Paris").after(Duration::from_millis(300))).await;
     let key = server.key(Service::Verify);
@@ -26,7 +27,7 @@ async fn a_stream_under_way_may_finish() {
 }
 
 #[tokio::test]
-async fn a_stream_that_does_not_finish_is_ended_with_a_frame() {
+async fn a_stream_that_does_not_finish_ends_with_an_error_event() {
     let provider = panel_by(|_, _| Turn::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let mut server = setup.options(|options| options.drain = Duration::from_millis(200)).start().await;
@@ -35,22 +36,22 @@ async fn a_stream_that_does_not_finish_is_ended_with_a_frame() {
     read_until(&mut stream, "verifying_claim").await;
     server.begin_shutdown();
     let mut rest = String::new();
-    while let Some(piece) = stream.next().await {
-        rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+    while let Some(chunk) = stream.next().await {
+        rest.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
     }
     assert_eq!(Events::parse(rest).end("error")["code"], "shutting_down");
     server.shutdown().await;
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_hold_a_server_up() {
+async fn idle_connections_do_not_delay_a_shutdown() {
     let (server, _provider) = agreeing_panel().await;
     let _silent = TcpStream::connect(server.authority()).await.unwrap();
-    let mut begun = TcpStream::connect(server.authority()).await.unwrap();
-    begun.write_all(b"GET /verify/v1/health HTTP/1.1\r\nx-half:").await.unwrap();
+    let mut partial = TcpStream::connect(server.authority()).await.unwrap();
+    partial.write_all(b"GET /verify/v1/health HTTP/1.1\r\nx-half:").await.unwrap();
     let kept = reqwest::Client::builder().no_proxy().build().unwrap();
     kept.get(format!("{}/verify/v1/health", server.base)).send().await.unwrap().text().await.unwrap();
     tokio::time::timeout(Duration::from_secs(5), server.shutdown())
         .await
-        .expect("held up by idle connections");
+        .expect("idle connections delay the shutdown");
 }

@@ -1,4 +1,4 @@
-//! Callers who are slow, silent, gone half way, or many: each costs a bounded amount of time.
+//! Callers that are slow, silent, disconnected half way, or many: each takes up the server for a limited time only.
 
 use std::time::{Duration, Instant};
 
@@ -16,18 +16,18 @@ use crate::support::raw::{head, post, request};
 use crate::support::server::{Setup, TestServer, client};
 use crate::support::{PROMPT, eventually};
 
-/// Waits until the server has closed, and returns what it had sent.
+/// Waits until the server closes the connection, and returns what it has sent.
 async fn rest_of(stream: &mut TcpStream) -> String {
     let mut rest = Vec::new();
     let read = stream.read_to_end(&mut rest);
     let ended = tokio::time::timeout(Duration::from_secs(10), read).await;
-    // A reset is an end as well.
+    // A reset also counts as closing.
     let _ = ended.expect("the server did not close");
     String::from_utf8_lossy(&rest).into_owned()
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_with_bytes_unread_is_noticed() {
+async fn a_disconnect_is_noticed_although_pipelined_bytes_are_unread() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
     let next = "GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -49,7 +49,7 @@ async fn a_caller_who_leaves_with_bytes_unread_is_noticed() {
 }
 
 #[tokio::test]
-async fn who_stops_sending_gets_a_quick_answer_and_has_left_a_long_one() {
+async fn a_half_closed_connection_gets_quick_responses_but_no_verifications() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
     let send = async |request: String| {
@@ -65,11 +65,11 @@ async fn who_stops_sending_gets_a_quick_answer_and_has_left_a_long_one() {
     let half_sent = send(post(&key, &[], "{}").replace("content-length: 2", "content-length: 9")).await;
     assert!(half_sent.starts_with("HTTP/1.1 400 "), "{half_sent}");
     send(post(&key, &[], r#"{"fact":"x"}"#)).await;
-    eventually("no call goes on", || provider.in_flight() == 0).await;
+    eventually("no call is left", || provider.in_flight() == 0).await;
 }
 
 #[tokio::test]
-async fn a_refusal_reaches_a_caller_who_is_still_sending() {
+async fn a_refusal_reaches_a_caller_that_is_still_sending() {
     let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let large = "x".repeat(16 << 20);
@@ -91,7 +91,7 @@ async fn a_refusal_reaches_a_caller_who_is_still_sending() {
 }
 
 #[tokio::test]
-async fn bodies_that_do_not_arrive_are_given_up() {
+async fn bodies_that_do_not_arrive_time_out() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .options(|options| {
@@ -108,7 +108,7 @@ async fn bodies_that_do_not_arrive_are_given_up() {
     let answer = rest_of(&mut silent).await;
     assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
-    assert!(answer.contains("\r\nx-ratelimit-remaining: 59\r\n"), "a request is a request: {answer}");
+    assert!(answer.contains("\r\nx-ratelimit-remaining: 59\r\n"), "the request counts: {answer}");
     assert!(answer.contains(r#""code":"request_timeout""#), "{answer}");
 
     let mut dribbling = TcpStream::connect(server.authority()).await.unwrap();
@@ -121,15 +121,15 @@ async fn bodies_that_do_not_arrive_are_given_up() {
     };
     let mut answer = [0; 12];
     tokio::select! {
-        () = dribble => panic!("cut off without an answer"),
+        () = dribble => panic!("closed without a response"),
         read = reader.read_exact(&mut answer) => { read.unwrap(); }
-        () = tokio::time::sleep(Duration::from_secs(10)) => panic!("never given up"),
+        () = tokio::time::sleep(Duration::from_secs(10)) => panic!("never timed out"),
     }
     assert_eq!(&answer, b"HTTP/1.1 408");
 }
 
 #[tokio::test]
-async fn a_caller_who_does_not_read_is_cut_off() {
+async fn a_caller_that_does_not_read_is_disconnected() {
     let fact = "x".repeat(12 << 20);
     let provider = FakeProvider::start(|_| Turn::json(&json!({"claims": [], "skipped": []}))).await;
     let server = Setup::new(config(&provider.base_url))
@@ -146,15 +146,15 @@ async fn a_caller_who_does_not_read_is_cut_off() {
     let mut stream = socket.connect(server.authority().parse().unwrap()).await.unwrap();
     let request = post(&key, &[], &json!({"fact": fact}).to_string());
     stream.write_all(request.as_bytes()).await.unwrap();
-    // The whole answer holds the statement again, which no buffer on the way can hold.
-    eventually("the connection is over", || stream.try_write(b" ").is_err()).await;
+    // The response repeats the statement, which is larger than all buffers on the way.
+    eventually("the connection is closed", || stream.try_write(b" ").is_err()).await;
     assert_eq!(provider.asks().len(), 1);
     let answer = rest_of(&mut stream).await;
     assert!(answer.contains("event: starting\n") && answer.len() < fact.len(), "{} bytes", answer.len());
 }
 
 #[tokio::test]
-async fn an_answer_that_is_taken_slowly_is_no_silence() {
+async fn a_caller_that_reads_slowly_is_not_disconnected() {
     let text = "x".repeat(4 << 20);
     let answer = text.clone();
     let short = |setup: Setup| {
@@ -164,11 +164,11 @@ async fn an_answer_that_is_taken_slowly_is_no_silence() {
         })
     };
     let desk = desk_with("", "", short, move |_| Turn::Text(answer.clone())).await;
-    let mut stream = connect_with_little_room(&desk.server).await;
-    stream.write_all(&asked(&desk)).await.unwrap();
-    // Longer than a head may take, and never so long without a byte.
+    let mut stream = connect_with_small_buffer(&desk.server).await;
+    stream.write_all(&completion_request(&desk)).await.unwrap();
+    // In total longer than the header timeout, but never that long without a byte.
     for _ in 0..12 {
-        stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("cut off");
+        stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("the connection was closed");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let rest = rest_of(&mut stream).await;
@@ -176,18 +176,18 @@ async fn an_answer_that_is_taken_slowly_is_no_silence() {
 }
 
 #[tokio::test]
-async fn who_has_taken_an_answer_late_has_all_the_time_for_the_next_request() {
+async fn after_a_late_read_the_next_request_has_its_full_header_timeout() {
     let text = "x".repeat(7 << 20);
     let limit = Duration::from_secs(1);
     let short = |setup: Setup| setup.options(|options| options.header_timeout = limit);
     let answer = text.clone();
     let desk = desk_with("", "", short, move |_| Turn::Text(answer.clone())).await;
-    let mut stream = connect_with_little_room(&desk.server).await;
-    stream.write_all(&asked(&desk)).await.unwrap();
+    let mut stream = connect_with_small_buffer(&desk.server).await;
+    stream.write_all(&completion_request(&desk)).await.unwrap();
     stream.read_exact(&mut [0; 1024]).await.unwrap();
-    let untaken = limit.mul_f64(0.8);
-    tokio::time::sleep(untaken).await;
-    // Nearly all, so that the rest has been sent as well.
+    let unread = limit.mul_f64(0.8);
+    tokio::time::sleep(unread).await;
+    // Nearly all, so that the server has been able to send the rest.
     stream.read_exact(&mut vec![0; text.len() - 1024]).await.unwrap();
     tokio::time::sleep(limit.mul_f64(0.4)).await;
     stream.write_all(b"GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -196,41 +196,41 @@ async fn who_has_taken_an_answer_late_has_all_the_time_for_the_next_request() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_being_taken_is_sent_whole_when_the_server_ends() {
+async fn a_response_that_is_being_read_is_completed_during_shutdown() {
     let text = "x".repeat(7 << 20);
     let answer = text.clone();
     let mut desk = desk_with("", "", |setup| setup, move |_| Turn::Text(answer.clone())).await;
-    let mut stream = connect_with_little_room(&desk.server).await;
-    stream.write_all(&asked(&desk)).await.unwrap();
-    let mut taken = 1024;
-    stream.read_exact(&mut vec![0; taken]).await.unwrap();
+    let mut stream = connect_with_small_buffer(&desk.server).await;
+    stream.write_all(&completion_request(&desk)).await.unwrap();
+    let mut read = 1024;
+    stream.read_exact(&mut vec![0; read]).await.unwrap();
     desk.server.begin_shutdown();
-    // For longer than a server that ends waits for a head.
+    // Longer than a server that shuts down waits for the head of a request.
     for _ in 0..25 {
-        stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("cut off");
-        taken += 64 * 1024;
+        stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("the connection was closed");
+        read += 64 * 1024;
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
     let rest = rest_of(&mut stream).await;
-    assert!(taken + rest.len() > text.len() && rest.ends_with('}'), "{} bytes", taken + rest.len());
+    assert!(read + rest.len() > text.len() && rest.ends_with('}'), "{} bytes", read + rest.len());
 }
 
-/// A connection on which little can be on its way.
-async fn connect_with_little_room(server: &TestServer) -> TcpStream {
+/// Opens a connection with a small receive buffer.
+async fn connect_with_small_buffer(server: &TestServer) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(64 * 1024).unwrap();
     socket.connect(server.authority().parse().unwrap()).await.unwrap()
 }
 
-/// A request for a completion, its connection kept.
-fn asked(desk: &Desk) -> Vec<u8> {
+/// A request for a completion on a connection that is kept open.
+fn completion_request(desk: &Desk) -> Vec<u8> {
     let body = hello().to_string();
     let head = head(&desk.key, &[("content-length", body.len().to_string().as_str())]);
     (head.replace("/verify/v1/stream", "/inference/v1/chat/completions") + &body).into_bytes()
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_idles_is_closed() {
+async fn an_idle_kept_alive_connection_is_closed() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.header_timeout = Duration::from_millis(300)).start().await;
@@ -241,13 +241,13 @@ async fn a_kept_connection_that_idles_is_closed() {
 }
 
 #[tokio::test]
-async fn a_full_server_serves_again_when_connections_end() {
+async fn a_full_server_accepts_again_when_connections_close() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.max_connections = 2).start().await;
     let mut first = TcpStream::connect(server.authority()).await.unwrap();
     let second = TcpStream::connect(server.authority()).await.unwrap();
-    // Both are accepted once the first is answered and the third is not.
+    // Once the first gets a response and the third does not, both have been accepted.
     first.write_all(b"GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     first.read_exact(&mut [0; 12]).await.unwrap();
     let health = client().get(format!("{}/verify/v1/health", server.base)).send();
@@ -260,7 +260,7 @@ async fn a_full_server_serves_again_when_connections_end() {
 }
 
 #[tokio::test]
-async fn a_storm_of_silent_connections_passes() {
+async fn a_storm_of_silent_connections_does_not_stop_the_server() {
     let (server, _provider) = agreeing_panel().await;
     let mut silent = Vec::new();
     for n in 0..300 {
@@ -280,7 +280,7 @@ async fn a_storm_of_silent_connections_passes() {
 }
 
 #[tokio::test]
-async fn revocation_cuts_a_stream_within_a_second() {
+async fn a_revocation_ends_a_stream_within_a_second() {
     let (server, _provider) = hanging_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
@@ -292,7 +292,7 @@ async fn revocation_cuts_a_stream_within_a_second() {
 }
 
 #[tokio::test]
-async fn a_caller_who_takes_no_more_of_a_stream_keeps_nobody_else_waiting() {
+async fn a_caller_that_stops_reading_a_stream_delays_nobody_else() {
     let line =
         format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": "x".repeat(9_000)}}]}));
     let limits = "max_concurrent = 1\ntotal_timeout = \"1s\"";
@@ -313,11 +313,11 @@ async fn a_caller_who_takes_no_more_of_a_stream_keeps_nobody_else_waiting() {
     let mut stream = socket.connect(desk.server.authority().parse().unwrap()).await.unwrap();
     let bearer = format!("Bearer {}", desk.key);
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let asked = request("POST", "/inference/v1/chat/completions", &headers, &hello_stream().to_string());
-    stream.write_all(&asked).await.unwrap();
+    let post = request("POST", "/inference/v1/chat/completions", &headers, &hello_stream().to_string());
+    stream.write_all(&post).await.unwrap();
     stream.read_exact(&mut [0; 12]).await.unwrap();
-    eventually("the provider is left alone", || desk.provider.abandoned() == 1).await;
+    eventually("the provider's call is cancelled", || desk.provider.abandoned() == 1).await;
     assert_eq!(desk.ask(&hello()).await.status(), 200);
-    assert!(stream.try_write(b" ").is_ok(), "what is left would reach the caller");
+    assert!(stream.try_write(b" ").is_ok(), "the connection to the caller is still open");
     assert!(rest_of(&mut stream).await.contains(r#""code":"provider_timeout""#));
 }

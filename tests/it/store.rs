@@ -1,4 +1,4 @@
-//! The store as the server meets it: gone, broken, shared.
+//! The store while a server runs: deleted, broken, shared.
 
 use std::path::PathBuf;
 
@@ -39,20 +39,20 @@ async fn assert_unavailable(server: &TestServer, key: &str) {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_read_lets_nobody_pass_until_it_can() {
+async fn an_unreadable_store_admits_no_requests_until_it_is_repaired() {
     let provider = provider().await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
-    let breaker = rusqlite::Connection::open(data(&server).join("mk.db")).unwrap();
-    breaker.execute_batch("ALTER TABLE keys RENAME TO hidden").unwrap();
+    let database = rusqlite::Connection::open(data(&server).join("mk.db")).unwrap();
+    database.execute_batch("ALTER TABLE keys RENAME TO hidden").unwrap();
     assert_unavailable(&server, &key).await;
-    breaker.execute_batch("ALTER TABLE hidden RENAME TO keys").unwrap();
+    database.execute_batch("ALTER TABLE hidden RENAME TO keys").unwrap();
     let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
     events.end("completed");
 }
 
 #[tokio::test]
-async fn a_store_that_was_deleted_lets_nobody_pass() {
+async fn a_deleted_store_admits_no_requests() {
     let provider = provider().await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
@@ -62,7 +62,7 @@ async fn a_store_that_was_deleted_lets_nobody_pass() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_replaced_lets_nobody_pass() {
+async fn a_replaced_store_admits_no_requests() {
     let provider = provider().await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
@@ -72,7 +72,7 @@ async fn a_store_that_was_replaced_lets_nobody_pass() {
 }
 
 #[tokio::test]
-async fn two_servers_on_one_store_share_keys_and_not_limits() {
+async fn two_servers_on_one_store_share_keys_but_not_limits() {
     let provider = provider().await;
     let setup = Setup::new(config(&provider.base_url));
     let (shared, dir) = (setup.config.clone(), setup.dir.clone());
@@ -82,25 +82,25 @@ async fn two_servers_on_one_store_share_keys_and_not_limits() {
     let status =
         async |server: &TestServer| server.verify(&key, &json!({})).send().await.unwrap().status().as_u16();
     assert_eq!((status(&one).await, status(&one).await), (400, 429));
-    assert_eq!((status(&two).await, status(&two).await), (400, 429), "each node counts by itself");
+    assert_eq!((status(&two).await, status(&two).await), (400, 429), "each server counts on its own");
     one.app.store.revoke_key(&id, one.clock.now()).unwrap();
     assert_eq!((status(&one).await, status(&two).await), (401, 401));
 }
 
 #[tokio::test]
-async fn keys_are_revoked_and_new_things_told_while_the_ledger_cannot_be_read() {
+async fn the_console_works_while_the_ledger_cannot_be_read() {
     let server = idle_server().await;
     let (verify, id) = server.key_with(Service::Verify, |_| {});
     let console = server.key(Service::Console);
     let app = server.app.store.app("default").unwrap().id;
-    let breaker = rusqlite::Connection::open(data(&server).join("ledger.db")).unwrap();
-    breaker
+    let database = rusqlite::Connection::open(data(&server).join("ledger.db")).unwrap();
+    database
         .execute_batch("ALTER TABLE key_last_used RENAME TO hidden; ALTER TABLE spend RENAME TO gone")
         .unwrap();
 
     let url = |path: &str| format!("{}/v1/{path}", server.base);
     let made = client().post(url("apps")).bearer_auth(&console).json(&json!({"name": "news"}));
-    assert_eq!(made.send().await.unwrap().status(), 201, "it was made, and may be told");
+    assert_eq!(made.send().await.unwrap().status(), 201, "the app was created, and the response says so");
     let browser = Browser::log_in(&server, &console).await;
     assert_eq!(browser.get("/v1/auth/session").await.status(), 200);
     let path = format!("/v1/apps/{app}/keys/{id}");

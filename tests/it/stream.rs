@@ -1,4 +1,4 @@
-//! The verification stream as bytes, its order, its JSON form.
+//! The verification stream: its bytes, the order of its events, its JSON form.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::provider::{FakeProvider, Turn, claim, claims};
 use crate::support::server::Setup;
 
 #[tokio::test]
-async fn a_verification_is_told_in_the_documented_order() {
+async fn a_verification_sends_its_events_in_the_documented_order() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let response =
@@ -61,14 +61,14 @@ async fn a_verification_is_told_in_the_documented_order() {
 }
 
 #[tokio::test]
-async fn the_result_holds_every_documented_field() {
+async fn the_result_has_every_documented_field() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let fact = "  The Eiffel Tower is in Paris.\n";
     let events = Events::read(server.verify(&key, &json!({"fact": fact})).send().await.unwrap()).await;
     let result = events.end("completed");
 
-    assert_eq!(result["original_fact"], fact, "the statement comes back as it was sent");
+    assert_eq!(result["original_fact"], fact, "the statement is returned unchanged");
     assert_eq!(result["requestId"], events.one("starting")["requestId"]);
     assert!(result["requestId"].as_str().unwrap().starts_with("ver_"));
     assert_eq!(result["timestamp"], "2026-11-20T12:00:00.000Z");
@@ -105,7 +105,7 @@ async fn the_result_holds_every_documented_field() {
 }
 
 #[tokio::test]
-async fn without_a_claim_the_stream_still_completes() {
+async fn a_statement_without_claims_completes() {
     let provider = FakeProvider::start(|_| {
         Turn::json(&json!({"claims": [], "skipped": [{"text": "Paris is lovely.", "reason": "opinion"}]}))
     })
@@ -125,11 +125,11 @@ async fn without_a_claim_the_stream_still_completes() {
         events.end("completed")["skipped"],
         json!([{"text": "Paris is lovely.", "reason": "opinion"}])
     );
-    assert_eq!(provider.asks().len(), 1, "no panel was asked");
+    assert_eq!(provider.asks().len(), 1, "the panel was not called");
 }
 
 #[tokio::test]
-async fn claims_run_side_by_side_and_come_back_in_order() {
+async fn claims_are_verified_concurrently_and_returned_in_order() {
     let provider = FakeProvider::start(|ask| {
         if ask.task == "claims" {
             let claims: Vec<Value> = (0..4)
@@ -155,21 +155,25 @@ async fn claims_run_side_by_side_and_come_back_in_order() {
         .filter(|(name, _)| name == "claim_verified")
         .map(|(_, data)| data["claimIndex"].as_u64().unwrap())
         .collect();
-    assert_eq!(arrived.last(), Some(&0), "answers arrive as they are ready: {arrived:?}");
+    assert_eq!(arrived.last(), Some(&0), "results arrive as they are ready: {arrived:?}");
     let claims: Vec<&str> = events.results().iter().map(|result| result["claim"].as_str().unwrap()).collect();
     assert_eq!(claims, ["Claim 0.", "Claim 1.", "Claim 2.", "Claim 3."]);
-    let begun = |index: u64| {
+    let started = |index: u64| {
         events.frames.iter().position(|(name, data)| name == "verifying_claim" && data["claimIndex"] == index)
     };
     let done = |index: u64| {
         events.frames.iter().position(|(name, data)| name == "claim_verified" && data["claimIndex"] == index)
     };
-    assert!((0..4).all(|index| begun(index) < done(index)));
-    assert!(provider.most_in_flight() >= 12, "12 calls at once, saw {}", provider.most_in_flight());
+    assert!((0..4).all(|index| started(index) < done(index)));
+    assert!(
+        provider.most_in_flight() >= 12,
+        "expected 12 concurrent calls, saw {}",
+        provider.most_in_flight()
+    );
 }
 
 #[tokio::test]
-async fn starting_is_sent_before_any_provider_is_called() {
+async fn starting_is_sent_before_any_provider_has_answered() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
@@ -179,7 +183,7 @@ async fn starting_is_sent_before_any_provider_is_called() {
 }
 
 #[tokio::test]
-async fn progress_of_single_models_is_told_only_to_those_who_ask() {
+async fn progress_of_single_models_is_sent_only_on_request() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let body = json!({"fact": "x"});
@@ -192,8 +196,8 @@ async fn progress_of_single_models_is_told_only_to_those_who_ask() {
         .map(|(_, data)| data["answered"].as_u64().unwrap())
         .collect();
     assert_eq!(answered, [1, 2, 3]);
-    let usual = Events::read(server.verify(&key, &body).send().await.unwrap()).await;
-    assert!(!usual.names().contains(&"model_answered"));
+    let default = Events::read(server.verify(&key, &body).send().await.unwrap()).await;
+    assert!(!default.names().contains(&"model_answered"));
 }
 
 #[tokio::test]
@@ -209,7 +213,7 @@ async fn accept_json_gives_the_result_as_one_document() {
 }
 
 #[tokio::test]
-async fn a_failure_in_json_form_has_a_status_of_its_own() {
+async fn a_failure_in_json_form_has_its_own_status() {
     let provider = FakeProvider::start(|_| {
         Turn::status(401, &json!({"error": {"message": "Incorrect API key: sk-123"}}))
     })
@@ -218,7 +222,7 @@ async fn a_failure_in_json_form_has_a_status_of_its_own() {
     let key = server.key(Service::Verify);
     let body = json!({"fact": "x"});
     let response = server.verify(&key, &body).header("accept", "application/json").send().await.unwrap();
-    assert_eq!(response.status(), 502, "a provider's 401 is never the caller's");
+    assert_eq!(response.status(), 502, "a provider's 401 is not the caller's");
     assert_eq!(response.headers()["x-should-retry"], "false");
     let error: Value = response.json().await.unwrap();
     assert_eq!(error["code"], "provider_auth_failed");
@@ -234,7 +238,7 @@ async fn a_failure_in_json_form_has_a_status_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_idle_stream_is_kept_alive_by_comments() {
+async fn an_idle_stream_is_kept_alive_with_comments() {
     let provider = FakeProvider::start(|ask| {
         if ask.task == "claims" {
             finds_eiffel().after(Duration::from_millis(400))

@@ -1,5 +1,5 @@
-//! `mk serve` under a supervisor: it tells when it serves, takes a socket that is passed, finds keys among credentials,
-//! and prints its unit.
+//! `mk serve` under a supervisor: it reports when it is ready, uses a passed socket, finds keys among credentials, and
+//! prints its unit.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -11,31 +11,31 @@ use crate::support::mk::Mk;
 use crate::support::scripted::Scripted;
 use crate::support::serve;
 
-/// The next thing that the supervisor is told.
-fn told(socket: &UnixDatagram) -> String {
+/// The next notification to the supervisor.
+fn notification(socket: &UnixDatagram) -> String {
     let mut buffer = [0; 1024];
-    let count = socket.recv(&mut buffer).expect("nothing was told");
+    let count = socket.recv(&mut buffer).expect("no notification");
     String::from_utf8_lossy(&buffer[..count]).trim().to_owned()
 }
 
 #[test]
-fn a_supervisor_is_told_when_it_serves_and_when_it_ends() {
+fn the_supervisor_is_notified_when_the_server_is_ready_and_when_it_stops() {
     let call = serve::call("http://127.0.0.1:1/v1", "");
     let path = call.home().join("notify");
     let supervisor = UnixDatagram::bind(&path).unwrap();
     supervisor.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let call = call.env("NOTIFY_SOCKET", path.to_str().unwrap());
     let server = serve::Serve::start(&call);
-    assert_eq!(told(&supervisor), "READY=1");
+    assert_eq!(notification(&supervisor), "READY=1");
     assert!(std::net::TcpStream::connect(server.base.trim_start_matches("http://")).is_ok());
     server.signal("TERM");
-    assert_eq!(told(&supervisor), "STOPPING=1");
+    assert_eq!(notification(&supervisor), "STOPPING=1");
     let (status, log) = server.wait();
     assert!(status.success(), "{log}");
 }
 
-/// The command behind a shell that passes its standard input on as the first socket, as a supervisor would.
-fn passing(socket: OwnedFd, mk: &Mk) -> Command {
+/// Runs the command through a shell that passes on its standard input as the first socket, as a supervisor would.
+fn with_passed_socket(socket: OwnedFd, mk: &Mk) -> Command {
     let inner = mk.command();
     let script = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
     let mut command = Command::new("/bin/sh");
@@ -46,11 +46,11 @@ fn passing(socket: OwnedFd, mk: &Mk) -> Command {
 }
 
 #[test]
-fn a_listening_socket_that_is_passed_is_taken() {
+fn a_passed_listening_socket_is_used() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let expected = format!("http://{}", listener.local_addr().unwrap());
     let call = serve::call("http://127.0.0.1:1/v1", "");
-    let mut child = passing(listener.into(), &call).spawn().unwrap();
+    let mut child = with_passed_socket(listener.into(), &call).spawn().unwrap();
     let address = serve::first_address(child.stderr.take().unwrap());
     child.kill().unwrap();
     child.wait().unwrap();
@@ -58,26 +58,27 @@ fn a_listening_socket_that_is_passed_is_taken() {
 }
 
 #[test]
-fn a_passed_socket_that_others_can_reach_needs_a_console_key_too() {
+fn a_passed_socket_reachable_by_other_machines_needs_a_console_key() {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let call = serve::call("http://127.0.0.1:1/v1", "");
-    let ended = passing(listener.into(), &call).output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(2), "{said}");
-    assert!(said.contains("can be reached from other machines"), "{said}");
+    let ended = with_passed_socket(listener.into(), &call).output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("can be reached from other machines"), "{stderr}");
 }
 
 #[test]
-fn a_passed_socket_of_another_kind_is_refused_in_words() {
+fn a_passed_socket_of_another_kind_is_refused() {
     let (socket, _other) = UnixDatagram::pair().unwrap();
-    let ended = passing(socket.into(), &serve::call("http://127.0.0.1:1/v1", "")).output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(2), "{said}");
-    assert!(said.contains("LISTEN_FDS") && said.contains("hint: "), "{said}");
+    let ended =
+        with_passed_socket(socket.into(), &serve::call("http://127.0.0.1:1/v1", "")).output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("LISTEN_FDS") && stderr.contains("hint: "), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_found_among_credentials() {
+async fn provider_keys_are_found_among_credentials() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
     let provider = Scripted::answering(answer).await;
     let mk = Mk::new();
@@ -97,23 +98,23 @@ async fn keys_are_found_among_credentials() {
 }
 
 #[test]
-fn a_unit_that_could_not_start_its_program_comes_with_a_warning() {
+fn a_unit_whose_program_would_not_start_comes_with_a_warning() {
     let place = tempfile::tempdir_in("/tmp").unwrap();
     let program = place.path().join("mk");
     std::fs::copy(env!("CARGO_BIN_EXE_mk"), &program).unwrap();
     let made = Command::new(&program).args(["serve", "unit"]).env("HOME", place.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&made.stderr);
-    assert!(made.status.success() && made.stdout.ends_with(b"WantedBy=multi-user.target\n"), "{said}");
-    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("copy mk to /usr/local/bin"), "{said}");
+    let stderr = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success() && made.stdout.ends_with(b"WantedBy=multi-user.target\n"), "{stderr}");
+    let words = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("copy mk to /usr/local/bin"), "{stderr}");
 }
 
 #[test]
-fn the_units_are_right_by_systemd_s_own_measure() {
+fn systemd_accepts_the_units() {
     let mk = Mk::new();
     let printed = |arguments: &[&str], name: &str| {
         let ran = mk.clone().args(arguments.iter().copied()).run();
-        // Where these tests are built may be a place that a unit does not see.
+        // The build directory may be a place that a unit cannot access, which causes a warning.
         let is_silent =
             ran.stderr.is_empty() || (name == "mk.service" && ran.stderr.contains("/usr/local/bin"));
         assert!(ran.code() == 0 && is_silent, "{ran:?}");
@@ -124,12 +125,12 @@ fn the_units_are_right_by_systemd_s_own_measure() {
     let (service, text) = printed(&["serve", "unit"], "mk.service");
     let (socket, _) = printed(&["serve", "unit", "--socket"], "mk.socket");
     assert!(text.contains(&format!("ExecStart={} serve\n", env!("CARGO_BIN_EXE_mk"))), "{text}");
-    // Only where it is installed: few machines that build have it.
+    // Only if it is installed, which it is on few build machines.
     let Ok(verified) = Command::new("systemd-analyze").arg("verify").args([&service, &socket]).output()
     else {
         return;
     };
-    let said = String::from_utf8_lossy(&verified.stderr);
-    let ours = said.lines().any(|line| line.contains("mk.service:") || line.contains("mk.socket:"));
-    assert!(!ours, "{said}");
+    let stderr = String::from_utf8_lossy(&verified.stderr);
+    let ours = stderr.lines().any(|line| line.contains("mk.service:") || line.contains("mk.socket:"));
+    assert!(!ours, "{stderr}");
 }

@@ -24,7 +24,7 @@ async fn server() -> (TestServer, FakeProvider, Identity) {
 }
 
 #[tokio::test]
-async fn both_versions_of_http_are_spoken_by_alpn() {
+async fn alpn_selects_either_version_of_http() {
     let (server, _provider, identity) = server().await;
     let key = server.key(Service::Verify);
     let base = format!("https://{}", server.authority());
@@ -52,7 +52,7 @@ async fn both_versions_of_http_are_spoken_by_alpn() {
 }
 
 #[tokio::test]
-async fn without_alpn_http_1_is_spoken() {
+async fn without_alpn_http_1_is_used() {
     let (server, _provider, identity) = server().await;
     let mut stream = identity.connect(server.authority(), &[]).await.unwrap();
     let request = b"GET /verify/v1/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
@@ -63,23 +63,23 @@ async fn without_alpn_http_1_is_spoken() {
 }
 
 #[tokio::test]
-async fn what_is_no_tls_is_turned_away_and_silence_does_not_hold_up_the_end() {
+async fn plain_text_is_refused_and_silent_connections_do_not_delay_a_shutdown() {
     let (server, _provider, _identity) = server().await;
     let mut plain = TcpStream::connect(server.authority()).await.unwrap();
     plain.write_all(b"GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     let read = plain.read_to_end(&mut answer);
-    let _ = tokio::time::timeout(Duration::from_secs(10), read).await.expect("not turned away");
-    assert!(!answer.starts_with(b"HTTP"), "no answer in the clear");
+    let _ = tokio::time::timeout(Duration::from_secs(10), read).await.expect("the connection was not closed");
+    assert!(!answer.starts_with(b"HTTP"), "no response in plain text");
 
     let _silent = TcpStream::connect(server.authority()).await.unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     server.shutdown().await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named_with_the_reason() {
+fn unusable_files_are_named_with_the_reason() {
     let good = Identity::new();
     let other = Identity::new();
     let dir = tempfile::tempdir().unwrap();
@@ -108,9 +108,8 @@ fn files_that_cannot_be_used_are_named_with_the_reason() {
     }
 }
 
-/// A hello of a client that speaks no version that is still safe.
 #[tokio::test]
-async fn versions_that_are_broken_are_not_spoken() {
+async fn insecure_tls_versions_are_refused() {
     let (server, _provider, _identity) = server().await;
     for version in [0_u8, 1, 2] {
         // A record with a ClientHello of SSL 3.0, TLS 1.0 and TLS 1.1: version, random, no session, one suite
@@ -125,7 +124,7 @@ async fn versions_that_are_broken_are_not_spoken() {
         stream.write_all(&record).await.unwrap();
         let mut answer = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await;
-        read.expect("it was not turned away").ok();
-        assert_eq!(answer.first(), Some(&0x15), "an alert and nothing else: {answer:?}");
+        read.expect("the connection was not closed").ok();
+        assert_eq!(answer.first(), Some(&0x15), "only an alert: {answer:?}");
     }
 }

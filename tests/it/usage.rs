@@ -1,4 +1,4 @@
-//! `/v1/usage`, `/v1/billing` and statements over HTTP, on what a real server has booked.
+//! `/v1/usage`, `/v1/billing` and statements over HTTP, on usage that a real server has recorded.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::support::panel::agreeing_panel;
 use crate::support::provider::{Ask, Turn};
 use crate::support::server::{NOON, Setup, TestServer, client};
 
-/// What a call of `fake/m` costs whose answer is `Turn::Text`, in dollars: 100 tokens at a dollar and 10 at two for a
-/// million.
+/// The cost in dollars of a call to `fake/m` answered with `Turn::Text`: 100 tokens at a dollar per million, and 10 at
+/// two.
 const COST: f64 = 0.000_12;
 
-fn said(ask: &Ask) -> Turn {
+fn respond(ask: &Ask) -> Turn {
     match ask.model.as_str() {
         "broken" => Turn::status(400, &json!({"error": {"message": "no"}})),
         _ => Turn::Text("Hi".to_owned()),
     }
 }
 
-/// Asks the console.
+/// Requests a page of the console API.
 async fn get_with(server: &TestServer, path: &str, accept: &str) -> Response {
     let key = server.key(Service::Console);
     let url = format!("{}/v1/{path}", server.base);
@@ -63,8 +63,8 @@ fn default_app(server: &TestServer) -> String {
     server.app.store.app("default").unwrap().id
 }
 
-/// An attempt of the default app's that was made at some time.
-fn made(server: &TestServer, at: &str, cost: u64) -> AttemptRow {
+/// An attempt of the default app.
+fn attempt(server: &TestServer, at: &str, cost: u64) -> AttemptRow {
     AttemptRow {
         at: Time::parse(at).unwrap(),
         request_id: "req_old".into(),
@@ -83,12 +83,12 @@ fn made(server: &TestServer, at: &str, cost: u64) -> AttemptRow {
 }
 
 #[tokio::test]
-async fn a_request_is_in_the_report_within_a_second() {
-    let desk = desk(said).await;
+async fn a_request_is_in_the_report_soon_without_a_flush() {
+    let desk = desk(respond).await;
     ask(&desk, "fake/m").await;
     let store = desk.server.app.store.clone();
-    // Nothing is flushed by the test: the server does.
-    eventually("it is summed", || store.first_usage_day().unwrap().is_some()).await;
+    // The test does not flush; the server does it by itself.
+    eventually("the usage is summed", || store.first_usage_day().unwrap().is_some()).await;
     let report = get(&desk.server, "usage").await;
     assert_eq!((&report["from"], &report["to"]), (&json!("2026-10-22"), &json!("2026-11-20")));
     let expected = json!([{
@@ -101,8 +101,8 @@ async fn a_request_is_in_the_report_within_a_second() {
 }
 
 #[tokio::test]
-async fn unknown_prices_and_failures_are_shown_as_what_they_are() {
-    let desk = desk(said).await;
+async fn unknown_prices_and_failures_are_reported_as_such() {
+    let desk = desk(respond).await;
     for model in ["fake/m", "fake/n", "fake/n", "fake/broken"] {
         ask(&desk, model).await;
     }
@@ -130,7 +130,7 @@ async fn unknown_prices_and_failures_are_shown_as_what_they_are() {
 }
 
 #[tokio::test]
-async fn a_verification_is_one_request_and_one_for_each_model_it_asks() {
+async fn a_verification_is_one_request_in_total_and_one_for_each_model() {
     let (server, _provider) = agreeing_panel().await;
     let (key, key_id) = server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
     let body = json!({"fact": "The Eiffel Tower is in Paris."});
@@ -150,8 +150,8 @@ async fn a_verification_is_one_request_and_one_for_each_model_it_asks() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_query_is_named() {
-    let desk = desk(said).await;
+async fn errors_name_the_invalid_query_parameter() {
+    let desk = desk(respond).await;
     for (query, param, code) in [
         ("usage?form=2026-11-01", "form", "unsupported_parameter"),
         ("usage?by=day&by=app", "by", "invalid_parameter"),
@@ -184,8 +184,8 @@ async fn what_is_wrong_with_a_query_is_named() {
 }
 
 #[tokio::test]
-async fn names_of_apps_and_keys_stay_when_they_are_gone() {
-    let desk = desk(said).await;
+async fn reports_keep_the_names_of_deleted_apps_and_keys() {
+    let desk = desk(respond).await;
     let store = &desk.server.app.store;
     let app = apps::create(store, "=shop, old", None, NOON).unwrap();
     let mut new = NewKey::new(Service::Inference, &app.id);
@@ -210,14 +210,14 @@ async fn names_of_apps_and_keys_stay_when_they_are_gone() {
 }
 
 #[tokio::test]
-async fn a_statement_is_of_one_month_and_says_whether_it_is_over() {
-    let desk = desk(said).await;
+async fn a_statement_covers_one_month_and_says_whether_it_is_preliminary() {
+    let desk = desk(respond).await;
     let store = &desk.server.app.store;
     let rows = [
-        made(&desk.server, "2026-09-30T23:59:59.999Z", 1_000_000_000),
-        made(&desk.server, "2026-10-01T00:00:00Z", 2_000_000_000),
-        made(&desk.server, "2026-10-31T23:59:59.999Z", 4_000_000_000),
-        made(&desk.server, "2026-11-01T00:00:00Z", 8_000_000_000),
+        attempt(&desk.server, "2026-09-30T23:59:59.999Z", 1_000_000_000),
+        attempt(&desk.server, "2026-10-01T00:00:00Z", 2_000_000_000),
+        attempt(&desk.server, "2026-10-31T23:59:59.999Z", 4_000_000_000),
+        attempt(&desk.server, "2026-11-01T00:00:00Z", 8_000_000_000),
     ];
     store.add_attempts(&rows).unwrap();
     let path = format!("apps/{}/statement", default_app(&desk.server));
@@ -237,12 +237,12 @@ async fn a_statement_is_of_one_month_and_says_whether_it_is_over() {
 }
 
 #[tokio::test]
-async fn billing_tells_the_month_its_forecast_and_how_full_budgets_are() {
-    let desk = desk(said).await;
+async fn billing_reports_the_month_its_forecast_and_the_use_of_budgets() {
+    let desk = desk(respond).await;
     let store = &desk.server.app.store;
     let change = AppChange { name: None, budget: Some(Some(NanoUsd(10_000_000_000))) };
     apps::update(store, &store.app("default").unwrap().id, &change, NOON).unwrap();
-    store.add_attempts(&[made(&desk.server, "2026-11-14T00:00:00Z", 6_500_000_000)]).unwrap();
+    store.add_attempts(&[attempt(&desk.server, "2026-11-14T00:00:00Z", 6_500_000_000)]).unwrap();
     let billing = get(&desk.server, "billing").await;
     assert_eq!(
         (&billing["month"], &billing["ends_at"]),
@@ -259,22 +259,23 @@ async fn billing_tells_the_month_its_forecast_and_how_full_budgets_are() {
 }
 
 #[tokio::test]
-async fn attempts_go_when_they_are_too_old_and_what_they_sum_up_to_stays() {
+async fn old_attempts_are_deleted_but_their_sums_are_kept() {
     let at_once = |setup: Setup| setup.options(|options| options.clock_stable_for = Duration::ZERO);
-    let desk = desk_with("", "[usage]\nretention = \"30d\"", at_once, said).await;
+    let desk = desk_with("", "[usage]\nretention = \"30d\"", at_once, respond).await;
     let store = desk.server.app.store.clone();
     let of =
-        |at: &str, id: &str| AttemptRow { request_id: id.into(), ..made(&desk.server, at, 1_000_000_000) };
+        |at: &str, id: &str| AttemptRow { request_id: id.into(), ..attempt(&desk.server, at, 1_000_000_000) };
     let old: Vec<AttemptRow> = (0..1200).map(|_| of("2026-10-01", "req_old")).collect();
     store.add_attempts(&old).unwrap();
     store.add_attempts(&[of("2026-11-01", "req_newer")]).unwrap();
     let report = "usage?from=2026-09-01&by=day";
     let before = get(&desk.server, report).await;
 
-    eventually("the old ones go", || store.attempts_of("req_old").unwrap().is_empty()).await;
+    eventually("the old attempts are deleted", || store.attempts_of("req_old").unwrap().is_empty()).await;
     assert_eq!(store.attempts_of("req_newer").unwrap().len(), 1, "not old enough");
     desk.server.clock.advance(Duration::from_hours(24 * 11 + 13));
-    eventually("it has become too old", || store.attempts_of("req_newer").unwrap().is_empty()).await;
+    eventually("the newer attempt has become too old", || store.attempts_of("req_newer").unwrap().is_empty())
+        .await;
     assert_eq!(get(&desk.server, &format!("{report}&to=2026-11-20")).await, before);
     let october = format!("apps/{}/statement?month=2026-10", default_app(&desk.server));
     assert_eq!(get(&desk.server, &october).await["totals"]["cost_usd"], 1200.0);

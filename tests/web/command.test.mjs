@@ -17,7 +17,7 @@ const NASTY = [
 const folder = mkdtempSync(join(tmpdir(), "mk-web-"));
 after(() => rmSync(folder, { recursive: true }));
 
-/** What a shell makes of `text`: its arguments, and its standard input. Stand-ins for the programs tell. */
+/** The arguments and the standard input that a shell passes on for `text`, reported by stand-ins for the programs. */
 function run(text) {
   const tell = `() { node -e 'console.log(JSON.stringify({args: process.argv.slice(1), input: process.env.PIPED ? require("fs").readFileSync(0, "utf8") : ""}))' -- "$@"; }\n`;
   const script = `curl ${tell}mk ${tell}${text}`;
@@ -27,14 +27,14 @@ function run(text) {
   return JSON.parse(execFileSync("bash", [file], { env, encoding: "utf8" }));
 }
 
-test("a quoted text is one word, and that text", () => {
+test("a quoted text is one word with exactly that text", () => {
   const words = NASTY.map(quoted).join(" ");
   const program = "console.log(JSON.stringify(process.argv.slice(1)))";
   const out = execFileSync("bash", ["-c", `node -e '${program}' -- ${words}`], { env: { ...process.env, LC_ALL: "C.UTF-8" }, encoding: "utf8" });
   assert.deepEqual(JSON.parse(out), NASTY);
 });
 
-test("no command holds a character that acts on a terminal, but the line end", () => {
+test("no command contains a character that acts on a terminal, except line ends", () => {
   for (const fact of NASTY) {
     for (const command of [curl(BASE, "verify/v1/stream", { fact }), mkVerify(BASE, { fact })]) {
       assert.doesNotMatch(command, /(?!\n)[\p{Cc}\p{Bidi_Control}]/u);
@@ -42,7 +42,7 @@ test("no command holds a character that acts on a terminal, but the line end", (
   }
 });
 
-test("curl sends the body that the page sends", () => {
+test("curl sends the same body as the page", () => {
   for (const fact of NASTY) {
     const { args } = run(curl(BASE, "verify/v1/stream", { fact, explain: true }));
     assert.equal(args[1], `${BASE}/verify/v1/stream`);
@@ -51,7 +51,7 @@ test("curl sends the body that the page sends", () => {
   }
 });
 
-test("what is too long for an argument goes through a pipe", () => {
+test("a text that is too long for an argument goes through a pipe", () => {
   const body = { fact: "x", context: "it's\n".repeat(40_000) };
   const posted = run(curl(BASE, "verify/v1/stream", body));
   assert.ok(posted.args.includes("@-"));
@@ -61,7 +61,7 @@ test("what is too long for an argument goes through a pipe", () => {
   assert.equal(asked.input, body.context);
 });
 
-test("mk verify gets every option that differs", () => {
+test("mk verify gets every option that differs from the default", () => {
   const body = { fact: "A.", domain: "legal", minRequired: 3, totalModels: 5, asOf: "2026-01-02", explain: true, context: "it's so\n" };
   const { args, input } = run(mkVerify(BASE, body));
   assert.deepEqual(args, [
@@ -70,7 +70,7 @@ test("mk verify gets every option that differs", () => {
   assert.equal(input, "it's so\n");
 });
 
-test("mk gets the text as text, whatever it begins with", () => {
+test("mk gets the text as text, whatever it starts with", () => {
   for (const fact of NASTY) {
     const { args } = run(mkVerify(BASE, { fact }));
     assert.deepEqual(args, ["verify", "--server", BASE, ...(fact.startsWith("-") ? ["--"] : []), fact]);

@@ -7,12 +7,12 @@ const [commands, { formOf, wrongWith }] = await load("lib/commands.js", "lib/key
 
 const APP = { id: "app_1", name: "news room", budget_usd: 20 };
 
-/** The words that a shell makes of a command. */
+/** The words into which a shell splits a command. */
 function words(command) {
   return execFileSync("bash", ["-c", `printf '%s\\n' ${command}`], { env: process.env, encoding: "utf8" }).trimEnd().split("\n");
 }
 
-test("a new key is what the form asks for", () => {
+test("the command for a new key has the values of the form", () => {
   assert.equal(commands.createKey({ ...APP, name: "web" }, formOf(null)), "mk keys create --service verify --app web");
   const form = { ...formOf(null, "inference"), name: "it's", expires: "30", per_minute: "120", per_day: "0", models: "openai/*\na/b", addresses: "10.0.0.0/8", budget_usd: "$12.5" };
   assert.deepEqual(words(commands.createKey(APP, form)), [
@@ -24,7 +24,7 @@ test("a new key is what the form asks for", () => {
   assert.doesNotMatch(commands.createKey(APP, { ...dated, date: "" }), /expires/);
 });
 
-test("what the form itself refuses is in no command", () => {
+test("values that the form refuses are in no command", () => {
   const plain = commands.createKey(APP, formOf(null));
   for (const wrong of [{ per_minute: "-1" }, { per_day: "1.5" }, { per_day: "1e3" }, { budget_usd: "-2" }, { budget_usd: "1e999" }]) {
     assert.notEqual(wrongWith({ ...formOf(null), ...wrong }), null);
@@ -35,7 +35,7 @@ test("what the form itself refuses is in no command", () => {
   assert.equal(commands.updateApp(APP, { name: "web", budget_usd: -2 }), "mk apps update 'news room' --name web");
 });
 
-test("an app is made and changed as the form says", () => {
+test("the commands for an app have the values of the form", () => {
   assert.equal(commands.createApp({ name: "" }), "mk apps create NAME");
   assert.deepEqual(words(commands.createApp({ name: "news room", budget_usd: 50 })), ["mk", "apps", "create", "news room", "--budget-usd", "50"]);
   assert.equal(commands.createApp({ name: "-x", budget_usd: 0 }), "mk apps create --budget-usd 0 -- -x");
@@ -50,12 +50,12 @@ test("an app whose name looks like a flag is named by its id", () => {
   assert.equal(commands.updateApp({ id: "app_1", name: "--yes" }, { budget_usd: 50 }), "mk apps update app_1 --budget-usd 50");
 });
 
-test("a report is asked for by its days and filters", () => {
+test("the command for a report has its days and filters", () => {
   const asked = { from: "2026-10-01", to: "2026-10-31", by: "key", app: "", service: "verify", key: "", model: "a/b c" };
   assert.equal(commands.usage(asked), "mk usage --from 2026-10-01 --to 2026-10-31 --by key --service verify --model 'a/b c'");
 });
 
-test("the audit is asked for by the filters that are set", () => {
+test("the command for the audit log has the filters that are set", () => {
   assert.equal(commands.audit({ action: "", object: "", actor: "" }), "mk audit");
   assert.equal(commands.audit({ action: "app.updated", object: "app_1", actor: "" }), "mk audit --app app_1 --action app.updated");
   assert.equal(commands.audit({ action: "", object: "key_1", actor: "key 2" }), "mk audit --key key_1 --actor 'key 2'");

@@ -15,7 +15,7 @@ const KEY = {
   budget_usd: 12.5,
 };
 
-test("a new key asks only for what was set", () => {
+test("the body for a new key has only the fields that were set", () => {
   assert.deepEqual(newKeyBody(formOf(null), NOW), { service: "verify" });
   const form = { ...formOf(null, "inference"), name: " bot ", expires: "30", per_day: "0", models: "a/b\n c/*, ", addresses: "10.0.0.0/8", budget_usd: "$50" };
   assert.deepEqual(newKeyBody(form, NOW), {
@@ -29,7 +29,7 @@ test("a new key asks only for what was set", () => {
   });
 });
 
-test("a change holds what differs, and null takes something away", () => {
+test("the body for a change has only what differs, and null removes a value", () => {
   assert.deepEqual(changeBody(formOf(KEY), KEY, NOW), {});
   assert.deepEqual(changeBody({ ...formOf(KEY), name: "", budget_usd: "" }, KEY, NOW), { name: null, budget_usd: null });
   assert.deepEqual(changeBody({ ...formOf(KEY), expires: "" }, KEY, NOW), { expires_at: null });
@@ -37,7 +37,7 @@ test("a change holds what differs, and null takes something away", () => {
   assert.deepEqual(changeBody({ ...formOf(KEY), per_minute: "", models: "" }, KEY, NOW), { limits: { per_minute: null, per_day: 0 }, models: [] });
 });
 
-test("what cannot be sent is said at its field", () => {
+test("invalid values are reported at their field", () => {
   const wrong = (change) => wrongWith({ ...formOf(KEY), ...change })?.param;
   assert.equal(wrong({}), undefined);
   assert.equal(wrong({ per_minute: "many" }), "limits.per_minute");

@@ -1,5 +1,5 @@
-// The dashboard's modules for tests in plain Node, which takes a bare `.js` for CommonJS: a copy beside a
-// `package.json` says otherwise, without one among the files that the server embeds.
+// The dashboard's modules for tests in plain Node, which takes a bare `.js` for CommonJS: they are copied next to a
+// `package.json` that says otherwise, as there is none among the files that the server embeds.
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

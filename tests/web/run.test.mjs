@@ -4,7 +4,7 @@ import { load } from "./modules.mjs";
 
 const [{ MAX_CLAIMS, apply, begin, counts, isRunning }, { groups, readResult, tally, votes }] = await load("playground/run.js", "playground/votes.js");
 
-/** A claim's result; `answers` are keys by model, `!code` stands for an error. */
+/** A claim's result; `answers` are option letters by model, or `!code` for an error. */
 function result(assessment, consensus, answers, reason = "consensus") {
   const cast = Object.entries(answers);
   return {
@@ -22,7 +22,7 @@ function follow(...steps) {
 
 const FOUND = ["claims_extracted", { claims: ["one", "two"], count: 2, skipped: [{ text: "nice", reason: "over_limit" }] }];
 
-test("a run goes from its start to its completed frame", () => {
+test("a run goes through all phases to its completed frame", () => {
   const first = result("FALSE", "B", { "p/a": "B", "p/b": "B" });
   const before = follow(
     ["starting", { requestId: "ver_1", mode: "sandbox" }], ["extracting_claims", {}], FOUND, ["verifying_claims", { totalClaims: 2 }],
@@ -42,14 +42,14 @@ test("a run goes from its start to its completed frame", () => {
   assert.deepEqual([done.summary.models, done.summary.tokens, done.summary.cost], [3, 30, null]);
 });
 
-test("a cost is known only if every price is", () => {
+test("a cost is known only if every price is known", () => {
   const cost = (...costs) => follow(["completed", { results: [], tokenUsage: { modelUsage: costs.map((costUsd) => ({ model: "m", totalTokens: 1, costUsd })) } }]).summary.cost;
   assert.equal(cost(0.5, 0.25), 0.75);
   assert.equal(cost(0.5, undefined), null);
   assert.equal(cost(), null);
 });
 
-test("foreign frames of any shape do no harm", () => {
+test("unexpected frames of any shape are ignored", () => {
   const values = [undefined, null, 7, "x", [], {}, [null], { claimIndex: 99 }, { claimIndex: "0" }, { claimIndex: -1 }, { claims: [1, null, {}] }, { claimIndex: 0, result: 3 }];
   const names = ["starting", "extracting_claims", "claims_extracted", "verifying_claims", "verifying_claim", "model_answered", "claim_verified", "completed", "new_one"];
   for (const name of names) {
@@ -65,7 +65,7 @@ test("more claims than a page can show are counted", () => {
   assert.deepEqual([state.claims.length, state.unlisted], [MAX_CLAIMS, 5]);
 });
 
-test("votes are letters, and groups begin with the consensus", () => {
+test("votes are shown as letters, and groups start with the consensus", () => {
   const mixed = readResult(result("NO CONSENSUS", "", { "p/a": "A", "p/b": "B", "p/c": "D", "p/d": "E", "p/e": "!timeout" }, "split"));
   assert.deepEqual(votes(mixed).map(({ kind }) => kind), ["claimed", "other", "other", "undecided", "missing"]);
   assert.equal(tally(mixed), "1 true, 2 false, 1 undecided: the answers differ");
@@ -77,7 +77,7 @@ test("votes are letters, and groups begin with the consensus", () => {
   assert.equal(tally(found), "2 of 3 models agree");
 });
 
-test("providers are named only where they tell models apart", () => {
+test("providers are named only where models would otherwise look the same", () => {
   const twins = readResult(result("TRUE", "A", { "p/same": "A", "q/same": "A", "r/org/other": "A" }));
   assert.deepEqual(votes(twins).map(({ model }) => model), ["p/same", "q/same", "org/other"]);
 });

@@ -6,7 +6,7 @@ const [{ FrameParser, StreamError, chunks, frames, objectOf }] = await load("pla
 
 const encoder = new TextEncoder();
 
-/** A body that sends these bytes, and then ends, unless it is to stay open. */
+/** A body that sends these bytes and then ends, unless it is to stay open. */
 function bodyOf(pieces, { staysOpen = false, onCancel } = {}) {
   return new ReadableStream({
     start(controller) {
@@ -30,7 +30,7 @@ const FRAMES = [
   { event: "", data: "a\nb" },
 ];
 
-test("frames are the same wherever the bytes are cut", async () => {
+test("frames are the same wherever the bytes are split", async () => {
   const bytes = encoder.encode(`${STREAM}\n`);
   for (let at = 0; at <= bytes.length; at += 1) {
     assert.deepEqual(await all(frames(bodyOf([bytes.slice(0, at), bytes.slice(at)]))), FRAMES, `cut at ${at}`);
@@ -38,11 +38,11 @@ test("frames are the same wherever the bytes are cut", async () => {
   assert.deepEqual(await all(frames(bodyOf([...bytes].map((byte) => Uint8Array.of(byte))))), FRAMES);
 });
 
-test("a frame that is not ended by a blank line is none", async () => {
+test("a frame without a final blank line is ignored", async () => {
   assert.deepEqual(await all(frames(bodyOf(["event: completed\ndata: {}\n"]))), []);
 });
 
-test("a field without a colon or a space is read, an unknown one passed over", () => {
+test("a field without a colon or a space is read, an unknown one ignored", () => {
   const parser = new FrameParser();
   assert.deepEqual(parser.push("event:x\nid: 7\nretry: 1\ndata\ndata:y\n\n"), [{ event: "x", data: "\ny" }]);
   assert.deepEqual(parser.push("event: lost\n\ndata: z\n\n"), [{ event: "", data: "z" }]);
@@ -55,7 +55,7 @@ test("nothing grows without a bound", () => {
   assert.throws(() => parser.push("data: 123456\n"), StreamError);
 });
 
-test("silence ends the stream and gives the body up", async () => {
+test("silence ends the stream and cancels the body", async () => {
   let isCancelled = false;
   const body = bodyOf(["data: x\n\n"], { staysOpen: true, onCancel: () => (isCancelled = true) });
   const reading = frames(body, { silenceMs: 20 });
@@ -64,7 +64,7 @@ test("silence ends the stream and gives the body up", async () => {
   assert.ok(isCancelled);
 });
 
-test("leaving the loop gives the body up", async () => {
+test("leaving the loop cancels the body", async () => {
   let isCancelled = false;
   for await (const frame of frames(bodyOf(["data: x\n\n"], { staysOpen: true, onCancel: () => (isCancelled = true) }))) {
     assert.equal(frame.data, "x");
@@ -73,13 +73,13 @@ test("leaving the loop gives the body up", async () => {
   assert.ok(isCancelled);
 });
 
-test("a connection that breaks is told, one that was aborted stays an AbortError", async () => {
+test("a broken connection is reported, an aborted one stays an AbortError", async () => {
   const failing = (cause) => new ReadableStream({ pull: (controller) => controller.error(cause) });
   await assert.rejects(all(frames(failing(new TypeError("network error")))), (error) => error instanceof StreamError && error.code === "cut");
   await assert.rejects(all(frames(failing(new DOMException("stop", "AbortError")))), { name: "AbortError" });
 });
 
-test("chunks end with [DONE] and leave out what is no object", async () => {
+test("chunks end with [DONE] and skip what is not an object", async () => {
   const body = bodyOf(['data: {"id":"1"}\n\ndata: oops\n\ndata: [1]\n\ndata: [DONE]\n\ndata: {"id":"2"}\n\n'], { staysOpen: true });
   assert.deepEqual(await all(chunks(body)), [{ id: "1" }]);
   assert.deepEqual(["{", "null", "3", "[]", "{}"].map(objectOf), [null, null, null, null, {}]);

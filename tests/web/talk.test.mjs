@@ -6,24 +6,24 @@ const [{ MAX_ANSWER, applyChunk, ask, cheapest, costOf, messagesOf }, { shown, s
 
 const delta = (content, finish_reason = null) => ({ model: "p/m", choices: [{ index: 0, delta: { content }, finish_reason }] });
 
-test("chunks add up to an answer with its end and its usage", () => {
+test("chunks add up to an answer with its finish reason and its usage", () => {
   const usage = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } };
   const exchange = [delta(""), delta("Hello "), delta("you"), delta(undefined, "length"), usage].reduce(applyChunk, ask("Hi", "p/asked"));
   assert.deepEqual([exchange.answer, exchange.finish, exchange.model, exchange.usage.total], ["Hello you", "length", "p/m", 5]);
 });
 
-test("a chunk of any shape does no harm", () => {
+test("unexpected chunks of any shape are ignored", () => {
   for (const chunk of [{}, { choices: 3 }, { choices: [null] }, { choices: [{ delta: 1 }] }, { choices: [{ delta: { content: {} } }] }, { usage: "x" }]) {
     assert.equal(applyChunk(ask("Hi", "p/m"), chunk).answer, "");
   }
 });
 
-test("an answer is cut where it would slow the page down", () => {
+test("an answer that would slow the page down is cut", () => {
   const exchange = applyChunk(applyChunk(ask("Hi", "p/m"), delta("x".repeat(MAX_ANSWER))), delta("yz"));
   assert.deepEqual([exchange.answer.length, exchange.isCut], [MAX_ANSWER, true]);
 });
 
-test("what broke off is no part of the conversation", () => {
+test("an answer that broke off is no part of the conversation", () => {
   const said = (phase, answer) => ({ ...ask("q", "p/m"), phase, answer });
   const all = [said("done", "yes"), said("failed", "ye"), said("stopped", "y"), said("done", "")];
   assert.deepEqual(messagesOf("be short", all, "next"), [
@@ -32,14 +32,14 @@ test("what broke off is no part of the conversation", () => {
   assert.deepEqual(messagesOf(" ", [], "x"), [{ role: "user", content: "x" }]);
 });
 
-test("an unknown price is no price", () => {
+test("an unknown price gives no cost", () => {
   const usage = { prompt: 1_000_000, completion: 500_000 };
   assert.equal(costOf(usage, { input_usd_per_mtok: 2, output_usd_per_mtok: 8 }), 6);
   assert.equal(costOf(usage, { input_usd_per_mtok: 2 }), null);
   assert.equal(costOf(usage, undefined), null);
 });
 
-test("the cheapest model is offered first, a simulated one where there is no other", () => {
+test("the cheapest model is preselected, a simulated one only if there is no other", () => {
   const priced = (id, price) => ({ id, input_usd_per_mtok: price, output_usd_per_mtok: price });
   const models = [priced("sandbox/a", 0), priced("p/dear", 5), { id: "p/unknown" }, priced("p/cheap", 1)];
   assert.equal(cheapest(models).id, "p/cheap");
@@ -48,12 +48,12 @@ test("the cheapest model is offered first, a simulated one where there is no oth
   assert.equal(cheapest([]), null);
 });
 
-test("what is too long to show is counted, and no character is cut in half", () => {
+test("characters beyond the limit are counted, and none is cut in half", () => {
   assert.equal(shown("abc", 3), "abc");
   assert.equal(shown("ab🧀d", 3), "ab… (3 more characters)");
   assert.equal(shown(undefined), "");
 });
 
-test("spans are short", () => {
+test("durations are short", () => {
   assert.deepEqual([90, 2440, 59_960, 65_000].map(span), ["90 ms", "2.4 s", "1 m 00 s", "1 m 05 s"]);
 });

@@ -1,4 +1,4 @@
-//! Calls of models: the provider's list, the ledger, the log, the metrics.
+//! Checks of model calls: the provider's list, the ledger, the log, the metrics.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,12 +12,12 @@ use crate::report::Condition;
 use crate::site::{COMPLETION_PRICE, PROMPT_PRICE, UNPRICED};
 use crate::token;
 
-/// Each call that the provider had is booked once, with what it told, or what has to be estimated. A row without a call
-/// is one that was given up before the provider had it: `cancelled`, without a completion, and only where the caller
-/// left or the key was revoked.
+/// Each call that reached the provider is recorded once, with the tokens that the provider reported or that have to be
+/// estimated. A row without a call was cancelled before it reached the provider: it is `cancelled`, without a
+/// completion, and exists only where the caller left or the key was revoked.
 pub(super) fn called_is_booked(sent: &[Sent], calls: &[Called], lines: &[Line], rows: &[Row]) -> Condition {
     let tokens: HashMap<&str, u64> =
-        lines.iter().filter_map(|line| Some((line.booked_as.as_str(), line.token?))).collect();
+        lines.iter().filter_map(|line| Some((line.ledger_id.as_str(), line.token?))).collect();
     let mut by_token: BTreeMap<u64, (Vec<&Called>, Vec<&Row>)> = BTreeMap::new();
     let mut wrong = Vec::new();
     for call in calls {
@@ -32,26 +32,26 @@ pub(super) fn called_is_booked(sent: &[Sent], calls: &[Called], lines: &[Line], 
     let mut unsent = 0;
     for (token, (calls, rows)) in by_token {
         let place = usize::try_from(token).unwrap_or(usize::MAX);
-        let is_given_up =
-            sent.get(place).is_none_or(|sent| sent.is_cut || !matches!(sent.seen, Seen::Whole(_)));
-        // An answer that does not say again what a broken one has said is given up as well.
+        let is_cancellable =
+            sent.get(place).is_none_or(|sent| sent.is_revoked || !matches!(sent.seen, Seen::Whole(_)));
+        // A resumed response that does not repeat the beginning of the broken one is cancelled as well.
         let may_differ = calls.iter().any(|call| call.breaks);
-        let (unbooked, uncalled) = matching::left_over(&calls, &rows, is_given_up || may_differ);
-        let (given_up, uncalled): (Vec<_>, Vec<_>) = uncalled
+        let (unbooked, uncalled) = matching::left_over(&calls, &rows, is_cancellable || may_differ);
+        let (cancelled, uncalled): (Vec<_>, Vec<_>) = uncalled
             .into_iter()
-            .partition(|row| is_given_up && row.outcome == "cancelled" && row.tokens.1 == 0);
-        unsent += given_up.len();
+            .partition(|row| is_cancellable && row.outcome == "cancelled" && row.tokens.1 == 0);
+        unsent += cancelled.len();
         let is_right = unbooked.is_empty() && uncalled.is_empty();
         if !is_right {
             let id = token::id(token);
             wrong.push(format!("{id}: calls without a row {unbooked:?}, rows without a call {uncalled:?}"));
         }
     }
-    let counts = format!("{} calls, {} rows, of which {unsent} given up unsent", calls.len(), rows.len());
-    Condition::none("the ledger books what the provider told", counts, wrong)
+    let counts = format!("{} calls, {} rows, of which {unsent} cancelled unsent", calls.len(), rows.len());
+    Condition::none("the ledger matches the provider's calls", counts, wrong)
 }
 
-/// The log's sums of each request are those of its rows.
+/// The log's totals of each request are those of its rows.
 pub(super) fn booked_is_logged(lines: &[Line], rows: &[Row]) -> Condition {
     let mut sums: HashMap<&str, (u64, (u64, u64))> = HashMap::new();
     for row in rows {
@@ -61,18 +61,18 @@ pub(super) fn booked_is_logged(lines: &[Line], rows: &[Row]) -> Condition {
         tokens.1 += row.tokens.1;
     }
     let wrong = lines.iter().filter_map(|line| {
-        let booked = sums.get(line.booked_as.as_str()).copied().unwrap_or_default();
+        let booked = sums.get(line.ledger_id.as_str()).copied().unwrap_or_default();
         let logged = (line.attempts, line.tokens);
-        (booked != logged).then(|| format!("{}: {booked:?} booked, {logged:?} logged", line.booked_as))
+        (booked != logged).then(|| format!("{}: {booked:?} in the ledger, {logged:?} logged", line.ledger_id))
     });
     Condition::none(
-        "the log sums what the ledger books",
+        "the log sums what the ledger records",
         format!("{} requests", lines.len()),
         wrong.collect(),
     )
 }
 
-/// The metrics' counts at rest are those of the ledger.
+/// The counts in the metrics at rest are those of the ledger.
 pub(super) fn booked_is_counted(rows: &[Row], page: &Page) -> Condition {
     let booked = ledger::totals(rows);
     let mut expected: BTreeMap<String, u64> = BTreeMap::new();
@@ -93,13 +93,13 @@ pub(super) fn booked_is_counted(rows: &[Row], page: &Page) -> Condition {
     }
     expected.insert("nano-dollars".to_owned(), cost);
     counted.insert("nano-dollars".to_owned(), whole(page.sum("mk_cost_usd_total") * 1e9));
-    // A counter that was never moved may stand on the page, or not.
+    // A counter that is zero may be on the page, or not.
     counted.retain(|_, count| *count > 0);
     expected.retain(|_, count| *count > 0);
-    Condition::same("metrics count what the ledger books", expected, counted)
+    Condition::same("metrics count what the ledger records", expected, counted)
 }
 
-/// Costs are prices times tokens, and unknown where the price is.
+/// Costs are prices times tokens, and unknown where the price is unknown.
 pub(super) fn booked_is_priced(rows: &[Row]) -> Condition {
     let wrong = rows.iter().filter(|row| {
         let (prompt, completion) = row.tokens;
@@ -110,7 +110,7 @@ pub(super) fn booked_is_priced(rows: &[Row]) -> Condition {
     Condition::none("costs are prices times tokens", format!("{} rows", rows.len()), wrong)
 }
 
-/// Reports are made from the same.
+/// Reports are computed from the same numbers.
 pub(super) fn booked_is_reported(rows: &[Row], reported: Total) -> Condition {
     let sum = ledger::totals(rows).values().fold(Total::default(), |sum, total| Total {
         calls: sum.calls + total.calls,
@@ -118,5 +118,5 @@ pub(super) fn booked_is_reported(rows: &[Row], reported: Total) -> Condition {
         completion_tokens: sum.completion_tokens + total.completion_tokens,
         cost: sum.cost + total.cost,
     });
-    Condition::equal("reports sum what the ledger books", &sum, &reported)
+    Condition::equal("reports sum what the ledger records", &sum, &reported)
 }

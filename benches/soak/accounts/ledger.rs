@@ -1,34 +1,34 @@
-//! The ledger, read from the database file beside the server.
+//! The ledger, read from the server's database file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-/// A call as it is booked.
+/// A call as the ledger records it.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) request_id: String,
-    /// By the full identifier.
+    /// The full identifier.
     pub(crate) model: String,
     pub(crate) outcome: String,
-    /// Of prompt and completion.
+    /// Tokens of prompt and completion.
     pub(crate) tokens: (u64, u64),
     /// In nano-dollars; `None` where the price is unknown.
     pub(crate) cost: Option<u64>,
 }
 
-/// What rows of one model and outcome sum up to.
+/// The totals of the rows with one model and outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Total {
     pub(crate) calls: u64,
     pub(crate) prompt_tokens: u64,
     pub(crate) completion_tokens: u64,
-    /// In nano-dollars, as far as prices are known.
+    /// In nano-dollars, where prices are known.
     pub(crate) cost: u64,
 }
 
-/// All rows, in the order in which they were booked.
+/// All rows, in the order in which they were recorded.
 ///
 /// # Errors
 /// If the database cannot be read.
@@ -63,7 +63,7 @@ pub(crate) fn totals(rows: &[Row]) -> BTreeMap<[String; 2], Total> {
     totals
 }
 
-/// What reports are made from, over all days, apps, keys and models.
+/// The sums that reports are computed from, over all days, apps, keys and models.
 ///
 /// # Errors
 /// If the database cannot be read.
@@ -81,7 +81,7 @@ pub(crate) fn reported(data: &Path) -> anyhow::Result<Total> {
     })?)
 }
 
-/// What `SQLite` says of both databases: `ok`, or what is wrong.
+/// The result of `SQLite`'s integrity check of both databases: `ok`, or what is wrong.
 ///
 /// # Errors
 /// If a database cannot be read.
@@ -99,7 +99,7 @@ fn open(data: &Path, file: &str) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(data.join(file), OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// No column holds less than zero; what does is shown as what cannot be.
+/// No column may be negative; a negative value becomes one that cannot be right.
 fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }

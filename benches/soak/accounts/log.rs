@@ -1,4 +1,4 @@
-//! The server's log: a line for each request, with what it took.
+//! The server's log: a line for each request, with its calls and tokens.
 
 use std::path::Path;
 
@@ -6,31 +6,31 @@ use serde_json::Value;
 
 use crate::token;
 
-/// A request as the log has it.
+/// A request in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// Its number, if it came from a caller of ours.
+    /// Its number, if it came from one of the bench's callers.
     pub(crate) token: Option<u64>,
-    /// What its rows in the ledger are found by.
-    pub(crate) booked_as: String,
+    /// The id of its rows in the ledger.
+    pub(crate) ledger_id: String,
     pub(crate) method: String,
     pub(crate) path: String,
-    /// `None` if its caller left before there was one.
+    /// `None` if its caller left before a response.
     pub(crate) status: Option<u16>,
-    /// Calls of models.
+    /// The number of calls to models.
     pub(crate) attempts: u64,
     /// Tokens of prompts and completions.
     pub(crate) tokens: (u64, u64),
 }
 
-/// What a log says.
+/// The contents of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// One for each request, in the order in which they ended.
     pub(crate) requests: Vec<Line>,
     /// Lines of the level ERROR.
     pub(crate) errors: Vec<String>,
-    /// Lines that are none of a log: a panic, a warning of a library.
+    /// Lines that are not log records: a panic, a library's warning.
     pub(crate) strange: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Log {
     /// Reads a log.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it cannot be read.
     pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
         let mut log = Self::default();
         for text in std::fs::read_to_string(file)?.lines() {
@@ -64,7 +64,7 @@ impl Line {
         let id = text("request_id");
         Self {
             token: token::of_id(&id),
-            booked_as: line["verification"].as_str().map_or(id, str::to_owned),
+            ledger_id: line["verification"].as_str().map_or(id, str::to_owned),
             method: text("method"),
             path: text("path"),
             status: line["status"].as_u64().and_then(|status| u16::try_from(status).ok()),

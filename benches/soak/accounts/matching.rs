@@ -1,20 +1,20 @@
-//! Which row of the ledger is which call of the provider's list, for one request.
+//! Matches the ledger's rows of one request with the calls on the provider's list.
 //!
-//! Calls of one request run side by side, so that neither order tells. A pairing is looked for in which each call has
-//! a row that says of it what has to be said; whatever is left over then is wrong.
+//! Calls of one request run concurrently, so the order of neither says which belong together. A pairing is sought in
+//! which each call has a row with the expected contents; whatever is left over is wrong.
 
 use super::ledger::Row;
 use crate::provider::Called;
 
-/// Calls without a row, and rows without a call, in the best pairing that there is.
+/// The calls without a row, and the rows without a call, in the best possible pairing.
 pub(super) fn left_over<'a>(
     calls: &[&'a Called],
     rows: &[&'a Row],
-    is_given_up: bool,
+    is_cancellable: bool,
 ) -> (Vec<&'a Called>, Vec<&'a Row>) {
     let mut call_of_row: Vec<Option<usize>> = vec![None; rows.len()];
     let fits: Vec<Vec<bool>> =
-        calls.iter().map(|call| rows.iter().map(|row| fits(call, row, is_given_up)).collect()).collect();
+        calls.iter().map(|call| rows.iter().map(|row| fits(call, row, is_cancellable)).collect()).collect();
     let unpaired: Vec<&Called> = (0..calls.len())
         .filter(|call| !pair(*call, &fits, &mut call_of_row, &mut vec![false; rows.len()]))
         .map(|call| calls[call])
@@ -23,7 +23,7 @@ pub(super) fn left_over<'a>(
     (unpaired, free.map(|(row, _)| *row).collect())
 }
 
-/// Finds a row for a call, if need be by finding another one for the call that has it (Kuhn's algorithm).
+/// Finds a row for a call, if necessary by finding another one for the call that has it (Kuhn's algorithm).
 fn pair(call: usize, fits: &[Vec<bool>], call_of_row: &mut [Option<usize>], was_tried: &mut [bool]) -> bool {
     for row in 0..call_of_row.len() {
         if !fits[call][row] || was_tried[row] {
@@ -42,10 +42,10 @@ fn pair(call: usize, fits: &[Vec<bool>], call_of_row: &mut [Option<usize>], was_
     false
 }
 
-/// Whether a row says of a call what has to be said. Of one that the server gave up, because its caller left, its
-/// key was revoked, or it did not go on where a stream broke, it says `cancelled` and what had come until then, which
-/// nobody else knows.
-fn fits(call: &Called, row: &Row, is_given_up: bool) -> bool {
+/// Whether a row has the contents that a call requires. For a call that the server cancelled, because its caller left,
+/// its key was revoked, or its response did not resume a broken stream, the row says `cancelled` and the tokens until
+/// then, which only the server knows.
+fn fits(call: &Called, row: &Row, is_cancellable: bool) -> bool {
     if call.model != row.model {
         return false;
     }
@@ -53,5 +53,5 @@ fn fits(call: &Called, row: &Row, is_given_up: bool) -> bool {
     let (prompt, completion) = row.tokens;
     let is_cancelled =
         row.outcome == "cancelled" && (1..=call.most.0).contains(&prompt) && completion <= call.most.1;
-    is_as_expected || (is_given_up && is_cancelled)
+    is_as_expected || (is_cancellable && is_cancelled)
 }

@@ -1,5 +1,5 @@
-//! The conditions on counts: what callers saw, the log, the metrics, the ledger and the provider's list, held against
-//! each other.
+//! The conditions on counts: what callers saw, the log, the metrics, the ledger and the provider's list are compared
+//! with each other.
 
 mod calls;
 mod ledger;
@@ -17,7 +17,7 @@ use ledger::Row;
 use log::Log;
 use page::Page;
 
-/// The metrics while nothing else went on, and the ledger at the same time.
+/// The metrics at a time without other requests, and the ledger at the same time.
 pub(crate) struct Rest {
     /// The request that read the page; it does not count itself.
     token: u64,
@@ -26,10 +26,10 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Of the page that the request `token` has read.
+    /// Takes the page that the request `token` has read.
     ///
     /// # Errors
-    /// If that is no page, or the ledger cannot be read.
+    /// If the page or the ledger cannot be read.
     pub(crate) fn new(token: u64, page: &str, data: &Path) -> anyhow::Result<Self> {
         Ok(Self { token, page: Page::read(page)?, rows: ledger::rows(data)? })
     }

@@ -1,4 +1,4 @@
-//! The page of metrics: series and their values.
+//! The metrics page: series and their values.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(crate) struct Page(BTreeMap<Series, f64>);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Series {
     name: String,
-    /// By their names. Values here hold no quotes, commas or escapes.
+    /// By their names. No value contains quotes, commas or escapes.
     labels: BTreeMap<String, String>,
 }
 
@@ -19,7 +19,7 @@ impl Page {
     /// Reads a page.
     ///
     /// # Errors
-    /// With the line that is none of a page.
+    /// With the first line that cannot be parsed.
     pub(crate) fn read(text: &str) -> anyhow::Result<Self> {
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let series = lines.map(|line| series(line).with_context(|| format!("no line of a page: {line}")));

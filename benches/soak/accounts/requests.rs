@@ -1,4 +1,4 @@
-//! Requests: what callers saw, what the log says, what the metrics count.
+//! Checks of requests: what callers saw, what the log says, what the metrics count.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::book::{Seen, Sent};
 use crate::report::Condition;
 use crate::token;
 
-/// Each request that had a status is in the log once, with that status. One whose caller left before is there once at
-/// most, with any: whether it had arrived, only the server can know. What was refused because it was no request is
-/// there too, by the id that its answer had.
+/// Each request whose caller saw a status is in the log once, with that status. If the caller left before, it is there
+/// at most once, with any status: only the server knows whether it arrived. Malformed requests that were refused are
+/// there too, with the id of their response.
 pub(super) fn seen_is_logged(sent: &[Sent], mut refused: BTreeMap<String, u16>, lines: &[Line]) -> Condition {
     let unread = refused.len();
     let mut by_token: BTreeMap<u64, Vec<&Line>> = BTreeMap::new();
@@ -20,7 +20,7 @@ pub(super) fn seen_is_logged(sent: &[Sent], mut refused: BTreeMap<String, u16>, 
     for line in lines {
         match line.token {
             Some(token) => by_token.entry(token).or_default().push(line),
-            None if refused.remove(&line.booked_as) == line.status && line.status.is_some() => {}
+            None if refused.remove(&line.ledger_id) == line.status && line.status.is_some() => {}
             None => wrong.push(format!("a request of nobody: {line:?}")),
         }
     }
@@ -29,7 +29,7 @@ pub(super) fn seen_is_logged(sent: &[Sent], mut refused: BTreeMap<String, u16>, 
         let logged = by_token.remove(&token).unwrap_or_default();
         let statuses: Vec<Option<u16>> = logged.iter().map(|line| line.status).collect();
         let is_right = match sent.seen {
-            Seen::Begun(status) | Seen::Whole(status) => {
+            Seen::Partly(status) | Seen::Whole(status) => {
                 with_status += 1;
                 statuses == [Some(status)]
             }
@@ -48,7 +48,7 @@ pub(super) fn seen_is_logged(sent: &[Sent], mut refused: BTreeMap<String, u16>, 
     Condition::none("callers saw what the log says", counts, wrong)
 }
 
-/// What the metrics have counted is in the log, by route, method and status; up to the request that read them.
+/// The metrics' counts by route, method and status are those of the log up to the request that read them.
 pub(super) fn logged_is_counted(lines: &[Line], last: u64, page: &Page) -> Condition {
     let mut logged: BTreeMap<[String; 3], u64> = BTreeMap::new();
     for line in lines.iter().take_while(|line| line.token != Some(last)) {
@@ -60,7 +60,7 @@ pub(super) fn logged_is_counted(lines: &[Line], last: u64, page: &Page) -> Condi
     Condition::same("metrics count what the log says", logged, counted)
 }
 
-/// A path by the name that metrics have for it.
+/// The route that the metrics use for a path.
 fn route(path: &str) -> String {
     let named = |part: &str| match part.split_once('_') {
         Some(("app", _)) => "{id}".to_owned(),

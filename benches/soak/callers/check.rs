@@ -1,5 +1,5 @@
-//! What an answer has to be like. Providers fail here, so that many answers may be failures; but each has to be one
-//! that the contract knows, and to have its end.
+//! Checks of responses. The provider fails often, so many responses may be failures; but each has to be documented and
+//! complete.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::book::Book;
 /// Statuses for a provider's failures.
 const FAILED: [u16; 4] = [200, 502, 503, 504];
 const DONE: &str = "data: [DONE]\n\n";
-/// How much of a wrong answer is shown.
+/// How much of a wrong response is shown.
 const SHOWN: usize = 300;
 
-/// Complains of an answer that is not what it has to be.
+/// Reports a response that is not as expected.
 pub(super) fn check(book: &Book, token: u64, wanted: Wanted, answer: &Answer) {
     let statuses: &[u16] = match wanted {
         Wanted::VerifyDocument | Wanted::Chat | Wanted::ChatStream => &FAILED,
@@ -29,10 +29,10 @@ pub(super) fn check(book: &Book, token: u64, wanted: Wanted, answer: &Answer) {
     };
     if !statuses.contains(&answer.status) {
         let what = format!("{wanted:?} was answered with {}", answer.status);
-        return book.complain(token, &what, shown);
+        return book.report_wrong(token, &what, shown);
     }
     if let Err(what) = check_body(wanted, answer) {
-        book.complain(token, &format!("{wanted:?}: {what}"), shown);
+        book.report_wrong(token, &format!("{wanted:?}: {what}"), shown);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys that come and go: one is made, used, and revoked while it is used; then it must be refused.
+//! Short-lived keys: each is created, used, and revoked while it is in use; then it must be refused.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::exchange::{Answer, exchange};
 use super::requests::{self, CHAT, VERIFY};
-use super::{PATIENCE, Place};
+use super::{Place, TIMEOUT};
 use crate::dice::Dice;
 
-/// How far a stream may have come when its key is revoked.
-const UNDER_WAY: Duration = Duration::from_millis(300);
+/// The longest that a stream may run until its key is revoked.
+const BEFORE_REVOCATION: Duration = Duration::from_millis(300);
 
 /// The life of one key.
 pub(super) async fn churn(place: &Place, dice: &mut Dice) {
@@ -31,40 +31,42 @@ pub(super) async fn churn(place: &Place, dice: &mut Dice) {
             (CHAT, requests::hello(token, true, dice))
         };
         let request = place.request(Method::POST, path).bearer_auth(&key).json(&body);
-        exchange(place, token, request, PATIENCE).await
+        exchange(place, token, request, TIMEOUT).await
     };
     let token = place.book.open();
-    place.book.cut(token);
+    place.book.revoke(token);
     let revoke = async |wait: Duration| {
         tokio::time::sleep(wait).await;
         let key = format!("{keys}/{id}");
         console(place, Method::DELETE, &key, &Value::Null, 200).await
     };
-    let wait = dice.span(UNDER_WAY);
+    let wait = dice.span(BEFORE_REVOCATION);
     let (used, _) = tokio::join!(use_it(token, dice), revoke(wait));
     if used.is_none() {
-        place.book.complain(token, "a stream whose key was revoked has no end", || service.to_owned());
+        place.book.report_wrong(token, "a stream whose key was revoked has no end", || service.to_owned());
     }
 
     let token = place.book.open();
     match use_it(token, dice).await {
         Some(Answer { status: 401, .. }) => {}
-        other => place.book.complain(token, "a revoked key was not refused", || format!("{other:?}")),
+        other => place.book.report_wrong(token, "a revoked key was not refused", || format!("{other:?}")),
     }
 }
 
-/// Asks the console; its answer, if that has the right status.
+/// Sends a console request; returns the response if it has the expected status.
 async fn console(place: &Place, method: Method, path: &str, body: &Value, status: u16) -> Option<Value> {
     let token = place.book.open();
     let mut request = place.request(method, path).bearer_auth(&place.keys.console);
     if !body.is_null() {
         request = request.json(body);
     }
-    let answer = exchange(place, token, request, PATIENCE).await;
+    let answer = exchange(place, token, request, TIMEOUT).await;
     match answer {
         Some(answer) if answer.status == status => serde_json::from_str(&answer.body).ok(),
         other => {
-            place.book.complain(token, "the console did not do what it was asked", || format!("{other:?}"));
+            place
+                .book
+                .report_wrong(token, "the console did not do what it was asked", || format!("{other:?}"));
             None
         }
     }

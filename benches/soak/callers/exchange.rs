@@ -1,4 +1,4 @@
-//! One request and its answer, written down as they happen.
+//! One request and its response, recorded as they happen.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use super::Place;
 use crate::book::Seen;
 use crate::token;
 
-/// A whole answer.
+/// A whole response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: String,
 }
 
-/// Sends a request and reads its answer, for as long as `patience` lasts; then the caller leaves, which closes its
-/// connection. `None` also if the answer breaks off.
+/// Sends a request and reads its response until `patience` has passed; then the caller leaves, which closes its
+/// connection. Also returns `None` if the response breaks off.
 pub(super) async fn exchange(
     place: &Place,
     token: u64,
@@ -28,10 +28,10 @@ pub(super) async fn exchange(
     let whole = async {
         let mut response = request.header("x-request-id", token::id(token)).send().await.ok()?;
         let status = response.status().as_u16();
-        book.see(token, Seen::Begun(status));
+        book.see(token, Seen::Partly(status));
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.ok()? {
-            body.extend_from_slice(&piece);
+        while let Some(chunk) = response.chunk().await.ok()? {
+            body.extend_from_slice(&chunk);
         }
         book.see(token, Seen::Whole(status));
         Some(Answer { status, body: String::from_utf8(body).ok()? })

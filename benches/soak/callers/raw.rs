@@ -1,4 +1,4 @@
-//! What no HTTP client sends: requests that end in their middle, and what is no HTTP at all.
+//! What no HTTP client sends: truncated requests and malformed HTTP.
 
 use anyhow::{Context, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,12 +6,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::requests::{self, CHAT};
-use super::{PATIENCE, Place};
+use super::{Place, TIMEOUT};
 use crate::dice::Dice;
 use crate::token;
 
-/// Sends a part of a request and leaves: in the head, in front of the body, or in its middle.
-pub(super) async fn tear(place: &Place, dice: &mut Dice) {
+/// Sends a part of a request and disconnects: within the head, before the body, or within the body.
+pub(super) async fn truncate(place: &Place, dice: &mut Dice) {
     let token = place.book.open();
     let body = requests::hello(token, false, dice).to_string();
     let head = format!(
@@ -30,19 +30,19 @@ pub(super) async fn tear(place: &Place, dice: &mut Dice) {
         anyhow::Ok(())
     };
     if let Err(cause) = send.await {
-        place.book.complain(token, "part of a request cannot be sent", || format!("{cause:#}"));
+        place.book.report_wrong(token, "part of a request cannot be sent", || format!("{cause:#}"));
     }
 }
 
-/// Sends what is no HTTP, and has to be told so. Its number is that which the answer gives it.
-pub(super) async fn babble(place: &Place, dice: &mut Dice) {
+/// Sends malformed HTTP, which must be refused. It is recorded by the id that the response gives it.
+pub(super) async fn garbage(place: &Place, dice: &mut Dice) {
     let texts = ["\u{1}\u{2}\u{3}\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "POST x y z\r\n\r\n"];
     let text = dice.pick(&texts.map(|text| (1, text)));
-    let told = async {
+    let refusal = async {
         let mut stream = connect(place).await?;
         stream.write_all(text.as_bytes()).await?;
         let mut answer = Vec::new();
-        timeout(PATIENCE, stream.read_to_end(&mut answer)).await.context("no answer")??;
+        timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.context("no answer")??;
         let answer = String::from_utf8_lossy(&answer);
         let status = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
         let id = answer.lines().find_map(|line| line.strip_prefix("x-request-id: "));
@@ -51,8 +51,8 @@ pub(super) async fn babble(place: &Place, dice: &mut Dice) {
         place.book.refused(id, status);
         Ok(())
     };
-    if let Err(cause) = told.await {
-        place.book.complain(0, "what is no HTTP was not refused", || format!("{text:?}: {cause:#}"));
+    if let Err(cause) = refusal.await {
+        place.book.report_wrong(0, "malformed HTTP was not refused", || format!("{text:?}: {cause:#}"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The requests that callers send.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -11,32 +11,32 @@ use crate::token;
 pub(super) const CHAT: &str = "/inference/v1/chat/completions";
 pub(super) const VERIFY: &str = "/verify/v1/stream";
 
-/// What is asked for.
+/// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// A verification, as a stream.
     Verify,
-    /// The same in one document.
+    /// The same, as one JSON document.
     VerifyDocument,
     /// A completion.
     Chat,
-    /// The same as a stream.
+    /// The same, as a stream.
     ChatStream,
-    /// A verification of what is no statement.
+    /// An invalid verification.
     BadVerify,
-    /// A completion of what is no conversation.
+    /// An invalid completion.
     BadChat,
-    /// A completion with a key that is no good.
+    /// A completion with an invalid key.
     WrongKey,
     /// A completion without a key.
     NoKey,
-    /// A completion with a key that is used too much.
+    /// A completion with a key that exceeds its limit.
     Scarce,
-    /// A page that is open.
+    /// An open page.
     Page,
     /// A page of the console.
     Console,
-    /// What does not exist.
+    /// A path that does not exist.
     Nowhere,
 }
 
@@ -55,13 +55,13 @@ const CONSOLE: [&str; 6] = [
 const WRONG: [&str; 5] = ["", "{", "[]", "{\"nothing\":1}", "{\"model\":7,\"fact\":[]}"];
 
 impl Wanted {
-    /// Whether a caller may leave before its answer is there.
+    /// Whether a caller may leave before the response is complete.
     pub(super) const fn may_leave(self) -> bool {
         matches!(self, Self::Verify | Self::VerifyDocument | Self::Chat | Self::ChatStream)
     }
 }
 
-/// The request, but for its id.
+/// Builds the request, except for its id.
 pub(super) fn make(place: &Place, wanted: Wanted, token: u64, dice: &mut Dice) -> RequestBuilder {
     let keys = &place.keys;
     let post = |path: &str, key: &str| place.request(Method::POST, path).bearer_auth(key);

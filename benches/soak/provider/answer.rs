@@ -1,14 +1,14 @@
-//! Answers in the three dialects: whole, and as the events of a stream.
+//! Responses in the three dialects: whole, and as the events of a stream.
 
 use serde_json::{Value, json};
 
 use super::asked::{Asked, Dialect};
 use super::turn::{Decided, Turn};
 
-/// A whole answer.
+/// A whole response.
 pub(super) fn whole(asked: &Asked, decided: &Decided) -> String {
-    let (prompt, completion) = decided.told;
-    let text = decided.pieces.concat();
+    let (prompt, completion) = decided.usage;
+    let text = decided.chunks.concat();
     let mut body = match asked.dialect {
         Dialect::Chat => json!({
             "id": "chatcmpl-soak",
@@ -34,7 +34,7 @@ pub(super) fn whole(asked: &Asked, decided: &Decided) -> String {
         }),
         Dialect::Gemini => gemini(&text, Some("STOP"), Some(decided)),
     };
-    if decided.turn == Turn::Untold
+    if decided.turn == Turn::NoUsage
         && let Some(body) = body.as_object_mut()
     {
         body.remove("usage");
@@ -43,43 +43,43 @@ pub(super) fn whole(asked: &Asked, decided: &Decided) -> String {
     body.to_string()
 }
 
-/// The events of a stream by their parts.
+/// The events of a stream, in parts.
 pub(super) struct Events {
     /// Before the text.
     pub(super) head: String,
-    /// One for each piece of the text.
-    pub(super) pieces: Vec<String>,
-    /// The reason it ended and, unless it is not told, what it took.
+    /// One for each chunk of the text.
+    pub(super) chunks: Vec<String>,
+    /// The finish reason and, unless it is omitted, the usage.
     pub(super) tail: String,
-    /// The end mark; empty where there is none.
+    /// The end mark; empty if the dialect has none.
     pub(super) mark: &'static str,
 }
 
-/// The stream.
+/// Builds the events of a stream.
 pub(super) fn events(asked: &Asked, decided: &Decided) -> Events {
-    let is_told = decided.turn != Turn::Untold;
-    let pieces = decided.pieces.iter().map(String::as_str);
+    let has_usage = decided.turn != Turn::NoUsage;
+    let chunks = decided.chunks.iter().map(String::as_str);
     match asked.dialect {
         Dialect::Chat => {
             let stop = chunk(&json!([{"index": 0, "delta": {}, "finish_reason": "stop"}]));
             let usage = event(&json!({"choices": [], "usage": chat_usage(decided)}));
             Events {
                 head: chunk(&json!([{"index": 0, "delta": {"role": "assistant"}, "finish_reason": null}])),
-                pieces: pieces
+                chunks: chunks
                     .map(|text| {
                         chunk(&json!([{"index": 0, "delta": {"content": text}, "finish_reason": null}]))
                     })
                     .collect(),
-                tail: if is_told { stop + &usage } else { stop },
+                tail: if has_usage { stop + &usage } else { stop },
                 mark: "data: [DONE]\n\n",
             }
         }
         Dialect::Messages => messages(asked, decided),
         Dialect::Gemini => {
-            let last = gemini("", Some("STOP"), is_told.then_some(decided));
+            let last = gemini("", Some("STOP"), has_usage.then_some(decided));
             Events {
                 head: String::new(),
-                pieces: pieces.map(|text| event(&gemini(text, None, None))).collect(),
+                chunks: chunks.map(|text| event(&gemini(text, None, None))).collect(),
                 tail: event(&last),
                 mark: "",
             }
@@ -88,7 +88,7 @@ pub(super) fn events(asked: &Asked, decided: &Decided) -> Events {
 }
 
 fn messages(asked: &Asked, decided: &Decided) -> Events {
-    let (prompt, completion) = decided.told;
+    let (prompt, completion) = decided.usage;
     let start = json!({
         "id": "msg_soak", "type": "message", "role": "assistant", "model": asked.model, "content": [],
         "stop_reason": null, "stop_sequence": null,
@@ -98,7 +98,7 @@ fn messages(asked: &Asked, decided: &Decided) -> Events {
         json!({"type": "message_start", "message": start}),
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
     ];
-    let piece = |text: &String| {
+    let part = |text: &String| {
         let delta = json!({"type": "text_delta", "text": text});
         named(&json!({"type": "content_block_delta", "index": 0, "delta": delta}))
     };
@@ -109,13 +109,13 @@ fn messages(asked: &Asked, decided: &Decided) -> Events {
     ];
     Events {
         head: head.iter().map(named).collect(),
-        pieces: decided.pieces.iter().map(piece).collect(),
+        chunks: decided.chunks.iter().map(part).collect(),
         tail: tail.iter().map(named).collect(),
         mark: "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
     }
 }
 
-fn gemini(text: &str, reason: Option<&str>, told: Option<&Decided>) -> Value {
+fn gemini(text: &str, reason: Option<&str>, usage: Option<&Decided>) -> Value {
     let mut body = json!({
         "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}],
         "modelVersion": "soak",
@@ -123,7 +123,7 @@ fn gemini(text: &str, reason: Option<&str>, told: Option<&Decided>) -> Value {
     if let Some(reason) = reason {
         body["candidates"][0]["finishReason"] = json!(reason);
     }
-    if let Some((prompt, completion)) = told.map(|decided| decided.told) {
+    if let Some((prompt, completion)) = usage.map(|decided| decided.usage) {
         body["usageMetadata"] = json!({
             "promptTokenCount": prompt,
             "candidatesTokenCount": completion,
@@ -134,7 +134,7 @@ fn gemini(text: &str, reason: Option<&str>, told: Option<&Decided>) -> Value {
 }
 
 fn chat_usage(decided: &Decided) -> Value {
-    let (prompt, completion) = decided.told;
+    let (prompt, completion) = decided.usage;
     json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
 }
 
@@ -152,7 +152,7 @@ fn event(data: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-/// As Anthropic writes it: with the event's name before.
+/// An event as Anthropic sends it, with its name.
 fn named(data: &Value) -> String {
     format!("event: {}\n{}", data["type"].as_str().unwrap_or_default(), event(data))
 }

@@ -1,4 +1,4 @@
-//! What the provider is asked, read off the wire.
+//! Reads the requests to the provider from the connection.
 
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
@@ -17,35 +17,35 @@ pub(crate) enum Dialect {
     Gemini,
 }
 
-/// What is wanted.
+/// What a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Any text.
     Talk,
     /// The claims of a statement.
     Claims,
-    /// The letter of an option; these are the letters of Paris and London.
+    /// The letter of an option; these are those of Paris and London.
     Answer([char; 2]),
 }
 
 /// One call.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    /// The caller's request that it is made for.
+    /// The caller's request that it belongs to.
     pub(crate) token: u64,
     /// Its format.
     pub(crate) dialect: Dialect,
     /// The provider's own model name.
     pub(crate) model: String,
-    /// Whether the answer is to be a stream.
+    /// Whether the response is to be a stream.
     pub(crate) is_stream: bool,
-    /// What is wanted.
+    /// What it asks for.
     pub(crate) task: Task,
     /// The tokens of the prompt, as the server estimates them.
     pub(crate) estimated: u64,
 }
 
-/// The next request of a connection; `None` when it ends, or sends what no client of models sends.
+/// Reads the next request of a connection; `None` when it ends, or sends something else.
 pub(super) async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Asked> {
     loop {
         if let Some((path, body, end)) = whole(buffer) {
@@ -59,7 +59,7 @@ pub(super) async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option
     }
 }
 
-/// Path and body of a request that has come whole, and where it ends.
+/// The path and the body of a complete request, and where it ends.
 fn whole(bytes: &[u8]) -> Option<(String, &[u8], usize)> {
     let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..head_end]).ok()?;
@@ -94,7 +94,7 @@ impl Asked {
     }
 }
 
-/// Tokens of a text as the server estimates them.
+/// The tokens of a text, as the server estimates them.
 pub(super) fn estimate(text: &str) -> u64 {
     (text.chars().count() as u64).div_ceil(4)
 }
@@ -111,7 +111,7 @@ fn task(text: &str) -> Task {
     }
 }
 
-/// The text of each message, the system's first.
+/// The text of each message, the system message first.
 fn texts(dialect: Dialect, body: &Value) -> Vec<String> {
     let (system, messages, content) = match dialect {
         Dialect::Chat => (&Value::Null, &body["messages"], "content"),

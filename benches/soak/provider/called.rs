@@ -1,9 +1,9 @@
-//! What stands of a call on the provider's list: what the ledger has to say of it, in the words of the contract.
+//! The provider's list of calls, with what the ledger has to record for each according to the contract.
 //!
-//! - What the provider told is booked as told; without its word, prompt and answer are estimated at four characters a
-//!   token. A stream that ends early is booked with what came until then.
-//! - Where the model surely did not work (429, 500), nothing is booked; where it may have (the connection broke, no
-//!   answer came in time, or what came was in no format), the prompt is.
+//! - Usage that the provider reports is recorded as reported; otherwise prompt and response are estimated at four
+//!   characters per token. A stream that ends early is recorded with what arrived until then.
+//! - If the model certainly did no work (429, 500), no tokens are recorded; if it may have (the connection broke, no
+//!   response came in time, or it was in no format), those of the prompt are.
 
 use super::asked::{Asked, Dialect, estimate};
 use super::turn::{Decided, Turn};
@@ -11,38 +11,38 @@ use super::turn::{Decided, Turn};
 /// A call as the provider saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct Called {
-    /// The caller's request that it was made for.
+    /// The caller's request that it belongs to.
     pub(crate) token: u64,
-    /// Whom it went to, by the full identifier.
+    /// The full identifier of its model.
     pub(crate) model: String,
-    /// What became of it.
+    /// What the provider did.
     pub(crate) turn: Turn,
-    /// What the ledger has to say, unless the server gave it up before.
-    pub(crate) expected: Booked,
-    /// Whether its stream breaks in the middle, so that the server asks again for an answer that goes on from there.
+    /// What the ledger has to record, unless the server cancelled the call before.
+    pub(crate) expected: Recorded,
+    /// Whether its stream breaks, so that the server requests a response that resumes it.
     pub(crate) breaks: bool,
-    /// The most that the ledger may say if it was given up: the greater of told and estimated, of both.
+    /// The most tokens that the ledger may record if it was cancelled: the larger of reported and estimated, for both.
     pub(crate) most: (u64, u64),
 }
 
-/// What a row of the ledger says of a call.
+/// What a row of the ledger records of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Booked {
+pub(crate) struct Recorded {
     /// `ok` or the failure's code.
     pub(crate) outcome: &'static str,
     /// Tokens of prompt and completion.
     pub(crate) tokens: (u64, u64),
 }
 
-/// The call on the list.
+/// The entry of a call on the list.
 pub(super) fn of(asked: &Asked, decided: &Decided) -> Called {
     let provider = match asked.dialect {
         Dialect::Chat => "plain",
         Dialect::Messages => "messages",
         Dialect::Gemini => "gemini",
     };
-    let whole = estimate(&decided.pieces.concat());
-    let (prompt, completion) = decided.told;
+    let whole = estimate(&decided.chunks.concat());
+    let (prompt, completion) = decided.usage;
     let expected = expected(asked, decided);
     Called {
         token: asked.token,
@@ -56,13 +56,13 @@ pub(super) fn of(asked: &Asked, decided: &Decided) -> Called {
     }
 }
 
-fn expected(asked: &Asked, decided: &Decided) -> Booked {
+fn expected(asked: &Asked, decided: &Decided) -> Recorded {
     let prompt_alone = (asked.estimated, 0);
     let (outcome, tokens) = match decided.turn {
-        // An answer with its reason needs no mark of its end.
-        Turn::Answer | Turn::Nonsense | Turn::Malformed | Turn::NoEnd => ("ok", decided.told),
-        Turn::Untold => ("ok", (asked.estimated, estimate(&decided.pieces.concat()))),
-        Turn::TooMany(_) => ("rate_limited", (0, 0)),
+        // A response with a finish reason needs no end mark.
+        Turn::Answer | Turn::Nonsense | Turn::Malformed | Turn::NoEnd => ("ok", decided.usage),
+        Turn::NoUsage => ("ok", (asked.estimated, estimate(&decided.chunks.concat()))),
+        Turn::RateLimited(_) => ("rate_limited", (0, 0)),
         Turn::Broken => ("provider_error", (0, 0)),
         Turn::Reset | Turn::Closed => ("cut", prompt_alone),
         Turn::Silent => ("timeout", prompt_alone),
@@ -70,18 +70,18 @@ fn expected(asked: &Asked, decided: &Decided) -> Booked {
         Turn::Cut => ("cut", until_middle(asked, decided)),
         Turn::Stalled => ("timeout", until_middle(asked, decided)),
     };
-    Booked { outcome, tokens }
+    Recorded { outcome, tokens }
 }
 
-/// What an answer has taken in its middle. Of one that is no stream nothing has come; Anthropic's begin with what the
-/// prompt took, and a first token.
+/// The tokens of a response that ends in the middle. If it is not a stream, nothing has arrived; Anthropic's start with
+/// the usage of the prompt, and a first token.
 fn until_middle(asked: &Asked, decided: &Decided) -> (u64, u64) {
     if !asked.is_stream {
         return (asked.estimated, 0);
     }
-    let came = estimate(&decided.pieces[..decided.middle].concat());
+    let came = estimate(&decided.chunks[..decided.middle].concat());
     match asked.dialect {
-        Dialect::Messages => (decided.told.0, came.max(1)),
+        Dialect::Messages => (decided.usage.0, came.max(1)),
         Dialect::Chat | Dialect::Gemini => (asked.estimated, came),
     }
 }

@@ -1,8 +1,8 @@
 //! The fake provider: three dialects on one socket, with the faults that providers have.
 //!
-//! It speaks HTTP by hand, as proper servers cannot be made to break off where one wants. What must hold: a call is
-//! on its list before the first byte of its answer goes out, and what stands there of it follows from what was asked
-//! and decided alone; so whatever becomes of the connection, the list says what the ledger has to say.
+//! It implements HTTP by hand, as a real server cannot be made to break off at a chosen point. What must hold: a call
+//! is on its list before the first byte of its response is sent, and its entry depends only on the request and the
+//! decided turn; so whatever happens to the connection, the list says what the ledger has to record.
 
 mod answer;
 mod asked;
@@ -32,7 +32,7 @@ struct Shared {
 }
 
 impl Provider {
-    /// Starts it on the runtime that this is called on.
+    /// Starts it on the current runtime.
     pub(crate) async fn start(seed: u64) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -42,7 +42,7 @@ impl Provider {
         Ok(Self { address, shared })
     }
 
-    /// All calls so far, in the order in which they came.
+    /// All calls so far, in the order in which they arrived.
     pub(crate) fn calls(&self) -> Vec<Called> {
         self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -50,7 +50,7 @@ impl Provider {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
-        // A connection that was given up before it was accepted is nobody's loss.
+        // A connection that was closed before it was accepted does not matter.
         let Ok((stream, _)) = listener.accept().await else { continue };
         tokio::spawn(serve(stream, shared.clone()));
     }
@@ -67,7 +67,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
         };
         let called = called::of(&asked, &decided);
         shared.calls.lock().unwrap_or_else(PoisonError::into_inner).push(called);
-        // That the server has left is seen in its own books.
+        // If the server has disconnected, its ledger shows it.
         match play::play(&mut stream, &asked, &decided).await {
             Ok(true) => {}
             Ok(false) | Err(_) => return,

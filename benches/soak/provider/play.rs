@@ -1,4 +1,4 @@
-//! A decided turn, played on the wire.
+//! Carries out a decided turn on the connection.
 
 use std::io;
 
@@ -14,27 +14,27 @@ const MALFORMED: &str = "data: {\"id\": \"chatcmpl-soak\", \"choices\": [{\"inde
 const GARBAGE: &str = "<html><body><h1>Welcome</h1></body></html>";
 const GARBAGE_STREAM: &str = "data: <html><body><h1>Welcome</h1></body></html>\n\n";
 
-/// Plays a turn; whether the connection can take another call.
+/// Carries out a turn; returns whether the connection can be used for another call.
 ///
 /// # Errors
-/// If the server has left.
+/// If the server has disconnected.
 pub(super) async fn play(stream: &mut TcpStream, asked: &Asked, decided: &Decided) -> io::Result<bool> {
     sleep(decided.wait).await;
     match decided.turn {
-        Turn::TooMany(wait) => {
+        Turn::RateLimited(wait) => {
             let header = wait.map_or_else(String::new, |seconds| format!("retry-after: {seconds}\r\n"));
             refuse(stream, "429 Too Many Requests", &header, "Too many requests.").await
         }
         Turn::Broken => refuse(stream, "500 Internal Server Error", "", "It broke.").await,
         Turn::Reset => stream.set_zero_linger().map(|()| false),
         Turn::Closed => Ok(false),
-        Turn::Silent => left(stream).await,
+        Turn::Silent => until_closed(stream).await,
         _ if asked.is_stream => play_stream(stream, asked, decided).await,
         Turn::Garbage => whole(stream, "200 OK", "", GARBAGE).await,
         Turn::Cut => half(stream, asked, decided).await,
         Turn::Stalled => {
             half(stream, asked, decided).await?;
-            left(stream).await
+            until_closed(stream).await
         }
         _ => whole(stream, "200 OK", "", &answer::whole(asked, decided)).await,
     }
@@ -49,19 +49,19 @@ async fn play_stream(stream: &mut TcpStream, asked: &Asked, decided: &Decided) -
     }
     let events = answer::events(asked, decided);
     chunk(stream, &events.head).await?;
-    for (number, piece) in events.pieces.iter().enumerate() {
+    for (number, part) in events.chunks.iter().enumerate() {
         if number > 0 {
             sleep(decided.pace).await;
         }
         if number == decided.middle {
             match decided.turn {
                 Turn::Cut => return Ok(false),
-                Turn::Stalled => return left(stream).await,
+                Turn::Stalled => return until_closed(stream).await,
                 Turn::Malformed => chunk(stream, MALFORMED).await?,
                 _ => {}
             }
         }
-        chunk(stream, piece).await?;
+        chunk(stream, part).await?;
     }
     chunk(stream, &events.tail).await?;
     if decided.turn != Turn::NoEnd {
@@ -80,7 +80,7 @@ async fn whole(stream: &mut TcpStream, status: &str, header: &str, body: &str) -
     Ok(true)
 }
 
-/// Head and first half of an answer.
+/// Sends the head and the first half of a response.
 async fn half(stream: &mut TcpStream, asked: &Asked, decided: &Decided) -> io::Result<bool> {
     let body = answer::whole(asked, decided);
     let text = head("200 OK", "", body.len()) + &body[..body.len() / 2];
@@ -92,7 +92,7 @@ fn head(status: &str, header: &str, length: usize) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{header}content-length: {length}\r\n\r\n")
 }
 
-/// A chunk of the body; an empty one would be its end.
+/// Sends a chunk of the body; an empty one would be its end.
 async fn chunk(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
@@ -105,8 +105,8 @@ async fn end(stream: &mut TcpStream) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Waits until the server leaves.
-async fn left(stream: &mut TcpStream) -> io::Result<bool> {
+/// Waits until the server disconnects.
+async fn until_closed(stream: &mut TcpStream) -> io::Result<bool> {
     let mut nothing = [0; 256];
     while stream.read(&mut nothing).await? > 0 {}
     Ok(false)

@@ -1,74 +1,74 @@
-//! What the provider does with a call: mostly what it should, otherwise one of the faults that providers have.
+//! How the provider responds to a call: mostly as it should, otherwise with one of the faults that providers have.
 
 use std::time::Duration;
 
 use super::asked::{Asked, Dialect, Task};
 use crate::dice::Dice;
 
-/// The longest that an answer with a slow first token takes; far from the server's patience.
+/// The longest wait of a response with a slow first token; far below the server's timeout.
 const SLOW: Duration = Duration::from_millis(1500);
-/// The longest that any other takes.
+/// The longest wait of any other response.
 const QUICK: Duration = Duration::from_millis(40);
-/// Between two pieces of a stream, at most.
+/// The longest pause between two chunks of a stream.
 const PACE: Duration = Duration::from_millis(25);
 
-/// What becomes of a call.
+/// How a call is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// An answer, with what it took.
+    /// A response with its usage.
     Answer,
-    /// An answer that does not tell what it took.
-    Untold,
-    /// An answer in the right format with a text that is of no use.
+    /// A response without its usage.
+    NoUsage,
+    /// A response in the right format with a useless text.
     Nonsense,
-    /// A stream with a chunk that is not in the format.
+    /// A stream with a malformed chunk.
     Malformed,
     /// A stream without its end mark.
     NoEnd,
-    /// 429, with a `Retry-After` of so many seconds or without any.
-    TooMany(Option<u32>),
+    /// 429, with a `Retry-After` in seconds or without one.
+    RateLimited(Option<u32>),
     /// 500.
     Broken,
     /// The connection is reset before the head.
     Reset,
-    /// The connection ends before the head.
+    /// The connection is closed before the head.
     Closed,
-    /// No head, ever.
+    /// No response at all.
     Silent,
-    /// 200 with what is in no format.
+    /// 200 with a body in no known format.
     Garbage,
-    /// The connection ends in the middle of the answer.
+    /// The connection is closed in the middle of the response.
     Cut,
-    /// Nothing comes any more from the middle of the answer on.
+    /// Nothing is sent any more from the middle of the response on.
     Stalled,
 }
 
-/// A turn with all that chance decides of it.
+/// A turn with everything that is decided at random.
 #[derive(Clone, Debug)]
 pub(crate) struct Decided {
-    /// What becomes of the call.
+    /// How the call is answered.
     pub(crate) turn: Turn,
-    /// Before the head.
+    /// The wait before the head.
     pub(crate) wait: Duration,
-    /// Before each piece of a stream but the first.
+    /// The pause before each chunk of a stream except the first.
     pub(crate) pace: Duration,
-    /// Tokens that are told, of prompt and completion.
-    pub(crate) told: (u64, u64),
-    /// The text of the answer, in the pieces of a stream.
-    pub(crate) pieces: Vec<String>,
-    /// Of these, how many go out before a stream is cut or stalls; at least one, never all.
+    /// The reported tokens of prompt and completion.
+    pub(crate) usage: (u64, u64),
+    /// The text of the response, in the chunks of a stream.
+    pub(crate) chunks: Vec<String>,
+    /// How many of them are sent before a stream is cut or stalls; at least one, never all.
     pub(crate) middle: usize,
 }
 
 /// Each turn with its weight.
 const TURNS: [(u64, Turn); 14] = [
     (860, Turn::Answer),
-    (30, Turn::Untold),
+    (30, Turn::NoUsage),
     (15, Turn::Nonsense),
     (15, Turn::Malformed),
     (15, Turn::NoEnd),
-    (8, Turn::TooMany(None)),
-    (4, Turn::TooMany(Some(1))),
+    (8, Turn::RateLimited(None)),
+    (4, Turn::RateLimited(Some(1))),
     (15, Turn::Broken),
     (8, Turn::Reset),
     (8, Turn::Closed),
@@ -77,13 +77,13 @@ const TURNS: [(u64, Turn); 14] = [
     (12, Turn::Cut),
     (3, Turn::Stalled),
 ];
-/// Of a thousand answers, so many have a slow first token.
+/// How many of a thousand responses have a slow first token.
 const LATE: u64 = 30;
 
-/// Decides.
+/// Decides at random how to answer a call.
 pub(super) fn decide(asked: &Asked, dice: &mut Dice) -> Decided {
     let turn = possible(dice.pick(&TURNS), asked);
-    let pieces = match (&asked.task, turn) {
+    let chunks = match (&asked.task, turn) {
         (Task::Talk, _) => (0..2 + dice.below(40)).map(|number| format!("word {number} ")).collect(),
         (_, Turn::Nonsense) => vec!["I would ".to_owned(), "rather not.".to_owned()],
         (Task::Claims, _) => vec![claims(asked.token, 1 + dice.below(3))],
@@ -92,30 +92,30 @@ pub(super) fn decide(asked: &Asked, dice: &mut Dice) -> Decided {
             vec![format!("{{\"answer\":\"{letter}\"}}")]
         }
     };
-    let middle = 1 + dice.below((pieces.len() as u64).saturating_sub(1));
+    let middle = 1 + dice.below((chunks.len() as u64).saturating_sub(1));
     let slowest = if dice.chance(LATE) { SLOW } else { QUICK };
     Decided {
         turn,
         wait: dice.span(slowest),
         pace: dice.span(PACE),
-        told: (50 + dice.below(950), 1 + dice.below(500)),
+        usage: (50 + dice.below(950), 1 + dice.below(500)),
         middle: usize::try_from(middle).unwrap_or(1),
-        pieces,
+        chunks,
     }
 }
 
-/// Some turns are those of streams alone, and some dialects have no way to do it.
+/// Replaces a turn that only streams have, or that is impossible in the dialect.
 fn possible(turn: Turn, asked: &Asked) -> Turn {
     match turn {
         Turn::Malformed | Turn::NoEnd if !asked.is_stream => Turn::Answer,
-        // Its last event is its end mark, and it cannot but tell.
+        // Gemini has no end mark apart from its last event, and Anthropic always reports usage.
         Turn::NoEnd if asked.dialect == Dialect::Gemini => Turn::Answer,
-        Turn::Untold if asked.dialect == Dialect::Messages => Turn::Answer,
+        Turn::NoUsage if asked.dialect == Dialect::Messages => Turn::Answer,
         turn => turn,
     }
 }
 
-/// What an extractor finds in a statement: so many claims, whose questions have the request's number in them.
+/// What the extractor finds in a statement: `count` claims, whose questions contain the request's number.
 fn claims(token: u64, count: u64) -> String {
     let claim = |number: u64| {
         serde_json::json!({

@@ -1,27 +1,27 @@
--- One subject's windows, counted for all servers at once: a script runs alone, so that no two servers see the same
--- last request free. The arithmetic is that of `src/limits/window.rs`, by this server's clock, in microseconds.
+-- The windows of one subject, counted for all servers together: a script runs atomically, so that no two servers can
+-- take the same last request. The arithmetic is that of `src/limits/window.rs`, by this store's clock, in microseconds.
 --
 -- KEYS  1: the minute, a sorted set with a member for each request admitted, whose score is its time
---       2: the days, a hash from UTC day to count; only of those whose days are counted, which are keys
--- ARGV  1: "take" to count a request, else only to look   2, 3: limits of minute and day, 0 for none
---       4, 5: a day, and what the server that asks knows to have been counted on it   6: "sure" if it has just looked
--- Returns whether the request was admitted (1) or not (0), the time, the requests of the minute, when the minute has room
--- for one more than now, and the requests of the day. Nothing is counted, and -1 returned in the first place, where this
--- store knows nothing of the day and the server is not sure: a store that was emptied must not give a day away twice.
+--       2: the days, a hash from UTC day to count; only for subjects whose days are counted, which are keys
+-- ARGV  1: "take" to count a request, otherwise only read   2, 3: limits of minute and day, 0 for none
+--       4, 5: a day, and the count of that day that the calling server knows   6: "sure" if it has just looked it up
+-- Returns whether the request was admitted (1) or not (0), the time, the requests of the minute, when the minute has
+-- room for one more than now, and the requests of the day. If this store has no count of the day and the server is not
+-- sure, nothing is counted and the first value is -1: a store that was emptied must not allow a day's requests twice.
 local MINUTE = 60000000
 local DAY = 86400000000
--- In milliseconds, and so a moment longer than a minute in microseconds.
+-- In milliseconds, so that it is a little longer than a minute in microseconds.
 local KEPT = 60001
 
 local minute, days = KEYS[1], KEYS[2]
 local per_minute, per_day = tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- What Lua writes for a large number by itself has an exponent.
+-- Lua's own conversion of a large number has an exponent.
 local function text(number)
   return string.format('%.0f', number)
 end
 
--- What a key holds, or nothing: what is not of our kind was put there by a stranger, and goes.
+-- Reads a key. A value of another type was put there by something else, and is deleted.
 local function read(kind, ...)
   local found = redis.pcall(kind, ...)
   if type(found) ~= 'table' or not found.err then
@@ -36,7 +36,7 @@ end
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 
--- A clock that was set back: within a minute time stands still, beyond it what was counted moves along.
+-- If the clock was set back: by less than a minute, time stands still; by more, the counted requests move along.
 local newest = tonumber(read('ZRANGE', minute, -1, -1)[1])
 if newest and newest > now + MINUTE then
   local shift = newest - now
@@ -61,7 +61,7 @@ if days then
     return { -1, now, 0, 0, 0 }
   end
   used_today = tonumber(known or 0) or 0
-  -- A store that was emptied is told by those who remember.
+  -- A store that was emptied gets its count back from the servers that remember it.
   if ARGV[4] == today and tonumber(ARGV[5]) > used_today then
     used_today = tonumber(ARGV[5])
     redis.call('HSET', days, today, used_today)
@@ -82,7 +82,7 @@ end
 if admitted and days then
   used_today = used_today + 1
   if redis.call('HSET', days, today, used_today) == 1 then
-    -- The first of a day: those before yesterday are over.
+    -- The first request of a day: the days before yesterday are over.
     for _, day in ipairs(redis.call('HKEYS', days)) do
       if tonumber(day) < tonumber(today) - 1 then
         redis.call('HDEL', days, day)
@@ -92,7 +92,7 @@ if admitted and days then
   redis.call('PEXPIRE', days, 2 * DAY / 1000)
 end
 
--- As many as are over the limit make no room when they leave.
+-- If there are more requests than the limit, the excess makes no room when it leaves the window.
 local leaving = math.max(used - per_minute, 0)
 local oldest = tonumber(redis.call('ZRANGE', minute, leaving, leaving)[1] or now)
 return { admitted and 1 or 0, now, used, oldest + MINUTE, used_today }

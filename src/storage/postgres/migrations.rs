@@ -11,8 +11,8 @@ use crate::storage::Error;
 
 /// The migrations.
 pub(super) const MIGRATIONS: &[&str] = &[r#"
-    -- One row for each kind of writes: who changes it has them wait that come later, on every server, and its number tells
-    -- whether there was one since.
+    -- One row for each kind of write: a transaction that updates it makes later ones wait, on every server, and its
+    -- number shows whether there was a write since.
     CREATE TABLE writes (
         lane   TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
         number BIGINT NOT NULL
@@ -24,7 +24,7 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
         name            TEXT   COLLATE "C" NOT NULL,
         budget_nano_usd BIGINT,
         created_at      BIGINT NOT NULL,
-        -- Deleted apps stay: their usage refers to them.
+        -- Deleted apps are kept: their usage refers to them.
         deleted_at      BIGINT
     );
     CREATE UNIQUE INDEX apps_by_name ON apps (name) WHERE deleted_at IS NULL;
@@ -45,11 +45,11 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
         models          TEXT   NOT NULL,
         addresses       TEXT   NOT NULL,
         budget_nano_usd BIGINT,
-        -- By rotation: a key that was replaced lives on for its grace alone, and is not rotated again.
+        -- Set by rotation: a replaced key is valid only for its grace period, and cannot be rotated again.
         replaced_by     TEXT   COLLATE "C" REFERENCES keys (id)
     );
     CREATE INDEX keys_by_app ON keys (app_id, id);
-    -- Whether there is one is asked at each start, and of a million keys few are of this kind.
+    -- Whether there is one is checked at each start, and few of a million keys are of this kind.
     CREATE INDEX keys_of_console ON keys (expires_at) WHERE service = 'console' AND revoked_at IS NULL;
 
     -- Ids sort by time.
@@ -71,13 +71,13 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
     CREATE INDEX audit_by_actor ON audit (actor, id);
     CREATE INDEX audit_by_action ON audit (action, id);
 
-    -- Of the dashboard: what the cookie holds is stored hashed, as keys are.
+    -- Sessions of the dashboard: the value of the cookie is stored as a hash, like keys.
     CREATE TABLE sessions (
         hash       BYTEA  NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
         key_id     TEXT   COLLATE "C" NOT NULL REFERENCES keys (id),
         created_at BIGINT NOT NULL,
         expires_at BIGINT NOT NULL,
-        -- A minute late at most.
+        -- At most a minute behind.
         seen_at    BIGINT NOT NULL
     );
     CREATE INDEX sessions_by_key ON sessions (key_id);
@@ -95,17 +95,18 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
         completion_tokens BIGINT NOT NULL,
         cost_nano_usd     BIGINT,
         latency_ms        BIGINT NOT NULL,
-        -- Whether it was the first attempt of its request, and the first at its model: what makes requests a sum.
+        -- Whether it was the first attempt of its request, and the first at its model, so that requests can be summed.
         is_first          BIGINT NOT NULL,
         is_first_of_model BIGINT NOT NULL
     );
     CREATE INDEX attempts_by_time ON attempts (at);
 
-    -- The last batch of attempts that a server has written: whether it did is in doubt where a connection broke.
+    -- The last batch of attempts that a server has written: if a connection breaks, this tells whether it was
+    -- committed.
     CREATE TABLE batches (
         writer TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
         number BIGINT NOT NULL,
-        -- By the database's own clock: those of servers that are gone are forgotten after a week.
+        -- By the database's clock: rows of servers that no longer exist are deleted after a week.
         at     TIMESTAMPTZ NOT NULL
     );
 
@@ -122,7 +123,8 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
         at     BIGINT NOT NULL
     );
 
-    -- What budgets go by: known costs, by key or app (ids differ by their prefixes) and UTC month (202611).
+    -- The spending that budgets limit: known costs, by key or app (ids differ in their prefixes) and UTC month
+    -- (202611).
     CREATE TABLE spend (
         subject  TEXT   COLLATE "C" NOT NULL,
         month    BIGINT NOT NULL,
@@ -130,7 +132,7 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
         PRIMARY KEY (subject, month)
     );
 
-    -- What reports are made from: attempts summed by UTC day (since the epoch) and by whom and what they were for.
+    -- The sums for reports: attempts by UTC day (since the epoch), caller and purpose.
     CREATE TABLE usage_days (
         day               BIGINT NOT NULL,
         app_id            TEXT   COLLATE "C" NOT NULL,
@@ -138,13 +140,13 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
         service           TEXT   COLLATE "C" NOT NULL,
         model             TEXT   COLLATE "C" NOT NULL,
         requests          BIGINT NOT NULL,
-        -- A request counts once for each model that it asked.
+        -- A request counts once for each model that it called.
         model_requests    BIGINT NOT NULL,
         attempts          BIGINT NOT NULL,
         errors            BIGINT NOT NULL,
         prompt_tokens     BIGINT NOT NULL,
         completion_tokens BIGINT NOT NULL,
-        -- Of attempts whose cost is known, and how many those are.
+        -- The cost of attempts whose cost is known, and how many those are.
         cost_nano_usd     BIGINT NOT NULL,
         priced_attempts   BIGINT NOT NULL,
         -- Attempts that used tokens at an unknown price.

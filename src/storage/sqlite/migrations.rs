@@ -15,7 +15,7 @@ pub(super) const MAIN: &[&str] = &[
         name            TEXT    NOT NULL,
         budget_nano_usd INTEGER,
         created_at      INTEGER NOT NULL,
-        -- Deleted apps stay: their usage refers to them.
+        -- Deleted apps are kept: their usage refers to them.
         deleted_at      INTEGER
     ) STRICT, WITHOUT ROWID;
     CREATE UNIQUE INDEX apps_by_name ON apps (name) WHERE deleted_at IS NULL;
@@ -63,23 +63,23 @@ pub(super) const MAIN: &[&str] = &[
     DROP INDEX keys_by_app;
     CREATE INDEX keys_by_app ON keys (app_id, id);
 
-    -- Of the dashboard: what the cookie holds is stored hashed, as keys are.
+    -- Sessions of the dashboard: the value of the cookie is stored as a hash, like keys.
     CREATE TABLE sessions (
         hash       BLOB    NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
         key_id     TEXT    NOT NULL REFERENCES keys (id),
         created_at INTEGER NOT NULL,
         expires_at INTEGER NOT NULL,
-        -- A minute late at most.
+        -- At most a minute behind.
         seen_at    INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX sessions_by_key ON sessions (key_id);
 ",
     "
-    -- By rotation: a key that was replaced lives on for its grace alone, and is not rotated again.
+    -- Set by rotation: a replaced key is valid only for its grace period, and cannot be rotated again.
     ALTER TABLE keys ADD COLUMN replaced_by TEXT REFERENCES keys (id);
 ",
     "
-    -- Whether there is one is asked at each start, and of a million keys few are of this kind.
+    -- Whether there is one is checked at each start, and few of a million keys are of this kind.
     CREATE INDEX keys_of_console ON keys (expires_at) WHERE service = 'console' AND revoked_at IS NULL;
 ",
 ];
@@ -118,14 +118,15 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
 ",
     "
-    -- What budgets go by: known costs, by key or app (ids differ by their prefixes) and UTC month (202611).
+    -- The spending that budgets limit: known costs, by key or app (ids differ in their prefixes) and UTC month
+    -- (202611).
     CREATE TABLE spend (
         subject  TEXT    NOT NULL,
         month    INTEGER NOT NULL,
         nano_usd INTEGER NOT NULL,
         PRIMARY KEY (subject, month)
     ) STRICT, WITHOUT ROWID;
-    -- No call costs a million dollars, and no sum of such calls leaves the range.
+    -- No call costs a million dollars, and no sum of calls below that leaves the range.
     INSERT INTO spend (subject, month, nano_usd)
     SELECT subject, CAST(strftime('%Y%m', at / 1000, 'unixepoch') AS INTEGER),
            sum(min(cost_nano_usd, 1000000000000000))
@@ -135,16 +136,16 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
     GROUP BY 1, 2;
 ",
     "
-    -- Whether it was the first attempt of its request, and the first at its model: what makes requests a sum.
+    -- Whether it was the first attempt of its request, and the first at its model, so that requests can be summed.
     ALTER TABLE attempts ADD COLUMN is_first INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE attempts ADD COLUMN is_first_of_model INTEGER NOT NULL DEFAULT 0;
-    -- Of older rows, by the requests' ids, which callers may choose: those of one key count as one. One pass, two
-    -- sorts: 10 million rows take about a minute and 30 MB of memory.
+    -- For older rows this follows from the requests' ids, which callers may choose: equal ids of one key count as one
+    -- request. One pass, two sorts: 10 million rows take about a minute and 30 MB of memory.
     UPDATE attempts SET
         is_first = id IN (SELECT min(id) FROM attempts GROUP BY request_id, key_id),
         is_first_of_model = id IN (SELECT min(id) FROM attempts GROUP BY request_id, key_id, model);
 
-    -- What reports are made from: attempts summed by UTC day (since the epoch) and by whom and what they were for.
+    -- The sums for reports: attempts by UTC day (since the epoch), caller and purpose.
     CREATE TABLE usage_days (
         day               INTEGER NOT NULL,
         app_id            TEXT    NOT NULL,
@@ -152,20 +153,20 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
         service           TEXT    NOT NULL,
         model             TEXT    NOT NULL,
         requests          INTEGER NOT NULL,
-        -- A request counts once for each model that it asked.
+        -- A request counts once for each model that it called.
         model_requests    INTEGER NOT NULL,
         attempts          INTEGER NOT NULL,
         errors            INTEGER NOT NULL,
         prompt_tokens     INTEGER NOT NULL,
         completion_tokens INTEGER NOT NULL,
-        -- Of attempts whose cost is known, and how many those are.
+        -- The cost of attempts whose cost is known, and how many those are.
         cost_nano_usd     INTEGER NOT NULL,
         priced_attempts   INTEGER NOT NULL,
         -- Attempts that used tokens at an unknown price.
         unpriced_attempts INTEGER NOT NULL,
         PRIMARY KEY (day, app_id, key_id, service, model)
     ) STRICT, WITHOUT ROWID;
-    -- No sum grows beyond half the range of a column.
+    -- No sum exceeds half the range of a column.
     INSERT INTO usage_days
     SELECT at / 86400000, app_id, key_id, service, model, is_first, is_first_of_model, 1,
            outcome NOT IN ('ok', 'cancelled'),
@@ -185,7 +186,7 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
         unpriced_attempts = unpriced_attempts + excluded.unpriced_attempts;
 ",
     "
-    -- Nothing asks by request, and keeping the index was a third of the work of an attempt.
+    -- No query selects by request, and maintaining the index was a third of the work of an attempt.
     DROP INDEX attempts_by_request;
 ",
 ];

@@ -1,11 +1,11 @@
-//! What the targets share: how bytes are cut into pieces, and what must hold of every text that leaves.
+//! What the targets share: how input is split into chunks, and what must hold for every text that is shown.
 //!
-//! No target takes its first bytes for instructions: whatever has to be decided follows from a hash of the input. So
-//! recorded traffic is a seed as it is, and an input that fails can be read.
+//! No target uses the first bytes of its input as parameters: all choices follow from a hash of the input. So recorded
+//! traffic can be used as seeds without changes, and a failing input is readable.
 
 use std::hash::{DefaultHasher, Hasher};
 
-/// A number that follows from `bytes` and from nothing else, another one for each `purpose`.
+/// A number that depends only on `bytes` and `purpose`.
 #[must_use]
 pub fn number(bytes: &[u8], purpose: u8) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -14,7 +14,7 @@ pub fn number(bytes: &[u8], purpose: u8) -> u64 {
     hasher.finish()
 }
 
-/// One of `choices`, as the hash of `bytes` has it.
+/// One of `choices`, selected by the hash of `bytes`.
 ///
 /// # Panics
 /// If there are none.
@@ -24,13 +24,13 @@ pub fn one_of<'c, T>(bytes: &[u8], purpose: u8, choices: &'c [T]) -> &'c T {
     &choices[usize::try_from(at).unwrap_or_default()]
 }
 
-/// `bytes` in pieces, some of them empty or of a single byte, that are the whole when put together.
+/// Splits `bytes` into pieces, some of them empty or of a single byte.
 #[must_use]
 pub fn pieces(bytes: &[u8]) -> Vec<&[u8]> {
     const CUTS: u8 = 6;
     let places = bytes.len() as u64 + 1;
     let cuts = (0..CUTS).map(|cut| usize::try_from(number(bytes, cut) % places).unwrap_or_default());
-    // Two cuts side by side: line ends and characters of several bytes come apart.
+    // Two adjacent cuts, which split line ends and multi-byte characters.
     let mut cuts: Vec<usize> = cuts.flat_map(|cut| [cut, (cut + 1).min(bytes.len())]).collect();
     cuts.sort_unstable();
     let mut from = 0;
@@ -46,7 +46,7 @@ pub fn pieces(bytes: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// Whether `text` has nothing that a terminal or a log would obey: control characters, and those that reorder a line.
+/// Whether `text` is free of control characters and of those that reorder a line, on which a terminal would act.
 #[must_use]
 pub fn is_harmless(text: &str) -> bool {
     let reorders =
@@ -54,7 +54,7 @@ pub fn is_harmless(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || reorders(c))
 }
 
-/// Whether `bytes` are one JSON object, however deep.
+/// Whether `bytes` are one JSON object, of any depth.
 #[must_use]
 pub fn is_object(bytes: &[u8]) -> bool {
     let value = serde_json::from_slice::<&serde_json::value::RawValue>(bytes);

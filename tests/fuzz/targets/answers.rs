@@ -1,5 +1,5 @@
-//! Providers' whole answers and errors, in every dialect: what is taken for an answer is one, what is told of a failure
-//! is harmless.
+//! Providers' whole responses and errors, in every dialect: what is accepted as an answer is one, and messages of
+//! failures are harmless.
 
 #![no_main]
 
@@ -46,13 +46,13 @@ fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
     [plain.err(), chat.as_ref().err().cloned()].iter().flatten().for_each(check);
     let Ok(completed) = chat else { return };
     assert!(is_object(&completed.body), "no object");
-    // Deeper than the reader goes, what a provider adds is passed on as it is.
+    // What a provider adds is passed on unchanged, even if it is nested deeper than serde_json reads.
     let Ok(body) = serde_json::from_slice::<Value>(&completed.body) else { return };
     assert_eq!(body["object"], "chat.completion");
     assert_eq!(body["model"], "a/b");
     assert!(body["id"].is_string() && body["created"].is_i64());
     assert_eq!(body["usage"]["prompt_tokens"], completed.usage.prompt);
-    // What only the total counts is accounted, too, and the provider's words stay its own.
+    // Tokens that only the total includes are counted as well, while the provider's own numbers are passed on.
     assert!(body["usage"]["completion_tokens"].as_u64() <= Some(completed.usage.completion));
     let choices = body["choices"].as_array().expect("choices");
     assert!(!choices.is_empty(), "an answer without a choice");

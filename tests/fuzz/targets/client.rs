@@ -1,5 +1,5 @@
-//! A server's answers as the command line's client reads them, over a real connection: however they come in pieces,
-//! they mean the same, and success is only what ended properly.
+//! A server's responses as the command line's client reads them, over a real connection: they mean the same however
+//! they are split, and only a stream that ended properly is a success.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
-/// What comes before the bytes of an input; the end of the connection is the end of the answer.
+/// The heads before the bytes of an input; the end of the connection is the end of the response.
 const HEADS: [&str; 4] = [
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n",
@@ -26,7 +26,7 @@ const HEADS: [&str; 4] = [
     "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n",
 ];
 
-/// What the next connections are answered with, piece by piece.
+/// The response to the next connections, in pieces.
 type Script = Rc<RefCell<Vec<Vec<u8>>>>;
 
 struct Stage {
@@ -37,7 +37,7 @@ struct Stage {
 }
 
 thread_local! {
-    // Never taken down: what the runtime needs for that is gone before it when the program ends.
+    // Never dropped: the thread-locals that the runtime needs for that may already be gone when the program ends.
     static STAGE: LazyCell<&'static Stage> = LazyCell::new(|| Box::leak(Box::new(Stage::new())));
 }
 
@@ -66,8 +66,8 @@ impl Stage {
         Self { runtime, tasks, client: client.expect("a client"), script }
     }
 
-    /// What all the client's ways of reading make of an answer.
-    fn told(&self, head: &str, pieces: &[&[u8]]) -> String {
+    /// The results of all the client's ways of reading a response.
+    fn results(&self, head: &str, pieces: &[&[u8]]) -> String {
         let head = std::iter::once(head.as_bytes().to_vec());
         *self.script.borrow_mut() = head.chain(pieces.iter().map(|piece| piece.to_vec())).collect();
         self.tasks.block_on(&self.runtime, async {
@@ -83,14 +83,14 @@ async fn answer(mut socket: TcpStream, pieces: Vec<Vec<u8>>) {
     let _ = socket.read(&mut request).await;
     let _ = socket.set_nodelay(true);
     for piece in pieces {
-        // Whoever has read enough may be gone.
+        // The client may have read enough and disconnected.
         if socket.write_all(&piece).await.is_err() {
             return;
         }
         tokio::task::yield_now().await;
     }
     let _ = socket.shutdown().await;
-    // Closed with something unread, a connection is reset, and what was sent may be lost.
+    // A connection that is closed with unread data is reset, and what was sent may be lost.
     while socket.read(&mut request).await.is_ok_and(|count| count > 0) {}
 }
 
@@ -98,7 +98,7 @@ async fn verify(client: &Client) -> Result<String, Error> {
     let mut events = client.verify(&VerifyRequest::default())?;
     let (mut seen, mut is_over) = (String::new(), false);
     while let Some(event) = events.next().await? {
-        assert!(!is_over, "something behind the end");
+        assert!(!is_over, "an event after the end");
         is_over = event.is_terminal();
         write!(seen, "{event:?}").expect("memory takes every write");
     }
@@ -117,7 +117,7 @@ async fn chat(client: &Client) -> Result<String, Error> {
     Ok(format!("{text:?} {reason:?}"))
 }
 
-/// A refusal's id is made anew for each request where the server names none.
+/// The outcome as text, without a refusal's id, which is generated for each request if the server sends none.
 fn shown<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
     match outcome {
         Ok(value) => format!("{value:?}"),
@@ -126,8 +126,8 @@ fn shown<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
     }
 }
 
-/// Whatever panics ends the run, but for what the client catches: see `client::is_decoding`.
-fn bear_with_decoders() {
+/// Lets every panic end the run, except those that the client catches: see `client::is_decoding`.
+fn tolerate_decoder_panics() {
     let ends = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if !is_decoding() {
@@ -136,10 +136,10 @@ fn bear_with_decoders() {
     }));
 }
 
-fuzz_target!(init: bear_with_decoders(), |bytes: &[u8]| {
+fuzz_target!(init: tolerate_decoder_panics(), |bytes: &[u8]| {
     let head = one_of(bytes, 200, &HEADS);
     STAGE.with(|stage| {
-        let whole = stage.told(head, &[bytes]);
-        assert_eq!(stage.told(head, &pieces(bytes)), whole, "in pieces");
+        let whole = stage.results(head, &[bytes]);
+        assert_eq!(stage.results(head, &pieces(bytes)), whole, "in pieces");
     });
 });

@@ -1,4 +1,5 @@
-//! Callers' chat completions: what is accepted becomes a request in every dialect, or is refused by name.
+//! Callers' chat completions: what is accepted becomes a request in every dialect, or an unsupported parameter is
+//! named.
 
 #![no_main]
 
@@ -20,7 +21,7 @@ fn check(kind: Kind, asked: &CompletionRequest<'_>, model: &Model) {
     };
     assert!(outgoing.path.starts_with('/') && outgoing.path.bytes().all(|byte| byte.is_ascii_graphic()));
     assert!(is_object(&outgoing.body), "no object");
-    // A name that stands there twice is read by each provider as it likes.
+    // Providers differ in how they read a name that appears twice.
     let sent = serde_json::from_slice::<Fields<'_>>(&outgoing.body).expect("every name once");
     if kind != Kind::OpenAi {
         return;
@@ -32,7 +33,7 @@ fn check(kind: Kind, asked: &CompletionRequest<'_>, model: &Model) {
     }
 }
 
-/// What is walked through is found as `serde_json` finds it.
+/// The fields that are scanned are the same that `serde_json` finds.
 fn walk(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match (Fields::parse(text), serde_json::from_str::<Fields<'_>>(text)) {

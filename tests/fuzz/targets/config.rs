@@ -1,4 +1,4 @@
-//! Configuration files: whatever is in them, they are read, or complained about by name and on one line.
+//! Configuration files: whatever they contain, they are read, or refused with a one-line message.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ use mk_fuzz::is_harmless;
 use tempfile::TempDir;
 
 thread_local! {
-    // In memory where there is such a place: a disk is no part of this.
+    // In memory if possible: the disk does not matter here.
     static HOME: LazyCell<TempDir> = LazyCell::new(|| {
         let shared = Path::new("/dev/shm");
         let made = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() };
@@ -61,7 +61,7 @@ fn client(env: &Env) {
 
 fuzz_target!(|bytes: &[u8]| {
     let home = HOME.with(|home| home.path().to_owned());
-    // With a key, so that nobody knocks at ports where the file names no provider.
+    // With a key, so that no local ports are probed if the file names no provider.
     let mut env = Env::bare([("OPENAI_API_KEY", "sk-nobody")], Time::from_unix_ms(1_795_176_000_000));
     env.config_home = Some(home.clone());
     env.data_home = Some(home.clone());
@@ -70,7 +70,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     server(&env);
     client(&env);
-    // The same text as what comes with a checkout, and as the file that holds keys.
+    // The same text as a file in a checkout, and as the credentials file.
     fs::remove_file(home.join("config.toml")).expect("it was written");
     env.working_dir = Some(home.clone());
     for name in [".mk.toml", "credentials.toml"] {

@@ -1,5 +1,5 @@
-//! Bodies and queries of the console, and those of verifications: refusals name what is wrong in words that are safe to
-//! show, and what is accepted is stored, and comes back, as it was meant.
+//! Bodies and queries of the console, and bodies of verifications: refusals have messages that are safe to show, and
+//! what is accepted is stored and read back unchanged.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ use mk::verify::{PanelSettings, Settings};
 use mk_fuzz::{is_harmless, is_object};
 
 const NOW: Time = Time::from_unix_ms(1_795_176_000_000);
-/// As many writes as a store is kept for: what is in it must not grow with the run.
+/// After this many writes the store is replaced, so that it does not grow with the run.
 const MOST_WRITES: u32 = 500;
 
 /// A store with one app.

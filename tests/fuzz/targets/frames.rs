@@ -1,4 +1,4 @@
-//! What the server writes into its streams: whatever texts an event holds, it is one frame, and reads back the same.
+//! The frames of the server's streams: whatever text an event contains, it is one frame, and is read back unchanged.
 
 #![no_main]
 
@@ -20,7 +20,7 @@ const NAMES: [&str; 9] = [
     "error",
 ];
 
-/// The only event of a stream, told by the decoder that reads providers' streams.
+/// The only event of a stream, read by the decoder for providers' streams.
 fn only_event(stream: &[u8]) -> (String, String) {
     let mut decoder = Decoder::default();
     let mut events = Vec::new();

@@ -1,4 +1,4 @@
-//! What models write in verifications: claims and votes, in JSON, and whatever else comes.
+//! Model output in verifications: claims and votes, in JSON or not.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use mk::verify::{read_answer, read_claims};
 use mk_fuzz::is_harmless;
 
-/// Fewer than the default, so that small inputs reach it.
+/// Fewer than the default, so that small inputs reach the limit.
 const MOST_CLAIMS: usize = 3;
 
 fn is_line(text: &str, most: usize) -> bool {
@@ -23,7 +23,7 @@ fn claims(text: &str) {
         assert!(ids.insert(&claim.id), "two claims of one id");
         assert!(is_line(&claim.text, 2_000) && is_line(&claim.question, 2_000), "{claim:?}");
         let options = claim.options();
-        // The claimed answer, one rival to five, and the two that are always there.
+        // The claimed answer, one to five rivals, and the two options that every question has.
         assert!((4..=8).contains(&options.len()), "{claim:?}");
         assert!(options.iter().all(|option| is_line(option, 500)), "{claim:?}");
         let distinct: HashSet<String> = options.iter().map(|option| option.to_lowercase()).collect();
@@ -48,7 +48,7 @@ fuzz_target!(|bytes: &[u8]| {
     vote(&text);
     if text.starts_with('{') && serde_json::from_str::<serde_json::Value>(&text).is_ok() {
         let (bare, fenced) = (read_claims(&text, MOST_CLAIMS), format!("\n```json\n{text}\n```\n"));
-        assert_eq!(read_claims(&fenced, MOST_CLAIMS), bare, "a fence changes what is meant");
-        assert_eq!(read_claims(&format!("Sure: {fenced}"), MOST_CLAIMS), None, "prose is no answer");
+        assert_eq!(read_claims(&fenced, MOST_CLAIMS), bare, "a fence changes the meaning");
+        assert_eq!(read_claims(&format!("Sure: {fenced}"), MOST_CLAIMS), None, "prose is not an answer");
     }
 });

@@ -1,4 +1,4 @@
-//! The decoder of providers' event streams: however a stream is cut, it has the same events, and none is too large.
+//! The decoder of providers' event streams: however a stream is split, it has the same events, and none is too large.
 
 #![no_main]
 
@@ -30,7 +30,7 @@ fn read(pieces: &[&[u8]], ends: bool) -> Vec<Owned> {
     events
 }
 
-/// The events of a stream, written again as the simplest stream that has them.
+/// The simplest stream with these events.
 fn written(events: &[Owned]) -> Vec<u8> {
     let mut stream = Vec::new();
     for (name, data) in events {

@@ -1,5 +1,5 @@
-//! Providers' streamed answers, in every dialect: however the bytes are cut, callers get the same chunks, in the order
-//! that the format promises.
+//! Providers' streamed responses, in every dialect: however the bytes are split, callers get the same chunks, in the
+//! order that the format requires.
 
 #![no_main]
 
@@ -15,13 +15,13 @@ use serde_json::Value;
 
 /// What a caller gets of a stream, and why it broke.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct Output {
     chunks: Vec<u8>,
     is_whole: bool,
     failure: Option<Failure>,
 }
 
-fn tell(kind: Kind, pieces: &[&[u8]], choices: u32) -> Told {
+fn decode(kind: Kind, pieces: &[&[u8]], choices: u32) -> Output {
     let asked = CompletionRequest {
         fields: Fields::default(),
         stream: true,
@@ -30,7 +30,7 @@ fn tell(kind: Kind, pieces: &[&[u8]], choices: u32) -> Told {
         prompt_tokens: 7,
     };
     let mut chunks = ChunkWriter::new(&asked, ResponseMeta { model: "a/b".into(), created: 7 });
-    // Otherwise a new one is made where the provider gives none.
+    // Fixed, as otherwise an id is generated if the provider sends none.
     chunks.begin(Some("fixed"), Some(7));
     let spoken = dialect(kind).expect("these are spoken over HTTP");
     let (mut events, mut decoder) = (Decoder::default(), spoken.completions().stream_decoder());
@@ -49,12 +49,12 @@ fn tell(kind: Kind, pieces: &[&[u8]], choices: u32) -> Told {
     if is_whole {
         chunks.end();
     }
-    Told { chunks: chunks.take().to_vec(), is_whole, failure: outcome.err() }
+    Output { chunks: chunks.take().to_vec(), is_whole, failure: outcome.err() }
 }
 
-/// The chunks with calls of tools called the same: where a provider gives them no id, one is made.
-fn without_ids(told: Told) -> (String, bool, Option<Failure>) {
-    let text = String::from_utf8(told.chunks).expect("chunks are text");
+/// The chunks without the ids of tool calls: if a provider sends none, one is generated.
+fn without_ids(output: Output) -> (String, bool, Option<Failure>) {
+    let text = String::from_utf8(output.chunks).expect("chunks are text");
     let mut parts = text.split("\"call_");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -62,41 +62,41 @@ fn without_ids(told: Told) -> (String, bool, Option<Failure>) {
         plain.push_str("\"call_");
         plain.push_str(if digits == 32 { &part[32..] } else { part });
     }
-    (plain, told.is_whole, told.failure)
+    (plain, output.is_whole, output.failure)
 }
 
-fn check(told: &Told) {
+fn check(output: &Output) {
     let mut decoder = Decoder::default();
-    decoder.feed(&told.chunks);
-    let (mut begun, mut ended, mut is_done) = (BTreeSet::new(), BTreeSet::new(), false);
+    decoder.feed(&output.chunks);
+    let (mut started, mut ended, mut is_done) = (BTreeSet::new(), BTreeSet::new(), false);
     while let Some(event) = decoder.next().expect("smaller than any event may be") {
-        assert!(!is_done, "something behind the end");
+        assert!(!is_done, "an event after the end");
         if event.data == b"[DONE]" {
             is_done = true;
             continue;
         }
         assert!(is_object(event.data), "a chunk is an object");
-        // Deeper than the reader goes, what a provider adds is passed on as it is.
+        // What a provider adds is passed on unchanged, even if it is nested deeper than serde_json reads.
         let Ok(chunk) = serde_json::from_slice::<Value>(event.data) else { return };
         assert_eq!((&chunk["id"], &chunk["model"]), (&Value::from("fixed"), &Value::from("a/b")));
         for choice in chunk["choices"].as_array().expect("choices") {
             let index = choice["index"].as_u64().expect("an index");
-            assert!(!ended.contains(&index), "behind the end of its choice: {chunk}");
-            assert!(!begun.insert(index) || choice["delta"]["role"].is_string(), "no role first: {chunk}");
+            assert!(!ended.contains(&index), "after the end of its choice: {chunk}");
+            assert!(!started.insert(index) || choice["delta"]["role"].is_string(), "no role first: {chunk}");
             if choice["finish_reason"].is_string() {
                 ended.insert(index);
             }
         }
     }
-    assert_eq!(is_done, told.is_whole);
-    assert!(!told.is_whole || begun == ended, "whole, and a choice is open");
+    assert_eq!(is_done, output.is_whole);
+    assert!(!output.is_whole || started == ended, "the stream is complete, but a choice is not");
 }
 
 fuzz_target!(|bytes: &[u8]| {
     let choices = 1 + u32::try_from(number(bytes, 100) % 2).unwrap_or_default();
     for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
-        let whole = tell(kind, &[bytes], choices);
+        let whole = decode(kind, &[bytes], choices);
         check(&whole);
-        assert_eq!(without_ids(tell(kind, &pieces(bytes), choices)), without_ids(whole), "{kind:?}");
+        assert_eq!(without_ids(decode(kind, &pieces(bytes), choices)), without_ids(whole), "{kind:?}");
     }
 });

@@ -1,4 +1,4 @@
-//! Foreign text on its way to a terminal: nothing is left in it that a terminal obeys.
+//! Untrusted text on its way to a terminal: nothing remains on which a terminal would act.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let safe = lines(&text);
     assert!(safe.split(['\n', '\t']).all(is_harmless), "{safe:?}");
     let mut whole = String::new();
-    // Cut between characters: texts come in pieces, bytes of characters do not.
+    // Split between characters: text arrives in pieces, but characters are never split.
     let mut rest = text.as_ref();
     for piece in pieces(text.as_bytes()) {
         let behind =
@@ -35,6 +35,6 @@ fuzz_target!(|bytes: &[u8]| {
         let safe = json(&written);
         assert!(safe.split('\n').all(is_harmless), "{safe:?}");
         let (read, meant) = (serde_json::from_str(&safe), serde_json::from_str(&written));
-        assert_eq!(read.ok() as Option<serde_json::Value>, meant.ok(), "it means something else");
+        assert_eq!(read.ok() as Option<serde_json::Value>, meant.ok(), "the value has changed");
     }
 });

@@ -1,5 +1,5 @@
-//! Keys, times, dates and amounts that somebody has typed: what is read is written back the same, and no slip of the
-//! finger turns one key into another.
+//! Keys, times, dates and amounts typed by users: what is read is written back unchanged, and no typing error turns one
+//! key into another.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use mk::money::NanoUsd;
 use mk::usage::{Month, parse_date};
 use mk_fuzz::{is_harmless, number};
 
-/// A proper key, and nobody's.
+/// A well-formed key that nobody has.
 const KEY: &str = "mk_verify_000000000000000000000000004ANCeP";
 
 fn key(text: &str) {

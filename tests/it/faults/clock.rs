@@ -1,4 +1,4 @@
-//! A clock that steps forward and back: nobody gets more than is allowed, and nobody is locked out for good.
+//! A system clock that jumps forwards and back: nobody exceeds a limit, and nobody is locked out for good.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn server() -> TestServer {
     Setup::new(config("http://127.0.0.1:9")).start().await
 }
 
-/// How many of so many requests are admitted.
+/// Sends `requests` requests; returns how many of them the limits admitted.
 async fn admitted(server: &TestServer, key: &str, requests: usize) -> usize {
     let mut admitted = 0;
     for _ in 0..requests {
@@ -37,7 +37,7 @@ fn flush(server: &TestServer) {
 }
 
 #[tokio::test]
-async fn a_day_that_the_clock_comes_back_to_goes_on_where_it_was() {
+async fn a_day_keeps_its_count_when_the_clock_jumps_ahead_and_back() {
     for wrong in [DAY, YEAR] {
         let server = server().await;
         let (key, _) =
@@ -46,14 +46,14 @@ async fn a_day_that_the_clock_comes_back_to_goes_on_where_it_was() {
         server.clock.set(NOON.plus(wrong));
         assert_eq!(admitted(&server, &key, 1).await, 1);
         server.clock.set(NOON);
-        assert_eq!(admitted(&server, &key, 5).await, 1, "eight and one were counted before");
+        assert_eq!(admitted(&server, &key, 5).await, 1, "eight and one were already counted");
         server.clock.set(NOON.plus(DAY * 2));
-        assert_eq!(admitted(&server, &key, 11).await, 10, "and the next day is a new one");
+        assert_eq!(admitted(&server, &key, 11).await, 10, "the next day starts from zero");
     }
 }
 
 #[tokio::test]
-async fn so_does_a_day_whose_count_was_written_and_dropped_from_memory() {
+async fn a_day_keeps_its_count_even_after_it_was_evicted_from_memory() {
     for wrong in [DAY, YEAR] {
         let server = server().await;
         let limited = |new: &mut mk::keys::NewKey| (new.per_minute, new.per_day) = (Some(0), Some(10));
@@ -62,7 +62,8 @@ async fn so_does_a_day_whose_count_was_written_and_dropped_from_memory() {
         assert_eq!(admitted(&server, &key, 8).await, 8);
         flush(&server);
         server.clock.set(NOON.plus(wrong));
-        // Both write a count of the wrong day; the key's own is idle and dropped, and taken up again.
+        // Both keys' counts are written under the wrong day; the first key's counter is then evicted as idle, and
+        // loaded again.
         assert_eq!((admitted(&server, &other, 1).await, admitted(&server, &key, 3).await), (1, 3));
         flush(&server);
         flush(&server);
@@ -75,7 +76,7 @@ async fn so_does_a_day_whose_count_was_written_and_dropped_from_memory() {
 }
 
 #[tokio::test]
-async fn a_minute_is_neither_given_twice_nor_for_ever_over() {
+async fn a_clock_set_back_neither_resets_the_minute_nor_locks_the_key_out() {
     let server = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(5));
     assert_eq!(admitted(&server, &key, 6).await, 5);
@@ -89,7 +90,7 @@ async fn a_minute_is_neither_given_twice_nor_for_ever_over() {
 }
 
 #[tokio::test]
-async fn a_session_of_a_wrong_future_ends_when_the_clock_is_right() {
+async fn a_session_started_in_a_wrong_future_ends_when_the_clock_is_corrected() {
     let server = server().await;
     let console = server.key(Service::Console);
     let early = Browser::log_in(&server, &console).await;
@@ -100,9 +101,9 @@ async fn a_session_of_a_wrong_future_ends_when_the_clock_is_right() {
     let wrong = Browser::log_in(&server, &console).await;
     assert_eq!(wrong.get("/v1/auth/session").await.status(), 200);
     server.clock.set(NOON);
-    // Otherwise it would live for a year.
+    // Otherwise the session would be valid for a year.
     assert_eq!(refusal(wrong.get("/v1/auth/session").await).await, (401, "invalid_session".to_owned()));
-    // Swept when another one began; whoever knows the key gets the next.
+    // It was deleted when another session started; with the key one can log in again.
     drop(slightly);
     let anew = Browser::log_in(&server, &console).await;
     assert_eq!(anew.get("/v1/auth/session").await.status(), 200);
@@ -111,7 +112,7 @@ async fn a_session_of_a_wrong_future_ends_when_the_clock_is_right() {
 }
 
 #[tokio::test]
-async fn expiry_goes_by_the_clock_and_revocation_does_not() {
+async fn expiry_follows_the_clock_but_revocation_is_permanent() {
     let server = server().await;
     let ends = NOON.plus(HOUR);
     let (expiring, _) = server.key_with(Service::Verify, |new| new.expires_at = Some(ends));
@@ -122,13 +123,17 @@ async fn expiry_goes_by_the_clock_and_revocation_does_not() {
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
     server.clock.set(NOON);
     assert_eq!(code(&expiring).await, "missing_parameter");
-    assert_eq!(code(&revoked).await, "api_key_revoked", "revoked in a future that never was, and for ever");
+    assert_eq!(
+        code(&revoked).await,
+        "api_key_revoked",
+        "a revocation stays in force although its time is in the future"
+    );
     server.clock.set(NOON.minus(YEAR));
     assert_eq!(code(&revoked).await, "api_key_revoked");
 }
 
 #[tokio::test]
-async fn usage_is_booked_once_on_the_day_that_the_clock_shows() {
+async fn usage_is_recorded_once_on_the_day_that_the_clock_shows() {
     let desk = desk_with("", "", |setup| setup, |_| Turn::Text("four".to_owned())).await;
     let (server, store) = (&desk.server, &desk.server.app.store);
     let days = [NOON, NOON.plus(YEAR), NOON, NOON.minus(YEAR), NOON];
@@ -148,7 +153,7 @@ async fn usage_is_booked_once_on_the_day_that_the_clock_shows() {
 }
 
 #[tokio::test]
-async fn a_paused_model_is_tried_again_whatever_the_clock_shows() {
+async fn a_paused_model_is_retried_even_if_the_clock_is_set_back() {
     let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"";
     let script = |ask: &crate::support::provider::Ask| {
         if ask.raw.contains("fail") { Turn::status(500, &json!({})) } else { Turn::Text("four".to_owned()) }
@@ -161,10 +166,10 @@ async fn a_paused_model_is_tried_again_whatever_the_clock_shows() {
     let begun = std::time::Instant::now();
     let mut status = 503;
     while status == 503 {
-        assert!(begun.elapsed() < Duration::from_secs(30), "paused for ever");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the model stays paused");
         status = desk.post(hello().to_string()).send().await.unwrap().status().as_u16();
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(status, 200);
-    eventually("it was asked", || desk.provider.asks().len() > asked).await;
+    eventually("the provider is called", || desk.provider.asks().len() > asked).await;
 }

@@ -1,19 +1,19 @@
-//! More connections than there are descriptors for.
+//! More connections than the server has file descriptors for.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::desk::{Desk, View, provider, tells, troubles};
+use super::fixture::{Fixture, View, problems, provider, reports};
 use crate::support::chat::hello;
 use crate::support::serve;
 
-/// So many callers come and say nothing. Fewer than what the kernel lets wait for a server.
+/// The number of callers that connect and send nothing. Less than the kernel's backlog for a listening socket.
 const CALLERS: usize = 100;
 
-async fn crowd(desk: &Desk) -> Vec<TcpStream> {
-    let authority = desk.server.base.trim_start_matches("http://");
+async fn crowd(fixture: &Fixture) -> Vec<TcpStream> {
+    let authority = fixture.server.base.trim_start_matches("http://");
     let mut crowd = Vec::new();
     for _ in 0..CALLERS {
         crowd.push(TcpStream::connect(authority).await.unwrap());
@@ -21,7 +21,7 @@ async fn crowd(desk: &Desk) -> Vec<TcpStream> {
     crowd
 }
 
-/// A completion on a connection that is open already.
+/// Sends a completion request on an open connection; returns the raw response.
 async fn chat_on(stream: &mut TcpStream, key: &str) -> String {
     let body = hello().to_string();
     let head = format!(
@@ -36,60 +36,60 @@ async fn chat_on(stream: &mut TcpStream, key: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_alone_cannot_use_up_the_descriptors() {
+async fn idle_callers_cannot_exhaust_the_descriptors() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
-    let desk = Desk::of(call.after("ulimit -n 64"), View::Plain).await;
-    let mut crowd = crowd(&desk).await;
-    // Whoever is inside is served, by providers and databases that have descriptors of their own.
-    let answer = chat_on(&mut crowd[0], &desk.chat).await;
+    let fixture = Fixture::of(call.after("ulimit -n 64"), View::Plain).await;
+    let mut crowd = crowd(&fixture).await;
+    // An accepted connection is served: descriptors are reserved for providers and databases.
+    let answer = chat_on(&mut crowd[0], &fixture.chat).await;
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("four"), "{answer}");
-    // Whoever waits is served when others leave.
+    // A connection that waits to be accepted is served once others close.
     let mut last = crowd.pop().unwrap();
     drop(crowd);
-    let answer = chat_on(&mut last, &desk.chat).await;
+    let answer = chat_on(&mut last, &fixture.chat).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    desk.must_chat().await;
-    desk.must_verify().await;
-    let log = desk.end().await;
+    fixture.chat_must_succeed().await;
+    fixture.verify_must_succeed().await;
+    let log = fixture.end().await;
     assert!(
-        tells(&log, &["few connections at once", "\"connections\":8", "\"open_files\":64"]),
+        reports(&log, &["few connections at once", "\"connections\":8", "\"open_files\":64"]),
         "{:?}",
-        troubles(&log)
+        problems(&log)
     );
-    assert_eq!(troubles(&log).len(), 1, "{:?}", troubles(&log));
+    assert_eq!(problems(&log).len(), 1, "{:?}", problems(&log));
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn without_descriptors_it_waits_without_a_flood_and_goes_on() {
+async fn out_of_descriptors_the_server_waits_without_flooding_the_log_and_recovers() {
     use rustix::process::{Pid, Resource, prlimit};
 
     let provider = provider().await;
-    let desk = Desk::start(&provider).await;
-    desk.must_chat().await;
-    let id = desk.server.process();
+    let fixture = Fixture::start(&provider).await;
+    fixture.chat_must_succeed().await;
+    let id = fixture.server.process();
     let usual = prlimit(Pid::from_raw(id.try_into().unwrap()), Resource::Nofile, lowered(id)).unwrap();
-    let crowd = crowd(&desk).await;
+    let crowd = crowd(&fixture).await;
     let before = cpu_ticks(id);
     tokio::time::sleep(Duration::from_secs(4)).await;
-    // A hundred ticks are a second; a loop that does not wait takes all of the four.
+    // A hundred ticks are one second; a busy loop would use all four seconds.
     let used = cpu_ticks(id) - before;
     assert!(used < 200, "{used} ticks of processor time in four seconds");
     drop(crowd);
-    desk.must_chat().await;
+    fixture.chat_must_succeed().await;
     prlimit(Pid::from_raw(id.try_into().unwrap()), Resource::Nofile, usual).unwrap();
-    desk.must_chat().await;
-    desk.must_verify().await;
-    assert_eq!(desk.create().await.status(), 201);
-    let log = desk.end().await;
-    assert!(tells(&log, &["cannot accept a connection", "oo many open files"]), "{:?}", troubles(&log));
-    assert!(troubles(&log).len() <= 4, "{:?}", troubles(&log));
+    fixture.chat_must_succeed().await;
+    fixture.verify_must_succeed().await;
+    assert_eq!(fixture.create().await.status(), 201);
+    let log = fixture.end().await;
+    assert!(reports(&log, &["cannot accept a connection", "oo many open files"]), "{:?}", problems(&log));
+    assert!(problems(&log).len() <= 4, "{:?}", problems(&log));
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_finds_no_descriptor_is_not_held_against_its_provider() {
+async fn a_call_that_fails_for_lack_of_descriptors_is_not_blamed_on_its_provider() {
     for host in ["127.0.0.1", "localhost"] {
         call_without_descriptors(host).await;
     }
@@ -100,26 +100,26 @@ async fn call_without_descriptors(host: &str) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
     let provider = provider().await;
-    // A name has to be looked up first, which fails in ways of its own.
+    // A host name has to be resolved first, which fails in different ways.
     let base_url = provider.base_url.replace("127.0.0.1", host);
-    let desk = Desk::of(serve::call(&base_url, ""), View::Plain).await;
-    let id = desk.server.process();
+    let fixture = Fixture::of(serve::call(&base_url, ""), View::Plain).await;
+    let id = fixture.server.process();
     let process = Pid::from_raw(id.try_into().unwrap());
     let limit = |limit| prlimit(process, Resource::Nofile, limit).unwrap();
-    // One connection for all, so that the server needs no descriptor but for its provider.
+    // All requests use one connection, so that the server needs a descriptor only for its provider.
     let caller = reqwest::Client::new();
-    let models = format!("{}/inference/v1/models", desk.server.base);
-    let listed = caller.get(models).bearer_auth(&desk.chat).send().await.unwrap();
+    let models = format!("{}/inference/v1/models", fixture.server.base);
+    let listed = caller.get(models).bearer_auth(&fixture.chat).send().await.unwrap();
     assert_eq!(listed.status(), 200);
     listed.bytes().await.unwrap();
     let is_free = |number: &u64| !std::path::Path::new(&format!("/proc/{id}/fd/{number}")).exists();
     let lowest = (0..1_000).find(is_free);
     let usual = limit(Rlimit { current: lowest, ..rustix::process::getrlimit(Resource::Nofile) });
 
-    // Together more failures in a row than open any breaker.
+    // More consecutive failures in total than it takes to open the circuit breaker.
     for _ in 0..6 {
-        let url = format!("{}/inference/v1/chat/completions", desk.server.base);
-        let refused = caller.post(url).bearer_auth(&desk.chat).json(&hello()).send().await.unwrap();
+        let url = format!("{}/inference/v1/chat/completions", fixture.server.base);
+        let refused = caller.post(url).bearer_auth(&fixture.chat).json(&hello()).send().await.unwrap();
         let (status, wait) = (refused.status(), refused.headers().get("retry-after").cloned());
         let error: serde_json::Value = refused.json().await.unwrap();
         assert_eq!((status.as_u16(), &error["code"]), (503, &"server_overloaded".into()), "{host}: {error}");
@@ -128,18 +128,19 @@ async fn call_without_descriptors(host: &str) {
         assert!(error["message"].as_str().unwrap().contains("try again"), "{error}");
     }
     limit(usual);
-    desk.must_chat().await;
-    desk.must_verify().await;
-    let log = desk.end().await;
-    assert!(tells(&log, &["no descriptor", "oo many open files"]), "{host}: {:?}", troubles(&log));
-    // Nobody waited to be accepted, but that is tried once more behind each connection.
-    let beside = ["request", "cannot accept a connection; it waits, and is tried again"];
-    let told = troubles(&log).into_iter().filter(|line| !beside.iter().any(|name| line["message"] == *name));
-    assert_eq!(told.count(), 1, "{host}: {:?}", troubles(&log));
+    fixture.chat_must_succeed().await;
+    fixture.verify_must_succeed().await;
+    let log = fixture.end().await;
+    assert!(reports(&log, &["no descriptor", "oo many open files"]), "{host}: {:?}", problems(&log));
+    // No caller was waiting, but after every connection the server tries to accept another, which may fail as well.
+    let unrelated = ["request", "cannot accept a connection; it waits, and is tried again"];
+    let told =
+        problems(&log).into_iter().filter(|line| !unrelated.iter().any(|name| line["message"] == *name));
+    assert_eq!(told.count(), 1, "{host}: {:?}", problems(&log));
 }
 
 #[cfg(target_os = "linux")]
-/// Room for a few more than are open now.
+/// A limit that leaves room for a few more descriptors than are open now.
 fn lowered(process: u32) -> rustix::process::Rlimit {
     use rustix::process::{Resource, Rlimit};
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
@@ -148,10 +149,10 @@ fn lowered(process: u32) -> rustix::process::Rlimit {
 }
 
 #[cfg(target_os = "linux")]
-/// What the process has used, in user and system mode.
+/// The processor time that the process has used, in user and system mode, in ticks.
 fn cpu_ticks(process: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    let behind_name = stat.rsplit(')').next().unwrap();
-    let fields: Vec<&str> = behind_name.split_whitespace().collect();
+    let after_name = stat.rsplit(')').next().unwrap();
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }

@@ -1,21 +1,21 @@
-//! Little memory, and callers who want much of it.
+//! A small memory limit, and requests that need much memory.
 
 use futures_util::future::join_all;
 use reqwest::Client;
 
-use super::desk::{Desk, View, provider, troubles};
+use super::fixture::{Fixture, View, problems, provider};
 use crate::support::database::{copy, must_be_whole};
 use crate::support::serve;
 use crate::support::server::client;
 
-/// Address space, in KiB: a debug build at rest has half of it, threads and arenas of the allocator included.
+/// Address space, in KiB: an idle debug build uses half of it, including threads and the allocator's arenas.
 const LIMIT: u64 = 768 * 1024;
-/// Of each kind, all at once.
+/// Concurrent requests for each kind of body.
 const CALLERS: usize = 6;
-/// Of a body, nearly all that it may have.
+/// The largest body that the server accepts.
 const MIB: usize = 1 << 20;
 
-/// A completion's request with this in the place of its messages, and of what follows them.
+/// The body of a completion request with these messages, and `more` after them.
 fn request(messages: &str, more: &str) -> String {
     format!(r#"{{"model":"fake/m","messages":[{messages}]{more}}}"#)
 }
@@ -26,7 +26,7 @@ fn repeated(piece: &str) -> String {
     text
 }
 
-/// Bodies that are as large as they may be, and become more than they are when they are read.
+/// Bodies of nearly the largest size, which take more memory once they are parsed.
 fn bodies() -> [(&'static str, String); 6] {
     let one = r#"{"role":"user","content":"a"}"#;
     let nested = "[".repeat(MIB - 200);
@@ -52,26 +52,26 @@ async fn send(http: &Client, url: String, key: &str, body: String) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_and_hostile_bodies_do_not_use_up_a_small_memory() {
+async fn large_and_hostile_bodies_fit_into_a_small_memory_limit() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
-    let desk = Desk::of(call.after(&format!("ulimit -v {LIMIT}")), View::Plain).await;
-    let url = format!("{}/inference/v1/chat/completions", desk.server.base);
+    let fixture = Fixture::of(call.after(&format!("ulimit -v {LIMIT}")), View::Plain).await;
+    let url = format!("{}/inference/v1/chat/completions", fixture.server.base);
     let http = client();
     for (kind, body) in bodies() {
         assert!(body.len() > MIB / 2 && body.len() <= MIB, "{kind}: {}", body.len());
-        let with_key = join_all((0..CALLERS).map(|_| send(&http, url.clone(), &desk.chat, body.clone())));
+        let with_key = join_all((0..CALLERS).map(|_| send(&http, url.clone(), &fixture.chat, body.clone())));
         for status in with_key.await {
             assert!(matches!(status, 200 | 400), "{kind}: {status}");
         }
-        // Without a key nothing of a body is taken.
+        // Without a valid key no body is read.
         let unknown = join_all((0..4).map(|_| send(&http, url.clone(), "mk_inference_x", body.clone())));
         assert!(unknown.await.iter().all(|status| *status == 401 || *status == 429), "{kind}");
     }
-    desk.must_chat().await;
-    desk.must_verify().await;
-    assert_eq!(desk.create().await.status(), 201);
-    must_be_whole(copy(&desk.data).path());
-    let log = desk.end().await;
-    assert!(troubles(&log).is_empty(), "{:?}", troubles(&log));
+    fixture.chat_must_succeed().await;
+    fixture.verify_must_succeed().await;
+    assert_eq!(fixture.create().await.status(), 201);
+    must_be_whole(copy(&fixture.data).path());
+    let log = fixture.end().await;
+    assert!(problems(&log).is_empty(), "{:?}", problems(&log));
 }

@@ -1,4 +1,4 @@
-//! Files that may be read and not written.
+//! Files and directories that are read-only.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crate::support::mk::{Mk, Ran, operator};
 
-/// Permissions do not bind root, so root is somebody else here.
+/// Runs the command as an unprivileged user if the test runs as root, whom permissions do not restrict.
 fn as_a_user(call: Mk) -> Mk {
     if !rustix::process::geteuid().is_root() {
         return call;
     }
-    // He can reach this binary nowhere but in his home.
+    // That user can reach the binary only in its home directory.
     let home = call.home().to_owned();
     fs::set_permissions(&home, Permissions::from_mode(0o755)).unwrap();
     let binary = home.join("mk");
@@ -28,7 +28,7 @@ fn serve(data: &Path) -> Ran {
     as_a_user(mk).run()
 }
 
-fn must_refuse(data: &Path, words: &str) {
+fn assert_refuses_to_start(data: &Path, words: &str) {
     let ran = serve(data);
     assert_eq!(ran.code(), 2, "{ran:?}");
     let lines: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with('{')).collect();
@@ -40,7 +40,7 @@ fn must_refuse(data: &Path, words: &str) {
 }
 
 #[test]
-fn a_server_that_could_not_write_does_not_start() {
+fn a_server_that_cannot_write_its_databases_does_not_start() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let data = dir.path().join("data");
@@ -52,31 +52,32 @@ fn a_server_that_could_not_write_does_not_start() {
         }
     };
     set(0o777, 0o444, 0o666);
-    must_refuse(&data, "mk.db: it may not be written to");
+    assert_refuses_to_start(&data, "mk.db: it may not be written to");
     set(0o777, 0o666, 0o444);
-    must_refuse(&data, "ledger.db: it may not be written to");
+    assert_refuses_to_start(&data, "ledger.db: it may not be written to");
     set(0o555, 0o444, 0o444);
-    must_refuse(&data, "mk.db: ");
+    assert_refuses_to_start(&data, "mk.db: ");
     set(0o700, 0o600, 0o600);
     let ran = operator(&data, &["keys", "list", "--json"]).run();
     assert!(ran.stdout.contains("key_"), "nothing is lost: {ran:?}");
 }
 
 #[test]
-fn a_data_directory_that_cannot_be_made_is_found_before_the_first_start() {
+fn the_doctor_finds_a_data_directory_that_cannot_be_created() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o555)).unwrap();
     let data = dir.path().join("a/b");
     let mk = operator(&data, &["doctor"]);
     let ran = as_a_user(mk).run();
     let line = ran.stdout.lines().find(|line| line.contains("\tdatabase\t")).unwrap();
-    let told = format!("failed\tdatabase\t{}: {}: permission denied\t", data.display(), dir.path().display());
-    assert!(line.starts_with(&told) && ran.code() == 1, "{ran:?}");
-    must_refuse(&data, "permission denied");
+    let expected =
+        format!("failed\tdatabase\t{}: {}: permission denied\t", data.display(), dir.path().display());
+    assert!(line.starts_with(&expected) && ran.code() == 1, "{ran:?}");
+    assert_refuses_to_start(&data, "permission denied");
 }
 
 #[test]
-fn a_database_that_cannot_be_written_is_told_before_anything_is_written() {
+fn a_read_only_database_is_reported_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let data = dir.path().join("data");
@@ -89,14 +90,14 @@ fn a_database_that_cannot_be_written_is_told_before_anything_is_written() {
         set(path, mode);
     }
     let revoked = as_a_user(operator(&data, &["keys", "revoke", "old", "--yes"])).run();
-    assert_eq!(revoked.code(), 0, "a change of keys writes no ledger: {revoked:?}");
+    assert_eq!(revoked.code(), 0, "changes to keys do not write to the ledger: {revoked:?}");
     set("mk.db", 0o444);
     for line in ["keys create --service verify", "keys revoke ci --yes", "apps create web"] {
         let ran = as_a_user(operator(&data, &line.split(' ').collect::<Vec<_>>())).run();
-        let told =
+        let expected =
             format!("error: cannot use the data directory {}: mk.db: it may not be written", data.display());
         assert!(
-            ran.code() == 2 && ran.stderr.starts_with(&told) && ran.stderr.contains("\nhint: "),
+            ran.code() == 2 && ran.stderr.starts_with(&expected) && ran.stderr.contains("\nhint: "),
             "{ran:?}"
         );
     }
@@ -104,10 +105,10 @@ fn a_database_that_cannot_be_written_is_told_before_anything_is_written() {
     assert!(listed.code() == 0 && listed.stdout.contains("\tactive\t"), "{listed:?}");
     let doctor = as_a_user(operator(&data, &["doctor"])).run().stdout;
     for name in ["mk.db", "ledger.db"] {
-        let told = format!(
+        let expected = format!(
             "failed\tdatabase\t{} cannot be written: the file is read-only",
             data.join(name).display()
         );
-        assert!(doctor.contains(&told), "{doctor}");
+        assert!(doctor.contains(&expected), "{doctor}");
     }
 }

@@ -1,4 +1,4 @@
-//! One data directory, and the servers that live on it one after the other.
+//! One data directory, and the servers that run on it one after another.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -7,28 +7,28 @@ use mk::clock::{Clock, Time};
 use reqwest::Client;
 use serde_json::json;
 
+use super::acknowledged::Acknowledged;
 use super::load::{self, Callers};
-use super::told::Told;
 use crate::support::database::copy;
 use crate::support::dice::Dice;
 use crate::support::mk::{Mk, operator};
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
-/// A second of counts and usage may be lost.
+/// The counts and usage of this last period before a crash may be lost.
 pub(super) const MAY_BE_LOST: Duration = Duration::from_secs(1);
-/// Of the key whose day is never used up.
+/// The daily limit of the key that never reaches it.
 const PLENTY: usize = 1_000_000;
-/// Of the key whose day is soon used up, for all lives together.
+/// The daily limit of the key that reaches it soon, over all servers of a lane.
 const SCARCE: usize = 60;
 
-/// What a lane asks its servers with.
+/// The keys that a lane's requests use, and the client that sends them.
 pub(super) struct Keys {
     pub(super) http: Client,
     pub(super) console: String,
     pub(super) verify: String,
     pub(super) chat: String,
-    /// With [`SCARCE`] requests a day.
+    /// May send [`SCARCE`] requests a day.
     pub(super) scarce: String,
     pub(super) app: String,
 }
@@ -57,43 +57,45 @@ async fn keys(server: &Mk) -> Keys {
     }
 }
 
-/// How a life ends.
-enum End {
-    /// Killed before it serves, while it opens its files.
-    Unborn(Duration),
-    /// Killed so long after it began to serve.
-    After(Duration),
+/// When a server is killed.
+enum Kill {
+    /// This long after it was started, usually while it still opens its files.
+    WhileStarting(Duration),
+    /// This long after it began to serve.
+    WhileServing(Duration),
 }
 
-/// Most lives are too short for anything to be safe, some long enough for counts and usage to be on the disk.
-fn next_end(dice: &mut Dice) -> End {
+/// Most servers are killed before any usage is safe, some run long enough for counts and usage to reach the disk.
+fn next_kill(dice: &mut Dice) -> Kill {
     match dice.below(20) {
-        0 | 1 => End::Unborn(Duration::from_millis(dice.below(120))),
-        2..=4 => End::After(Duration::from_millis(1200 + dice.below(900))),
-        _ => End::After(Duration::from_millis(dice.below(450))),
+        0 | 1 => Kill::WhileStarting(Duration::from_millis(dice.below(120))),
+        2..=4 => Kill::WhileServing(Duration::from_millis(1200 + dice.below(900))),
+        _ => Kill::WhileServing(Duration::from_millis(dice.below(450))),
     }
 }
 
-/// Lets servers live and die, so many times, and holds what they have told against what is left.
-pub(super) async fn live_and_die(provider: String, mut dice: Dice, rounds: u64) {
+/// Runs and kills `rounds` servers, and checks after each that everything acknowledged is still there.
+pub(super) async fn run(provider: String, mut dice: Dice, rounds: u64) {
     let call = serve::call(&provider, "");
     load::configure(&call);
     let data = data_dir(call.home());
-    let begun = Clock::system().now();
+    let started = Clock::system().now();
     let keys = keys(&call).await;
-    let (mut told, mut callers) = (Told::default(), Callers::default());
+    let (mut acknowledged, mut callers) = (Acknowledged::default(), Callers::default());
     for _ in 0..rounds {
-        match next_end(&mut dice) {
-            End::Unborn(life) => kill_unborn(&call, life).await,
-            End::After(life) => live(&call, &keys, life, &mut dice, &mut told, &mut callers).await,
+        match next_kill(&mut dice) {
+            Kill::WhileStarting(life) => kill_while_starting(&call, life).await,
+            Kill::WhileServing(life) => {
+                kill_while_serving(&call, &keys, life, &mut dice, &mut acknowledged, &mut callers).await;
+            }
         }
         let copy = copy(&data);
-        told.must_be_in(copy.path());
+        acknowledged.assert_stored_in(copy.path());
     }
-    judge(&call, &keys, begun, &told, &callers).await;
+    check_final_state(&call, &keys, started, &acknowledged, &callers).await;
 }
 
-async fn kill_unborn(call: &Mk, life: Duration) {
+async fn kill_while_starting(call: &Mk, life: Duration) {
     let mut child =
         call.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     tokio::time::sleep(life).await;
@@ -101,12 +103,12 @@ async fn kill_unborn(call: &Mk, life: Duration) {
     child.wait().unwrap();
 }
 
-async fn live(
+async fn kill_while_serving(
     call: &Mk,
     keys: &Keys,
     life: Duration,
     dice: &mut Dice,
-    told: &mut Told,
+    acknowledged: &mut Acknowledged,
     callers: &mut Callers,
 ) {
     let server = Serve::start_beside(call).await;
@@ -119,31 +121,37 @@ async fn live(
     };
     let writer_life = Duration::from_millis(dice.below(150));
     let ((), (), (), crash) = tokio::join!(
-        load::administrate(&base, keys, told),
+        load::administrate(&base, keys, acknowledged),
         load::kill_writer(call, writer_life),
-        callers.go_on(&base, keys),
+        callers.send_requests(&base, keys),
         end,
     );
     callers.crashes.push(crash);
 }
 
-/// What a last server, which ends in order, says and leaves.
-async fn judge(call: &Mk, keys: &Keys, begun: Time, told: &Told, callers: &Callers) {
+/// Starts a last server and shuts it down regularly; checks what it reports and what it leaves in the databases.
+async fn check_final_state(
+    call: &Mk,
+    keys: &Keys,
+    started: Time,
+    acknowledged: &Acknowledged,
+    callers: &Callers,
+) {
     let server = Serve::start_beside(call).await;
-    told.must_be_known(&keys.http, &server.base).await;
+    acknowledged.assert_known_to(&keys.http, &server.base).await;
 
     let after = load::verify(&keys.http, &server.base, &keys.verify, &json!({})).await.unwrap();
     let remaining: usize = after.headers()["x-ratelimit-remaining"].to_str().unwrap().parse().unwrap();
-    // At midnight counting begins anew, and nothing can be told.
-    if Clock::system().now().utc_day() == begun.utc_day() {
+    // At midnight the counts start over, so that nothing can be checked.
+    if Clock::system().now().utc_day() == started.utc_day() {
         let used = PLENTY - remaining - 1;
         let least = callers.plenty.safe(&callers.crashes);
         let most = callers.plenty.sent;
-        assert!((least..=most).contains(&used), "{used} requests are counted of {least} to {most}");
-        callers.scarce_was_kept_to(SCARCE);
+        assert!((least..=most).contains(&used), "{used} requests are counted, expected {least} to {most}");
+        callers.assert_scarce_limit(SCARCE);
     }
     server.signal("TERM");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
-    callers.must_be_booked(&data_dir(call.home()));
+    callers.assert_recorded(&data_dir(call.home()));
 }

@@ -1,5 +1,5 @@
-//! What goes on at a server while it lives: its console is written to, commands write beside it, and callers verify
-//! and chat. Each part goes on until the server is gone.
+//! The load on a server while it runs: console requests that write, commands that write to the same database, and
+//! callers of verifications and completions. Each part continues until the server is gone.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
+use super::acknowledged::Acknowledged;
 use super::lane::{Keys, MAY_BE_LOST};
-use super::told::Told;
 use crate::support::chat::{hello, hello_stream};
 use crate::support::mk::{Mk, operator};
 use crate::support::serve::data_dir;
 
-/// What the model `m` costs, so that money is summed as well; and as many wrong keys a minute as are asked about.
+/// Sets prices for the model `m`, so that costs are summed as well, and disables the limit of failed authentications.
 pub(super) fn configure(call: &Mk) {
     let path = call.home().join("server.toml");
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
@@ -26,7 +26,7 @@ pub(super) fn configure(call: &Mk) {
     .unwrap();
 }
 
-/// A verification's request.
+/// Requests a verification.
 pub(super) async fn verify(http: &Client, base: &str, key: &str, body: &Value) -> reqwest::Result<Response> {
     http.post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(body).send().await
 }
@@ -35,7 +35,7 @@ async fn chat(http: &Client, base: &str, key: &str, body: &Value) -> reqwest::Re
     http.post(format!("{base}/inference/v1/chat/completions")).bearer_auth(key).json(body).send().await
 }
 
-/// A write of the console that was answered in full; `None` once the server is gone.
+/// Sends a writing console request and reads its response; `None` once the server is gone.
 async fn write(base: &str, keys: &Keys, method: Method, path: &str, body: &Value) -> Option<Value> {
     let request = keys.http.request(method, format!("{base}{path}")).bearer_auth(&keys.console).json(body);
     let response = request.send().await.ok()?;
@@ -45,50 +45,50 @@ async fn write(base: &str, keys: &Keys, method: Method, path: &str, body: &Value
     Some(serde_json::from_str(&text).unwrap())
 }
 
-/// Makes apps and keys and revokes keys; notes what was told to be done.
-pub(super) async fn administrate(base: &str, keys: &Keys, told: &mut Told) {
+/// Creates apps and keys and revokes keys; records which of these writes the server acknowledged.
+pub(super) async fn administrate(base: &str, keys: &Keys, acknowledged: &mut Acknowledged) {
     loop {
-        let name = told.next_name();
+        let name = acknowledged.next_name();
         let Some(app) = write(base, keys, Method::POST, "/v1/apps", &json!({"name": name})).await else {
             return;
         };
-        told.apps.push((app["id"].as_str().unwrap().to_owned(), name));
+        acknowledged.apps.push((app["id"].as_str().unwrap().to_owned(), name));
         let path = format!("/v1/apps/{}/keys", keys.app);
         for _ in 0..2 {
             let Some(key) = write(base, keys, Method::POST, &path, &json!({"service": "verify"})).await
             else {
                 return;
             };
-            told.made(key["id"].as_str().unwrap(), key["key"].as_str().unwrap());
+            acknowledged.created(key["id"].as_str().unwrap(), key["key"].as_str().unwrap());
         }
-        let Some(id) = told.begin_to_revoke() else { continue };
+        let Some(id) = acknowledged.begin_to_revoke() else { continue };
         let revoked = write(base, keys, Method::DELETE, &format!("{path}/{id}"), &Value::Null).await;
         if revoked.is_none() {
             return;
         }
-        told.revoked(&id);
+        acknowledged.revoked(&id);
     }
 }
 
-/// Half-done work: a command that is killed while it writes.
+/// Starts a command that creates a key, and kills it while it writes.
 pub(super) async fn kill_writer(server: &Mk, life: Duration) {
     let call = operator(&data_dir(server.home()), &["keys", "create", "--service", "verify"]);
     let mut writer = call.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     tokio::time::sleep(life).await;
-    // One that is done already has nothing to be killed.
+    // Fails if the command has already finished.
     let _ = writer.kill();
     writer.wait().unwrap();
 }
 
-/// When requests were sent and answered.
+/// How many requests were sent, and when responses arrived.
 #[derive(Default)]
-pub(super) struct Knocks {
+pub(super) struct Requests {
     pub(super) sent: usize,
     answered: Vec<Instant>,
 }
 
-impl Knocks {
-    /// How many were answered so long before any crash that they must be on the disk.
+impl Requests {
+    /// How many were answered long enough before any crash that they must be on disk.
     pub(super) fn safe(&self, crashes: &[Instant]) -> usize {
         let is_safe =
             |at: &&Instant| !crashes.iter().any(|crash| **at <= *crash && **at + MAY_BE_LOST > *crash);
@@ -96,33 +96,39 @@ impl Knocks {
     }
 }
 
-/// All callers of a lane, over all its lives.
+/// The requests of a lane, over all its servers.
 #[derive(Default)]
 pub(super) struct Callers {
     pub(super) crashes: Vec<Instant>,
-    pub(super) plenty: Knocks,
-    verified: Knocks,
-    completed: Knocks,
-    streamed: Knocks,
-    scarce: Knocks,
+    pub(super) plenty: Requests,
+    verified: Requests,
+    completed: Requests,
+    streamed: Requests,
+    scarce: Requests,
 }
 
 impl Callers {
-    /// Asks until the server is gone.
-    pub(super) async fn go_on(&mut self, base: &str, keys: &Keys) {
+    /// Sends requests until the server is gone.
+    pub(super) async fn send_requests(&mut self, base: &str, keys: &Keys) {
         let http = &keys.http;
         let Self { plenty, verified, completed, streamed, scarce, .. } = self;
         let (whole, stream) = (hello(), hello_stream());
         tokio::join!(
-            Self::verify_on(plenty, verified, http, base, &keys.verify),
-            Self::chat_on(completed, http, base, &keys.chat, &whole, "\"finish_reason\":\"stop\""),
-            Self::chat_on(streamed, http, base, &keys.chat, &stream, "data: [DONE]\n\n"),
-            Self::knock_on(scarce, http, base, &keys.scarce),
+            Self::verify_until_gone(plenty, verified, http, base, &keys.verify),
+            Self::chat_until_gone(completed, http, base, &keys.chat, &whole, "\"finish_reason\":\"stop\""),
+            Self::chat_until_gone(streamed, http, base, &keys.chat, &stream, "data: [DONE]\n\n"),
+            Self::invalid_until_gone(scarce, http, base, &keys.scarce),
         );
     }
 
-    /// Every other request is a verification, the others are wrong, and count as well.
-    async fn verify_on(all: &mut Knocks, whole: &mut Knocks, http: &Client, base: &str, key: &str) {
+    /// Every other request is a valid verification; the others are invalid, but count as well.
+    async fn verify_until_gone(
+        all: &mut Requests,
+        whole: &mut Requests,
+        http: &Client,
+        base: &str,
+        key: &str,
+    ) {
         for number in 0.. {
             let is_whole = number % 2 == 0;
             let body = if is_whole { json!({"fact": "x"}) } else { json!({}) };
@@ -137,43 +143,52 @@ impl Callers {
         }
     }
 
-    async fn chat_on(knocks: &mut Knocks, http: &Client, base: &str, key: &str, body: &Value, end: &str) {
+    async fn chat_until_gone(
+        requests: &mut Requests,
+        http: &Client,
+        base: &str,
+        key: &str,
+        body: &Value,
+        end: &str,
+    ) {
         loop {
-            knocks.sent += 1;
+            requests.sent += 1;
             let Ok(response) = chat(http, base, key, body).await else { return };
             assert_eq!(response.status(), 200);
             let Ok(text) = response.text().await else { return };
             if text.contains(end) {
-                knocks.answered.push(Instant::now());
+                requests.answered.push(Instant::now());
             }
         }
     }
 
-    /// Only what is admitted is noted.
-    async fn knock_on(knocks: &mut Knocks, http: &Client, base: &str, key: &str) {
+    /// Sends invalid requests, which count as well; records only those that were admitted.
+    async fn invalid_until_gone(requests: &mut Requests, http: &Client, base: &str, key: &str) {
         loop {
             let Ok(response) = verify(http, base, key, &json!({})).await else { return };
             match response.status().as_u16() {
-                400 => knocks.answered.push(Instant::now()),
+                400 => requests.answered.push(Instant::now()),
                 other => assert_eq!(other, 429),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// No more was admitted than a day has, but for what was lost with the last second of each life.
-    pub(super) fn scarce_was_kept_to(&self, per_day: usize) {
-        let Knocks { answered, .. } = &self.scarce;
+    /// Asserts that no more requests were admitted than the daily limit, except those whose count a crash may have
+    /// lost.
+    pub(super) fn assert_scarce_limit(&self, per_day: usize) {
+        let Requests { answered, .. } = &self.scarce;
         let kept = self.scarce.safe(&self.crashes);
         assert!(
             kept <= per_day,
-            "{kept} of {} admitted requests were safe, and {per_day} allowed",
+            "{kept} of {} admitted requests were safely counted, but the limit is {per_day}",
             answered.len()
         );
     }
 
-    /// The books of a server that has ended in order hold all that was used, but for what may be lost, and no more.
-    pub(super) fn must_be_booked(&self, data: &Path) {
+    /// Asserts that the ledger holds all usage, except what a crash may have lost, and no more. To be called after a
+    /// regular shutdown.
+    pub(super) fn assert_recorded(&self, data: &Path) {
         let ledger = rusqlite::Connection::open(data.join("ledger.db")).unwrap();
         let count = |of: &str| -> usize {
             let query = format!("SELECT count(*) FROM (SELECT 1 FROM {of})");
@@ -184,20 +199,30 @@ impl Callers {
             "attempts WHERE service = 'verify' AND outcome = 'ok' GROUP BY request_id HAVING count(*) = 4",
         );
         let (least, most) = (self.verified.safe(&self.crashes), self.verified.sent);
-        assert!((least..=most).contains(&whole), "{whole} verifications are booked of {least} to {most}");
+        assert!(
+            (least..=most).contains(&whole),
+            "{whole} verifications are recorded, expected {least} to {most}"
+        );
         let chats = count("attempts WHERE service = 'inference' AND outcome = 'ok'");
         let least = self.completed.safe(&self.crashes) + self.streamed.safe(&self.crashes);
         let most = self.completed.sent + self.streamed.sent;
-        assert!((least..=most).contains(&chats), "{chats} completions are booked of {least} to {most}");
+        assert!(
+            (least..=most).contains(&chats),
+            "{chats} completions are recorded, expected {least} to {most}"
+        );
 
-        let too_often =
+        let duplicated =
             "attempts GROUP BY request_id HAVING count(*) > CASE service WHEN 'verify' THEN 4 ELSE 1 END";
-        assert_eq!(count(too_often), 0, "booked more than was asked");
+        assert_eq!(count(duplicated), 0, "more attempts are recorded than were made");
         let sum = |query: &str| -> i64 { ledger.query_row(query, [], |row| row.get(0)).unwrap() };
         let of_days = sum("SELECT coalesce(sum(attempts), 0) FROM usage_days");
-        assert_eq!(usize::try_from(of_days).unwrap(), count("attempts"), "sums and attempts are apart");
+        assert_eq!(
+            usize::try_from(of_days).unwrap(),
+            count("attempts"),
+            "the daily sums differ from the attempts"
+        );
         let spent = sum("SELECT coalesce(sum(nano_usd), 0) FROM spend WHERE subject LIKE 'key_%'");
         let costs = sum("SELECT coalesce(sum(cost_nano_usd), 0) FROM attempts");
-        assert_eq!(spent, costs, "what was spent and what it cost are apart");
+        assert_eq!(spent, costs, "the recorded spending differs from the cost of the attempts");
     }
 }

@@ -1,15 +1,17 @@
-//! The command line on a database that servers share: beside them, at once, and with nothing written on this machine.
+//! The command line on a shared database: its changes apply at the servers at once, and it writes no local files.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Counted, Two, booked, call, complete, configured, knock, make_key, operator};
+use super::{
+    CountingProvider, TwoServers, assert_recorded, call, check_key, complete, configured, make_key, operator,
+};
 use crate::support::mk::Ran;
 use crate::support::postgres::Postgres;
 use crate::support::serve::{Serve, data_dir};
 
-/// What a directory holds, at any depth.
+/// All files and directories in a directory, recursively.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten() {
@@ -27,8 +29,8 @@ async fn run(database: &str, arguments: &[&str]) -> Ran {
     ran
 }
 
-/// The same, which must succeed.
-async fn well(database: &str, arguments: &[&str]) -> Ran {
+/// The same, and the command must succeed.
+async fn succeed(database: &str, arguments: &[&str]) -> Ran {
     let ran = run(database, arguments).await;
     assert_eq!(ran.code(), 0, "{arguments:?}: {ran:?}");
     ran
@@ -36,23 +38,23 @@ async fn well(database: &str, arguments: &[&str]) -> Ran {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn commands_work_beside_servers_at_once() {
-    let provider = Counted::start().await;
+async fn changes_by_commands_apply_at_the_servers_at_once() {
+    let provider = CountingProvider::start().await;
     let postgres = Postgres::start();
     let url = postgres.url();
-    let two = Two::start(&url, &provider.provider.base_url).await;
+    let two = TwoServers::start(&url, &provider.provider.base_url).await;
     let [here, there] = [0, 1].map(|at: usize| two.servers[at].base.clone());
 
-    let key = well(&url, &["keys", "create", "--service", "verify", "--name", "ci"]).await.stdout;
+    let key = succeed(&url, &["keys", "create", "--service", "verify", "--name", "ci"]).await.stdout;
     let key = key.trim();
-    assert_eq!((knock(&here, key).await.0, knock(&there, key).await.0), (400, 400));
-    well(&url, &["keys", "update", "ci", "--address", "10.0.0.0/8"]).await;
-    assert_eq!((knock(&here, key).await.0, knock(&there, key).await.0), (403, 403));
-    well(&url, &["keys", "update", "ci", "--all-addresses"]).await;
-    assert_eq!(knock(&there, key).await.0, 400);
-    let rotated = well(&url, &["keys", "rotate", "ci", "--grace", "1h"]).await.stdout;
-    assert_eq!((knock(&here, key).await.0, knock(&there, rotated.trim()).await.0), (400, 400));
-    let listed = well(&url, &["keys", "list", "--json"]).await.json();
+    assert_eq!((check_key(&here, key).await.0, check_key(&there, key).await.0), (400, 400));
+    succeed(&url, &["keys", "update", "ci", "--address", "10.0.0.0/8"]).await;
+    assert_eq!((check_key(&here, key).await.0, check_key(&there, key).await.0), (403, 403));
+    succeed(&url, &["keys", "update", "ci", "--all-addresses"]).await;
+    assert_eq!(check_key(&there, key).await.0, 400);
+    let rotated = succeed(&url, &["keys", "rotate", "ci", "--grace", "1h"]).await.stdout;
+    assert_eq!((check_key(&here, key).await.0, check_key(&there, rotated.trim()).await.0), (400, 400));
+    let listed = succeed(&url, &["keys", "list", "--json"]).await.json();
     assert_eq!(listed["keys"].as_array().unwrap().len(), 3, "{listed}");
     let id = listed["keys"]
         .as_array()
@@ -60,20 +62,20 @@ async fn commands_work_beside_servers_at_once() {
         .iter()
         .find(|record| key.ends_with(record["last4"].as_str().unwrap()));
     let id = id.unwrap()["id"].as_str().unwrap();
-    well(&url, &["keys", "revoke", id, "--yes"]).await;
+    succeed(&url, &["keys", "revoke", id, "--yes"]).await;
     for base in [&here, &there] {
-        assert_eq!(knock(base, key).await, (401, "api_key_revoked".to_owned()));
+        assert_eq!(check_key(base, key).await, (401, "api_key_revoked".to_owned()));
     }
     assert_eq!(run(&url, &["keys", "revoke", "nobody", "--yes"]).await.code(), 9);
 
-    well(&url, &["apps", "create", "newsroom", "--budget-usd", "5"]).await;
+    succeed(&url, &["apps", "create", "newsroom", "--budget-usd", "5"]).await;
     assert_eq!(run(&url, &["apps", "create", "newsroom"]).await.code(), 9);
     let (chat, _) = make_key(&url, "inference", &["--app", "newsroom"]).await;
     for base in [&here, &there, &here] {
         assert_eq!(complete(base, &chat).await.0, 200);
     }
-    booked(&url, 3).await;
-    let usage = well(&url, &["usage", "--since", "2d", "--by", "app", "--json"]).await.json();
+    assert_recorded(&url, 3).await;
+    let usage = succeed(&url, &["usage", "--since", "2d", "--by", "app", "--json"]).await.json();
     assert_eq!(
         (
             &usage["data"][0]["app_name"].as_str().or(usage["data"][0]["app"].as_str()),
@@ -82,13 +84,13 @@ async fn commands_work_beside_servers_at_once() {
         (&Some("newsroom"), &json!(3)),
         "{usage}"
     );
-    well(&url, &["apps", "statement", "newsroom"]).await;
-    well(&url, &["apps", "update", "newsroom", "--name", "news"]).await;
-    well(&url, &["apps", "delete", "news", "--yes"]).await;
+    succeed(&url, &["apps", "statement", "newsroom"]).await;
+    succeed(&url, &["apps", "update", "newsroom", "--name", "news"]).await;
+    succeed(&url, &["apps", "delete", "news", "--yes"]).await;
     assert_eq!((complete(&here, &chat).await.0, complete(&there, &chat).await.0), (401, 401));
-    let apps = well(&url, &["apps", "list", "--json"]).await.json();
+    let apps = succeed(&url, &["apps", "list", "--json"]).await.json();
     assert_eq!(apps["apps"].as_array().unwrap().len(), 1, "{apps}");
-    // The console tells by whom.
+    // The audit log says through which channel.
     let audit = two.consoles[0].audit().await;
     assert!(
         audit.iter().any(|entry| entry["action"] == "app.deleted" && entry["channel"] == "cli"),
@@ -98,12 +100,12 @@ async fn commands_work_beside_servers_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_server_keeps_no_database_of_its_own_beside_the_shared_one() {
+async fn a_server_on_a_shared_database_keeps_no_local_one() {
     let postgres = Postgres::start();
     let url = postgres.url();
     make_key(&url, "console", &[]).await;
     let by_variable = call(&url, "http://127.0.0.1:9/v1");
-    // Named by its file, as an operator may as well.
+    // The database can also be set in the configuration file.
     let by_file = configured("http://127.0.0.1:9/v1");
     let file = by_file.home().join("server.toml");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -111,7 +113,7 @@ async fn a_server_keeps_no_database_of_its_own_beside_the_shared_one() {
     for call in [by_variable, by_file] {
         let server = Serve::start_beside(&call).await;
         let (key, _) = make_key(&url, "verify", &[]).await;
-        assert_eq!(knock(&server.base, &key).await.0, 400);
+        assert_eq!(check_key(&server.base, &key).await.0, 400);
         assert_eq!(files(&data_dir(call.home())), Vec::<PathBuf>::new());
         assert!(!server.logged().contains("hunter2"), "{}", server.logged());
         server.signal("TERM");
@@ -123,32 +125,32 @@ async fn a_server_keeps_no_database_of_its_own_beside_the_shared_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn the_doctor_looks_at_the_shared_database() {
+async fn the_doctor_checks_the_shared_database() {
     let mut postgres = Postgres::start();
     let url = postgres.url();
     make_key(&url, "verify", &[]).await;
-    let ran = well(&url, &["doctor", "--json"]).await;
+    let ran = succeed(&url, &["doctor", "--json"]).await;
     let document = ran.json();
     let checks = document["checks"].as_array().unwrap();
     let databases: Vec<_> = checks.iter().filter(|check| check["check"] == "database").collect();
     assert!(!databases.is_empty() && databases.iter().all(|check| check["status"] == "ok"), "{document}");
-    assert!(document.to_string().contains("127.0.0.1"), "which one it is: {document}");
+    assert!(document.to_string().contains("127.0.0.1"), "the database is named: {document}");
     assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
-    let spoken = well(&url, &["doctor"]).await;
-    assert!(spoken.stdout.lines().any(|line| line.starts_with("ok\tdatabase\t")), "{spoken:?}");
+    let plain = succeed(&url, &["doctor"]).await;
+    assert!(plain.stdout.lines().any(|line| line.starts_with("ok\tdatabase\t")), "{plain:?}");
 
     postgres.stop();
-    let spoken = run(&url, &["doctor"]).await;
-    assert_eq!(spoken.code(), 1, "{spoken:?}");
-    assert!(spoken.stdout.lines().any(|line| line.starts_with("failed\tdatabase\t")), "{spoken:?}");
-    assert!(!format!("{spoken:?}").contains("hunter2"), "{spoken:?}");
+    let plain = run(&url, &["doctor"]).await;
+    assert_eq!(plain.code(), 1, "{plain:?}");
+    assert!(plain.stdout.lines().any(|line| line.starts_with("failed\tdatabase\t")), "{plain:?}");
+    assert!(!format!("{plain:?}").contains("hunter2"), "{plain:?}");
     postgres.begin();
-    well(&url, &["doctor"]).await;
+    succeed(&url, &["doctor"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_backup_of_it_is_made_with_its_own_tools() {
+async fn backup_refers_to_the_tools_of_postgresql() {
     let postgres = Postgres::start();
     let url = postgres.url();
     make_key(&url, "verify", &[]).await;
@@ -158,10 +160,10 @@ async fn a_backup_of_it_is_made_with_its_own_tools() {
     assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
 }
 
-/// Somebody else's database gets no tables by a look, nor by what is refused anyway.
+/// A database that belongs to something else gets no tables from commands that only read or that are refused anyway.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn tables_are_made_with_what_is_made_first_and_told_once() {
+async fn tables_are_created_by_the_first_write_and_reported_once() {
     let postgres = Postgres::start();
     let url = postgres.url();
     let create = ["keys", "create", "--service", "verify"];
@@ -175,15 +177,14 @@ async fn tables_are_made_with_what_is_made_first_and_told_once() {
     let refused = run(&url, &[&create[..], &["--app", "gone"]].concat()).await;
     assert_eq!(refused.code(), 9, "{refused:?}");
     assert!(refused.stderr.starts_with("error: there is no app `gone`"), "{refused:?}");
-    let told = [well(&url, &create).await.stderr, well(&url, &create).await.stderr];
-    assert!(told[0].starts_with("made the tables of mk in postgres://"), "{told:?}");
-    assert!(!told[1].contains("tables") && !told[0].contains("hunter2"), "{told:?}");
+    let messages = [succeed(&url, &create).await.stderr, succeed(&url, &create).await.stderr];
+    assert!(messages[0].starts_with("made the tables of mk in postgres://"), "{messages:?}");
+    assert!(!messages[1].contains("tables") && !messages[0].contains("hunter2"), "{messages:?}");
 }
 
-/// Of a server that has no database now: a command says so by its exit code, and does nothing.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn without_the_database_a_command_fails_and_says_why() {
+async fn without_the_database_commands_fail_and_say_why() {
     let mut postgres = Postgres::start();
     let url = postgres.url();
     make_key(&url, "verify", &[]).await;
@@ -201,12 +202,12 @@ async fn without_the_database_a_command_fails_and_says_why() {
         assert!(format!("{ran:?}").contains("database"), "{ran:?}");
     }
     postgres.begin();
-    well(&url, &["keys", "list"]).await;
+    succeed(&url, &["keys", "list"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_server_tells_of_apps_and_keys_that_it_leaves_behind_in_a_file() {
+async fn a_server_warns_of_a_local_database_that_it_does_not_use() {
     let postgres = Postgres::start();
     let call = call(&postgres.url(), "http://127.0.0.1:9/v1");
     let data = data_dir(call.home());

@@ -1,17 +1,17 @@
-//! Sessions of the dashboard on two servers: begun at one, good at the other, ended everywhere.
+//! Dashboard sessions on two servers: started at one, valid at the other, ended at both.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Two;
+use super::TwoServers;
 use crate::support::browser::{Browser, refusal, set_cookie};
 use crate::support::postgres::Postgres;
 use crate::support::server::client;
 
 const SESSION: &str = "/v1/auth/session";
 
-/// Logs in at the first server; the browser at each.
-async fn log_in(two: &Two, key: &str) -> [Browser; 2] {
+/// Logs in at the first server; returns a browser for each server with this session.
+async fn log_in(two: &TwoServers, key: &str) -> [Browser; 2] {
     let post = client().post(super::at(&two.servers[0], SESSION)).json(&json!({"key": key}));
     let answer = post.send().await.unwrap();
     assert_eq!(answer.status(), 201);
@@ -21,9 +21,9 @@ async fn log_in(two: &Two, key: &str) -> [Browser; 2] {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_session_is_good_everywhere_until_it_is_ended_anywhere() {
+async fn a_session_is_valid_at_every_server_until_it_is_ended_at_one() {
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
     let [here, there] = log_in(&two, &two.consoles[0].key).await;
     assert_eq!(there.get(SESSION).await.status(), 200);
     assert_eq!(there.get("/v1/apps").await.status(), 200);
@@ -39,9 +39,9 @@ async fn a_session_is_good_everywhere_until_it_is_ended_anywhere() {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_session_dies_everywhere_with_its_key() {
+async fn revoking_a_key_ends_its_sessions_at_every_server() {
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
     let (key, path) = two.key("console", &json!({})).await;
     let browsers = log_in(&two, &key).await;
     assert_eq!(browsers[1].get("/v1/apps").await.status(), 200);

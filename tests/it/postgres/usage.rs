@@ -1,14 +1,17 @@
-//! What is used through several servers is counted once, summed up the same everywhere, and spent from one budget.
+//! Usage through several servers is counted once, summed up the same at each, and charged to one budget.
 
 use mk::clock::{Clock, Time};
 use serde_json::{Value, json};
 
-use super::{COST, Counted, Two, UNLIMITED, booked, call, complete, knock, make_key, operator, until};
+use super::{
+    COST, CountingProvider, TwoServers, UNLIMITED, assert_recorded, call, check_key, complete, make_key,
+    operator, until,
+};
 use crate::support::console::Console;
 use crate::support::postgres::Postgres;
 use crate::support::serve::Serve;
 
-/// Sums of a report of today and yesterday, in case midnight passes.
+/// The totals of the console's report for today and yesterday, in case midnight passes.
 async fn totals_at(console: &Console) -> Value {
     let from = Time::of_utc_day(Clock::system().now().utc_day() - 1).utc_date();
     let (status, report) = console.get(&format!("/v1/usage?by=model&from={from}")).await;
@@ -18,10 +21,10 @@ async fn totals_at(console: &Console) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn calls_at_both_are_summed_up_exactly_in_the_reports_of_both() {
-    let provider = Counted::start().await;
+async fn the_reports_of_both_servers_sum_the_calls_of_both_exactly() {
+    let provider = CountingProvider::start().await;
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), &provider.provider.base_url).await;
+    let two = TwoServers::start(&postgres.url(), &provider.provider.base_url).await;
     let (key, path) = two.key("inference", &json!({})).await;
     assert_eq!(two.consoles[1].get(&path).await.1["last_used_at"], Value::Null);
     let callers = (0..8).map(|caller: usize| {
@@ -35,7 +38,7 @@ async fn calls_at_both_are_summed_up_exactly_in_the_reports_of_both() {
     for caller in callers.collect::<Vec<_>>() {
         caller.await.unwrap();
     }
-    let totals = booked(&postgres.url(), 120).await;
+    let totals = assert_recorded(&postgres.url(), 120).await;
     assert_eq!(provider.calls(), 120);
     assert_eq!((&totals["total_tokens"], &totals["errors"]), (&json!(120 * 110), &json!(0)));
     for console in &two.consoles {
@@ -49,31 +52,31 @@ async fn calls_at_both_are_summed_up_exactly_in_the_reports_of_both() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn what_was_spent_at_one_is_missing_at_the_other() {
-    let provider = Counted::start().await;
+async fn spending_at_one_server_reduces_the_budget_at_the_other() {
+    let provider = CountingProvider::start().await;
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), &provider.provider.base_url).await;
+    let two = TwoServers::start(&postgres.url(), &provider.provider.base_url).await;
     let [here, there] = [0, 1].map(|at: usize| two.servers[at].base.clone());
-    // The most that `hello` may cost is some seven cents.
+    // The maximum cost of `hello` is about seven cents.
     let (key, path) = two.key("inference", &json!({"budget_usd": 0.0656})).await;
-    assert_eq!(complete(&there, &key).await.0, 200, "it has looked at the budget before");
+    assert_eq!(complete(&there, &key).await.0, 200, "so that the other server has loaded the budget");
     let used_up = (402, "budget_exceeded".to_owned());
-    let hears = async |base: &str| {
-        until("it has heard", async || complete(base, &key).await, |told| *told == used_up).await
+    let learns = async |base: &str| {
+        until("the server knows", async || complete(base, &key).await, |reply| *reply == used_up).await
     };
-    hears(&here).await;
+    learns(&here).await;
     assert_eq!(two.consoles[0].patch(&path, &json!({"budget_usd": 0.066})).await.0, 200);
-    hears(&here).await;
-    hears(&there).await;
-    // More of it holds at both at once.
+    learns(&here).await;
+    learns(&there).await;
+    // An increase applies at both at once.
     assert_eq!(two.consoles[0].patch(&path, &json!({"budget_usd": 1})).await.0, 200);
     assert_eq!((complete(&there, &key).await.0, complete(&here, &key).await.0), (200, 200));
-    booked(&postgres.url(), provider.calls()).await;
+    assert_recorded(&postgres.url(), provider.calls()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_day_is_remembered_over_a_restart() {
+async fn the_daily_count_survives_a_restart() {
     let postgres = Postgres::start();
     let url = postgres.url();
     let (key, id) = make_key(&url, "verify", &["--per-minute", "0", "--per-day", "5"]).await;
@@ -84,17 +87,17 @@ async fn a_day_is_remembered_over_a_restart() {
         assert_eq!(status.code(), Some(0), "{log}");
     };
     let day = Clock::system().now().utc_day();
-    let mut told = Vec::new();
+    let mut statuses = Vec::new();
     for _ in 0..3 {
         let server = Serve::start_beside(&call).await;
         for _ in 0..2 {
-            told.push(knock(&server.base, &key).await.0);
+            statuses.push(check_key(&server.base, &key).await.0);
         }
         end(server).await;
     }
-    // At midnight counting begins anew.
+    // At midnight the counts start over.
     if Clock::system().now().utc_day() == day {
-        assert_eq!(told, [400, 400, 400, 400, 400, 429]);
+        assert_eq!(statuses, [400, 400, 400, 400, 400, 429]);
     }
     let shown = operator(&url, &["keys", "show", &id, "--json"]).run_beside().await;
     assert!(shown.json()["last_used_at"].is_string(), "{shown:?}");
@@ -102,8 +105,8 @@ async fn a_day_is_remembered_over_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_server_that_is_killed_loses_a_second_at_most_and_the_others_nothing() {
-    let provider = Counted::start().await;
+async fn usage_recorded_before_a_server_is_killed_is_kept_and_others_lose_nothing() {
+    let provider = CountingProvider::start().await;
     let postgres = Postgres::start();
     let url = postgres.url();
     let (key, _) = make_key(&url, "inference", &UNLIMITED).await;
@@ -113,11 +116,15 @@ async fn a_server_that_is_killed_loses_a_second_at_most_and_the_others_nothing()
     for at in 0..40 {
         assert_eq!(complete(&bases[at % 2], &key).await.0, 200);
     }
-    until("all is booked", async || super::totals(&url).await["attempts"].clone(), |found| *found == 40)
-        .await;
+    until(
+        "all attempts are recorded",
+        async || super::totals(&url).await["attempts"].clone(),
+        |found| *found == 40,
+    )
+    .await;
     doomed.kill();
     for _ in 0..5 {
         assert_eq!(complete(&bases[1], &key).await.0, 200);
     }
-    booked(&url, 45).await;
+    assert_recorded(&url, 45).await;
 }

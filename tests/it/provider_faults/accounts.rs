@@ -1,25 +1,26 @@
-//! What a fallback costs: each attempt at its own model's price, the answer's usage that of the model that gave it.
+//! The cost of a fallback: each attempt is charged at its own model's price, and the reported usage is that of the
+//! model that answered.
 
 use mk::config::ServerConfig;
 use mk::money::{NanoUsd, Price, Tokens};
 use mk::storage::{AttemptRow, UsageCounts, UsageQuery};
 use serde_json::Value;
 
+use super::fixture::{Fixture, Seen};
 use super::play::play;
-use super::room::{Room, Seen};
 use crate::support::chat::chunks;
 use crate::support::scrape::scrape;
 use crate::support::server::NOON;
 
 const CHEAP: Price =
     Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
-const DEAR: Price =
+const EXPENSIVE: Price =
     Price { input_per_mtok: NanoUsd(10_000_000_000), output_per_mtok: NanoUsd(30_000_000_000) };
 
-const FAULTS: [&str; 4] = ["503-for-ever", "context-overflow", "silence", "stream-cut-for-ever"];
+const FAULTS: [&str; 4] = ["503-always", "context-overflow", "silence", "stream-cut-always"];
 
-/// A room where the faulty models of `gemini` are cheap, and their fallback is `claude/whole`, which is dear.
-async fn room() -> Room {
+/// A fixture where the faulty models of `gemini` are cheap, and their fallback `claude/whole` is expensive.
+async fn fixture() -> Fixture {
     let priced = |config: &mut ServerConfig| {
         let mut models = config.providers.iter_mut().flat_map(|provider| {
             let name = provider.name.clone();
@@ -29,16 +30,16 @@ async fn room() -> Room {
             if provider == "gemini" && FAULTS.contains(&model.as_str()) {
                 (settings.price, settings.fallbacks) = (Some(CHEAP), vec!["claude/whole".to_owned()]);
             } else if provider == "claude" && model == "whole" {
-                settings.price = Some(DEAR);
+                settings.price = Some(EXPENSIVE);
             }
         }
     };
     let faults = [FAULTS.as_slice(), &["whole"]].concat();
-    Room::open_with(&faults, priced, play).await
+    Fixture::open_with(&faults, priced, play).await
 }
 
-/// Prompt and completion as the answer tells them.
-fn told(seen: &Seen) -> (u64, u64) {
+/// The prompt and completion tokens that the response reports.
+fn reported_tokens(seen: &Seen) -> (u64, u64) {
     let is_stream = seen.raw.starts_with("data: ");
     let last = || chunks(&seen.raw).pop().unwrap();
     let usage: Value = if is_stream { last() } else { serde_json::from_str(&seen.raw).unwrap() };
@@ -55,25 +56,25 @@ fn cost(row: &AttemptRow) -> u64 {
 }
 
 #[tokio::test]
-async fn each_attempt_is_paid_at_its_own_price_and_the_sums_are_those_of_the_attempts() {
-    let room = room().await;
+async fn each_attempt_is_charged_at_its_own_price_and_the_sums_match_the_attempts() {
+    let fixture = fixture().await;
     let mut expected = UsageCounts::default();
     for (fault, is_free) in FAULTS.into_iter().zip([true, true, false, false]) {
         for stream in [false, true] {
-            if fault == "stream-cut-for-ever" && !stream {
+            if fault == "stream-cut-always" && !stream {
                 continue;
             }
-            let seen = room.ask(&format!("gemini/{fault}"), stream).await;
+            let seen = fixture.ask(&format!("gemini/{fault}"), stream).await;
             assert_eq!((seen.status, seen.code.as_str()), (200, ""), "{fault}: {}", seen.raw);
-            let rows = room.rows(&seen.id);
-            // Only what was given up as silent may not have been read by then.
+            let rows = fixture.rows(&seen.id);
+            // A call that timed out may not have been read by the provider yet.
             let silent = rows.iter().filter(|row| row.outcome == "timeout").count();
             let calls = rows.len() - silent..=rows.len();
             assert!(calls.contains(&seen.asks.len()), "{fault}: a row for each call");
             let (last, failed) = rows.split_last().unwrap();
             assert_eq!((&*last.model, &*last.outcome), ("claude/whole", "ok"));
-            assert_eq!((last.prompt_tokens, last.completion_tokens), told(&seen), "{fault}");
-            assert_eq!(cost(last), DEAR.of(tokens(last)).0);
+            assert_eq!((last.prompt_tokens, last.completion_tokens), reported_tokens(&seen), "{fault}");
+            assert_eq!(cost(last), EXPENSIVE.of(tokens(last)).0);
             for row in failed {
                 assert_eq!(*row.model, format!("gemini/{fault}"));
                 assert_eq!(cost(row), CHEAP.of(tokens(row)).0, "{fault}");
@@ -90,17 +91,17 @@ async fn each_attempt_is_paid_at_its_own_price_and_the_sums_are_those_of_the_att
         }
     }
     let today = NOON.unix_ms().div_euclid(86_400_000);
-    let sums = room.desk.server.app.store.usage(&UsageQuery::days(today, today)).unwrap();
+    let sums = fixture.desk.server.app.store.usage(&UsageQuery::days(today, today)).unwrap();
     assert_eq!(sums.iter().map(|sum| sum.counts).collect::<Vec<_>>(), [expected]);
 
-    // Three failures of the first, of which two are retries; of the others each is left at once, but for the cut.
-    scrape(&room.desk.server).await.assert(&[
-        (r#"mk_retries_total{provider="gemini",model="503-for-ever"}"#, 4.0),
-        (r#"mk_fallbacks_total{provider="gemini",model="503-for-ever"}"#, 2.0),
+    // The 503 is retried twice per request; the others lead to the fallback at once, except the cut stream.
+    scrape(&fixture.desk.server).await.assert(&[
+        (r#"mk_retries_total{provider="gemini",model="503-always"}"#, 4.0),
+        (r#"mk_fallbacks_total{provider="gemini",model="503-always"}"#, 2.0),
         (r#"mk_fallbacks_total{provider="gemini",model="context-overflow"}"#, 2.0),
         (r#"mk_fallbacks_total{provider="gemini",model="silence"}"#, 2.0),
-        (r#"mk_retries_total{provider="gemini",model="stream-cut-for-ever"}"#, 2.0),
-        (r#"mk_fallbacks_total{provider="gemini",model="stream-cut-for-ever"}"#, 1.0),
+        (r#"mk_retries_total{provider="gemini",model="stream-cut-always"}"#, 2.0),
+        (r#"mk_fallbacks_total{provider="gemini",model="stream-cut-always"}"#, 1.0),
         (r#"mk_attempts_total{provider="claude",model="whole",outcome="ok"}"#, 7.0),
     ]);
 }

@@ -1,13 +1,13 @@
-//! The faults as a provider of each format plays them, and its answer where it has none.
+//! How a provider of each format plays each fault, and its response when nothing is wrong.
 
 use serde_json::json;
 
-use super::room::SHORT;
+use super::fixture::SHORT;
 use crate::support::formats::Format;
 use crate::support::provider::{Ask, Beat, Turn};
-use crate::support::recorded::{events, play as recorded};
+use crate::support::recorded::{events, play as recording};
 
-/// All text of an answer that nothing happens to.
+/// The whole text of an undisturbed response.
 pub const fn text(format: Format) -> &'static str {
     match format {
         Format::Chat => "Canberra",
@@ -15,7 +15,7 @@ pub const fn text(format: Format) -> &'static str {
     }
 }
 
-/// The folder of `tests/data/providers` with what a format's providers say.
+/// The folder of `tests/data/providers` with the recorded responses of a format.
 const fn folder(format: Format) -> &'static str {
     match format {
         Format::Chat => "openai",
@@ -24,51 +24,51 @@ const fn folder(format: Format) -> &'static str {
     }
 }
 
-/// A whole stream, event by event, and behind which of them the first of its text has come.
+/// A complete stream as events, and how many of them it takes until some of its text has arrived.
 fn beats(format: Format) -> (Vec<Beat>, usize) {
     let scenario = if format == Format::Chat { "chat-stream-azure" } else { "chat-stream-text" };
-    let said = match format {
+    let first_text = match format {
         Format::Chat => 3,
         Format::Anthropic => 4,
         Format::Google => 1,
     };
-    (events(folder(format), scenario).into_iter().map(Beat::Send).collect(), said)
+    (events(folder(format), scenario).into_iter().map(Beat::Send).collect(), first_text)
 }
 
-/// The whole answer, as it was asked for.
+/// The complete response, streamed if the request asked for it.
 pub fn whole(ask: &Ask) -> Turn {
     if ask.stream { Turn::Stream(beats(ask.format).0) } else { Turn::Text(text(ask.format).to_owned()) }
 }
 
-/// An answer that begins and then goes on like this; one that is no stream breaks off.
-fn begun(ask: &Ask, rest: &[Beat]) -> Turn {
+/// A stream that starts and then continues with `rest`; a response that is not streamed is cut.
+fn started(ask: &Ask, rest: &[Beat]) -> Turn {
     if !ask.stream {
         return Turn::Cut;
     }
-    let (mut beats, said) = beats(ask.format);
-    beats.truncate(said);
-    // What breaks at once has reached nobody.
+    let (mut beats, first_text) = beats(ask.format);
+    beats.truncate(first_text);
+    // So that the start reaches the caller before the stream breaks.
     beats.push(Beat::APART);
     beats.extend_from_slice(rest);
     Turn::Stream(beats)
 }
 
-/// A failure before anything else, in words that every format has.
+/// An error response that every format understands.
 fn status(status: u16, kind: &str, headers: &[(&'static str, &str)]) -> Turn {
     let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
     let error = json!({"type": kind, "message": "not now", "code": status});
     Turn::Raw(status, headers, json!({"type": "error", "error": error}).to_string())
 }
 
-/// What a provider with this fault does with a call: the `call`-th that a request makes of it, from 0.
+/// How a provider with this fault answers the `call`-th call of a request to a model, counted from 0.
 pub fn play(fault: &str, call: usize, ask: &Ask) -> Turn {
     match (fault, call) {
         ("429-asks-for-a-second", 0) => status(429, "rate_limit_error", &[("retry-after", "1")]),
         ("429-asks-for-five-minutes", _) => status(429, "rate_limit_error", &[("retry-after", "300")]),
-        ("429-once", 0) | ("429-for-ever", _) => status(429, "rate_limit_error", &[]),
+        ("429-once", 0) | ("429-always", _) => status(429, "rate_limit_error", &[]),
         ("500-once", 0) => status(500, "api_error", &[]),
-        ("503-for-ever", _) => status(503, "overloaded_error", &[]),
-        ("reset-once", 0) | ("reset-for-ever", _) => Turn::Reset,
+        ("503-always", _) => status(503, "overloaded_error", &[]),
+        ("reset-once", 0) | ("reset-always", _) => Turn::Reset,
         ("silence", _) => Turn::Hang,
         ("slow-first-token", _) => {
             let comment = Beat::Send(": thinking\n\n".to_owned());
@@ -76,8 +76,8 @@ pub fn play(fault: &str, call: usize, ask: &Ask) -> Turn {
             beats.splice(0..0, [comment, Beat::Pause(SHORT * 3)]);
             Turn::Stream(beats)
         }
-        ("stream-cut", 0) | ("stream-cut-for-ever", _) => begun(ask, &[Beat::Cut]),
-        ("stream-stall", _) => begun(ask, &[Beat::Stall]),
+        ("stream-cut", 0) | ("stream-cut-always", _) => started(ask, &[Beat::Cut]),
+        ("stream-stall", _) => started(ask, &[Beat::Stall]),
         ("malformed-chunk", _) => {
             let mut beats = beats(ask.format).0;
             let garbage = "data: {\"choices\": [{\"del\n\ndata: \u{1}\n\n";
@@ -103,20 +103,20 @@ fn too_long(format: Format) -> Turn {
         Format::Anthropic => "400-prompt-too-long",
         Format::Google => "400-context",
     };
-    bad_request(recorded(folder(format), scenario))
+    bad_request(recording(folder(format), scenario))
 }
 
 fn refusal(ask: &Ask) -> Turn {
     match ask.format {
-        Format::Chat => bad_request(recorded("openai", "400-content-filter-azure")),
-        Format::Anthropic => bad_request(recorded("anthropic", "400-output-blocked")),
-        Format::Google if ask.stream => recorded("google", "chat-stream-blocked-prompt"),
-        Format::Google => recorded("google", "chat-answer-blocked-prompt"),
+        Format::Chat => bad_request(recording("openai", "400-content-filter-azure")),
+        Format::Anthropic => bad_request(recording("anthropic", "400-output-blocked")),
+        Format::Google if ask.stream => recording("google", "chat-stream-blocked-prompt"),
+        Format::Google => recording("google", "chat-answer-blocked-prompt"),
     }
 }
 
-fn bad_request(recorded: Turn) -> Turn {
-    match recorded {
+fn bad_request(recording: Turn) -> Turn {
+    match recording {
         Turn::Raw(_, headers, body) => Turn::Raw(400, headers, body),
         other => other,
     }

@@ -1,4 +1,4 @@
-//! What a foreign page could make of a browser that reaches the server: rebinding of names, planted cookies, frames.
+//! Attacks through a browser that can reach the server: DNS rebinding, planted cookies, frames.
 
 use mk::api::Service;
 use reqwest::Method;
@@ -10,7 +10,7 @@ use crate::support::raw::{exchange, request};
 use crate::support::server::client;
 
 #[tokio::test]
-async fn metrics_are_not_open_to_a_page_whose_name_was_rebound() {
+async fn metrics_are_not_open_to_a_page_after_dns_rebinding() {
     let (server, _provider) = agreeing_panel().await;
     let ask = async |line: &str, host: Option<&str>| {
         let (version, host) = match host {
@@ -36,7 +36,7 @@ async fn metrics_are_not_open_to_a_page_whose_name_was_rebound() {
     ] {
         assert_eq!(ask("/metrics", Some(host)).await, 200, "{host}");
     }
-    assert_eq!(ask("/metrics", None).await, 200, "no browser speaks HTTP/1.0");
+    assert_eq!(ask("/metrics", None).await, 200, "no browser uses HTTP/1.0");
     for host in [
         "evil.example",
         "evil.example:8080",
@@ -59,12 +59,12 @@ async fn metrics_are_not_open_to_a_page_whose_name_was_rebound() {
 }
 
 #[tokio::test]
-async fn a_rebound_page_has_nothing_but_what_is_open_to_all() {
+async fn dns_rebinding_gives_access_to_open_pages_only() {
     let (server, _provider) = agreeing_panel().await;
     let host = [("host", "evil.example")];
     for path in ["/v1/apps", "/v1/audit", "/v1/usage", "/v1/key", "/v1/auth/session", "/inference/v1/models"]
     {
-        // `request` sends a Host of its own, so that this one has to be put in its place.
+        // `request` sends its own Host header, which is replaced here.
         let request = String::from_utf8(request("GET", path, &[], "")).unwrap();
         let request = request.replace("host: localhost", &format!("{}: {}", host[0].0, host[0].1));
         let answer = exchange(server.authority(), request.as_bytes()).await;
@@ -74,7 +74,7 @@ async fn a_rebound_page_has_nothing_but_what_is_open_to_all() {
 }
 
 #[tokio::test]
-async fn no_answer_is_shared_with_another_origin() {
+async fn no_response_is_shared_with_another_origin() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     for method in [Method::GET, Method::POST, Method::OPTIONS] {
@@ -111,11 +111,11 @@ async fn a_planted_cookie_never_becomes_a_session() {
     let victim = client().get(format!("{}/v1/apps", server.base)).header("cookie", planted);
     assert_eq!(refusal(victim.send().await.unwrap()).await, (401, "invalid_session".to_owned()));
     let again = Browser::log_in(&server, &key).await;
-    assert_ne!(again.cookie, browser.cookie, "each login is a session of its own");
+    assert_ne!(again.cookie, browser.cookie, "each login starts a new session");
 }
 
 #[tokio::test]
-async fn whatever_a_browser_is_shown_it_shows_in_no_frame() {
+async fn no_page_can_be_framed() {
     let (server, _provider) = agreeing_panel().await;
     for (method, path, status) in [
         (Method::GET, "/", 200),

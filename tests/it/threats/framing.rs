@@ -1,5 +1,5 @@
-//! Request smuggling: heads and bodies that a proxy in front could read differently from us. Each case is followed by
-//! a second request on the same connection, which must never be answered.
+//! Request smuggling: heads and bodies that a proxy in front of the server could parse differently. Each case is
+//! followed by a second request on the same connection, which must never be answered.
 
 use mk::api::Service;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use crate::support::raw::exchange;
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 const BODY: &str = "c\r\n{\"fact\":\"x\"}\r\n0\r\n\r\n";
 
-/// Sends a request and the smuggled one behind it: the one answer, and the code of its error.
-async fn lone_answer(authority: &str, request: &str) -> (String, String) {
+/// Sends a request followed by the smuggled one; returns the only response and its error code.
+async fn only_response(authority: &str, request: &str) -> (String, String) {
     let answer = exchange(authority, format!("{request}{SMUGGLED}").as_bytes()).await;
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{request:?}: {answer}");
     assert!(answer.contains("\r\nconnection: close\r\n"), "{request:?}: {answer}");
@@ -22,7 +22,7 @@ async fn lone_answer(authority: &str, request: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn heads_that_two_could_read_differently_are_refused() {
+async fn ambiguous_heads_are_refused() {
     let (server, provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let cases = [
@@ -58,20 +58,20 @@ async fn heads_that_two_could_read_differently_are_refused() {
             "POST /verify/v1/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\
              content-type: application/json\r\n{lines}\r\n\r\n{body}"
         );
-        let (head, code) = lone_answer(server.authority(), &request).await;
+        let (head, code) = only_response(server.authority(), &request).await;
         assert!(head.starts_with("HTTP/1.1 400 "), "{lines:?}: {head}");
         assert_eq!(code, "malformed_request", "{lines:?}");
     }
     let old = "POST /verify/v1/stream HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
-    assert_eq!(lone_answer(server.authority(), old).await.1, "malformed_request");
+    assert_eq!(only_response(server.authority(), old).await.1, "malformed_request");
     let nameless = "GET /verify/v1/health HTTP/1.1\r\n\r\n";
-    assert_eq!(lone_answer(server.authority(), nameless).await.1, "malformed_request");
+    assert_eq!(only_response(server.authority(), nameless).await.1, "malformed_request");
     assert!(provider.asks().is_empty());
 }
 
-/// The standard leaves it to the server whether it answers such a request, and demands that it is the last.
+/// RFC 9112 lets the server process such a request, but it must then close the connection.
 #[tokio::test]
-async fn of_length_and_chunks_the_chunks_count_and_the_connection_ends() {
+async fn with_both_length_and_chunks_the_chunks_count_and_the_connection_ends() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let both = [
@@ -83,13 +83,13 @@ async fn of_length_and_chunks_the_chunks_count_and_the_connection_ends() {
             "POST /verify/v1/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\naccept: \
              application/json\r\ncontent-type: application/json\r\n{lines}\r\n\r\n{BODY}"
         );
-        let (head, _) = lone_answer(server.authority(), &request).await;
+        let (head, _) = only_response(server.authority(), &request).await;
         assert!(head.starts_with("HTTP/1.1 200 "), "{lines:?}: {head}");
     }
 }
 
 #[tokio::test]
-async fn chunks_that_lie_end_the_connection() {
+async fn malformed_chunks_end_the_connection() {
     let (server, provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let fact = r#"{"fact":"x"}"#;
@@ -112,13 +112,13 @@ async fn chunks_that_lie_end_the_connection() {
             "POST /verify/v1/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\
              content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{body}"
         );
-        let (head, code) = lone_answer(server.authority(), &request).await;
+        let (head, code) = only_response(server.authority(), &request).await;
         assert!(head.starts_with("HTTP/1.1 400 ") && code == "invalid_json", "{body:.40}: {code} {head}");
     }
     assert!(provider.asks().is_empty());
 }
 
-/// As the standard allows. So a proxy that passes one on inside of a header has passed on two headers.
+/// As RFC 9112 allows. A proxy that forwards one within a header therefore forwards two headers.
 #[tokio::test]
 async fn a_bare_line_feed_ends_a_line_of_the_head() {
     let (server, _provider) = agreeing_panel().await;
@@ -129,10 +129,10 @@ async fn a_bare_line_feed_ends_a_line_of_the_head() {
 }
 
 #[tokio::test]
-async fn an_address_of_somebody_else_is_never_called() {
+async fn the_host_in_an_absolute_target_is_never_called() {
     let (server, _provider) = agreeing_panel().await;
-    let bait = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let elsewhere = bait.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = listener.local_addr().unwrap();
     for (line, status) in [
         (format!("GET http://{elsewhere}/verify/v1/health"), 200),
         (format!("GET http://{elsewhere}/latest/meta-data"), 404),
@@ -142,11 +142,11 @@ async fn an_address_of_somebody_else_is_never_called() {
         let answer = exchange(server.authority(), request.as_bytes()).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
     }
-    bait.into_std().unwrap().accept().expect_err("it was called");
+    listener.into_std().unwrap().accept().expect_err("the server called it");
 }
 
 #[tokio::test]
-async fn no_line_of_a_caller_becomes_one_of_the_answer() {
+async fn callers_cannot_inject_response_headers() {
     let (server, _provider) = agreeing_panel().await;
     let forged = "x\r\nset-cookie: forged=1";
     for id in [

@@ -1,4 +1,4 @@
-//! Guessing and looking up: what answers tell of ids and keys, and what filters make of their texts.
+//! Guessing and enumeration: what responses reveal about ids and keys, and that filters treat their values as text.
 
 use mk::api::Service;
 use reqwest::Method;
@@ -8,7 +8,7 @@ use crate::support::console::{Console, server, text};
 use crate::support::panel::agreeing_panel;
 use crate::support::raw::{exchange, post};
 
-/// An answer without what is another in each: its id, its date and the limits that count down.
+/// A response without the parts that always differ: its id, its date and the remaining limits.
 fn comparable(answer: &str) -> Vec<String> {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let mut body: Value = serde_json::from_str(body).unwrap();
@@ -19,7 +19,7 @@ fn comparable(answer: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike() {
+async fn malformed_and_unknown_keys_get_the_same_response() {
     let (server, _provider) = agreeing_panel().await;
     let (good, id) = server.key_with(Service::Verify, |_| {});
     let unknown = mk::keys::mint(Service::Verify).unwrap();
@@ -37,7 +37,7 @@ async fn a_key_that_is_no_key_and_one_that_is_unknown_are_answered_alike() {
 }
 
 #[tokio::test]
-async fn ids_that_exist_elsewhere_and_ids_that_do_not_are_answered_alike() {
+async fn ids_of_another_app_and_invented_ids_get_the_same_response() {
     let (_server, console) = server().await;
     let (mine, other) = (console.app("mine").await, console.app("other").await);
     let (_, foreign) = console.key(&other, &json!({"service": "verify"})).await;
@@ -59,10 +59,10 @@ async fn ids_that_exist_elsewhere_and_ids_that_do_not_are_answered_alike() {
 }
 
 #[tokio::test]
-async fn filters_are_texts_and_neither_patterns_nor_queries() {
+async fn filters_are_plain_text_and_neither_patterns_nor_sql() {
     let (_server, console) = server().await;
     let app = console.app("100% 'quoted\"; DROP TABLE apps; --").await;
-    let counted = async |console: &Console, path: String| {
+    let count = async |console: &Console, path: String| {
         let (status, list) = console.get(&path).await;
         assert!(status == 200 || status == 400 || status == 404, "{path}: {status} {list}");
         list["data"].as_array().map_or(0, Vec::len)
@@ -71,7 +71,7 @@ async fn filters_are_texts_and_neither_patterns_nor_queries() {
         ["%25", "_", "%27%20OR%20%271%27=%271", "%22%20OR%201=1%20--", "*", "app_%25", "%00", "x%27)%3B--"]
     {
         for filter in ["object", "actor"] {
-            let found = counted(&console, format!("/v1/audit?{filter}={hostile}")).await;
+            let found = count(&console, format!("/v1/audit?{filter}={hostile}")).await;
             assert_eq!(found, 0, "{filter}={hostile}");
         }
         for path in [
@@ -79,14 +79,14 @@ async fn filters_are_texts_and_neither_patterns_nor_queries() {
             format!("/v1/apps/{hostile}/keys"),
             format!("/v1/audit?cursor={hostile}"),
         ] {
-            assert_eq!(counted(&console, path).await, 0, "{hostile}");
+            assert_eq!(count(&console, path).await, 0, "{hostile}");
         }
-        counted(&console, format!("/v1/usage?app={hostile}")).await;
+        count(&console, format!("/v1/usage?app={hostile}")).await;
     }
     assert_eq!(
-        counted(&console, format!("/v1/audit?object={app}")).await,
+        count(&console, format!("/v1/audit?object={app}")).await,
         1,
-        "the filter finds what there is"
+        "the filter finds existing entries"
     );
     let (status, kept) = console.get(&format!("/v1/apps/{app}")).await;
     assert_eq!((status, text(&kept["name"])), (200, "100% 'quoted\"; DROP TABLE apps; --".to_owned()));

@@ -1,4 +1,4 @@
-//! The threat model (module head of `src/server/gate.rs`), where no other room has a test for one of its lines.
+//! Tests for lines of the threat model (module head of `src/server/gate.rs`) that no other test covers.
 
 mod browser;
 mod framing;

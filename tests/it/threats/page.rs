@@ -1,35 +1,35 @@
-//! The threat model is held to its tests: each of its lines names at least one, and all that it names exist.
+//! Checks the threat model: each of its lines names at least one test, and all named tests exist.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The lines of the page: what is attacked and what stops it, and the tests that show it.
+/// The lines of the threat model: the attack and the defence, and the names of the tests.
 fn lines() -> Vec<(String, Vec<String>)> {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/gate.rs")).unwrap();
     let page: Vec<&str> = page.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
     let page = page.join(" ");
-    // A group of lines, or the end of them, begins behind an empty one.
+    // An empty line ends a group of lines.
     let lines = page.split(" - **").skip(1).map(|line| line.split("  **").next().unwrap());
     lines
         .map(|line| {
-            let (told, tests) =
+            let (text, tests) =
                 line.split_once("Tests:").unwrap_or_else(|| panic!("no test is named: {line}"));
-            (told.to_owned(), tests.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+            (text.to_owned(), tests.split('`').skip(1).step_by(2).map(str::to_owned).collect())
         })
         .collect()
 }
 
-/// The functions of all tests.
+/// The names of all test functions.
 fn tests() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut rooms = vec![root.join("tests/it"), root.join("src")];
+    let mut dirs = vec![root.join("tests/it"), root.join("src")];
     let mut found = BTreeSet::new();
-    while let Some(room) = rooms.pop() {
-        for entry in fs::read_dir(room).unwrap() {
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                rooms.push(path);
+                dirs.push(path);
             } else if path.extension().is_some_and(|end| end == "rs") {
                 found.extend(tests_of(&fs::read_to_string(path).unwrap()));
             }
@@ -42,7 +42,7 @@ fn tests_of(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_test = false;
     for line in text.lines().map(str::trim) {
-        // Properties are written within a macro, which makes a test of each.
+        // Within `proptest!` the functions are marked with `#[test]` as well.
         let name = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "));
         match name.and_then(|rest| rest.split_once('(')) {
             Some((name, _)) if is_test => {
@@ -62,26 +62,26 @@ fn every_line_of_the_threat_model_names_tests_that_exist() {
     let (lines, tests) = (lines(), tests());
     assert!(lines.len() >= 30, "{} lines", lines.len());
     assert!(tests.len() > 500, "{} tests", tests.len());
-    for (told, named) in lines {
-        let (attack, defence) = told.split_once("**").unwrap_or_else(|| panic!("{told}"));
-        assert!(attack.ends_with('.') && defence.len() > 10, "{told}");
-        assert!(!named.is_empty(), "no test is named: {told}");
+    for (text, named) in lines {
+        let (attack, defence) = text.split_once("**").unwrap_or_else(|| panic!("{text}"));
+        assert!(attack.ends_with('.') && defence.len() > 10, "{text}");
+        assert!(!named.is_empty(), "no test is named: {text}");
         for name in named {
-            assert!(tests.contains(&name), "there is no test `{name}`: {told}");
+            assert!(tests.contains(&name), "there is no test `{name}`: {text}");
         }
     }
 }
 
-/// Names that callers choose are kept in tables whose order nobody can foresee. Hashers with a fixed seed would let a
-/// caller choose names that all fall into one place.
+/// Names that callers choose are kept in hash tables with random seeds. With a fixed seed a caller could choose names
+/// that all collide.
 #[test]
-fn no_table_of_ours_has_a_hasher_that_can_be_foreseen() {
-    let mut rooms = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    while let Some(room) = rooms.pop() {
-        for entry in fs::read_dir(room).unwrap() {
+fn no_hash_table_has_a_predictable_hasher() {
+    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                rooms.push(path);
+                dirs.push(path);
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
                 for wrong in ["BuildHasherDefault", "FxHash", "AHash", "fnv::", "with_hasher"] {

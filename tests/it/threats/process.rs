@@ -1,4 +1,4 @@
-//! What the process itself could give away: its log at any level, its memory after a crash.
+//! What the process itself could leak: secrets in its log at any level, its memory in a core dump.
 
 use mk::api::Service;
 
@@ -7,7 +7,7 @@ use crate::support::provider::{FakeProvider, Turn};
 use crate::support::raw::exchange;
 use crate::support::serve::{self, Serve};
 
-/// A key made on the server's database, as an operator makes it.
+/// Creates a key in the server's database, as an operator does.
 fn created(server: &Mk, service: Service) -> String {
     let data = serve::data_dir(server.home());
     let service = service.to_string();
@@ -16,7 +16,7 @@ fn created(server: &Mk, service: Service) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stands_in_a_path_is_logged_without_its_secrets() {
+async fn paths_are_logged_without_secrets() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start(&call.clone().env("MK_LOG", "trace,warp=trace,warp::filters=trace"));
@@ -45,24 +45,24 @@ async fn what_stands_in_a_path_is_logged_without_its_secrets() {
         assert!(answer.starts_with("HTTP/1.1 4"), "{path}: {answer}");
         assert!(!answer.contains(secret) && !answer.contains(&token), "{path}: {answer}");
     }
-    let shout = format!(
+    let long_method = format!(
         "{} /long-method HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
         "M".repeat(60_000)
     );
-    exchange(authority, shout.as_bytes()).await;
+    exchange(authority, long_method.as_bytes()).await;
     server.signal("TERM");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert!(status.success());
     assert_eq!(log.matches("\"message\":\"request\"").count(), paths.len() + 1, "{log}");
-    for told in [secret, token.as_str()] {
-        let telling = log.lines().find(|line| line.contains(told));
-        assert_eq!(telling, None);
+    for word in [secret, token.as_str()] {
+        let leak = log.lines().find(|line| line.contains(word));
+        assert_eq!(leak, None);
     }
     assert!(log.contains("/long-method") && log.lines().all(|line| line.len() < 2_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_writes_no_memory_to_a_disk() {
+async fn a_crash_writes_no_core_dump() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let server = Serve::start(&serve::call(&provider.base_url, ""));
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process())).unwrap();

@@ -1,5 +1,5 @@
-//! Everything oversized: what is too large is refused, and what is just small enough is dealt with in time that grows
-//! with its size and no faster. The bounds are far beyond what a busy machine takes, and far below what a square takes.
+//! Oversized input: what is too large is refused, and what is just small enough is processed in time linear in its
+//! size. The timeouts are far more than a busy machine needs, and far less than quadratic time would take.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::support::panel::{agreeing_panel, with_panel};
 use crate::support::provider::Turn;
 use crate::support::raw::{exchange, request};
 
-/// Under the mebibyte that a body may have.
+/// A little less than the mebibyte that a body may have.
 const NEARLY: usize = (1 << 20) - 1_000;
 
-fn repeated(piece: &str) -> String {
-    piece.repeat(NEARLY / piece.len() - 1)
+fn repeated(part: &str) -> String {
+    part.repeat(NEARLY / part.len() - 1)
 }
 
-/// Bodies of the largest size that are as wide, or as often the same, as it allows.
+/// Bodies of almost the largest size, with as many or as long elements as fit.
 fn wide() -> Vec<(&'static str, String)> {
-    let listed = |piece: &str| repeated(&format!("{piece},")).trim_end_matches(',').to_owned();
+    let listed = |part: &str| repeated(&format!("{part},")).trim_end_matches(',').to_owned();
     let names = (0..60_000).map(|n| format!("\"n{n}\":0,")).collect::<Vec<_>>().concat();
     let message = r#"{"role":"user","content":""}"#;
     vec![
@@ -54,7 +54,7 @@ fn wide() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn the_widest_bodies_are_dealt_with_in_linear_time() {
+async fn the_widest_bodies_are_processed_in_linear_time() {
     let desk = desk(|_| Turn::Text("fine".to_owned())).await;
     let verify = desk.server.key(Service::Verify);
     for (what, body) in wide() {
@@ -71,11 +71,11 @@ async fn the_widest_bodies_are_dealt_with_in_linear_time() {
             .unwrap_or_else(|_| panic!("{what}"));
         assert_eq!(answer.unwrap().status(), 400, "{what}");
     }
-    assert_eq!(desk.json(&hello()).await.0, 200, "it still answers");
+    assert_eq!(desk.json(&hello()).await.0, 200, "the server still responds");
 }
 
 #[tokio::test]
-async fn what_a_model_writes_is_read_in_linear_time() {
+async fn model_output_is_parsed_in_linear_time() {
     let hostile = [
         "{".repeat(400_000),
         "[{\"".repeat(200_000),
@@ -99,7 +99,7 @@ async fn what_a_model_writes_is_read_in_linear_time() {
 }
 
 #[tokio::test]
-async fn heads_beyond_the_limits_are_refused() {
+async fn heads_over_the_limits_are_refused() {
     let (server, _provider) = agreeing_panel().await;
     let many = (0..200).map(|n| format!("x-{n}: y\r\n")).collect::<Vec<_>>().concat();
     let same = "x-same: y\r\n".repeat(200);

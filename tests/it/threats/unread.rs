@@ -1,4 +1,4 @@
-//! Connections on which a body was not read to its end: nobody can tell any more where the next request begins.
+//! Connections on which a body was not read to its end, so that the start of the next request is unknown.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::support::raw::{exchange, head, post};
 
 const NEXT: &str = "GET /next HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
-/// Reads the head of an answer.
-async fn answered(stream: &mut TcpStream) -> String {
+/// Reads the head of a response.
+async fn response_head(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let reading = async {
         while !answer.ends_with(b"\r\n\r\n") {
@@ -24,7 +24,7 @@ async fn answered(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_body_says_that_it_ends_the_connection() {
+async fn a_response_sent_before_the_body_was_read_closes_the_connection() {
     let (server, _provider) = agreeing_panel().await;
     let (once, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
     exchange(server.authority(), post(&once, &[("connection", "close")], "{}").as_bytes()).await;
@@ -41,14 +41,14 @@ async fn an_answer_before_the_body_says_that_it_ends_the_connection() {
     ] {
         let mut stream = TcpStream::connect(server.authority()).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let answer = answered(&mut stream).await;
+        let answer = response_head(&mut stream).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     }
 }
 
 #[tokio::test]
-async fn a_body_that_is_there_or_absent_costs_no_connection() {
+async fn a_body_that_has_arrived_or_is_absent_keeps_the_connection() {
     let (server, _provider) = agreeing_panel().await;
     let chunked = head("wrong", &[("transfer-encoding", "chunked")]);
     let health = "GET /verify/v1/health HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\nbody";
@@ -62,7 +62,7 @@ async fn a_body_that_is_there_or_absent_costs_no_connection() {
     ] {
         let answer = exchange(server.authority(), format!("{request}{NEXT}").as_bytes()).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-        assert!(answer.contains("HTTP/1.1 404 "), "the next request is answered: {answer}");
+        assert!(answer.contains("HTTP/1.1 404 "), "the next request gets a response: {answer}");
         assert_eq!(answer.matches("connection: close").count(), 1, "{answer}");
     }
 }

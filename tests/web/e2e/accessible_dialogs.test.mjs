@@ -1,4 +1,4 @@
-// Every dialog, and the playground in all its phases, judged by support/judge.mjs.
+// Every dialog, and the playground in all its phases, checked by support/judge.mjs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { at, desk, dialog, press, takeKey } from "./support/desk.mjs";
@@ -9,7 +9,7 @@ const { server } = front;
 
 const enter = (path) => judgedWithin(front, path);
 
-test("what is broken is found", async () => {
+test("the judge finds what is broken", async () => {
   const page = await judged(front, "#/login");
   await at(page, "Log in");
   await page.evaluate(() => {
@@ -24,7 +24,7 @@ test("what is broken is found", async () => {
   await page.context().close();
 });
 
-test("dialogs of an app", async () => {
+test("dialogs of an app are accessible", async () => {
   const page = await enter("#/apps");
   await press(page, "New app");
   await judge(page, "new app");
@@ -40,7 +40,7 @@ test("dialogs of an app", async () => {
   await page.context().close();
 });
 
-test("dialogs of a key", async () => {
+test("dialogs of a key are accessible", async () => {
   const page = await enter("#/apps");
   await page.getByRole("link", { name: "default" }).click();
   await press(page, "New key");
@@ -72,7 +72,7 @@ test("dialogs of a key", async () => {
   await page.context().close();
 });
 
-test("a verification in all its phases", async () => {
+test("a verification is accessible in all its phases", async () => {
   const page = await enter("#/playground");
   await page.getByLabel("Statement").waitFor();
   await page.getByText("More options").click();
@@ -100,7 +100,7 @@ test("a verification in all its phases", async () => {
   await page.context().close();
 });
 
-test("a chat in all its phases", async () => {
+test("a chat is accessible in all its phases", async () => {
   const page = await enter("#/playground/chat");
   const ask = async (text) => {
     await page.getByLabel(/essage$/).fill(text);

@@ -1,4 +1,4 @@
-// Every page in every state that people see it in, judged by support/judge.mjs.
+// Every page in every state that users see, checked by support/judge.mjs.
 import { test } from "node:test";
 import { at, desk, press } from "./support/desk.mjs";
 import { judge, judged, judgedWithin } from "./support/judge.mjs";
@@ -8,7 +8,7 @@ const { server } = front;
 
 const enter = (path) => judgedWithin(front, path);
 
-/** Answers of the server's own that are hard to come by. */
+/** Responses of the server that are hard to provoke. */
 async function failing(page, path, run) {
   const body = { error: "Service Unavailable", message: "the store cannot be reached; try again in a moment", code: "store_unavailable", request_id: "req_0123456789abcdef" };
   await page.route(path, (route) => route.fulfill({ status: 503, json: body, headers: { "retry-after": "5" } }));
@@ -16,7 +16,7 @@ async function failing(page, path, run) {
   await page.unroute(path);
 }
 
-test("the doors", async () => {
+test("login and setup pages are accessible", async () => {
   const page = await judged(front, "#/login");
   await at(page, "Log in");
   await judge(page, "login");
@@ -44,7 +44,7 @@ test("the doors", async () => {
   await page.context().close();
 });
 
-test("pages where nothing has happened yet", async () => {
+test("pages without data are accessible", async () => {
   const page = await enter("");
   await page.getByRole("heading", { name: "Next steps" }).waitFor();
   await page.getByText("No budgets are set.").waitFor();
@@ -73,7 +73,7 @@ test("pages where nothing has happened yet", async () => {
   await page.context().close();
 });
 
-test("pages with a life", async () => {
+test("pages with data are accessible", async () => {
   await server.mk("apps", "create", "A newsroom with a rather long name", "--budget-usd", "0");
   const [{ id }] = await server.list("v1/apps");
   const old = await server.key("verify", "--name", "old desk");

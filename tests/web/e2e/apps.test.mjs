@@ -1,4 +1,4 @@
-// Apps and their keys: made, changed, found again, deleted.
+// Apps and their keys: created, changed, listed, deleted.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { at, desk, dialog, press, takeKey } from "./support/desk.mjs";
@@ -6,7 +6,7 @@ import { at, desk, dialog, press, takeKey } from "./support/desk.mjs";
 const front = await desk();
 const { server } = front;
 
-test("an app is made, renamed, given a budget and deleted", async () => {
+test("an app is created, renamed, given a budget and deleted", async () => {
   const page = await front.enter("#/apps");
   await press(page, "New app");
   await press(dialog(page), "Create app");
@@ -55,7 +55,7 @@ test("an app is made, renamed, given a budget and deleted", async () => {
   await page.context().close();
 });
 
-test("a key has limits, models, addresses, a budget and an end, and they can be changed", async () => {
+test("a key has limits, models, addresses, a budget and an expiry, all of which can be changed", async () => {
   const page = await front.enter("#/apps");
   await page.getByRole("link", { name: "default" }).click();
   await press(page, "New key");
@@ -65,7 +65,7 @@ test("a key has limits, models, addresses, a budget and an end, and they can be 
   await form.getByLabel("Expires").selectOption("date");
   await press(form, "Create key");
   await form.getByText("Choose the day on which it ends.").waitFor();
-  // What is wrong is said until it is changed; afterwards nothing takes the focus from where one types.
+  // An error is shown until its field is changed; afterwards nothing moves the focus while typing.
   await form.getByLabel("Expires").selectOption("30");
   await form.locator(".problem").waitFor({ state: "detached" });
   await form.getByText("More options").click();
@@ -106,7 +106,7 @@ test("a key has limits, models, addresses, a budget and an end, and they can be 
   await page.context().close();
 });
 
-test("long lists are read page by page", async () => {
+test("long lists are loaded page by page", async () => {
   const [{ id }] = await server.list("v1/apps");
   for (let made = 0; made < 60; made += 1) {
     const answer = await server.call("POST", `v1/apps/${id}/keys`, { body: { service: "verify", name: `many ${made}` } });
@@ -119,7 +119,7 @@ test("long lists are read page by page", async () => {
   await press(page, "Load more");
   await rows.nth(59).waitFor();
   assert.equal(await page.getByRole("button", { name: "Load more" }).count(), 0);
-  // What is done to a key of the second page leaves it in sight.
+  // After an action on a key of the second page, that page stays loaded.
   await press(page, "Revoke many 59");
   await press(dialog(page), "Revoke key");
   await page.getByRole("row", { name: /many 59/ }).getByText("Revoked", { exact: true }).waitFor();

@@ -1,4 +1,4 @@
-// The audit, and what surrounds every page: banner, navigation, theme.
+// The audit log, and what surrounds every page: banner, navigation, theme.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { at, desk, press } from "./support/desk.mjs";
@@ -7,7 +7,7 @@ const front = await desk();
 const { server } = front;
 const PAGES = { "": "Overview", "#/apps": "Apps & keys", "#/usage": "Usage & billing", "#/playground": "Playground", "#/audit": "Audit" };
 
-test("the audit tells who did what, and finds it again", async () => {
+test("the audit log shows who did what, and can be filtered", async () => {
   const key = await server.key("console", "--name", "auditor", "--per-minute", "0");
   for (let made = 0; made < 60; made += 1) {
     assert.equal((await server.call("POST", "v1/apps", { body: { name: `app ${made}` }, key })).status, 201);
@@ -40,7 +40,7 @@ test("the audit tells who did what, and finds it again", async () => {
   await page.context().close();
 });
 
-test("what is simulated is said on every page, logged in or not", async () => {
+test("every page says that models are simulated, with or without a session", async () => {
   const page = await front.visit();
   const banner = page.getByRole("complementary", { name: "Sandbox" });
   for (const path of ["", "#/setup/x"]) {
@@ -59,7 +59,7 @@ test("what is simulated is said on every page, logged in or not", async () => {
   await page.context().close();
 });
 
-test("a theme is kept in this browser, and the system's is followed without one", async () => {
+test("a chosen theme is kept in this browser; without one the page follows the system", async () => {
   const page = await front.enter("", { colorScheme: "dark" });
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await ground();

@@ -1,4 +1,4 @@
-// From the link of the first start to a key that is used, replaced and revoked.
+// From the setup link of the first start to a key that is used, rotated and revoked.
 import assert from "node:assert/strict";
 import { access } from "node:fs/promises";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { eventually } from "./support/server.mjs";
 const front = await desk();
 const { server } = front;
 
-/** What the browser asks before it leaves the page, answered with staying. */
+/** The browser's question before it leaves the page, answered with staying. */
 function asked(page) {
   return new Promise((resolve) => {
     page.once("dialog", async (question) => {
@@ -18,7 +18,7 @@ function asked(page) {
   });
 }
 
-/** Nothing but Done leads away from a key that is shown once; `hasBefore`: the way back is to another of our pages. */
+/** Only Done leads away from a key that is shown once; `hasBefore`: going back leads to another page of the dashboard. */
 async function staysWith(page, key, { hasBefore }) {
   const shown = dialog(page);
   const holds = async () => assert.equal(await shown.getByLabel("The key").textContent(), key);
@@ -43,7 +43,7 @@ async function staysWith(page, key, { hasBefore }) {
   await holds();
 }
 
-test("a server is set up, and its first key is made, used, rotated and revoked", async () => {
+test("a server is set up, and its first key is created, used, rotated and revoked", async () => {
   const link = await server.link();
   assert.ok(link.startsWith(`${server.base}#/setup/`));
   const page = await front.visit(link.slice(server.base.length));
@@ -62,7 +62,7 @@ test("a server is set up, and its first key is made, used, rotated and revoked",
   assert.ok(!(await page.content()).includes(consoleKey), "nothing of the key is left");
   await eventually("the link's file is gone", () => access(server.linkFile).then(() => false, () => true));
 
-  // What to do next, from an empty overview.
+  // The empty overview shows what to do next.
   await page.getByRole("heading", { name: "Next steps" }).waitFor();
   await page.getByRole("link", { name: "Apps & keys", exact: true }).click();
   await at(page, "Apps & keys");
@@ -85,7 +85,7 @@ test("a server is set up, and its first key is made, used, rotated and revoked",
   await page.getByRole("heading", { name: "Today" }).waitFor();
   assert.equal(await page.locator(".figure", { hasText: "Requests" }).locator(".big").textContent(), "1");
 
-  // A day's grace: both keys work; then none for the old one, once it is revoked.
+  // A day's grace: both keys work, until the old one is revoked.
   await page.getByRole("link", { name: "Apps & keys", exact: true }).click();
   await page.getByRole("link", { name: "Newsroom" }).click();
   await press(page, "Rotate fact bot");
@@ -110,7 +110,7 @@ test("a server is set up, and its first key is made, used, rotated and revoked",
   await page.context().close();
 });
 
-test("a link works once, and says so", async () => {
+test("a setup link works only once, and says so", async () => {
   const page = await front.visit("#/setup/0123456789012345678901234567890123456789abc");
   await press(page, "Create the first console key");
   await page.getByRole("alert").locator("code", { hasText: "mk serve" }).waitFor();

@@ -1,4 +1,4 @@
-// A page of somebody else, opened in the browser of somebody who is logged in.
+// A hostile page of another origin, opened in the browser of a logged-in user.
 import assert from "node:assert/strict";
 import http from "node:http";
 import { after, test } from "node:test";
@@ -14,7 +14,7 @@ after(() => {
   elsewhere.close();
 });
 
-/** A window of the victim on the foreign page: on another port, so of the same site; or of another site as well. */
+/** A window of the victim on the hostile page: on another port of the same site, or on another site. */
 async function lure(host) {
   const context = await front.browser.newContext();
   await context.addCookies([await front.cookie()]);
@@ -23,7 +23,7 @@ async function lure(host) {
   return page;
 }
 
-/** What nobody else may bring about. */
+/** The state that no other page may change. */
 async function state() {
   const [apps, audit] = [await server.list("v1/apps"), await server.list("v1/audit")];
   const keys = await server.list(`v1/apps/${apps[0].id}/keys`);
@@ -59,7 +59,7 @@ for (const host of ["127.0.0.1", "localhost"]) {
     }, { aim, id });
     assert.deepEqual(sent, ["refused", "opaque", "opaque", "refused", "refused", "opaque", "refused"]);
 
-    // A form may be sent anywhere, and takes the whole window along.
+    // A form may be submitted to any origin, and navigates the whole window.
     for (const enctype of ["text/plain", "application/x-www-form-urlencoded"]) {
       const answered = page.waitForResponse((response) => response.url().startsWith(server.base));
       await page.evaluate(({ aim, enctype }) => {
@@ -76,11 +76,11 @@ for (const host of ["127.0.0.1", "localhost"]) {
       await page.goto(`http://${host}:${elsewhere.address().port}/`);
     }
 
-    // To log somebody in as oneself is an attack too.
+    // Logging the victim in with a key of the attacker is an attack too.
     const planted = await page.evaluate((address) => fetch(address, { method: "POST", mode: "no-cors", credentials: "include", body: '{"key":"x"}' }).then((answer) => answer.type), `${server.base}v1/auth/session`);
     assert.equal(planted, "opaque");
 
-    // A link leads to the page, and does nothing by itself.
+    // A link opens the page, and does nothing by itself.
     await page.evaluate((address) => { location.href = address; }, `${server.base}#/apps/${id}?budget`);
     await page.waitForURL(`${server.base}**`);
     assert.equal(await state(), before);
@@ -100,7 +100,7 @@ test("no other page can frame the dashboard or hold on to its window", async () 
       try {
         text = frame.contentDocument?.body?.textContent ?? "nothing";
       } catch {
-        // Not even that.
+        // Even that is denied.
       }
       resolve(text);
     };
@@ -115,7 +115,7 @@ test("no other page can frame the dashboard or hold on to its window", async () 
   await page.context().close();
 });
 
-test("a script that got into our own page could reach nobody, and would be told", async () => {
+test("a script injected into the dashboard can connect to nothing else, and is reported", async () => {
   const page = await front.enter("");
   await page.getByRole("heading", { level: 1 }).waitFor();
   const outcome = await page.evaluate(async (address) => {
@@ -125,7 +125,7 @@ test("a script that got into our own page could reach nobody, and would be told"
       document.body.innerHTML = "<p>markup from text</p>";
       found.push("markup");
     } catch {
-      // Text is never markup here.
+      // The page never treats text as markup.
     }
     const picture = new Image();
     const failed = new Promise((resolve) => { picture.onerror = () => resolve(); picture.onload = () => resolve(found.push("picture")); });
@@ -136,7 +136,7 @@ test("a script that got into our own page could reach nobody, and would be told"
       script.textContent = "globalThis.injected = true";
       document.body.append(script);
     } catch {
-      // Nor is it a script.
+      // Nor as a script.
     }
     if (globalThis.injected) found.push("script");
     return found;

@@ -1,4 +1,4 @@
-// Names that were chosen to do harm: they are text, wherever they stand.
+// Hostile names: they are plain text wherever they appear.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -16,7 +16,7 @@ const NAMES = {
 const front = await desk();
 const { server } = front;
 
-/** What the page must be like, whatever is written on it. */
+/** What must hold for the page, whatever text it shows. */
 async function isUnharmed(page) {
   const state = await page.evaluate(() => ({
     harmed: globalThis.harmed,
@@ -27,8 +27,8 @@ async function isUnharmed(page) {
 }
 
 for (const [kind, name] of Object.entries(NAMES)) {
-  test(`an app and a key with a name of this kind: ${kind}`, async () => {
-    // The narrow window has the least room for it.
+  test(`a hostile name of an app and a key is shown as text: ${kind}`, async () => {
+    // A narrow window has the least room for it.
     const page = await front.enter("#/apps", { viewport: { width: 320, height: 640 } });
     await press(page, "New app");
     await dialog(page).getByLabel("Name").fill(name);
@@ -54,14 +54,14 @@ for (const [kind, name] of Object.entries(NAMES)) {
     await shows("#/audit", 2);
     await shows("#/playground");
 
-    // A file for a spreadsheet runs nothing either.
+    // A file for a spreadsheet contains no formula either.
     await page.goto(`${front.base}#/usage?by=app&app=${app.id}`);
     await page.getByRole("table", { name: "Usage by app" }).waitFor();
     const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download CSV" }).first().click()]);
     const line = (await readFile(await file.path(), "utf8")).trim().split(/\r?\n/)[1];
     assert.ok(!/(^|,)"?[=+@-](?!\d)/.test(line), line);
 
-    // The names in questions before something is undone, and in commands.
+    // The names in confirmation dialogs and in commands.
     await page.goto(`${front.base}#/apps`);
     await page.getByRole("row").filter({ hasText: name }).getByRole("button", { name: /^Delete/ }).click();
     await dialog(page).getByText("1 active key").waitFor();
@@ -75,7 +75,7 @@ for (const [kind, name] of Object.entries(NAMES)) {
   });
 }
 
-test("a name that turns the text around it is refused", async () => {
+test("a name that changes the direction of text is refused", async () => {
   const page = await front.enter("#/apps");
   await press(page, "New app");
   await dialog(page).getByLabel("Name").fill("safe\u202Egnp.exe");
@@ -84,7 +84,7 @@ test("a name that turns the text around it is refused", async () => {
   await page.context().close();
 });
 
-test("an address of the page that was chosen to do harm", async () => {
+test("a hostile address of the page does no harm", async () => {
   const page = await front.enter("");
   for (const path of ["#/apps/%3Cimg%20src=x%3E", "#/apps/..%2F..%2Fv1%2Fauth", "#/usage?app=%22%3E%3Cscript%3E&by=__proto__&show=constructor", "#/usage?from=x&to=2026-02-30", "#/usage?from=0001-01-01&to=9999-12-31", "#/audit?object=%00&action=toString", "#/%E0%A4%A", "#/constructor", "#/__proto__", "#/apps/x/y/z"]) {
     await page.goto(front.base + path);

@@ -1,16 +1,16 @@
-// A run through the dashboard by somebody who has no mouse.
+// The dashboard used without a mouse.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { at, desk, dialog } from "./support/desk.mjs";
 
 const front = await desk();
 
-/** What has the focus: its text or label. Whatever has it must show so. */
+/** The text or label of the focused element, which must be visibly focused. */
 async function focused(page) {
   const { name, isSeen } = await page.evaluate(() => {
     const element = document.activeElement;
     const [around] = element.labels ?? [];
-    // A label around its control holds the control's choices as well.
+    // The text of a label around its control also includes the control's options.
     const words = around?.contains(element) ? around.querySelector("span") : around;
     const label = words?.textContent ?? element.getAttribute("aria-label") ?? element.textContent;
     const { outlineStyle, outlineWidth } = getComputedStyle(element);
@@ -21,7 +21,7 @@ async function focused(page) {
   return name;
 }
 
-/** Goes on with Tab until this has the focus; what had it on the way. */
+/** Presses Tab until this has the focus; returns what had it on the way. */
 async function tabTo(page, wanted) {
   const passed = [];
   for (let steps = 0; steps < 60; steps += 1) {
@@ -48,7 +48,7 @@ test("from logging in to a revoked key without a mouse", async () => {
   await at(page, "Overview");
   await page.waitForFunction(() => document.activeElement.tagName === "H1");
 
-  // The skip link is first, and leads over the navigation into the page.
+  // The skip link is first, and leads past the navigation into the page.
   await page.reload();
   await page.getByRole("heading", { name: "Next steps" }).waitFor();
   await page.keyboard.press("Tab");
@@ -58,7 +58,7 @@ test("from logging in to a revoked key without a mouse", async () => {
   await page.keyboard.press("Tab");
   assert.equal(await focused(page), "Create a key");
 
-  // The order is that of the eye: brand, pages, who, theme.
+  // The focus follows the visual order: brand, pages, session, theme.
   await page.goto(`${front.base}#/audit`);
   await page.reload();
   await at(page, "Audit");
@@ -70,7 +70,7 @@ test("from logging in to a revoked key without a mouse", async () => {
   await at(page, "Apps & keys");
   assert.equal(await focused(page), "Apps & keys", "the heading of the new page");
 
-  // A dialog takes the focus, keeps it, and gives it back.
+  // A dialog takes the focus, keeps it, and returns it.
   await choose(page, "New app");
   assert.equal(await focused(page), "Name");
   for (let steps = 0; steps < 8; steps += 1) {
@@ -115,7 +115,7 @@ test("from logging in to a revoked key without a mouse", async () => {
   await page.context().close();
 });
 
-test("the menu of a narrow window opens, leads on and closes by keyboard", async () => {
+test("the menu of a narrow window opens, navigates and closes by keyboard", async () => {
   const page = await front.enter("#/apps", { viewport: { width: 320, height: 640 } });
   await at(page, "Apps & keys");
   await choose(page, "Menu");
@@ -123,13 +123,13 @@ test("the menu of a narrow window opens, leads on and closes by keyboard", async
   assert.equal(await menu.getAttribute("aria-expanded"), "true");
   await choose(page, "Usage & billing");
   await at(page, "Usage & billing");
-  // The heading stands there a moment before the menu closes and hands on the focus.
+  // The heading appears a moment before the menu closes and moves the focus.
   await page.locator('button[aria-expanded="false"]', { hasText: "Menu" }).waitFor();
   await page.waitForFunction(() => document.activeElement?.textContent === "Usage & billing");
   await page.context().close();
 });
 
-test("a verification is run and read by keyboard, and spoken in one line", async () => {
+test("a verification is run and read by keyboard, and announced in one line", async () => {
   const page = await front.enter("#/playground");
   await at(page, "Playground");
   await tabTo(page, "Statement");

@@ -1,4 +1,4 @@
-// The playground with simulated models: live, stopped, and as commands that really do the same.
+// The playground with simulated models: live, stopped, and as commands that do the same.
 import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { test } from "node:test";
@@ -12,16 +12,16 @@ const CHAT = "/inference/v1/chat/completions";
 
 const status = (page, words) => page.getByRole("status").getByText(words).waitFor();
 
-/** How many requests of a path ended in some way, by the server's log. */
+/** How many requests of a path ended with an outcome, by the server's log. */
 const ended = (path, outcome) => server.log.filter((line) => line.message === "request" && line.path === path && line.outcome === outcome).length;
 
-/** The playground's keys that can still be used. */
+/** The playground's keys that are still valid. */
 async function liveKeys() {
   const [app] = await server.list("v1/apps");
   return (await server.list(`v1/apps/${app.id}/keys?state=active`)).filter(({ name }) => name === "playground");
 }
 
-test("a verification shows each claim and each model as they come", async () => {
+test("a verification shows each claim and each model as they arrive", async () => {
   const page = await front.enter("#/playground");
   await at(page, "Playground");
   await page.getByLabel("Statement").fill("The capital of Italy is Rome [sandbox:slow]. The capital of Spain is Porto [sandbox:slow]. I like Rome.");
@@ -43,18 +43,18 @@ test("a verification shows each claim and each model as they come", async () => 
   await page.context().close();
 });
 
-test("a model that fails is told, and is no dissent", async () => {
+test("a failed model is shown, but not as a dissenting vote", async () => {
   const page = await front.enter("#/playground");
   await press(page, "A model fails");
   await press(page, "Verify");
   await status(page, "Done. 1 claim: 1 true.");
   await page.getByText(/No answer: beta/).waitFor();
-  // The next one of the panel has answered in its place.
+  // A standby has answered in its place.
   await page.getByText("3 of 3 models agree").waitFor();
   await page.context().close();
 });
 
-test("cancelling ends the work on the server, and keeps what had come", async () => {
+test("cancelling ends the work on the server, and keeps what has arrived", async () => {
   const page = await front.enter("#/playground");
   const before = ended(VERIFY, "cancelled");
   await page.getByLabel("Statement").fill("7 times 8 is 56. The capital of Spain is Porto [sandbox:stall].");
@@ -75,7 +75,7 @@ test("cancelling ends the work on the server, and keeps what had come", async ()
   await page.context().close();
 });
 
-test("a chat streams its answer, can be stopped, and goes on", async () => {
+test("a chat streams its answer, can be stopped, and can be continued", async () => {
   const page = await front.enter("#/playground/chat");
   const ask = async (text) => {
     await page.getByLabel(/essage$/).fill(text);
@@ -101,7 +101,7 @@ test("a chat streams its answer, can be stopped, and goes on", async () => {
   await page.context().close();
 });
 
-test("the commands that are copied do the same in a shell", async () => {
+test("copied commands do the same in a shell", async () => {
   const page = await front.enter("#/playground");
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const inShell = async (button, key) => {
@@ -130,7 +130,7 @@ test("the commands that are copied do the same in a shell", async () => {
   await page.context().close();
 });
 
-test("the playground's keys end with their use: by logging out, or with the window", async () => {
+test("the playground's keys are revoked on logout and when the window closes", async () => {
   const before = new Set((await liveKeys()).map(({ id }) => id));
   const own = async () => (await liveKeys()).filter(({ id }) => !before.has(id));
   const page = await front.visit(null);

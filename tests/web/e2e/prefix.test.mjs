@@ -1,4 +1,4 @@
-// The page below a path of another server, as many put it behind a proxy of theirs.
+// The dashboard below a path of another server, behind a proxy.
 import assert from "node:assert/strict";
 import http from "node:http";
 import { after, test } from "node:test";
@@ -12,7 +12,7 @@ after(() => {
   proxy.close();
 });
 
-/** Passes on what comes below the prefix, as nginx does by default: with the client's `Host`; else 404. */
+/** Forwards requests below the prefix, as nginx does by default, with the client's `Host`; other paths get 404. */
 async function mount(target) {
   proxy = http.createServer((request, response) => {
     if (!request.url.startsWith(PREFIX)) {
@@ -32,7 +32,7 @@ async function mount(target) {
   return `http://127.0.0.1:${proxy.address().port}${PREFIX}`;
 }
 
-test("everything works below a path, and asks for nothing above it", async () => {
+test("everything works below a path prefix, and requests nothing outside it", async () => {
   const page = await front.visit();
   await page.getByLabel("Console key", { exact: true }).fill(await front.server.consoleKey());
   await press(page, "Log in");

@@ -1,4 +1,4 @@
-// What real providers bring: prices, failures, streams that break; and budgets that these use up.
+// Prices, failures and broken streams of real providers, and budgets that they use up.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { at, desk, dialog, press } from "./support/desk.mjs";
@@ -10,7 +10,7 @@ after(fake.close);
 const front = await desk({ config: fake.config });
 const { server } = front;
 
-/** Asks a model in the playground and waits for what the status line says at its end. */
+/** Sends a question in the playground and waits for the final text of the status line. */
 async function ask(page, model, end) {
   await page.getByLabel("Model").selectOption(model);
   await page.getByLabel(/essage$/).fill("Who is there?");
@@ -21,7 +21,7 @@ async function ask(page, model, end) {
   assert.equal(await page.getByRole("status").textContent(), end, await exchanges.nth(before).textContent());
 }
 
-test("prices are shown where they are known, and unknown where not", async () => {
+test("known prices are shown, and unknown ones as unknown", async () => {
   const page = await front.enter("#/playground/chat");
   await ask(page, "fake/priced", "The answer is complete.");
   await page.getByText("1,000 tokens in, 500 out · $0.0070").waitFor();
@@ -42,7 +42,7 @@ test("prices are shown where they are known, and unknown where not", async () =>
   await page.context().close();
 });
 
-test("a provider's failure is told with what to do, and a broken answer is not taken for one", async () => {
+test("a provider's failure is shown with what to do, and a broken answer is not shown as complete", async () => {
   const page = await front.enter("#/playground/chat");
   await ask(page, "fake/broken", "The answer failed.");
   const alert = page.getByRole("alert");
@@ -56,7 +56,7 @@ test("a provider's failure is told with what to do, and a broken answer is not t
   await page.context().close();
 });
 
-test("a budget stops what would go beyond it, and is said to be used up when it is", async () => {
+test("a budget stops requests that would exceed it, and is shown as used up", async () => {
   const page = await front.enter("#/apps");
   await press(page, "New app");
   await dialog(page).getByLabel("Name").fill("thrifty");

@@ -6,13 +6,13 @@ import { at, desk, dialog, press } from "./support/desk.mjs";
 const front = await desk();
 const { server } = front;
 
-/** Logs in on the page that is shown. */
+/** Logs in on the current page. */
 async function logIn(page, key) {
   await page.getByLabel("Console key", { exact: true }).fill(key);
   await press(page, "Log in");
 }
 
-/** A window with a session of its own, and the cookie of it. */
+/** A window with its own session, and the session's cookie. */
 async function enterAlone(path, key) {
   const page = await front.visit(null);
   const cookie = await front.logIn(key);
@@ -21,7 +21,7 @@ async function enterAlone(path, key) {
   return { page, cookie };
 }
 
-/** The status of a request that comes with a cookie from elsewhere. */
+/** The status of a request with a cookie that is sent from outside the browser. */
 async function statusWith({ name, value }) {
   return (await fetch(`${front.base}v1/apps`, { headers: { cookie: `${name}=${value}` } })).status;
 }
@@ -50,7 +50,7 @@ test("a key is exchanged for a session that ends by logging out", async () => {
   await page.context().close();
 });
 
-test("what is no console key is refused beside its field", async () => {
+test("anything but a console key is refused with an error at the field", async () => {
   const page = await front.visit();
   const field = page.getByLabel("Console key", { exact: true });
   const refused = async (key, words) => {
@@ -67,7 +67,7 @@ test("what is no console key is refused beside its field", async () => {
 });
 
 for (const [column, minutes, why] of [["seen_at", 31, "half an hour without a request"], ["expires_at", 12 * 60 + 1, "twelve hours"]]) {
-  test(`a session ends after ${why}: the page says so, and goes on where it was`, async () => {
+  test(`a session ends after ${why}: the page says so, and continues where it was after login`, async () => {
     const { page } = await enterAlone("#/audit", await server.consoleKey());
     await at(page, "Audit");
     await server.age(column, minutes);
@@ -80,7 +80,7 @@ for (const [column, minutes, why] of [["seen_at", 31, "half an hour without a re
   });
 }
 
-test("a session that ends takes no key away that is still shown", async () => {
+test("a key that is still shown stays when the session ends", async () => {
   const { page } = await enterAlone("#/apps", await server.consoleKey());
   await page.getByRole("link", { name: "default" }).click();
   await page.getByRole("button", { name: "New key" }).first().click();
@@ -97,7 +97,7 @@ test("a session that ends takes no key away that is still shown", async () => {
   await page.context().close();
 });
 
-test("a cookie is worth nothing without its key, whoever has it", async () => {
+test("a cookie is worth nothing without its key", async () => {
   const key = await server.key("console", "--name", "lost");
   const { page, cookie } = await enterAlone("#/apps", key);
   await at(page, "Apps & keys");
@@ -113,7 +113,7 @@ test("a cookie is worth nothing without its key, whoever has it", async () => {
   await page.context().close();
 });
 
-test("revoking the key that one is logged in with is said to log out, and does", async () => {
+test("revoking the key of the session warns about the logout, and logs out", async () => {
   const { page } = await enterAlone("#/apps", await server.key("console", "--name", "own"));
   await page.getByRole("link", { name: "default" }).click();
   await press(page, "Revoke own");

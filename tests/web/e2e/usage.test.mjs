@@ -1,4 +1,4 @@
-// Usage and billing: the chart and its numbers, ways through a report, and files to take along.
+// Usage and billing: the chart and its numbers, navigation in reports, and downloads.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -8,13 +8,13 @@ const front = await desk();
 const { server } = front;
 const daysAgo = (days) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
 
-/** The file that a button offers. */
+/** The file that a button downloads. */
 async function downloaded(page, button) {
   const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
   return { name: file.suggestedFilename(), text: await readFile(await file.path(), "utf8") };
 }
 
-test("an empty report leads on", async () => {
+test("an empty report shows what to do next", async () => {
   const page = await front.enter("#/usage");
   await page.getByText("No usage in these days").waitFor();
   await page.getByRole("link", { name: "Open the playground" }).click();
@@ -22,14 +22,14 @@ test("an empty report leads on", async () => {
   await page.context().close();
 });
 
-test("what was used is drawn, listed, and taken along as files that say the same", async () => {
+test("usage is shown as a chart, a table and downloads with the same numbers", async () => {
   await server.mk("apps", "create", "press");
   const keys = [await server.key("verify", "--app", "press", "--name", "desk"), await server.key("verify", "--name", "other")];
   for (const key of keys) await server.verify("The capital of France is Lyon.", key);
   const page = await front.enter("#/usage");
 
-  // The chart is a picture that is really painted, and its numbers stand below it.
-  // Nothing has cost anything, so it begins with requests.
+  // The chart is really drawn, and its numbers are below it.
+  // Nothing has cost anything, so it starts with requests.
   await page.getByRole("img", { name: /Chart of requests per day/ }).waitFor();
   await page.getByLabel("Show").selectOption("tokens");
   await page.getByRole("img", { name: /Chart of tokens per day/ }).waitFor();
@@ -51,7 +51,7 @@ test("what was used is drawn, listed, and taken along as files that say the same
   assert.equal(apps.text, body);
   assert.deepEqual(body.trim().split(/\r?\n/).slice(1).map((line) => /,(default|press),/.exec(line)?.[1]).sort(), ["default", "press"]);
 
-  // From an app to its keys, from a key to its models; the address tells it all.
+  // From an app to its keys, from a key to its models; the address contains the filters.
   await breakdown.getByRole("link", { name: "press" }).click();
   await breakdown.getByRole("link", { name: "desk" }).click();
   await breakdown.getByRole("rowheader", { name: "sandbox/alpha" }).waitFor();
@@ -61,13 +61,13 @@ test("what was used is drawn, listed, and taken along as files that say the same
   await press(page.locator(".chip"), "Show all keys");
   await page.locator(".chip").waitFor({ state: "detached" });
 
-  // Another range: last month had nothing.
+  // Another range: last month has no usage.
   await page.getByLabel("Range").selectOption("before");
   await page.getByText("No usage in these days").waitFor();
   await page.context().close();
 });
 
-test("keys of one name are told apart", async () => {
+test("keys with the same name can be told apart", async () => {
   const keys = [await server.key("verify", "--name", "twin"), await server.key("verify", "--name", "twin")];
   for (const key of keys) await server.verify("The capital of France is Lyon.", key);
   const page = await front.enter("#/usage?by=key");
@@ -80,7 +80,7 @@ test("keys of one name are told apart", async () => {
   await page.context().close();
 });
 
-test("a statement is read, and taken along as CSV and JSON", async () => {
+test("a statement is shown, and downloaded as CSV and JSON", async () => {
   const page = await front.enter("#/usage");
   const statements = page.getByRole("region", { name: "Statements" });
   await statements.getByText("The month is not over").waitFor();

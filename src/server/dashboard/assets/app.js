@@ -1,4 +1,4 @@
-// The entry: finds out who is there, and shows the page that the address names.
+// The entry point: finds out whether there is a session, and shows the page of the address.
 import { html, render, useCallback, useEffect, useRef, useState } from "./lib/html.js";
 import { useErrorBoundary } from "./vendor/htm-preact.js";
 import { api, onLostSession } from "./lib/api.js";
@@ -17,7 +17,7 @@ import Usage from "./pages/usage.js";
 
 const PAGES = { "": Overview, apps: Apps, usage: Usage, playground: Playground, audit: Audit };
 
-/** The page of a route, for whoever is logged in. */
+/** The page of a route, with a session. */
 function pageOf({ parts: [first = "", second, ...rest] }) {
   if (rest.length > 0) return Missing;
   if (first === "apps" && second) return AppPage;
@@ -28,7 +28,7 @@ function pageOf({ parts: [first = "", second, ...rest] }) {
 
 function App() {
   const route = useRoute();
-  // Undefined while it is not known, null without one.
+  // Undefined while it is not known, null without a session.
   const [session, setSession] = useState(undefined);
   const [problem, setProblem] = useState(null);
   const [reason, setReason] = useState(null);
@@ -42,7 +42,7 @@ function App() {
   }, []);
   useEffect(() => {
     onLostSession(() => {
-      // What is shown only once stays on the screen until it is stored.
+      // What is shown only once stays on the screen until it has been stored.
       if (isHeld()) return;
       setReason("Your session has ended. Log in to go on.");
       setSession(null);
@@ -81,11 +81,11 @@ function App() {
   if (problem) return shell(html`<${PageHead} title="Dashboard" /><${Problem} error=${problem} retry=${ask} />`, null);
   if (session === undefined) return shell(html`<${Spinner} />`, null);
   if (session === null) return shell(html`<${Login} route=${route} reason=${reason} onSession=${begin} />`);
-  // By its path as key: another app is another page, its old state gone.
+  // The path is the key: another app is another page, without the old state.
   return shell(html`<${Guarded} key=${route.parts[0] === "playground" ? "playground" : route.path} page=${pageOf(route)} route=${route} session=${session} />`);
 }
 
-/** A page, and what is said if it breaks. Coming to another page moves the focus to its heading. */
+/** A page, or an error message if it fails. Navigating to another page moves the focus to its heading. */
 function Guarded({ page: Page, route, session }) {
   const [error, reset] = useErrorBoundary();
   const ref = useRef(null);

@@ -1,10 +1,10 @@
-// Before the first paint, and so not a module: the theme that was chosen here, if one was. Nothing else is kept.
+// Applies the chosen theme, if any, before the first paint, and is therefore not a module. Nothing else is stored.
 (() => {
   let theme = null;
   try {
     theme = localStorage.getItem("mk-theme");
   } catch {
-    // Storage is forbidden: the system's theme it is.
+    // Storage is not available: the system's theme is used.
   }
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 })();

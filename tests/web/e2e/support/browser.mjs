@@ -1,22 +1,22 @@
-// Debian's Chromium, and windows that note what a page must never do.
+// Debian's Chromium, and windows that record what a page must never do.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-// Its packages are not beside the tests, as nothing that is installed is.
+// Its packages are not next to the tests, like everything that is installed.
 const packages = process.env.MK_WEB_PACKAGES ?? new URL("../../../../target/web/", import.meta.url);
 export const require = createRequire(new URL("packages.cjs", new URL(packages, import.meta.url)));
 const { chromium } = require("playwright-core");
 
-/** Without these it asks hosts of its maker, whom no test may need. */
+/** Without these it connects to hosts of its vendor, which no test may need. */
 const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync",
 ];
 
-/** A browser until `close`; windows of it are opened with `visit`. */
+/** A browser that runs until `close`; its windows are opened with `visit`. */
 export async function browse() {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   const home = await mkdtemp(join(tmpdir(), "mk-e2e-browser-"));
@@ -28,7 +28,7 @@ export async function browse() {
   return { browser, close };
 }
 
-/** What a page of `base` did that it must not: `told` is empty while all is well. */
+/** Records what a page of `base` must never do: `told` is empty if nothing happened. */
 export class Witness {
   told = [];
   requests = [];
@@ -38,7 +38,7 @@ export class Witness {
     this.#base = base;
   }
 
-  /** Looks on in all pages of a browser context. */
+  /** Watches all pages of a browser context. */
   async watch(context) {
     await context.addInitScript(() => {
       addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
@@ -48,7 +48,7 @@ export class Witness {
     context.on("weberror", (error) => this.told.push(`error: ${error.error().stack}`));
   }
 
-  /** Fails if something was told since the last time. */
+  /** Fails if something was recorded since the last call. */
   verdict() {
     const told = this.told;
     this.told = [];
@@ -67,7 +67,7 @@ export class Witness {
     this.told.push(`console ${message.type()}: ${message.text()} (${message.location().url})`);
   }
 
-  /** Chromium writes a line for every answer above 399; those of the API are answers, unless it broke. */
+  /** Chromium logs every response above 399; those of the API are expected, unless the server failed. */
   #isRefusal(message) {
     const path = message.location().url.replace(this.#base, "");
     return /the server responded with a status of (4\d\d|50[234])/.test(message.text()) && /^(v1|verify|inference)\//.test(path);

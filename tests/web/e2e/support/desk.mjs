@@ -1,12 +1,12 @@
-// A server, a browser and a person with a console key: what most tests begin with.
+// A server, a browser and a user with a console key: what most tests need.
 import assert from "node:assert/strict";
 import { after, afterEach } from "node:test";
 import { browse, Witness } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
 /**
- * A desk for all tests of a file: `{server, browser, open, log}`. It ends with them, and no test of it passes if a page
- * spoke of a fault. `base` is where the browser finds the server, if that is not the server itself.
+ * A fixture for all tests of a file: `{server, browser, open, log}`. It ends with them, and its tests fail if a page
+ * reports an error. `base` is the address that the browser uses, if that is not the server's own.
  */
 export async function desk({ base, ...options } = {}) {
   const [server, { browser, close }] = await Promise.all([serve(options), browse()]);
@@ -38,7 +38,7 @@ class Desk {
     return page;
   }
 
-  /** A window of somebody who is logged in. */
+  /** A window with a session. */
   async enter(path = "", options = {}) {
     const page = await this.visit(null, options);
     await page.context().addCookies([await this.cookie()]);
@@ -46,7 +46,7 @@ class Desk {
     return page;
   }
 
-  /** The cookie of a session, the same for all windows: there are few logins in a minute. */
+  /** The cookie of a session, the same for all windows, because logins per minute are limited. */
   async cookie() {
     this.#cookie ??= await this.logIn(await this.server.consoleKey());
     return this.#cookie;
@@ -75,12 +75,12 @@ export function dialog(page) {
   return page.getByRole("dialog");
 }
 
-/** Chooses a button by its whole name. */
+/** Clicks a button by its full name. */
 export function press(scope, name) {
   return scope.getByRole("button", { name, exact: true }).click();
 }
 
-/** The key that a dialog shows, stored and done with. */
+/** Reads the key that a dialog shows, and closes the dialog. */
 export async function takeKey(page) {
   const shown = dialog(page);
   const key = await shown.getByLabel("The key").textContent();

@@ -1,5 +1,5 @@
-// What must hold of every state of every page: axe finds nothing, in light and dark, wide and narrow; at 320 pixels
-// nothing is wider than the window, and nothing is cut off.
+// What must hold for every state of every page: axe finds no violation, in light and dark, wide and narrow; at 320
+// pixels nothing is wider than the window, and no text is cut off.
 import assert from "node:assert/strict";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-prac
 const WIDTHS = { wide: { width: 1280, height: 900 }, narrow: { width: 320, height: 640 } };
 const THEMES = ["light", "dark"];
 
-/** A window that can be judged: axe comes in beside the page, so that the page's policy stays as it is. */
+/** A window that can be checked: axe is injected from outside the page, so that the page's policy is unchanged. */
 export async function judged(front, path, options) {
   const page = await front.visit(null, options);
   await page.addInitScript(await readFile(require.resolve("axe-core/axe.min.js"), "utf8"));
@@ -17,7 +17,7 @@ export async function judged(front, path, options) {
   return page;
 }
 
-/** The same for somebody who has logged in. */
+/** The same, with a session. */
 export async function judgedWithin(front, path) {
   const page = await judged(front, null);
   await page.context().addCookies([await front.cookie()]);
@@ -25,7 +25,7 @@ export async function judgedWithin(front, path) {
   return page;
 }
 
-/** Judges the page as it stands, under the name of this state. Pictures of it go to the folder MK_E2E_SHOTS, if set. */
+/** Checks the current page, under the name of this state. Screenshots go to the directory MK_E2E_SHOTS, if set. */
 export async function judge(page, state) {
   const found = [];
   for (const [width, size] of Object.entries(WIDTHS)) {
@@ -33,7 +33,7 @@ export async function judge(page, state) {
     for (const colorScheme of THEMES) {
       await page.emulateMedia({ colorScheme });
       const where = `${state}, ${width}, ${colorScheme}`;
-      // A theme changes colours alone.
+      // A theme changes only colours.
       const rules = colorScheme === "light" ? { type: "tag", values: TAGS } : { type: "rule", values: ["color-contrast"] };
       for (const violation of await violations(page, rules)) found.push(`${where}: ${violation}`);
       await picture(page, where);
@@ -50,7 +50,7 @@ async function violations(page, runOnly) {
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target} (${failureSummary.replaceAll(/\s+/g, " ")})`).join("; ")}`);
 }
 
-/** What sticks out of the window, and text that is cut off. */
+/** Elements wider than the window, and text that is cut off. */
 function overflows() {
   const { scrollWidth, clientWidth } = document.documentElement;
   const faults = scrollWidth > clientWidth ? [`the page is ${scrollWidth} pixels wide, the window ${clientWidth}`] : [];

@@ -1,12 +1,12 @@
-// A model provider in the chat-completion format. The model's name is the script; `asked` has what it was sent.
+// A model provider in the chat-completion format. The model's name selects its behaviour; `asked` has the requests.
 import http from "node:http";
 
 const WORDS = ["Hello", " from", " afar."];
-/** What fails together with its beginning is told by a status. */
+/** Failures before the first byte have an error status. */
 const APART_MS = 300;
 const USAGE = { prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 };
 
-/** A provider until `close`; `config` is the server's configuration for it, with a price for `priced` alone. */
+/** A provider that runs until `close`; `config` is the server's configuration for it, with a price only for `priced`. */
 export async function provider() {
   const asked = [];
   const server = http.createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-// The server under test: `mk serve` as people start it, in a home of its own and on a free port.
+// The server under test: `mk serve` as users start it, in its own home directory and on a free port.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -8,11 +8,11 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const MK = process.env.MK_BINARY ?? fileURLToPath(new URL("../../../../target/debug/mk", import.meta.url));
-/** A tour opens more pages in a minute than people do. */
+/** Tests open more pages per minute than users do. */
 const PATIENT = "open_pages_per_minute = 0\nfailed_auth_per_minute = 0\n";
 const DEADLINE_MS = 20_000;
 
-/** Until `holds` gives something; fails with `what` if that does not come. */
+/** Waits until `holds` returns something; fails with `what` if it does not. */
 export async function eventually(what, holds) {
   const end = Date.now() + DEADLINE_MS;
   for (;;) {
@@ -23,12 +23,12 @@ export async function eventually(what, holds) {
   }
 }
 
-/** Starts a server: with simulated models, or with the providers that `config` has. `limits` are lines of TOML. */
+/** Starts a server: with simulated models, or with the providers in `config`. `limits` are lines of TOML. */
 export async function serve({ config = "", limits = PATIENT } = {}) {
   const home = await mkdtemp(join(tmpdir(), "mk-e2e-"));
   const file = join(home, "server.toml");
   await writeFile(file, `listen = "127.0.0.1:0"\ndata_dir = "data"\n[limits]\n${limits}${config}`);
-  // Nothing of the caller's environment may change what is tested, such as a proxy or a real key.
+  // Nothing in the environment, such as a proxy or a real key, may affect the tests.
   const env = { HOME: home, PATH: process.env.PATH };
   const args = ["serve", "--config", file, ...(config === "" ? ["--sandbox"] : [])];
   const child = spawn(MK, args, { env, stdio: ["ignore", "ignore", "pipe"] });
@@ -54,7 +54,7 @@ class Server {
     this.#ended = ended;
   }
 
-  /** The path of the first-run link's file, as the log tells it. */
+  /** The path of the file with the setup link, as logged. */
   get linkFile() {
     return this.log.find(({ path }) => path?.endsWith("setup-link"))?.path;
   }
@@ -64,23 +64,23 @@ class Server {
     return (await readFile(this.linkFile, "utf8")).trim();
   }
 
-  /** Runs `mk` on this server's database; its standard output. */
+  /** Runs `mk` on this server's database; returns its standard output. */
   async mk(...args) {
     return (await run(MK, [...args, "--config", this.file], { env: this.env })).stdout.trim();
   }
 
-  /** A key made on the machine. */
+  /** A key created by a command on the machine. */
   key(service = "console", ...options) {
     return this.mk("keys", "create", "--service", service, ...options);
   }
 
-  /** A console key, one for all calls; tests ask more than people do. */
+  /** A console key for all calls; tests send more requests than users do. */
   consoleKey() {
     this.madeKey ??= this.key("console", "--name", "laptop", "--per-minute", "0", "--per-day", "0");
     return this.madeKey;
   }
 
-  /** A call with a key of its own or the console key; status, body and response. */
+  /** Sends a request with a given key or the console key; returns status, body and response. */
   async call(method, path, { body, key, accept = "application/json" } = {}) {
     const headers = { accept, authorization: `Bearer ${key ?? (await this.consoleKey())}` };
     if (body !== undefined) headers["content-type"] = "application/json";
@@ -95,7 +95,7 @@ class Server {
     return (await this.call("GET", path)).body.data;
   }
 
-  /** Verifies a statement with a key, until its usage can be read. */
+  /** Verifies a statement with a key, and waits until its usage can be read. */
   async verify(fact, key) {
     const tokens = async () => (await this.call("GET", "v1/usage")).body.totals.total_tokens;
     const before = await tokens();
@@ -106,7 +106,7 @@ class Server {
     return answer.body;
   }
 
-  /** Lets time pass for all sessions, as there is no other way to move the clock of a server that runs. */
+  /** Ages all sessions, as there is no other way to advance the clock of a running server. */
   async age(column, minutes) {
     const sql = `UPDATE sessions SET ${column} = ${column} - ${minutes * 60_000}`;
     const script = "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1]) as db: print(db.execute(sys.argv[2]).rowcount)";
@@ -114,7 +114,7 @@ class Server {
     assert.notEqual(stdout.trim(), "0");
   }
 
-  /** The log's line of a request. */
+  /** The log line of a request. */
   request(path, outcome) {
     return this.log.find((line) => line.message === "request" && line.path === path && line.outcome === outcome);
   }
@@ -128,18 +128,18 @@ class Server {
   }
 }
 
-/** Runs a program to its end; fails with what it said if it failed. */
+/** Runs a program to its end; fails with its output if it fails. */
 export function run(program, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = execFile(program, args, { timeout: DEADLINE_MS, ...options }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${program} ${args.join(" ")}: ${error.code ?? error.signal}\n${stdout}${stderr}`));
       else resolve({ stdout, stderr });
     });
-    // It may be over before it hears that there is nothing to read.
+    // It may end before its standard input is closed.
     child.stdin.on("error", () => {});
     child.stdin.end();
   });
 }
 
-/** Where `mk` stands. */
+/** The path of the `mk` binary. */
 export const binary = MK;

@@ -2,7 +2,7 @@
 // cookie that scripts cannot read.
 import { sentence } from "./format.js";
 
-/** What went wrong, in the server's own words. `status` is 0 where no answer came. */
+/** An error, in the server's words. `status` is 0 without a response. */
 export class ApiError extends Error {
   constructor({ status, code, message, param, requestId }) {
     super(message);
@@ -16,7 +16,7 @@ export class ApiError extends Error {
 
 let lostSession = () => {};
 
-/** Tells who shows the login page when the server says that there is no session (any more). */
+/** Sets the callback for when the server reports that there is no session (any more). */
 export function onLostSession(listener) {
   lostSession = listener;
 }
@@ -49,7 +49,7 @@ async function send(method, path, { body, accept = "application/json", signal, q
   return response;
 }
 
-/** The error that an answer tells; also for the playground's own requests. */
+/** The error in a response; also for the playground's own requests. */
 export async function errorOf(response) {
   const body = await response.json().catch(() => null);
   const text = typeof body?.message === "string" ? body.message : `The server answered with status ${response.status}.`;
@@ -73,17 +73,17 @@ async function json(method, path, options) {
   }
 }
 
-// `options`: `{signal}` to give up a request, `{quiet: true}` where a 401 is an answer and not a lost session.
+// `options`: `{signal}` to abort a request, `{quiet: true}` where a 401 is a result and not a lost session.
 export const api = {
   get: (path, options) => json("GET", path, options),
   post: (path, body, options) => json("POST", path, { ...options, body: body ?? {} }),
   patch: (path, body, options) => json("PATCH", path, { ...options, body }),
   del: (path, options) => json("DELETE", path, options),
-  /** The answer as text of another type, such as `text/csv`. */
+  /** The response as text of another type, such as `text/csv`. */
   text: async (path, accept, options) => (await send("GET", path, { ...options, accept })).text(),
 };
 
-/** `path?a=1&b=2`, without what is empty. */
+/** `path?a=1&b=2`, without empty parameters. */
 export function withQuery(path, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {

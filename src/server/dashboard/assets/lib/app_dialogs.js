@@ -7,7 +7,7 @@ import { plural } from "./format.js";
 import { isAmount } from "./key_form.js";
 import { Button, Dialog, Field, notify, Or, Problem } from "./ui.js";
 
-/** A new app, or with `app` a change of its name or budget. `onChanged` gets the record as it is now. */
+/** Creates an app, or with `app` changes its name or budget. `onChanged` gets the new record. */
 export function AppForm({ app, focusBudget = false, onClose, onChanged }) {
   const [name, setName] = useState(app?.name ?? "");
   const [budget, setBudget] = useState(app?.budget_usd?.toString() ?? "");

@@ -1,4 +1,4 @@
-// Budgets: how much is used of them, in words and as a bar.
+// Budgets: how much of them is used, in words and as a bar.
 import { html } from "./html.js";
 import { budget, money, percent } from "./format.js";
 
@@ -9,19 +9,19 @@ export function threshold(usedPercent) {
 
 const WORDS = { 100: "Used up", 80: "80% reached", 50: "50% reached" };
 
-/** What is said of a budget that is reached to some threshold; nothing below 50%. */
+/** The text for a budget at a threshold; nothing below 50%. */
 export function ThresholdTag({ level }) {
   if (!level) return null;
   return html`<span class=${`tag level-${level}`}>${WORDS[level]}</span>`;
 }
 
-/** A bar with marks at 50 and 80%. It only repeats the words beside it. */
+/** A bar with marks at 50 and 80%. It only repeats the text beside it. */
 export function BudgetBar({ usedPercent }) {
   const level = threshold(usedPercent);
   return html`<span class=${`bar ${level ? `level-${level}` : ""}`} aria-hidden="true"><span class="fill" style=${{ width: `${Math.min(100, usedPercent)}%` }}></span></span>`;
 }
 
-/** `$12.30 of $50`, with bar and threshold; without a budget what was spent. */
+/** `$12.30 of $50`, with bar and threshold; without a budget only what was spent. */
 export function Spent({ spent, of }) {
   if (of === null || of === undefined) return html`<span>${money(spent)}</span>`;
   const used = of > 0 ? (100 * spent) / of : 100;

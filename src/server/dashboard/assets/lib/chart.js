@@ -1,9 +1,9 @@
-// A chart of days, drawn by uPlot (vendor/uplot.js, a plain script that defines `uPlot`). It is for the eye alone:
-// whoever shows it puts the same numbers into a table beside it.
+// A chart of days, drawn by uPlot (vendor/uplot.js, a plain script that defines `uPlot`). It is only visual: pages that
+// show it also have a table of the same numbers.
 import { html, useEffect, useRef } from "./html.js";
 import { day } from "./format.js";
 
-/** The theme's colours as they are at present: a canvas cannot read custom properties. */
+/** The theme's current colours: a canvas cannot read custom properties. */
 function colours(near) {
   const probe = document.createElement("span");
   near.append(probe);
@@ -16,10 +16,10 @@ function colours(near) {
   return { ...found, font: "12px system-ui, sans-serif" };
 }
 
-/** What may lie between two marks of an axis of counts. */
+/** The possible steps between two marks of an axis of counts. */
 const STEPS = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
-/** Bars, one a day: `days` are `YYYY-MM-DD`, `values` numbers or null, `format` writes a value, `isWhole`: they are counts. */
+/** Bars, one per day: `days` are `YYYY-MM-DD`, `values` numbers or null, `format` writes a value, `isWhole`: they are counts. */
 export function DayChart({ days, values, format, isWhole = false, height = 180, label }) {
   const box = useRef(null);
   const tip = useRef(null);
@@ -74,7 +74,7 @@ function options({ box, height, dates, format, isWhole, tip }) {
   };
 }
 
-/** The days that get a label: as many as have room, the last one always. */
+/** The days that get a label: as many as fit, always including the last. */
 function labelled(length, width) {
   const step = Math.max(1, Math.ceil(length / Math.max(2, Math.floor(width / 72))));
   const found = [];

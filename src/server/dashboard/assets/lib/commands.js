@@ -1,11 +1,11 @@
-// What a form would send, as an `mk` command to be pasted into a shell.
+// What a form would send, as an `mk` command to paste into a shell.
 //
-// What must hold: the command asks for what the form asks for. It is made of the body that is sent; what is not filled in
-// rightly yet is left out of it, as it is not sent either.
+// What must hold: the command requests what the form requests. It is built from the body that is sent; invalid fields
+// are left out, as they are not sent either.
 import { isAmount, isWhole, newKeyBody } from "./key_form.js";
 import { flagged, quoted } from "../playground/command.js";
 
-/** `mk keys create` in this app. A span of days stays one, whenever the command is run. */
+/** `mk keys create` in this app. A number of days stays relative, whenever the command is run. */
 export function createKey(app, form) {
   const body = newKeyBody(form);
   const expires = form.expires === "date" ? form.date : form.expires && `${form.expires}d`;
@@ -41,23 +41,23 @@ export function deleteApp(app) {
   return `mk apps delete ${quoted(named(app))}`;
 }
 
-/** `mk usage` for what a report asks; `asked` as in its address. */
+/** `mk usage` for a report; `asked` as in its address. */
 export function usage(asked) {
   return mk("usage", ["from", "to", "by", "app", "service", "key", "model"].map((name) => [name, asked[name]]));
 }
 
-/** `mk audit` for these filters, which are ids but for the action. */
+/** `mk audit` for these filters, which are ids except for the action. */
 export function audit({ action, object, actor }) {
   const flag = object?.startsWith("app_") ? "app" : "key";
   return mk("audit", [[flag, object], ["action", action], ["actor", actor]]);
 }
 
-/** An app as an argument: by its id where its name could be taken for a flag. */
+/** An app as an argument: its id if its name could be taken for a flag. */
 function named({ id, name }) {
   return name.startsWith("-") ? id : name;
 }
 
-/** What may be spent; null where it is no amount, or none is given. */
+/** A budget; null if it is empty or not an amount. */
 function amount({ budget_usd: budget }) {
   return isAmount(budget) ? budget : null;
 }

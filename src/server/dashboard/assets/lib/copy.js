@@ -1,7 +1,7 @@
 // Copying to the clipboard.
 import { html, useRef, useState, useEffect } from "./html.js";
 
-/** Copies; false where the browser refused. The old way is for pages without TLS, where there is no clipboard. */
+/** Copies; returns false if the browser refused. The old API is for pages without TLS, which have no clipboard. */
 async function copy(text, near) {
   try {
     await navigator.clipboard.writeText(text);
@@ -11,7 +11,7 @@ async function copy(text, near) {
     area.value = text;
     area.className = "unseen";
     area.readOnly = true;
-    // Beside the button: outside of an open dialog nothing can be selected.
+    // Next to the button: outside an open dialog nothing can be selected.
     near.after(area);
     area.select();
     const done = document.execCommand("copy");
@@ -21,7 +21,7 @@ async function copy(text, near) {
   }
 }
 
-/** Copies `text`. Its own label says that it did; `buttonRef` is the element's ref. */
+/** A button that copies `text` and confirms it in its label; `buttonRef` is the element's ref. */
 export function CopyButton({ text, label = "Copy", what, small = true, kind = "secondary", buttonRef, onCopied }) {
   const own = useRef(null);
   const ref = buttonRef ?? own;
@@ -42,17 +42,17 @@ export function CopyButton({ text, label = "Copy", what, small = true, kind = "s
   </button>`;
 }
 
-/** A command line within text; it breaks between its words only. */
+/** A command line within text; it wraps only between words. */
 export function Command({ text }) {
   return html`<code class="command">${text.split(" ").map((word, at) => html`${at > 0 && " "}<span key=${at}>${word}</span>`)}</code>`;
 }
 
-/** A server's words, with what stands between backticks as code. */
+/** A server's message, with what is between backticks as code. */
 export function Said({ text }) {
   return text.split("`").map((part, at, all) => (at % 2 === 1 && at < all.length - 1 ? html`<code key=${at}>${part}</code>` : `${at % 2 === 1 ? "`" : ""}${part}`));
 }
 
-/** The command that does what stands above it. */
+/** The command that does the same as what is above it. */
 export function Or({ command, children = "or on the command line" }) {
   return html`<p class="or">${children} <${Command} text=${command} /></p>`;
 }

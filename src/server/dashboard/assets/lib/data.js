@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 import { api, withQuery } from "./api.js";
 
-/** `{data, error, loading, reload}` of one address; a null path reads nothing. What was there stays until the new is. */
+/** `{data, error, loading, reload}` of one address; a null path reads nothing. Old data stays until the new arrives. */
 export function useGet(path) {
   const [state, setState] = useState({ path: null, data: null, error: null, loading: true });
   const [round, setRound] = useState(0);
@@ -13,7 +13,7 @@ export function useGet(path) {
     api.get(path, { signal: stop.signal }).then(
       (data) => setState({ path, data, error: null, loading: false }),
       (error) => {
-        // What belongs to another address must not stand beside this one's error.
+        // Data of another address must not be shown next to this one's error.
         if (error.name !== "AbortError") setState((old) => ({ path, data: old.path === path ? old.data : null, error, loading: false }));
       },
     );
@@ -23,12 +23,12 @@ export function useGet(path) {
   return { ...state, reload };
 }
 
-/** A list by pages: `{rows, error, loading, hasMore, more, reload}`. */
+/** A paged list: `{rows, error, loading, hasMore, more, reload}`. */
 export function usePages(path, filters, limit = 50) {
   const [state, setState] = useState({ rows: null, cursor: null, error: null, loading: true });
   const [round, setRound] = useState(0);
   const running = useRef(null);
-  // After a change as much is read again as was there.
+  // After a change, as many rows are read again as there were.
   const wanted = useRef(limit);
   const first = withQuery(path, filters);
 
@@ -59,7 +59,7 @@ export function usePages(path, filters, limit = 50) {
   return { ...state, hasMore: state.cursor !== null, more, reload };
 }
 
-/** All records of a list; for choices, where a page is not enough. Stops at 1,000. */
+/** All records of a list, for choices where one page is not enough. Stops at 1,000. */
 export function useAll(path) {
   const [state, setState] = useState({ rows: null, error: null });
   useEffect(() => {
@@ -82,7 +82,7 @@ export function useAll(path) {
   return state;
 }
 
-/** `[run, {busy, error, clear}]` of something that is done: one at a time, its error kept until the next try, or `clear`. */
+/** `[run, {busy, error, clear}]` for an action: one at a time, its error kept until the next attempt or `clear`. */
 export function useAction(act) {
   const [state, setState] = useState({ busy: false, error: null });
   const isBusy = useRef(false);
@@ -107,7 +107,7 @@ export function useAction(act) {
   return [run, { ...state, clear }];
 }
 
-/** What an error says about a field (`limits.per_day`, `models[0]`), to be shown beside it. */
+/** What an error says about a field (`limits.per_day`, `models[0]`), to show next to it. */
 export function complaint(error, ...fields) {
   const param = error?.param;
   if (!param) return undefined;

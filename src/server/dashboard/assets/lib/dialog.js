@@ -2,15 +2,15 @@
 import { html, useId, useLayoutEffect, useRef } from "./html.js";
 import { hold } from "./guard.js";
 
-/** To the page's heading, if what had the focus is gone: whoever uses the keyboard is not sent back to the start. */
+/** Moves the focus to the page's heading if the focused element is gone, so that keyboard users do not start over. */
 export function rescueFocus() {
   if (document.activeElement === document.body) document.querySelector("h1")?.focus();
 }
 
 /**
- * Open as long as it is rendered. `onClose` is called by Esc. A `locked` dialog does not close but by what is in it:
- * neither Esc (once or twice), nor a click beside it, nor leaving the page without being asked. `initialFocus` is the ref of the
- * element that gets the focus first; `onSubmit` makes its content a form, `actions` are its buttons.
+ * Open as long as it is rendered. `onClose` is called by Esc. A `locked` dialog closes only by its own buttons: not by
+ * Esc (once or twice), nor by a click outside, nor by leaving the page without confirmation. `initialFocus` is the ref
+ * of the element that gets the focus first; `onSubmit` makes its content a form, `actions` are its buttons.
  */
 export function Dialog({ title, onClose, locked = false, onBlocked, initialFocus, onSubmit, actions, wide = false, children }) {
   const ref = useRef(null);
@@ -19,7 +19,7 @@ export function Dialog({ title, onClose, locked = false, onBlocked, initialFocus
     const dialog = ref.current;
     dialog.showModal();
     initialFocus?.current?.focus();
-    // Closed before it leaves the page, so that the focus goes back to where it was.
+    // Closed before it is removed, so that the focus goes back to where it was.
     return () => {
       dialog.close();
       setTimeout(rescueFocus);

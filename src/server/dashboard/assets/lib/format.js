@@ -14,12 +14,12 @@ export function compact(number) {
   return COMPACT.format(number ?? 0);
 }
 
-/** Tokens: exact while they are few, `1.2M` when they are many. */
+/** Tokens: exact if few, `1.2M` if many. */
 export function tokens(number) {
   return (number ?? 0) < 100_000 ? count(number) : compact(number);
 }
 
-/** US dollars; what is tiny keeps its digits, and what is not known is not zero. */
+/** US dollars; tiny amounts keep their digits, and unknown ones are not shown as zero. */
 export function money(dollars) {
   if (dollars === null || dollars === undefined) return "unknown";
   const size = Math.abs(dollars);
@@ -34,7 +34,7 @@ export function budget(dollars) {
   return Number.isInteger(dollars) ? `$${WHOLE.format(dollars)}` : money(dollars);
 }
 
-/** The cost of some sums: marked where prices are missing. */
+/** The cost in totals: marked if prices are missing. */
 export function cost(sums) {
   if (sums.cost_usd === null) return "unknown";
   return sums.unpriced_attempts > 0 ? `${money(sums.cost_usd)} + unknown` : money(sums.cost_usd);
@@ -61,12 +61,12 @@ const DATE_TIME = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
 });
 
-/** An instant's date where the reader is: `20 Nov 2026`. */
+/** An instant's date in local time: `20 Nov 2026`. */
 export function date(instant) {
   return instant ? DATE.format(new Date(instant)) : "never";
 }
 
-/** An instant where the reader is, with its zone. */
+/** An instant in local time, with its zone. */
 export function dateTime(instant) {
   return instant ? DATE_TIME.format(new Date(instant)) : "never";
 }
@@ -96,7 +96,7 @@ export function ago(instant, now = Date.now()) {
   return date(instant);
 }
 
-/** Today in UTC, `2026-11-20`, or so many days before. */
+/** Today in UTC, `2026-11-20`, or some days before. */
 export function utcDay(daysBack = 0, now = Date.now()) {
   return new Date(now - daysBack * 86_400_000).toISOString().slice(0, 10);
 }
@@ -115,23 +115,23 @@ export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-/** What a server says as a sentence; a name at its head (`sandbox/alpha is paused`) stays as it is. */
+/** A server's message as a sentence; a name at its beginning (`sandbox/alpha is paused`) stays unchanged. */
 export function sentence(text) {
   const first = /^\S*[/`_]/.test(text) ? text.charAt(0) : text.charAt(0).toUpperCase();
   return `${first}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}`;
 }
 
-/** A key as far as it may be shown: `mk_verify_…a1B2`. */
+/** The part of a key that may be shown: `mk_verify_…a1B2`. */
 export function keyText(key) {
   return `mk_${key.service}_…${key.last4}`;
 }
 
-/** An id as far as it tells one from another: `key_…f3a802`. */
+/** The part of an id that distinguishes it: `key_…f3a802`. */
 export function shortId(id) {
   return id.length > 14 ? `${id.slice(0, id.indexOf("_") + 1)}…${id.slice(-6)}` : id;
 }
 
-/** What these apps or keys (`{ id, name }`) are called in one table, by id: those that share a name by the id as well. */
+/** The labels of apps or keys (`{ id, name }`) in one table, by id: those that share a name also show their id. */
 export function labels(things) {
   const ids = new Map();
   for (const { id, name } of things) ids.set(name, (ids.get(name) ?? new Set()).add(id));

@@ -2,14 +2,14 @@
 
 let held = null;
 
-/** Whether something must not be left. */
+/** Whether the page must not be left. */
 export function isHeld() {
   return held !== null;
 }
 
 /**
  * Until the returned function is called, neither the back button nor a link leads away, and the browser asks before it
- * leaves or reloads the page. `onBlocked` is told of an attempt.
+ * leaves or reloads the page. `onBlocked` is called at each attempt.
  */
 export function hold(onBlocked) {
   const mine = { address: location.href, onBlocked };
@@ -20,7 +20,7 @@ export function hold(onBlocked) {
   };
 }
 
-/** Ends it, whoever began it: what was shown is stored. */
+/** Ends the guard, whichever component started it: what was shown has been stored. */
 export function release() {
   held = null;
   removeEventListener("beforeunload", askFirst);
@@ -28,7 +28,7 @@ export function release() {
 
 function askFirst(event) {
   event.preventDefault();
-  // Browsers before 119 ask only for this.
+  // Browsers before version 119 only react to this.
   event.returnValue = true;
 }
 

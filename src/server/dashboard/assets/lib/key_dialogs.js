@@ -8,11 +8,11 @@ import { changeBody, formOf, KeyFields, newKeyBody, wrongWith } from "./key_form
 import { KeyOnce } from "./key_once.js";
 import { Button, Dialog, notify, Or, Problem, Select } from "./ui.js";
 
-/** An error that no field shows. */
+/** An error that belongs to no field. */
 const general = (error, ...fields) => (error && !complaint(error, ...fields) ? error : null);
 const FIELDS = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
 
-/** A key's form, its setters, and `submit`, which calls `send` if nothing is wrong. A change drops what was said to be. */
+/** A key's form, its setters, and `submit`, which calls `send` if the form is valid. A change clears the errors. */
 function useForm(initial, send) {
   const [form, setForm] = useState(initial);
   const [wrong, setWrong] = useState(null);
@@ -29,7 +29,7 @@ function useForm(initial, send) {
   return { form, set, submit, busy, error: wrong ?? error };
 }
 
-/** `onClose` ends it; `onChanged` is called as soon as there is a new key. */
+/** `onClose` closes it; `onChanged` is called as soon as there is a new key. */
 export function CreateKey({ app, service, onClose, onChanged }) {
   const [created, setCreated] = useState(null);
   const first = useRef(null);

@@ -1,4 +1,4 @@
-// The fields of a key: what a form holds as text, and what the API takes.
+// The fields of a key: as text in a form, and as the API takes them.
 import { html, useRef } from "./html.js";
 import { complaint } from "./data.js";
 import { Field, Select } from "./ui.js";
@@ -18,7 +18,7 @@ const EXPIRIES = [
   { value: "date", label: "On a date…" },
 ];
 
-/** An empty form, or one with what a key has. */
+/** An empty form, or one with the values of a key. */
 export function formOf(key, service = "verify") {
   return {
     service: key?.service ?? service,
@@ -36,13 +36,13 @@ export function formOf(key, service = "verify") {
 const lines = (text) => text.split(/[\n,]/).map((line) => line.trim()).filter(Boolean);
 const number = (text) => (text.trim() === "" ? null : Number(text.trim().replace(/^\$/, "")));
 
-/** Whether a text is a number of requests, or none yet. */
+/** Whether a text is a number of requests, or empty. */
 export const isWhole = (text) => /^\d*$/.test(text.trim());
 
-/** Whether a number is an amount of US dollars. */
+/** Whether a number is a valid amount in US dollars. */
 export const isAmount = (number) => number >= 0 && number !== Infinity;
 
-/** What is wrong with a form before it is sent, in the form of the API's own errors; null if nothing is. */
+/** The errors of a form before it is sent, in the format of the API's errors; null if there are none. */
 export function wrongWith(form) {
   for (const name of ["per_minute", "per_day"]) {
     if (!isWhole(form[name])) return { param: `limits.${name}`, message: "Write a whole number of requests; 0 is unlimited." };
@@ -53,14 +53,14 @@ export function wrongWith(form) {
   return null;
 }
 
-/** The body of a new key: only what was set. */
+/** The body for a new key: only the fields that were set. */
 export function newKeyBody(form, now = Date.now()) {
   const all = { service: form.service, ...fields(form, now) };
   if (all.limits.per_minute === null && all.limits.per_day === null) delete all.limits;
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value?.length !== 0));
 }
 
-/** The body of a change: only what differs from the key; null takes something away. */
+/** The body for a change: only the fields that differ from the key; null removes a value. */
 export function changeBody(form, key, now = Date.now()) {
   const before = { ...fields(formOf(key), now), expires_at: key.expires_at };
   const after = fields(form, now);
@@ -88,7 +88,7 @@ function expiry({ expires, date }, now) {
 /** The inputs. `set(name)` gives the setter of a field; an existing key (`isNew` false) keeps its service. */
 export function KeyFields({ form, set, error, isNew, firstRef, open = false, keptUntil }) {
   const expiries = keptUntil ? [{ value: "keep", label: `As it is: ${keptUntil}` }, ...EXPIRIES] : EXPIRIES;
-  // Once opened for a complaint, it stays open under the hands of who mends it.
+  // Once opened because of an error, it stays open while that is being corrected.
   const isMore = useRef(open);
   isMore.current ||= ["limits", "models", "addresses", "budget_usd"].some((name) => complaint(error, name));
   return html`

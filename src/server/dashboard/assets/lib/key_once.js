@@ -1,18 +1,18 @@
-// A new key, shown this once. What must hold: nothing but "Done" ends it, and then the key is gone from here.
+// A new key, shown only once. What must hold: only "Done" closes the dialog, and then the key is gone from the page.
 import { html, useRef, useState } from "./html.js";
 import { release } from "./guard.js";
 import { Banner, Button, Check, CopyButton, Dialog } from "./ui.js";
 
 const NOT_YET = "Store the key first: it cannot be shown again. Then tick the box and choose Done.";
 
-/** `onDone` must drop `created`, the only place where the key is. `note` is said below it. */
+/** `onDone` must drop `created`, the only reference to the key. `note` is shown below it. */
 export function KeyOnce({ created, title = "Your new key", note, onDone }) {
   const [isStored, setStored] = useState(false);
   const [warning, setWarning] = useState(null);
   const copy = useRef(null);
   const box = useRef(null);
   const done = () => {
-    // Before it leaves the page, so that what follows may go elsewhere.
+    // Before the callback, which may navigate to another page.
     release();
     onDone();
   };

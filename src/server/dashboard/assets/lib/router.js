@@ -1,4 +1,4 @@
-// Addresses behind the `#`: `#/apps/app_1?state=active`.
+// Addresses after the `#`: `#/apps/app_1?state=active`.
 import { useEffect, useState } from "./html.js";
 import { blockNavigation } from "./guard.js";
 
@@ -17,7 +17,7 @@ function decode(text) {
   }
 }
 
-/** The route that the page is at, kept while something must not be left. */
+/** The current route; it does not change while the page must not be left. */
 export function useRoute() {
   const [route, setRoute] = useState(() => parse(location.hash));
   useEffect(() => {
@@ -34,7 +34,7 @@ export function useRoute() {
   return route;
 }
 
-/** Goes to a page; `replace` leaves no way back to this one. */
+/** Navigates to a page; with `replace` there is no way back to this one. */
 export function go(path, { replace = false } = {}) {
   if (!replace) {
     location.hash = path;
@@ -44,7 +44,7 @@ export function go(path, { replace = false } = {}) {
   dispatchEvent(new Event("popstate"));
 }
 
-/** The address of the same page with other parameters, for what is chosen on it. */
+/** The address of the same page with other parameters. */
 export function setQuery(route, changes) {
   const query = new URLSearchParams(route.query);
   for (const [name, value] of Object.entries(changes)) {

@@ -1,4 +1,4 @@
-// What surrounds every page: skip link, banner, navigation, theme, who is logged in.
+// What surrounds every page: skip link, banner, navigation, theme, session.
 import { html, useEffect, useState } from "./html.js";
 import { keyText } from "./format.js";
 import { Button, Notices } from "./ui.js";
@@ -11,7 +11,7 @@ const PAGES = [
   { href: "#/audit", label: "Audit", part: "audit" },
 ];
 
-/** The frame. Without a session there is nothing to go to, and no navigation. */
+/** The frame. Without a session there is no navigation. */
 export function Shell({ route, session, onLogOut, children }) {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [route]);
@@ -53,7 +53,7 @@ function Mark() {
 
 const THEMES = { system: "System theme", light: "Light theme", dark: "Dark theme" };
 
-/** The theme, the one thing that is kept in this browser. */
+/** The theme, the only thing that is stored in this browser. */
 function ThemeChoice() {
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "system");
   const choose = (next) => {
@@ -64,7 +64,7 @@ function ThemeChoice() {
       if (next === "system") localStorage.removeItem("mk-theme");
       else localStorage.setItem("mk-theme", next);
     } catch {
-      // It holds until the page is closed.
+      // Without storage it applies until the page is closed.
     }
     dispatchEvent(new Event("themechange"));
   };

@@ -1,4 +1,4 @@
-// The small parts that all pages are made of. Their looks are in style.css, by the class names used here.
+// The small components that all pages use. Their styles are in parts.css, by the class names used here.
 import { html, useEffect, useId, useRef, useState } from "./html.js";
 import { Or, Said } from "./copy.js";
 import { ago, date, dateTime } from "./format.js";
@@ -62,7 +62,7 @@ export function Select({ label, value, onChange, options, hint, error, inputRef,
   </div>`;
 }
 
-/** The ref of an input, which gets the focus when something is wrong with it. */
+/** The ref of an input, which gets the focus when it has an error. */
 function useFocusOnError(error, given) {
   const own = useRef(null);
   const ref = given ?? own;
@@ -86,7 +86,7 @@ export function Check({ label, checked, onChange, ...rest }) {
   return html`<label class="check"><input type="checkbox" checked=${checked} onChange=${(event) => onChange(event.currentTarget.checked)} ...${rest} /> <span>${label}</span></label>`;
 }
 
-/** `tone`: info, warn, error (spoken at once), good. */
+/** `tone`: info, warn, error (announced at once), good. */
 export function Banner({ tone = "info", title, children, action }) {
   return html`<div class=${`banner ${tone}`} role=${tone === "error" ? "alert" : undefined}>
     <div>${title && html`<strong>${title}</strong>`} ${children}</div>
@@ -94,7 +94,7 @@ export function Banner({ tone = "info", title, children, action }) {
   </div>`;
 }
 
-/** An `ApiError`, with its request's id and a way to try again. */
+/** An `ApiError`, with its request's id and a retry button. */
 export function Problem({ error, retry }) {
   if (!error) return null;
   const action = retry && html`<${Button} small onClick=${retry}>Try again</${Button}>`;
@@ -103,7 +103,7 @@ export function Problem({ error, retry }) {
   </${Banner}>`;
 }
 
-/** Nothing here yet: one sentence, one button (`action`), and the `command` that does the same. */
+/** An empty state: one sentence, one button (`action`), and the `command` that does the same. */
 export function Empty({ title, children, action, command }) {
   return html`<div class="empty">
     ${title && html`<p class="empty-title">${title}</p>`}
@@ -113,7 +113,7 @@ export function Empty({ title, children, action, command }) {
   </div>`;
 }
 
-/** The one line that says politely how a run is going. A page has at most one, and keeps it in place. */
+/** The status line of a run, a polite live region. A page has at most one, and keeps it in place. */
 export function Status({ children }) {
   return html`<p class="status" role="status">${children}</p>`;
 }
@@ -152,7 +152,7 @@ export function Table({ caption, columns, rows, rowKey = (row) => row.id, foot }
   </table>`;
 }
 
-/** The head of a page: its one `h1`, what can be done, and the window's title. */
+/** The head of a page: its only `h1`, its actions, and the window's title. */
 export function PageHead({ title, lead, back, children }) {
   useEffect(() => {
     document.title = `${title} · mk`;
@@ -169,12 +169,12 @@ export function PageHead({ title, lead, back, children }) {
 
 let showNotice = () => {};
 
-/** Says shortly that something was done; spoken politely, gone after a while. */
+/** Shows a short confirmation; announced politely, gone after a while. */
 export function notify(text) {
   showNotice(text);
 }
 
-/** Where `notify` speaks; once, in the shell. */
+/** Where `notify` shows its messages; once, in the shell. */
 export function Notices() {
   const [notice, setNotice] = useState({ text: "", at: 0 });
   useEffect(() => {

@@ -28,14 +28,14 @@ export default function AppPage({ route, session }) {
     keys.reload();
   };
 
-  // A key that was revoked has no buttons any more.
+  // A revoked key has no buttons.
   const isLoaded = useRef(false);
   useEffect(() => {
     if (isLoaded.current) rescueFocus();
     isLoaded.current = keys.rows !== null;
   }, [keys.rows]);
 
-  // A link may ask for a dialog; once opened, the address no longer does.
+  // A link may open a dialog; once it is open, the address no longer says so.
   useEffect(() => {
     if (!app.data) return;
     if (route.query.has("new")) setDialog({ create: true, service: route.query.get("new") });
@@ -82,7 +82,7 @@ export default function AppPage({ route, session }) {
     ${dialog?.remove && html`<${DeleteApp} app=${app.data} onClose=${close} onDeleted=${() => go("/apps")} />`}`;
 }
 
-/** Of an end that is not near, the day tells more than how long it is until then. */
+/** If the expiry is not near, its date says more than the time until then. */
 const isFar = (instant) => Date.parse(instant) - Date.now() > 7 * 86_400_000;
 
 const known = (service) => (["verify", "inference", "console"].includes(service) ? service : undefined);

@@ -1,4 +1,4 @@
-// The audit: who did what, when, to which object. Newest first.
+// The audit log: who did what, when, to which object. Newest first.
 import { html, useState } from "../lib/html.js";
 import { usePages } from "../lib/data.js";
 import { audit } from "../lib/commands.js";
@@ -47,7 +47,7 @@ export default function Audit({ route }) {
     ${list.rows && html`<${Or} command=${audit(filters)}>on the command line</${Or}>`}`;
 }
 
-/** Takes effect when it is left or Enter is pressed, not by every letter. */
+/** Takes effect on blur or Enter, not with every letter. */
 function IdFilter({ label, placeholder, value, onChange }) {
   const [text, setText] = useState(value);
   const apply = () => text.trim() !== value && onChange(text.trim());
@@ -59,7 +59,7 @@ function Who({ entry, route }) {
   return entry.actor_name ?? html`<span class="muted">${entry.channel === "server" ? "the server itself" : entry.channel === "cli" ? "the operator" : "unknown"}</span>`;
 }
 
-/** A name with its id below; choosing it filters by it. */
+/** A name with its id below; clicking it filters by it. */
 function Thing({ id, name, route, filter }) {
   const query = new URLSearchParams(route.query);
   query.set(filter, id);

@@ -1,4 +1,4 @@
-// The overview: today, the last two weeks, budgets that fill up, and what to do next where nothing has happened yet.
+// The overview: today, the last two weeks, budgets near their limit, and what to do next on a new server.
 import { html, useMemo } from "../lib/html.js";
 import { Spent } from "../lib/budget.js";
 import { DayChart } from "../lib/chart.js";

@@ -17,10 +17,10 @@ const TABS = [
 /** The app that was chosen; null is the first one. */
 const chosen = createStore({ appId: null });
 
-/** How long somebody who logs out waits for the keys' revocation; they end by themselves within the hour. */
+/** How long a logout waits for the keys' revocation; they expire within the hour anyway. */
 const PATIENCE_MS = 3000;
 
-/** For logging out, while there is still a session: stops what runs, forgets what was typed, revokes the keys. */
+/** For logging out, while there is still a session: stops all runs, forgets the input, revokes the keys. */
 export async function leave() {
   verification.reset();
   conversation.reset();
@@ -33,7 +33,7 @@ export default function Playground({ route, session }) {
   const { appId: wanted } = useStore(chosen);
   const app = apps?.find(({ id }) => id === wanted) ?? apps?.[0];
 
-  // Nobody watches a run from another page: it would only cost. From one tab to the other it goes on.
+  // On another page a run is not shown and would only cost money. It continues when switching between the tabs.
   useEffect(() => () => {
     if (location.hash.startsWith("#/playground")) return;
     verification.cancel();

@@ -8,12 +8,12 @@ import { Banner, Button, Or, PageHead, Problem } from "../lib/ui.js";
 export default function Setup({ route, onSession }) {
   const [token] = useState(route.parts[1] ?? "");
   const [made, setMade] = useState(null);
-  // Out of the address and the history: whoever has the link can set the server up.
+  // Removed from the address and the history: anybody with the link can set the server up.
   useEffect(() => history.replaceState(null, "", "#/setup"), []);
   const [begin, { busy, error }] = useAction(async () => {
     setMade(await api.post("v1/auth/setup", { token }, { quiet: true }));
   });
-  // A link that was refused stays refused; to wait, or to reach the server, may help.
+  // A refused link stays refused; other errors may go away with a retry.
   const isVoid = error !== null && error.status >= 400 && error.status < 500 && error.status !== 429;
   const done = () => {
     const { session } = made;

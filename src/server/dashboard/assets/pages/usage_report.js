@@ -1,4 +1,4 @@
-// Usage over a range of days: filters, a chart, and sums by what is asked for.
+// Usage over a range of days: filters, a chart, and sums by the chosen dimension.
 import { html, useMemo, useState } from "../lib/html.js";
 import { api, withQuery } from "../lib/api.js";
 import { DayChart } from "../lib/chart.js";
@@ -19,7 +19,7 @@ const MEASURES = {
 const choices = (labels) => Object.entries(labels).map(([value, label]) => ({ value, label: label.label ?? label }));
 const NOTHING = { requests: 0, attempts: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost_usd: 0, unpriced_attempts: 0 };
 
-/** A day as an address has it; null for what is none. */
+/** A day from the address; null if it is not one. */
 function dayOf(text) {
   const at = Date.parse(`${text}T00:00:00Z`);
   return !Number.isNaN(at) && new Date(at).toISOString().slice(0, 10) === text ? text : null;
@@ -49,7 +49,7 @@ export function Report({ route, apps }) {
   const daily = useGet(address("day"));
   const grouped = useGet(by === "day" ? null : address(by));
   const shown = by === "day" ? daily : grouped;
-  // Where nothing costs anything, or nobody knows what, a chart of costs is empty.
+  // If nothing costs anything, or prices are unknown, a chart of costs would be empty.
   const measure = Object.hasOwn(MEASURES, get("show")) ? get("show") : daily.data?.totals.cost_usd > 0 ? "cost" : "requests";
   const set = (name) => (value) => setQuery(route, { [name]: value });
   const preset = Object.keys(ranges).find((name) => ranges[name].from === from && ranges[name].to === to) ?? "own";
@@ -134,13 +134,13 @@ function Breakdown({ report, by, route }) {
   return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" || total === 0 ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service} /></div>${note}`;
 }
 
-/** What a row is about. Of what is gone without a name, the id. */
+/** What a row is about; its id if it was deleted and has no name. */
 function subject(row, by) {
   const id = { day: row.day, app: row.app_id, key: row.key_id, model: row.model, service: row.service }[by];
   return { id, name: { app: row.app, key: row.key }[by] ?? id };
 }
 
-/** The name of what a row is about; choosing it shows only that. */
+/** The name of what a row is about; clicking it shows only that. */
 function Subject({ id, names, by, route }) {
   if (by === "day") return day(id);
   const query = new URLSearchParams(route.query);

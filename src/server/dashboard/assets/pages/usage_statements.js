@@ -1,4 +1,4 @@
-// Statements: what an app has used in a month, to be read here or taken along.
+// Statements: an app's usage in a month, shown here or downloaded.
 import { html, useMemo, useState } from "../lib/html.js";
 import { api } from "../lib/api.js";
 import { useAction, useGet } from "../lib/data.js";

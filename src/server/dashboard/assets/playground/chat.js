@@ -1,4 +1,4 @@
-// The tab on which a model is asked, in a conversation.
+// The tab for a conversation with a model.
 import { html, useEffect } from "../lib/html.js";
 import { Button, Field, Select, Spinner, Status } from "../lib/ui.js";
 import { money } from "../lib/format.js";
@@ -14,7 +14,7 @@ import { shown } from "./text.js";
 
 const PATH = "inference/v1/chat/completions";
 
-/** `appId` is the app whose usage it is. */
+/** `appId` is the app whose account is used. */
 export function Chat({ appId }) {
   const set = useStore(form);
   const all = useStore(exchanges);

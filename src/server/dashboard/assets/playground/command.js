@@ -1,18 +1,18 @@
-// The same request as an `mk` command and as curl, to be pasted into a shell.
+// The same request as an `mk` command and as curl, to paste into a shell.
 //
-// What must hold: pasted as it stands, the command sends what the page would send. Text is quoted so that the shell
-// expands nothing. Control characters are written as escapes, because a terminal acts on them while they are pasted, and
-// so are those that turn the direction of text, because a command must be what it looks like. The form for that, $'…',
-// is known to bash, zsh and every shell of POSIX 2024; all else is plain.
+// What must hold: pasted unchanged, the command sends what the page would send. Text is quoted so that the shell
+// expands nothing. Control characters are written as escapes, because a terminal acts on them while they are pasted,
+// and so are those that change the direction of text, because a command must be what it looks like. The quoting for
+// that, $'…', is supported by bash, zsh and every shell that follows POSIX 2024; everything else is quoted plainly.
 
-/** Above this many bytes something no longer fits into one argument (Linux: 128 KiB) and goes through a pipe. */
+/** Above this many bytes a text no longer fits into one argument (Linux: 128 KiB) and goes through a pipe. */
 const MAX_ARGUMENT = 100_000;
 
 const CONTROL = /[\u0000-\u0009\u000B-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/u;
 
 /** Text as one word of a shell's command line. */
 export function quoted(value) {
-  // No argument can hold NUL, and half a surrogate pair is no text.
+  // No argument can contain NUL, and half a surrogate pair is not valid text.
   const clean = String(value).replaceAll("\0", "").replace(/[\uD800-\uDFFF]/gu, "\uFFFD");
   if (CONTROL.test(clean)) return `$'${[...clean].map(escaped).join("")}'`;
   return /^[A-Za-z0-9_@%+:,./-]+$/.test(clean) ? clean : `'${clean.replaceAll("'", `'\\''`)}'`;
@@ -29,7 +29,7 @@ function hex(char) {
   return char.codePointAt(0).toString(16).padStart(4, "0");
 }
 
-/** JSON on one line, with what it would leave of control characters escaped. */
+/** JSON on one line, with all control characters escaped. */
 function json(body) {
   return JSON.stringify(body).replace(new RegExp(CONTROL, "gu"), (char) => `\\u${hex(char)}`);
 }
@@ -59,7 +59,7 @@ export function mkVerify(base, body) {
     body.totalModels && ["--total-models", String(body.totalModels)],
     body.asOf && ["--as-of", body.asOf],
     body.explain && ["--explain"],
-    // mk reads a context from a file; this is the one that needs no file to be made.
+    // mk reads a context from a file; standard input needs no file to be created.
     body.context && ["--context", "/dev/stdin"],
   ];
   return mk("verify", base, flags, body.fact, body.context);
@@ -88,7 +88,7 @@ function mk(command, base, flags, text, input) {
   return `${piped === undefined ? "" : `printf %s ${quoted(piped)} | `}${lines.join(" \\\n  ")}`;
 }
 
-/** A flag with its value, as one piece where behind a blank it would be taken for another flag. */
+/** A flag with its value, as one word if the value could be taken for another flag. */
 export function flagged(flag, value) {
   if (value === undefined) return flag;
   return value.startsWith("-") ? `${flag}=${quoted(value)}` : `${flag} ${quoted(value)}`;

@@ -1,24 +1,24 @@
-// The one conversation of this page, and the models that it can be held with.
+// The conversation of this page, and the models that it can use.
 import { faultOf, faultOfEvent, isStop, send } from "./request.js";
 import { createStore } from "./store.js";
 import { StreamError, chunks } from "./stream.js";
 import { MAX_EXCHANGES, applyChunk, ask, cheapest, isOpen, messagesOf } from "./talk.js";
 import { list, text } from "./text.js";
 
-/** What people set; an empty string leaves it to the provider. */
+/** The settings; an empty string leaves the choice to the provider. */
 const DEFAULTS = { draft: "", model: "", system: "", temperature: "", maxTokens: "" };
-/** Chunks come faster than a page has to be drawn. */
+/** Chunks arrive faster than the page needs to be redrawn. */
 const DRAW_MS = 60;
 
 export const form = createStore(DEFAULTS);
 /** Exchanges, oldest first. */
 export const exchanges = createStore([]);
-/** `{appId, models, fault}`: what may be asked on that app's account; `models` is null until it is known. */
+/** `{appId, models, fault}`: the models that app may use; `models` is null until it is known. */
 export const offer = createStore({ appId: null, models: null, fault: null });
 
 let stop = null;
 
-/** Reads the list of models, unless it is there. */
+/** Reads the list of models, unless it has been read. */
 export async function loadModels(appId, again = false) {
   const old = offer.get();
   if (old.appId === appId && !again && !old.fault) return;
@@ -34,7 +34,7 @@ export async function loadModels(appId, again = false) {
   }
 }
 
-/** The request's body for a question behind the exchanges so far. */
+/** The request's body for a question after the exchanges so far. */
 export function bodyOf(set, before, question) {
   const body = { model: set.model, messages: messagesOf(set.system, before, question) };
   if (set.temperature !== "") body.temperature = Number(set.temperature);
@@ -42,7 +42,7 @@ export function bodyOf(set, before, question) {
   return { ...body, stream: true, stream_options: { include_usage: true } };
 }
 
-/** Asks what the form's draft holds, on an app's account. */
+/** Sends the form's draft, on an app's account. */
 export async function start(appId) {
   const before = exchanges.get();
   const { draft: question, model } = form.get();
@@ -76,7 +76,7 @@ export async function start(appId) {
   draw();
 }
 
-/** Asks the last question again: its answer was none, and leaves the list. */
+/** Sends the last question again; its failed answer is removed from the list. */
 export function askAgain(appId) {
   const last = exchanges.get().at(-1);
   if (!last || isOpen(last)) return Promise.resolve();
@@ -93,14 +93,14 @@ export function cancel() {
   stop?.abort();
 }
 
-/** Begins a new conversation; what was set stays. */
+/** Starts a new conversation; the settings stay. */
 export function clear() {
   cancel();
   stop = null;
   exchanges.reset();
 }
 
-/** Forgets what was typed and said. What models there are is no secret, and to ask for them again would need a key. */
+/** Forgets drafts and exchanges. The list of models is no secret, and to read it again would need a key. */
 export function reset() {
   clear();
   form.set(({ model }) => ({ ...DEFAULTS, model }));

@@ -1,4 +1,4 @@
-// One question of a conversation and what came as its answer.
+// One question of a conversation and its answer.
 import { html } from "../lib/html.js";
 import { count, money } from "../lib/format.js";
 import { Button } from "../lib/ui.js";
@@ -6,7 +6,7 @@ import { Fault } from "./fault.js";
 import { MAX_ANSWER, costOf, isOpen } from "./talk.js";
 import { shown, span } from "./text.js";
 
-/** Where an answer is, in a sentence; for the status line. */
+/** The progress of an answer, in a sentence; for the status line. */
 export function stepOf(exchange) {
   switch (exchange?.phase) {
     case "asking": return `Waiting for ${shown(exchange.model, 120)}.`;
@@ -18,7 +18,7 @@ export function stepOf(exchange) {
   }
 }
 
-/** An exchange of `talk.js`; `model` is its model's record, for the price; `again` asks once more. */
+/** An exchange of `talk.js`; `model` is its model's record, for the price; `again` sends it again. */
 export function Exchange({ exchange, model, again }) {
   const isWaiting = isOpen(exchange);
   const isLost = exchange.phase === "failed" || exchange.phase === "stopped";

@@ -1,9 +1,9 @@
-// What went wrong, with what to do next; and how long until it may be tried again.
+// An error message with what to do next, and how long until a retry is possible.
 import { html, useEffect, useState } from "../lib/html.js";
 import { Banner, Said } from "../lib/ui.js";
 import { shown, span } from "./text.js";
 
-/** A fault of `request.js`. The countdown is seen, not spoken: a line that speaks each second helps nobody. */
+/** A fault of `request.js`. The countdown is not announced: an announcement every second would not help. */
 export function Fault({ fault }) {
   if (!fault) return null;
   return html`<${Banner} tone="error" title=${`${fault.title}.`}>

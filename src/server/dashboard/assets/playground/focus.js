@@ -1,4 +1,4 @@
-// What the two forms have in common at the keyboard.
+// Keyboard handling that both forms share.
 import { useLayoutEffect, useRef } from "../lib/html.js";
 
 /** Ctrl or ⌘ with Enter submits the form that the key was pressed in; not while an input method composes. */
@@ -8,12 +8,12 @@ export function submitOnEnter(event) {
   event.currentTarget.requestSubmit();
 }
 
-/** Refs of a button that is there only while `running`, and of what gets the focus if it goes while it has it. */
+/** Refs of a button that exists only while `running`, and of the element that takes over its focus when it is removed. */
 export function useHandover(running) {
   const leaving = useRef(null);
   const heir = useRef(null);
   const hadFocus = useRef(false);
-  // Asked while rendering, as long as the button is still there.
+  // Checked while rendering, as long as the button still exists.
   if (!running && leaving.current !== null) hadFocus.current = document.activeElement === leaving.current;
   useLayoutEffect(() => {
     if (!running && hadFocus.current) heir.current?.focus();

@@ -1,25 +1,25 @@
 // Short-lived keys for the playground's own requests.
 //
-// What must hold: a key exists in this module's memory alone, never in storage or the page; it ends by itself within
-// the hour; it is revoked as soon as it has no use any more. The name makes it easy to find in an app's list.
+// What must hold: a key exists only in this module's memory, never in storage or the page; it expires within the hour;
+// it is revoked as soon as it is no longer needed. Its name makes it easy to find in an app's list.
 import { api } from "../lib/api.js";
 
 const NAME = "playground";
 const LIFE_MS = 60 * 60 * 1000;
-/** A key this close to its end is not used any more: a run that begins with it should also end with it. */
+/** A key this close to its expiry is no longer used, so that a run can finish with the key it started with. */
 const MARGIN_MS = 5 * 60 * 1000;
 
-/** `service` to `{appId, made}`, where `made` promises `{key, id, until}`. */
+/** Maps `service` to `{appId, made}`, where `made` is a promise of `{key, id, until}`. */
 const held = new Map();
 
-/** A key for a service (`verify`, `inference`) whose usage is the app's. */
+/** A key for a service (`verify`, `inference`) on an app's account. */
 export async function keyFor(appId, service) {
   const old = held.get(service);
   if (old?.appId === appId) {
     const made = await old.made;
     if (Date.now() < made.until) return made.key;
   }
-  // Another call may have made one meanwhile.
+  // Another call may have created one meanwhile.
   if (held.get(service) === old) {
     if (old) forget(service);
     const entry = { appId, made: make(appId, service) };
@@ -36,7 +36,7 @@ async function make(appId, service) {
   return { key: created.key, id: created.id, until: Date.now() + LIFE_MS - MARGIN_MS };
 }
 
-/** The server's clock decides when a key ends, and this machine's may be wrong. */
+/** The server's clock decides when a key expires, and this machine's may be wrong. */
 async function serverNow() {
   try {
     const response = await fetch("verify/v1/health", { cache: "no-store", credentials: "omit" });
@@ -47,7 +47,7 @@ async function serverNow() {
   }
 }
 
-/** Lets go of a key of a service, unless it has been replaced already. */
+/** Drops a key of a service, unless it has been replaced already. */
 export async function drop(service, key) {
   const entry = held.get(service);
   const made = await entry?.made.catch(() => null);
@@ -65,7 +65,7 @@ function forget(service, keepalive = false) {
 
 async function revoke(appId, id, keepalive) {
   const path = `v1/apps/${encodeURIComponent(appId)}/keys/${encodeURIComponent(id)}`;
-  // Best effort: the key ends within the hour anyway.
+  // Best effort: the key expires within the hour anyway.
   if (keepalive) await fetch(path, { method: "DELETE", keepalive: true, credentials: "same-origin" }).catch(() => {});
   else await api.del(path, { quiet: true }).catch(() => {});
 }

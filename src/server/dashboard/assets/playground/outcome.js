@@ -1,4 +1,4 @@
-// What comes of a verification, while it comes and when it is over.
+// The results of a verification, as they arrive and when it is over.
 import { html } from "../lib/html.js";
 import { count, money, plural } from "../lib/format.js";
 import { Table } from "../lib/ui.js";
@@ -8,7 +8,7 @@ import { shown, span } from "./text.js";
 import { Claim, VERDICTS } from "./verdict.js";
 import { VOTES } from "./votes.js";
 
-/** Where a run is, in a sentence; for the status line, so it changes per step and not per token. */
+/** The progress of a run, in a sentence; for the status line, so it changes with each step and not with each token. */
 export function stepOf(run) {
   const sums = counts(run);
   const total = run.claims.length;
@@ -37,7 +37,7 @@ function kindsOf(run) {
   return Object.keys(VERDICTS).map((verdict) => [verdict, sums[verdict]]).filter(([, sum]) => sum > 0);
 }
 
-/** The claims, what was skipped, what went wrong and what it took. */
+/** The claims, skipped parts, errors and usage. */
 export function Outcome({ run }) {
   if (run.phase === "idle") return null;
   const isOver = !isRunning(run);

@@ -1,13 +1,12 @@
-// The playground's own requests: sent with a short-lived key instead of the session, and what goes wrong with them in
-// words for people.
+// The playground's own requests: sent with a short-lived key instead of the session, and their errors as messages.
 import { ApiError, errorOf } from "../lib/api.js";
 import { sentence } from "../lib/format.js";
 import { drop, keyFor } from "./keys.js";
 import { StreamError } from "./stream.js";
 
 /**
- * The answer to a request of a service; anything but a 2xx is thrown as an `ApiError`, with `retryAt` (milliseconds)
- * where the server says when to come back. A key that is refused is replaced once: somebody may have revoked it.
+ * The response to a request of a service; anything but a 2xx is thrown as an `ApiError`, with `retryAt` (milliseconds)
+ * if the server says when to retry. A key that is refused is replaced once, as it may have been revoked.
  */
 export async function send(appId, service, path, { body, headers, signal }) {
   for (let hasNewKey = false; ; hasNewKey = true) {
@@ -47,12 +46,12 @@ async function post(path, key, { body, headers, signal }) {
   }
 }
 
-/** Whether somebody stopped it, so that there is nothing to explain. */
+/** Whether the request was aborted on purpose, so that there is nothing to report. */
 export function isStop(cause) {
   return cause?.name === "AbortError";
 }
 
-/** What went wrong: `{title, message, hint?, code, retryAt?, param?, requestId?}`. */
+/** The description of an error: `{title, message, hint?, code, retryAt?, param?, requestId?}`. */
 export function faultOf(cause) {
   if (cause instanceof StreamError) {
     return { title: "The answer is incomplete", message: cause.message, hint: "What had come until then is kept below. Run it again.", code: cause.code };
@@ -83,7 +82,7 @@ function hintOf(status, code) {
   return undefined;
 }
 
-/** What the `error` frame of a verification tells, or the error in a chunk of a completion. */
+/** The error in the `error` frame of a verification, or in a chunk of a completion. */
 export function faultOfEvent(data, title) {
   const message = sentence(typeof data?.message === "string" && data.message !== "" ? data.message : "The server did not say why");
   const code = typeof data?.code === "string" ? data.code : "unknown";

@@ -1,6 +1,6 @@
-// A verification as far as it has come: the frames of its stream, one after the other, applied to a plain state.
+// The progress of a verification: the frames of its stream, applied one after another to a plain state.
 //
-// Frames are foreign: what is not as expected is passed over, and nothing grows beyond what a page can show. A run is
+// Frames are untrusted: what is not as expected is ignored, and nothing grows beyond what a page can show. A run is
 // over only with its own terminal frame; a stream that ends before is an incomplete run.
 import { list, number, text } from "./text.js";
 import { readResult } from "./votes.js";
@@ -12,17 +12,17 @@ export const IDLE = { phase: "idle", claims: [], unlisted: 0, skipped: [], fault
 export const MAX_CLAIMS = 200;
 const MAX_ANSWERED = 32;
 
-/** A run that has just been asked for. */
+/** A run that has just been requested. */
 export function begin() {
   return { ...IDLE, phase: "starting" };
 }
 
-/** Whether a run is under way. */
+/** Whether a run is in progress. */
 export function isRunning({ phase }) {
   return phase === "starting" || phase === "extracting" || phase === "verifying";
 }
 
-/** The state behind a frame. An `error` frame is for the caller, which words it. */
+/** The state after a frame. An `error` frame is left to the caller, which turns it into a message. */
 export function apply(state, name, data) {
   switch (name) {
     case "starting": return { ...state, requestId: text(data.requestId), mode: text(data.mode) };
@@ -92,13 +92,13 @@ function summary(data, claims) {
   return { models: models.size, tokens: number(data.tokenUsage?.totalTokens), usage, cost: costOf(usage), minRequired: number(data.minRequired) };
 }
 
-/** In US dollars; `null` where a price is not known. */
+/** The cost in US dollars; `null` if a price is unknown. */
 function costOf(usage) {
   if (usage.length === 0 || usage.some(({ cost }) => cost === null)) return null;
   return usage.reduce((sum, { cost }) => sum + cost, 0);
 }
 
-/** How many claims came out how: `{TRUE, FALSE, "NO CONSENSUS", judged}`. */
+/** How many claims have which assessment: `{TRUE, FALSE, "NO CONSENSUS", judged}`. */
 export function counts({ claims }) {
   const sums = { TRUE: 0, FALSE: 0, "NO CONSENSUS": 0, judged: 0 };
   for (const { result } of claims) {

@@ -2,14 +2,14 @@
 import { html } from "../lib/html.js";
 import { Code } from "../lib/ui.js";
 
-/** This server's address as its callers write it: without the page's own part, the prefix of a proxy kept. */
+/** This server's address as callers use it: without the page's own part, but with the path prefix of a proxy. */
 export function serverBase() {
   return new URL(".", document.baseURI).href.replace(/\/$/, "");
 }
 
 /**
- * `commands` makes `{mk, curl}` from the address, when it is looked at; `service` names the key that they need,
- * `missing` what is still to be written.
+ * `commands` builds `{mk, curl}` from the address when it is shown; `service` names the key that they need, `missing`
+ * what still has to be filled in.
  */
 export function ShowAs({ commands, service, note, missing }) {
   const { mk, curl } = commands(serverBase());

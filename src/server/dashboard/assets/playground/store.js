@@ -1,4 +1,4 @@
-// State that outlives a component: what was typed and what came of it stays while people look at other pages.
+// State that outlives a component: input and results stay while other pages are shown.
 import { useEffect, useState } from "../lib/html.js";
 
 /** A value with listeners. */
@@ -20,7 +20,7 @@ export function createStore(initial) {
   };
 }
 
-/** A store's value, for a component that is to follow it. */
+/** A store's value, for a component that re-renders when it changes. */
 export function useStore(store) {
   const [, redraw] = useState(store.get());
   useEffect(() => {

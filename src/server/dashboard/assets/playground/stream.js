@@ -1,9 +1,9 @@
 // Server-Sent Events from the body of a `fetch` (an EventSource cannot send a header).
 //
-// What must hold: bytes may be cut anywhere, in a character or between CR and LF; a frame that is not ended by a
-// blank line is none; nothing foreign grows without a bound; a silent server does not hold the page for ever.
+// What must hold: bytes may be cut anywhere, within a character or between CR and LF; a frame without a final blank
+// line is ignored; nothing that is received grows without a bound; a silent server does not block the page for ever.
 
-/** A stream that cannot be read on. `code` is `too_large`, `silent` or `cut`. */
+/** A stream that cannot be read any further. `code` is `too_large`, `silent` or `cut`. */
 export class StreamError extends Error {
   constructor(code, message) {
     super(message);
@@ -14,10 +14,10 @@ export class StreamError extends Error {
 
 /** The longest frame, in characters: far above the largest result of a verification. */
 const MAX_FRAME = 8 * 1024 * 1024;
-/** The server comments every 15 s on a stream that has nothing to say. */
+/** The server sends a comment every 15 s on an idle stream. */
 const SILENCE_MS = 45_000;
 
-/** Text in pieces to frames `{event, data}`; `event` is empty where a frame names none. */
+/** Turns chunks of text into frames `{event, data}`; `event` is empty if a frame names none. */
 export class FrameParser {
   #rest = "";
   #scanned = 0;
@@ -30,7 +30,7 @@ export class FrameParser {
     this.#max = max;
   }
 
-  /** The frames that this piece completes. */
+  /** The frames that this chunk completes. */
   push(text) {
     this.#rest += text;
     const frames = [];
@@ -77,7 +77,7 @@ export class FrameParser {
   }
 }
 
-/** The frames of a body as they arrive. Ends where the body ends; leaving the loop gives the body up. */
+/** The frames of a body as they arrive. Ends with the body; leaving the loop cancels the body. */
 export async function* frames(body, { silenceMs = SILENCE_MS, maxFrame = MAX_FRAME } = {}) {
   const reader = body.getReader();
   const decoder = new TextDecoder();

@@ -1,25 +1,25 @@
 // A conversation: exchanges of a question and its answer, and the chunks of a stream applied to one of them.
 //
-// What must hold: an answer counts as whole only with its `finish_reason`; one that broke off or was stopped is kept
-// for reading, and is no part of the conversation that is sent on, as in `mk chat`.
+// What must hold: an answer counts as complete only with its `finish_reason`; one that broke off or was stopped is
+// still shown, but is no part of the conversation that is sent, as in `mk chat`.
 import { list, number, text } from "./text.js";
 
-/** Longer answers are cut here: what a page can hold without becoming slow. */
+/** Longer answers are cut here, so that the page does not become slow. */
 export const MAX_ANSWER = 200_000;
 /** The most exchanges of a conversation. */
 export const MAX_EXCHANGES = 100;
 
-/** An exchange that has just been asked for. `phase`: asking, answering, done, stopped, failed. */
+/** An exchange that has just been requested. `phase`: asking, answering, done, stopped, failed. */
 export function ask(question, model) {
   return { question, model, phase: "asking", answer: "", isCut: false, finish: "", usage: null, fault: null, elapsed: null, simulated: false };
 }
 
-/** Whether an answer is awaited. */
+/** Whether an answer is still expected. */
 export function isOpen(exchange) {
   return exchange?.phase === "asking" || exchange?.phase === "answering";
 }
 
-/** The exchange behind a chunk; `error` of a chunk is for the caller. */
+/** The exchange after a chunk; a chunk's `error` is left to the caller. */
 export function applyChunk(exchange, chunk) {
   const choice = list(chunk.choices, 1)[0];
   const piece = text(choice?.delta?.content) + text(choice?.delta?.refusal);
@@ -43,7 +43,7 @@ function readUsage(usage) {
   return { prompt, completion, total, isEstimated: usage.estimated === true };
 }
 
-/** The messages of a request: the system prompt, the whole exchanges so far, the question. */
+/** The messages of a request: the system prompt, the complete exchanges so far, the question. */
 export function messagesOf(system, exchanges, question) {
   const messages = system.trim() === "" ? [] : [{ role: "system", content: system }];
   for (const exchange of exchanges) {
@@ -54,14 +54,14 @@ export function messagesOf(system, exchanges, question) {
   return messages;
 }
 
-/** What an answer cost in US dollars; `null` where the price is not known. */
+/** The cost of an answer in US dollars; `null` if the price is unknown. */
 export function costOf(usage, model) {
   const [input, output] = [number(model?.input_usd_per_mtok), number(model?.output_usd_per_mtok)];
   if (!usage || input === null || output === null) return null;
   return (usage.prompt * input + usage.completion * output) / 1_000_000;
 }
 
-/** The model to begin with: the cheapest whose price is known, a simulated one only where there is no other. */
+/** The preselected model: the cheapest with a known price, a simulated one only if there is no other. */
 export function cheapest(models) {
   const rank = (model) => {
     const price = (number(model.input_usd_per_mtok) ?? Infinity) + (number(model.output_usd_per_mtok) ?? Infinity);

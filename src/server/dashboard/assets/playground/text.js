@@ -1,24 +1,24 @@
-// Foreign text on its way to the page: always a string, never longer than people read.
+// Untrusted values on their way to the page: always of the right type, never longer than anybody reads.
 
-/** The most characters of one piece of text that the page shows. */
+/** The most characters of one text that the page shows. */
 const MAX_SHOWN = 4000;
 
-/** A string; what is none is empty. */
+/** A string; anything else becomes empty. */
 export function text(value) {
   return typeof value === "string" ? value : "";
 }
 
-/** A finite number that is not negative; what is none is `null`. */
+/** A finite number that is not negative; anything else becomes `null`. */
 export function number(value) {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
 }
 
-/** An array, cut to its first `max` elements; what is none is empty. */
+/** An array, cut to its first `max` elements; anything else becomes empty. */
 export function list(value, max) {
   return Array.isArray(value) ? value.slice(0, max) : [];
 }
 
-/** Text as it is shown: what is beyond the limit is counted instead, and no character is cut in half. */
+/** Text as it is shown: characters beyond the limit are counted instead, and no character is cut in half. */
 export function shown(value, max = MAX_SHOWN) {
   const whole = text(value);
   if (whole.length <= max) return whole;

@@ -1,9 +1,9 @@
-// One claim of a verification: as far as it has come, and then who chose what.
+// One claim of a verification: its progress, and then the models' choices.
 import { html } from "../lib/html.js";
 import { shown } from "./text.js";
 import { VOTES, groups, kindOf, shortName, tally, votes } from "./votes.js";
 
-/** Symbol, words and class of each assessment. The words always stand beside the symbol. */
+/** Symbol, words and class of each assessment. The words are always shown next to the symbol. */
 export const VERDICTS = {
   TRUE: { symbol: "✓", words: "TRUE", look: "true" },
   FALSE: { symbol: "✗", words: "FALSE", look: "false" },
@@ -11,7 +11,7 @@ export const VERDICTS = {
 };
 const UNKNOWN = { symbol: "!", words: "NOT VERIFIED", look: "none" };
 
-/** A claim of `run.js`. `isOver`: the run has ended, so that nothing more comes for a claim that is open. */
+/** A claim of `run.js`. `isOver`: the run has ended, so that nothing more will arrive for an open claim. */
 export function Claim({ claim, isOver }) {
   return html`<li class="pg-claim" aria-busy=${!isOver && claim.state === "asking" ? "true" : undefined}>
     <p class="pg-claim-text" dir="auto">${shown(claim.text)}</p>

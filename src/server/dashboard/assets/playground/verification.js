@@ -1,10 +1,10 @@
-// The one verification of this page: started, stopped, and read while it comes.
+// The verification of this page: started, stopped, and read as it arrives.
 import { faultOf, faultOfEvent, isStop, send } from "./request.js";
 import { IDLE, apply, begin, isRunning } from "./run.js";
 import { createStore } from "./store.js";
 import { StreamError, frames, objectOf } from "./stream.js";
 
-/** What people set for a verification; an empty string leaves it to the server. */
+/** The settings of a verification; an empty string leaves the choice to the server. */
 export const DEFAULTS = { fact: "", domain: "general", minRequired: "2", totalModels: "", asOf: "", explain: false, context: "" };
 
 export const form = createStore(DEFAULTS);
@@ -12,7 +12,7 @@ export const run = createStore(IDLE);
 
 let stop = null;
 
-/** The request's body: without what is the default anyway. */
+/** The request's body, without values that are the default anyway. */
 export function bodyOf(set) {
   const body = { fact: set.fact };
   if (set.domain !== DEFAULTS.domain) body.domain = set.domain;
@@ -24,7 +24,7 @@ export function bodyOf(set) {
   return body;
 }
 
-/** Verifies what the form holds, on an app's account. */
+/** Verifies the statement in the form, on an app's account. */
 export async function start(appId) {
   if (isRunning(run.get())) return;
   const mine = new AbortController();
@@ -63,7 +63,7 @@ export function cancel() {
   stop?.abort();
 }
 
-/** Forgets what was typed and what came of it. */
+/** Forgets input and results. */
 export function reset() {
   cancel();
   stop = null;

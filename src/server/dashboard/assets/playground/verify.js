@@ -1,4 +1,4 @@
-// The tab on which a statement is verified.
+// The tab for verifying a statement.
 import { html, useRef } from "../lib/html.js";
 import { Button, Check, Field, Select, Status } from "../lib/ui.js";
 import { curl, mkVerify } from "./command.js";
@@ -14,7 +14,7 @@ const EXAMPLES = [
   { label: "Models disagree", fact: "The Nile is the longest river in the world." },
   { label: "With an opinion", fact: "Paris is the capital of France. It is the most beautiful city. 7 times 8 is 56." },
 ];
-/** What simulated models do on a trigger word. */
+/** How simulated models react to a trigger word. */
 const SANDBOX_EXAMPLES = [
   { label: "A model fails", fact: "The capital of Japan is Tokyo [sandbox:fail=beta]." },
   { label: "Slow models", fact: "The capital of Italy is Rome [sandbox:slow]. The capital of Spain is Porto [sandbox:slow]." },
@@ -60,7 +60,7 @@ export function Verify({ appId, isSandbox }) {
 function Options({ set, state }) {
   const names = ["domain", "minRequired", "totalModels", "asOf", "explain", "context"];
   const changed = names.filter((name) => set[name] !== DEFAULTS[name]).length;
-  // Once opened for a fault, they stay open under the hands of who mends it.
+  // Once opened because of an error, they stay open while it is being corrected.
   const isOpen = useRef(false);
   isOpen.current ||= names.includes(state.fault?.param);
   const change = (name) => (value) => form.set({ [name]: value });
@@ -81,7 +81,7 @@ function Options({ set, state }) {
   </details>`;
 }
 
-/** What the server says against a field of the last run; the banner tells it in full. */
+/** The server's error for a field of the last run; the banner shows it in full. */
 function problemOf(state, name) {
   return state.phase === "failed" && state.fault?.param === name ? state.fault.message : undefined;
 }

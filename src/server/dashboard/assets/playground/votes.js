@@ -1,4 +1,5 @@
-// How the models voted on a claim: letters for a glance, groups for the details. The same reading as `mk verify` has.
+// How the models voted on a claim: letters as a summary, groups for the details. The same presentation as in `mk
+// verify`.
 import { list, shown, text } from "./text.js";
 
 /** Letter and words of each kind of vote. */
@@ -12,7 +13,7 @@ export const VOTES = {
 const MAX_OPTIONS = 26;
 const MAX_MODELS = 32;
 
-/** A claim's result as this page uses it, from what the server sent; `null` for what is none. */
+/** A claim's result as this page uses it, from what the server sent; `null` if that is not a result. */
 export function readResult(data) {
   if (data === null || typeof data !== "object") return null;
   const options = data.original_options !== null && typeof data.original_options === "object" ? Object.entries(data.original_options) : [];
@@ -30,7 +31,7 @@ export function readResult(data) {
   };
 }
 
-/** The kind of vote that an answer's key is; the last option of a question is always "Cannot be determined". */
+/** The kind of vote of an answer's key; the last option of a question is always "Cannot be determined". */
 export function kindOf(result, key) {
   if (key === result.claimed) return "claimed";
   return result.options.length > 0 && key === result.options.at(-1).key ? "undecided" : "other";
@@ -62,7 +63,7 @@ function says(result, key) {
   return shown(result.options.find((option) => option.key === key)?.says ?? key, 200);
 }
 
-/** `2 of 3 models agree`, or without consensus how the votes fell and why that is none. */
+/** `2 of 3 models agree`, or without consensus the votes and the reason. */
 export function tally(result) {
   if (result.assessment !== "NO CONSENSUS") {
     const agreeing = result.answers.filter(({ answer }) => answer === result.consensus).length;

@@ -1,4 +1,5 @@
-//! Models of three formats that do anything, the same for every run of a case, and what they did in each run.
+//! Models of three formats with random behaviour, which is the same in every run of a case, and a log of what they did
+//! in each run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,77 +12,77 @@ use serde_json::{Value, json};
 use crate::support::provider::{Ask, Turn, claim, claims};
 use crate::support::server::NOON;
 
-/// What a model does with a call. Never late beyond a limit: what takes no end is the model `silent`.
+/// How a model responds to a call. Never so late that a timeout passes; only the model `silent` never responds.
 #[derive(Clone, Debug)]
-pub enum Act {
-    /// The option of this kind, after a while.
+pub enum Behaviour {
+    /// Chooses the option of this kind, after a delay.
     Chooses(usize, Duration),
-    /// A text that cannot be read.
-    Babbles(&'static str),
-    Declines,
-    TooMany,
-    Breaks(u16),
-    CutsOff,
+    /// Responds with text that cannot be parsed.
+    Malformed(&'static str),
+    Refuses,
+    RateLimited,
+    Fails(u16),
+    Cuts,
     Resets,
 }
 
 /// The options of every claim, by kind.
 const OPTIONS: [&str; 6] = ["yes", "no", "maybe", "never", "None of these", "Cannot be determined"];
 
-/// Anything; `willing` is how much likelier an answer is than any one of the rest.
-pub fn act(willing: u32) -> impl Strategy<Value = Act> {
-    let babble =
+/// Any behaviour; `willing` is how much more likely an answer is than each of the others.
+pub fn behaviour(willing: u32) -> impl Strategy<Value = Behaviour> {
+    let malformed =
         ["", "I think B.", "{\"answer\":", "{\"answer\":\"Z\"}", "{\"answer\":\"A\"} {\"answer\":\"B\"}"];
-    let chooses = |kind, after| Act::Chooses(kind, Duration::from_millis(after));
+    let chooses = |kind, after| Behaviour::Chooses(kind, Duration::from_millis(after));
     prop_oneof![
         willing => (0_usize..6, 0_u64..60).prop_map(move |(kind, after)| chooses(kind, after)),
         willing => (0_u64..60).prop_map(move |after| chooses(0, after)),
-        1 => prop::sample::select(babble.to_vec()).prop_map(Act::Babbles),
-        1 => Just(Act::Declines),
-        1 => Just(Act::TooMany),
-        1 => prop::sample::select(vec![500, 503]).prop_map(Act::Breaks),
-        1 => Just(Act::CutsOff),
-        1 => Just(Act::Resets),
+        1 => prop::sample::select(malformed.to_vec()).prop_map(Behaviour::Malformed),
+        1 => Just(Behaviour::Refuses),
+        1 => Just(Behaviour::RateLimited),
+        1 => prop::sample::select(vec![500, 503]).prop_map(Behaviour::Fails),
+        1 => Just(Behaviour::Cuts),
+        1 => Just(Behaviour::Resets),
     ]
 }
 
-/// What was done in one run.
+/// What happened in one run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Done {
-    /// Calls that came.
+pub struct RunLog {
+    /// Calls that were received.
     pub calls: usize,
-    /// Tokens that answers reported.
+    /// Tokens that responses reported.
     pub reported: u64,
 }
 
 #[derive(Default)]
 struct Log {
     calls: BTreeMap<String, usize>,
-    runs: BTreeMap<String, Done>,
+    runs: BTreeMap<String, RunLog>,
 }
 
-/// All models of a case.
+/// The models of a case.
 #[derive(Clone)]
-pub struct Cast {
-    panel: Arc<Vec<Act>>,
-    extractor: Arc<Vec<Act>>,
+pub struct FakeModels {
+    panel: Arc<Vec<Behaviour>>,
+    extractor: Arc<Vec<Behaviour>>,
     claims: usize,
     log: Arc<Mutex<Log>>,
 }
 
-impl Cast {
-    pub fn new(panel: Vec<Act>, extractor: Vec<Act>, claims: usize) -> Self {
+impl FakeModels {
+    pub fn new(panel: Vec<Behaviour>, extractor: Vec<Behaviour>, claims: usize) -> Self {
         Self { panel: Arc::new(panel), extractor: Arc::new(extractor), claims, log: Arc::default() }
     }
 
-    /// What was done in the run of this tag.
-    pub fn done(&self, tag: &str) -> Done {
+    /// What happened in the run with this tag.
+    pub fn done(&self, tag: &str) -> RunLog {
         self.log.lock().unwrap().runs.get(tag).copied().unwrap_or_default()
     }
 
-    /// Plays a call. Which act it is follows from model, question and the how many-th call about it this is, and not
-    /// from the run.
-    pub fn play(&self, ask: &Ask) -> Turn {
+    /// Responds to a call. The behaviour depends on the model, the question and how often the model was asked about it,
+    /// but not on the run.
+    pub fn respond(&self, ask: &Ask) -> Turn {
         let is_extraction = ask.task == "claims";
         let about = ask.block(if is_extraction { "STATEMENT" } else { "QUESTION" });
         let tag = tag_of(&about).unwrap_or_else(|| panic!("no tag in {about:?}")).to_owned();
@@ -89,18 +90,20 @@ impl Cast {
         let nth = log.calls.entry(format!("{} {about}", ask.model)).or_default();
         let seed = format!("{} {} {nth}", ask.model, about.replace(&tag, ""));
         *nth += 1;
-        let acts = if is_extraction { &self.extractor } else { &self.panel };
+        let behaviours = if is_extraction { &self.extractor } else { &self.panel };
         let hash = seed.bytes().fold(7_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
-        let turn = match &acts[hash % acts.len()] {
+        let turn = match &behaviours[hash % behaviours.len()] {
             _ if ask.model == "silent" => Turn::Hang,
-            Act::Chooses(..) if is_extraction => claims(&self.extracted(&tag)),
-            Act::Chooses(kind, after) => ask.choose(OPTIONS[*kind]).after(*after),
-            Act::Babbles(text) => Turn::Text((*text).to_owned()),
-            Act::Declines => Turn::status(400, &json!({"error": {"code": "content_filter"}})),
-            Act::TooMany => Turn::Raw(429, vec![("retry-after-ms", "1".to_owned())], "{}".to_owned()),
-            Act::Breaks(status) => Turn::status(*status, &json!({})),
-            Act::CutsOff => Turn::Cut,
-            Act::Resets => Turn::Reset,
+            Behaviour::Chooses(..) if is_extraction => claims(&self.extracted(&tag)),
+            Behaviour::Chooses(kind, after) => ask.choose(OPTIONS[*kind]).after(*after),
+            Behaviour::Malformed(text) => Turn::Text((*text).to_owned()),
+            Behaviour::Refuses => Turn::status(400, &json!({"error": {"code": "content_filter"}})),
+            Behaviour::RateLimited => {
+                Turn::Raw(429, vec![("retry-after-ms", "1".to_owned())], "{}".to_owned())
+            }
+            Behaviour::Fails(status) => Turn::status(*status, &json!({})),
+            Behaviour::Cuts => Turn::Cut,
+            Behaviour::Resets => Turn::Reset,
         };
         let done = log.runs.entry(tag).or_default();
         done.calls += 1;
@@ -117,7 +120,7 @@ impl Cast {
     }
 }
 
-/// Whether a turn is a completion, which says that it took 100 and 10 tokens.
+/// Whether a turn is a completion, which reports 100 and 10 tokens.
 fn reports(turn: &Turn) -> bool {
     match turn {
         Turn::After(_, next) => reports(next),
@@ -132,7 +135,7 @@ pub fn tag_of(text: &str) -> Option<&str> {
     text.get(at..at + 7)
 }
 
-/// A server's configuration with the first `panel` of these models as its panel and the others as its standbys.
+/// A configuration with the first `panel` of these models as the panel and the others as standbys.
 pub fn config(base_url: &str, roster: &[&str], panel: usize) -> ServerConfig {
     let (panel, standby) = roster.split_at(panel);
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Everything that somebody was told is done, and whether it still is.
+//! The writes that servers acknowledged, and checks that none of them was lost.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,38 +17,38 @@ use crate::support::database::must_be_whole;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// What was told of a key.
+/// The acknowledged state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Made,
-    /// Asked for, and perhaps not answered.
+    Created,
+    /// Its revocation was requested, but perhaps not acknowledged.
     PerhapsRevoked,
     Revoked,
 }
 
-/// Apps and keys as their owner knows them.
+/// The apps and keys whose creation was acknowledged.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Acknowledged {
     names: usize,
     /// Id and name.
     pub(super) apps: Vec<(String, String)>,
     keys: HashMap<String, (String, State)>,
 }
 
-impl Told {
-    /// A name that no app has had.
+impl Acknowledged {
+    /// A name that no app has had yet.
     pub(super) fn next_name(&mut self) -> String {
         self.names += 1;
         format!("app {}", self.names)
     }
 
-    pub(super) fn made(&mut self, id: &str, key: &str) {
-        self.keys.insert(id.to_owned(), (key.to_owned(), State::Made));
+    pub(super) fn created(&mut self, id: &str, key: &str) {
+        self.keys.insert(id.to_owned(), (key.to_owned(), State::Created));
     }
 
-    /// A key that lives, and that is to be revoked now.
+    /// Picks an active key that is to be revoked now.
     pub(super) fn begin_to_revoke(&mut self) -> Option<String> {
-        let (id, (_, state)) = self.keys.iter_mut().find(|(_, (_, state))| *state == State::Made)?;
+        let (id, (_, state)) = self.keys.iter_mut().find(|(_, (_, state))| *state == State::Created)?;
         *state = State::PerhapsRevoked;
         Some(id.clone())
     }
@@ -57,9 +57,9 @@ impl Told {
         self.keys.get_mut(id).unwrap().1 = State::Revoked;
     }
 
-    /// Holds that databases as a killed server left them are whole, and that all of this is in them.
-    pub(super) fn must_be_in(&self, data: &Path) {
-        // A server that was killed before it had made its tables has told nobody anything.
+    /// Asserts that the databases that a killed server left are intact and hold everything acknowledged.
+    pub(super) fn assert_stored_in(&self, data: &Path) {
+        // Creates the tables if the server was killed before it could; it had not acknowledged anything then.
         let store = Store::open(data, Clock::system().now()).unwrap();
         for (id, name) in &self.apps {
             assert_eq!(store.app_by_id(id).unwrap().name, *name);
@@ -68,24 +68,24 @@ impl Told {
             let now = Clock::system().now();
             let found = authenticate(&store, Some(key), Service::Verify, HOME, now).now_or_never().unwrap();
             match (state, found) {
-                (State::Made | State::PerhapsRevoked, Ok(row)) => assert_eq!(*row.id, **id),
+                (State::Created | State::PerhapsRevoked, Ok(row)) => assert_eq!(*row.id, **id),
                 (State::PerhapsRevoked | State::Revoked, Err(Denied::Revoked)) => {}
-                (state, found) => panic!("{id} was told to be {state:?}, and is {found:?}"),
+                (state, found) => panic!("{id} was acknowledged as {state:?}, but is {found:?}"),
             }
         }
         drop(store);
         must_be_whole(data);
-        self.must_be_audited(data);
+        self.assert_audited(data);
     }
 
-    /// What was told stands in the audit once, and what stands in the tables stands in the audit, and the other way
-    /// round: no write is half done.
-    fn must_be_audited(&self, data: &Path) {
+    /// Asserts that the audit log has exactly one entry for each acknowledged write, and that tables and audit log
+    /// agree: no write is half done.
+    fn assert_audited(&self, data: &Path) {
         let database = rusqlite::Connection::open(data.join("mk.db")).unwrap();
-        let mut noted =
+        let mut count =
             database.prepare("SELECT count(*) FROM audit WHERE object = ?1 AND action = ?2").unwrap();
         let mut times = |object: &str, action: &str| -> i64 {
-            noted.query_row([object, action], |row| row.get(0)).unwrap()
+            count.query_row([object, action], |row| row.get(0)).unwrap()
         };
         for (id, _) in &self.apps {
             assert_eq!(times(id, "app.created"), 1);
@@ -103,29 +103,29 @@ impl Told {
             ("keys", "true", "key.created"),
             ("keys", "revoked_at IS NOT NULL", "key.revoked"),
         ] {
-            let apart = format!(
+            let mismatches = format!(
                 "SELECT (SELECT count(*) FROM {table} WHERE {condition} AND id NOT IN
                              (SELECT object FROM audit WHERE action = '{action}'))
                       + (SELECT count(*) FROM audit WHERE action = '{action}' AND object NOT IN
                              (SELECT id FROM {table} WHERE {condition}))"
             );
-            let apart: i64 = database.query_row(&apart, [], |row| row.get(0)).unwrap();
-            assert_eq!(apart, 0, "{action}");
+            let mismatches: i64 = database.query_row(&mismatches, [], |row| row.get(0)).unwrap();
+            assert_eq!(mismatches, 0, "{action}");
         }
     }
 
-    /// Holds that a server knows all of it.
-    pub(super) async fn must_be_known(&self, http: &Client, base: &str) {
+    /// Asserts that a server knows everything acknowledged.
+    pub(super) async fn assert_known_to(&self, http: &Client, base: &str) {
         for (id, (key, state)) in &self.keys {
             let answer = load::verify(http, base, key, &json!({})).await.unwrap();
             let status = answer.status().as_u16();
             let code = answer.json::<Value>().await.unwrap()["code"].as_str().unwrap().to_owned();
             let is_right = match state {
-                State::Made => status == 400,
+                State::Created => status == 400,
                 State::Revoked => code == "api_key_revoked",
                 State::PerhapsRevoked => status == 400 || code == "api_key_revoked",
             };
-            assert!(is_right, "{id} was told to be {state:?}: {status} {code}");
+            assert!(is_right, "{id} was acknowledged as {state:?}: {status} {code}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server as a process, with one key of each service, and what is asked of it while something is wrong.
+//! A server process with one key for each service, and the requests that are sent to it while something is wrong.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::support::provider::{FakeProvider, Turn};
 use crate::support::serve::{self, Serve};
 use crate::support::server::client;
 
-/// A provider of the usual panel, and of the model `m`.
+/// A provider that serves the usual panel and the model `m`.
 pub(super) async fn provider() -> FakeProvider {
     FakeProvider::start(|ask| match (ask.model.as_str(), ask.task.as_str()) {
         ("m", _) => Turn::Text("four".to_owned()),
@@ -23,19 +23,19 @@ pub(super) async fn provider() -> FakeProvider {
     .await
 }
 
-/// How a server sees its data directory.
+/// Where the server has its data directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum View {
-    /// As everybody does.
+    /// On the same file system as everything else.
     Plain,
-    /// On a file system that is mounted for it alone.
+    /// On a file system mounted in a namespace that only the server is in.
     Mounted,
 }
 
 /// A running server and its keys.
-pub(super) struct Desk {
+pub(super) struct Fixture {
     pub(super) server: Serve,
-    /// Whose home holds the files.
+    /// Kept because its home directory holds the server's files.
     _call: Mk,
     pub(super) data: PathBuf,
     pub(super) verify: String,
@@ -44,13 +44,13 @@ pub(super) struct Desk {
     app: String,
 }
 
-impl Desk {
+impl Fixture {
     /// Starts a server in front of `provider`.
     pub(super) async fn start(provider: &FakeProvider) -> Self {
         Self::of(serve::call(&provider.base_url, ""), View::Plain).await
     }
 
-    /// Starts this call.
+    /// Starts a server with this command.
     pub(super) async fn of(call: Mk, view: View) -> Self {
         let server = Serve::start_beside(&call).await;
         let (own, process) = (serve::data_dir(call.home()), server.process().to_string());
@@ -77,46 +77,46 @@ impl Desk {
         Self { server, _call: call, data, verify, chat, console, app }
     }
 
-    /// A write of the console.
+    /// Sends a request to the console API.
     pub(super) async fn write(&self, method: Method, path: &str, body: &Value) -> Response {
         let url = format!("{}/v1/apps/{}/keys{path}", self.server.base, self.app);
         client().request(method, url).bearer_auth(&self.console).json(body).send().await.unwrap()
     }
 
-    /// Makes a key by the console.
+    /// Creates a key through the console API.
     pub(super) async fn create(&self) -> Response {
         self.write(Method::POST, "", &json!({"service": "verify"})).await
     }
 
-    /// Makes one and returns its id.
+    /// Creates a key, and returns its id.
     pub(super) async fn created(&self) -> String {
         let made = self.create().await;
         assert_eq!(made.status(), 201);
         made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
-    /// A completion, as it is answered.
+    /// Requests a completion.
     pub(super) async fn chat(&self) -> reqwest::Result<Response> {
         let url = format!("{}/inference/v1/chat/completions", self.server.base);
         client().post(url).bearer_auth(&self.chat).json(&hello()).send().await
     }
 
-    /// A completion that must be whole.
-    pub(super) async fn must_chat(&self) {
+    /// Requests a completion, and fails unless it is complete.
+    pub(super) async fn chat_must_succeed(&self) {
         let response = self.chat().await.unwrap();
         let (status, text) = (response.status(), response.text().await.unwrap());
         assert!(status == 200 && text.contains("four"), "{status} {text}");
     }
 
-    /// A verification that must be whole.
-    pub(super) async fn must_verify(&self) {
+    /// Requests a verification, and fails unless it is complete.
+    pub(super) async fn verify_must_succeed(&self) {
         let url = format!("{}/verify/v1/stream", self.server.base);
         let asked = client().post(url).bearer_auth(&self.verify).json(&json!({"fact": "x"}));
         let text = asked.send().await.unwrap().text().await.unwrap();
         assert!(text.contains("event: completed\n"), "{text}");
     }
 
-    /// Ends it in order; its log, line by line.
+    /// Shuts the server down; returns its log, line by line.
     pub(super) async fn end(self) -> Vec<Value> {
         self.server.signal("TERM");
         let server = self.server;
@@ -126,8 +126,8 @@ impl Desk {
     }
 }
 
-/// Holds that a refusal says the store is the cause, in words for a caller.
-pub(super) async fn must_be_unavailable(response: Response) {
+/// Asserts that a response reports the unavailable store, in words meant for a caller.
+pub(super) async fn assert_store_unavailable(response: Response) {
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
     let error: Value = response.json().await.unwrap();
@@ -139,21 +139,21 @@ pub(super) async fn must_be_unavailable(response: Response) {
     assert!(message.contains("try again") && !message.contains("mk.db"), "{message}");
 }
 
-/// How many attempts are on the books.
-pub(super) fn booked(data: &Path) -> i64 {
+/// How many attempts are in the ledger.
+pub(super) fn recorded(data: &Path) -> i64 {
     let copy = copy(data);
     let ledger = rusqlite::Connection::open(copy.path().join("ledger.db")).unwrap();
     ledger.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0)).unwrap()
 }
 
-/// The lines of a log that tell of trouble: not those of requests, nor of an orderly life.
-pub(super) fn troubles(log: &[Value]) -> Vec<&Value> {
+/// The warnings and errors of a log.
+pub(super) fn problems(log: &[Value]) -> Vec<&Value> {
     log.iter().filter(|line| line["level"] == "ERROR" || line["level"] == "WARN").collect()
 }
 
-/// Whether some line of trouble names all of this.
-pub(super) fn tells(log: &[Value], words: &[&str]) -> bool {
-    troubles(log).iter().any(|line| {
+/// Whether a warning or an error contains all of these words.
+pub(super) fn reports(log: &[Value], words: &[&str]) -> bool {
+    problems(log).iter().any(|line| {
         let text = line.to_string();
         words.iter().all(|word| text.contains(word))
     })

@@ -1,4 +1,4 @@
-//! What is set up for one round: nginx and `mk serve`, both new, in front of the same provider.
+//! The targets of one round: nginx and `mk serve`, both started anew, in front of the same provider.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,20 +14,20 @@ use crate::nginx::Nginx;
 use crate::plan::{self, Scenario};
 use crate::process::Process;
 
-/// How often it is looked at how much memory a process has.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the memory of a process is sampled.
+const SAMPLING: Duration = Duration::from_millis(100);
 
 /// The targets of one round.
-pub(crate) struct Stand {
+pub(crate) struct Targets {
     /// The provider's address.
     pub(crate) provider: SocketAddr,
-    /// Missing where nginx is not installed.
+    /// Missing if nginx is not installed.
     pub(crate) nginx: Option<Nginx>,
     /// The program under test.
     pub(crate) mk: Mk,
 }
 
-impl Stand {
+impl Targets {
     /// Starts both and waits until they serve.
     pub(crate) async fn start(provider: SocketAddr, nginx: Option<&Path>) -> anyhow::Result<Self> {
         let nginx = nginx.map(|file| Nginx::start(file, provider)).transpose()?;
@@ -36,7 +36,7 @@ impl Stand {
         Ok(Self { provider, nginx, mk })
     }
 
-    /// Puts a load on a target for a while; nothing where the target has no part in it.
+    /// Puts a load on a target for `span`; `None` if the target is not part of the scenario.
     pub(crate) async fn measure(
         &self,
         scenario: Scenario,
@@ -57,7 +57,7 @@ impl Stand {
         let tally = loop {
             tokio::select! {
                 tally = &mut run => break tally?,
-                () = sleep(LOOK) => resident_kb = resident_kb.max(process.and_then(Process::resident_kb)),
+                () = sleep(SAMPLING) => resident_kb = resident_kb.max(process.and_then(Process::resident_kb)),
             }
         };
         let after = process.and_then(Process::cpu_time);

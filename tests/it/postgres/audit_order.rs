@@ -1,18 +1,18 @@
-//! Many operators at two servers at once: the audit has what was acknowledged, once, and in the order of the writes.
+//! Many operators at two servers at once: the audit log has each acknowledged write once, in the order of the writes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::Two;
+use super::TwoServers;
 use crate::support::console::{Console, ids, text};
 use crate::support::postgres::Postgres;
 
 const OPERATORS: usize = 8;
 const STEPS: usize = 12;
 
-/// Renames one key again and again, and makes some of its own; how often each was done.
+/// Renames a shared key repeatedly and creates others; returns how often it did each.
 async fn operate(console: &Console, list: &str, shared: &str, numbers: &AtomicUsize) -> (usize, usize) {
     let (mut renamed, mut made) = (0, 0);
     for step in 0..STEPS {
@@ -31,9 +31,9 @@ async fn operate(console: &Console, list: &str, shared: &str, numbers: &AtomicUs
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn the_audit_is_in_the_order_of_the_writes_of_both() {
+async fn the_audit_log_has_the_writes_of_both_servers_in_order() {
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
     let (_, shared) = two.key("verify", &json!({"name": "first"})).await;
     let list = format!("/v1/apps/{}/keys", two.app);
     let numbers = AtomicUsize::new(0);
@@ -46,7 +46,7 @@ async fn the_audit_is_in_the_order_of_the_writes_of_both() {
     let entries = here.audit().await;
     assert_eq!(there.audit().await, entries);
     let of = |action: &str| entries.iter().filter(|entry| entry["action"] == action).collect::<Vec<_>>();
-    // Also the console's key, and the one that is renamed.
+    // Including the console's key and the one that is renamed.
     assert_eq!(of("key.created").len(), made + 2);
     let of_shared = of("key.updated");
     assert_eq!(of_shared.len(), renamed);
@@ -65,12 +65,11 @@ async fn the_audit_is_in_the_order_of_the_writes_of_both() {
     assert!(times.iter().all(|at| at.ends_with('Z')), "{times:?}");
 }
 
-/// Whoever pages through a list while it grows misses nothing that was there before, and sees nothing twice.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn a_list_that_grows_at_one_is_paged_through_at_the_other() {
+async fn paging_through_a_growing_list_misses_nothing_and_repeats_nothing() {
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
     let [here, there] = &two.consoles;
     let list = format!("/v1/apps/{}/keys", two.app);
     let make = async |console: &Console, count: usize| {

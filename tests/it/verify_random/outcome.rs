@@ -1,4 +1,4 @@
-//! What a caller was told, in a form in which runs can be held against one another.
+//! What a caller got from a verification, in a form in which runs can be compared.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::support::events::Events;
 
 /// The outcome of a run.
-pub struct Told {
-    /// The result, or the error, without what is each run's own: ids, times, tags.
+pub struct Outcome {
+    /// The result or the error, without what differs between runs: ids, times, tags.
     pub plain: Value,
 }
 
-impl Told {
-    /// Reads a stream that has ended. It must be in order, end once, and fold into its own result.
+impl Outcome {
+    /// Reads a stream. Its events must be in order, end once, and add up to its result.
     pub fn of_stream(events: &Events, min_required: usize, tag: impl Fn(&str) -> Option<&str>) -> Self {
         let names = events.names();
         let is_end = |name: &&&str| matches!(**name, "completed" | "error");
@@ -25,9 +25,9 @@ impl Told {
         let head = names.iter().zip(order).take_while(|(name, _)| **name != "error");
         assert!(head.clone().all(|(name, expected)| *name == expected), "{names:?}");
         if end == "completed" {
-            fold(events, data);
+            check_events(events, data);
             for result in data["results"].as_array().unwrap() {
-                vote(result, min_required);
+                check_vote(result, min_required);
             }
         } else {
             assert!(!names.contains(&"claim_verified"), "{names:?}");
@@ -37,40 +37,40 @@ impl Told {
         Self { plain: plain(data, &tag) }
     }
 
-    /// Reads a document, which may be an error.
+    /// Reads a JSON response, which may be an error.
     pub fn of_document(status: u16, body: &Value, tag: impl Fn(&str) -> Option<&str>) -> Self {
         assert_eq!(status == 200, body.get("results").is_some(), "{status}: {body}");
         Self { plain: plain(body, &tag) }
     }
 }
 
-/// What an attempt took.
+/// All tokens of an attempt.
 pub fn tokens(row: &AttemptRow) -> u64 {
     row.prompt_tokens + row.completion_tokens
 }
 
-/// Holds that the events of a stream, put together, are its result.
-fn fold(events: &Events, completed: &Value) {
+/// Asserts that the events of a stream add up to its result.
+fn check_events(events: &Events, completed: &Value) {
     let extracted = events.one("claims_extracted");
     let mut results = vec![Value::Null; extracted["claims"].as_array().unwrap().len()];
-    let mut begun = vec![false; results.len()];
+    let mut started = vec![false; results.len()];
     assert_eq!(extracted["count"], results.len());
     assert_eq!(events.one("verifying_claims")["totalClaims"], results.len());
     for (name, data) in &events.frames {
         let at = || usize::try_from(data["claimIndex"].as_u64().unwrap()).unwrap();
         match name.as_str() {
             "verifying_claim" => {
-                assert!(!std::mem::replace(&mut begun[at()], true));
+                assert!(!std::mem::replace(&mut started[at()], true));
                 assert_eq!(data["claim"], extracted["claims"][at()]);
             }
             "claim_verified" => {
-                assert!(begun[at()] && results[at()].is_null());
+                assert!(started[at()] && results[at()].is_null());
                 for field in ["assessment", "consensus_answer", "model_answers"] {
                     assert_eq!(data[field], data["result"][field]);
                 }
                 results[at()] = data["result"].clone();
             }
-            "model_answered" => assert!(begun[at()] && results[at()].is_null()),
+            "model_answered" => assert!(started[at()] && results[at()].is_null()),
             _ => {}
         }
     }
@@ -78,14 +78,14 @@ fn fold(events: &Events, completed: &Value) {
     assert_eq!(extracted["skipped"], completed["skipped"]);
 }
 
-/// Counts the listed votes of a claim anew.
-fn vote(result: &Value, min_required: usize) {
+/// Counts the votes of a claim again and checks its assessment.
+fn check_vote(result: &Value, min_required: usize) {
     let options = result["original_options"].as_object().unwrap();
     let answers: Vec<&str> = result["model_answers"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|given| given["answer"].as_str().unwrap())
+        .map(|answer| answer["answer"].as_str().unwrap())
         .collect();
     let mut votes = BTreeMap::<&str, usize>::new();
     for answer in answers.iter().filter(|answer| options[**answer] != "Cannot be determined") {
@@ -102,27 +102,27 @@ fn vote(result: &Value, min_required: usize) {
         [top] => ("FALSE", *top, "consensus"),
         _ => ("NO CONSENSUS", "", "tie"),
     };
-    let told = ["assessment", "consensus_answer", "reason_code"].map(|field| result[field].as_str().unwrap());
-    assert_eq!((told[0], told[1], told[2]), expected, "{result}");
+    let outcome =
+        ["assessment", "consensus_answer", "reason_code"].map(|field| result[field].as_str().unwrap());
+    assert_eq!((outcome[0], outcome[1], outcome[2]), expected, "{result}");
 }
 
-/// A result or an error without what is each run's own. The answers of a claim are named by their options: the letters
-/// are the same for all, but it is the options that are meant.
-fn plain(told: &Value, tag: &impl Fn(&str) -> Option<&str>) -> Value {
-    let mut told = told.clone();
-    if let Some(fields) = told.as_object_mut() {
-        // A frame names no provider; a document may.
-        for own in ["requestId", "request_id", "timestamp", "provider"] {
-            fields.shift_remove(own);
+/// A result or an error without what differs between runs.
+fn plain(body: &Value, tag: &impl Fn(&str) -> Option<&str>) -> Value {
+    let mut body = body.clone();
+    if let Some(fields) = body.as_object_mut() {
+        // An error event does not name the provider; a JSON error may.
+        for differing in ["requestId", "request_id", "timestamp", "provider"] {
+            fields.shift_remove(differing);
         }
-        // In the order in which models were first asked, which is anybody's.
+        // Models are listed in the order of their first calls, which is random.
         if let Some(models) =
             fields.get_mut("tokenUsage").and_then(|usage| usage["modelUsage"].as_array_mut())
         {
             models.sort_by_key(|model| model["model"].to_string());
         }
     }
-    let text = told.to_string();
+    let text = body.to_string();
     let own = tag(&text).map(str::to_owned);
     let text = own.map_or(text.clone(), |own| text.replace(&own, "run"));
     serde_json::from_str(&text).unwrap()

@@ -1,10 +1,10 @@
-//! Texts that a database could stumble over: what no column takes, what quotes and patterns are made of, what sorts
-//! differently elsewhere. They are data, and whatever becomes of one of them, the others are written.
+//! Text that could break a database: characters that no column accepts, quotes and patterns, locale-dependent sorting.
+//! It is treated as data, and if one value is refused, the others are still written.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Counted, Two, booked, complete, make_key, operator, told};
+use super::{CountingProvider, TwoServers, assert_recorded, complete, make_key, operator, status_and_code};
 use crate::support::chat::hello;
 use crate::support::console::{Console, ids, text};
 use crate::support::postgres::Postgres;
@@ -25,7 +25,7 @@ const HOSTILE: [&str; 12] = [
     "\u{7f}\u{80}\u{9f}",
 ];
 
-/// Long, and nothing that could be compressed: no index of PostgreSQL takes it as it is.
+/// Long text that cannot be compressed, so that no index of PostgreSQL can hold it unchanged.
 fn huge(length: usize) -> String {
     let mut number = 7_u64;
     let mut next = || {
@@ -37,10 +37,10 @@ fn huge(length: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn no_name_of_a_model_keeps_others_from_being_booked() {
-    let provider = Counted::start().await;
+async fn no_model_name_prevents_other_usage_from_being_recorded() {
+    let provider = CountingProvider::start().await;
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), &provider.provider.base_url).await;
+    let two = TwoServers::start(&postgres.url(), &provider.provider.base_url).await;
     let (key, _) = two.key("inference", &json!({})).await;
     let base = &two.servers[0].base;
     let mut names: Vec<String> = HOSTILE.map(str::to_owned).to_vec();
@@ -49,7 +49,7 @@ async fn no_name_of_a_model_keeps_others_from_being_booked() {
         let mut body = hello();
         body["model"] = json!(format!("fake/{name}"));
         let asked = client().post(format!("{base}/inference/v1/chat/completions")).bearer_auth(&key);
-        told(asked.header("x-request-id", id).json(&body).send().await.unwrap()).await
+        status_and_code(asked.header("x-request-id", id).json(&body).send().await.unwrap()).await
     };
     let mut passed = Vec::new();
     for (at, name) in names.iter().enumerate() {
@@ -62,7 +62,7 @@ async fn no_name_of_a_model_keeps_others_from_being_booked() {
         assert_eq!(complete(base, &key).await.0, 200);
     }
     assert!(passed.len() > 4, "{passed:?}");
-    // Those that they choose themselves: the same for many, of all characters that are let through, and long ones.
+    // Request ids that callers choose: repeated ones, all permitted characters, long ones.
     for id in ["same", "same", "..-_..", "0", &huge(64), &huge(4000), "a'b", "a%b"] {
         assert_eq!(ask("m", id).await.0, 200);
     }
@@ -74,7 +74,9 @@ async fn no_name_of_a_model_keeps_others_from_being_booked() {
         let arguments = ["usage", "--since", "2d", "--by", "model", "--json"];
         operator(&postgres.url(), &arguments).run_beside().await.json()
     };
-    let report = super::until("all is booked", by_model, |report| report["totals"]["attempts"] == all).await;
+    let report =
+        super::until("all attempts are recorded", by_model, |report| report["totals"]["attempts"] == all)
+            .await;
     let of = |model: &str| {
         let rows = report["data"].as_array().unwrap().iter().filter(|row| row["model"] == model);
         rows.map(|row| row["attempts"].as_i64().unwrap()).sum::<i64>()
@@ -91,9 +93,9 @@ async fn no_name_of_a_model_keeps_others_from_being_booked() {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn names_are_kept_as_they_are_or_refused() {
+async fn names_are_stored_unchanged_or_refused() {
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
     let [here, there] = &two.consoles;
     let list = format!("/v1/apps/{}/keys", two.app);
     let mut names: Vec<String> = HOSTILE.map(str::to_owned).to_vec();
@@ -113,7 +115,7 @@ async fn names_are_kept_as_they_are_or_refused() {
             assert_eq!(there.get(&path).await.1["name"], json!(name.trim()));
         }
     }
-    // What is looked for in lists and paths is data as well.
+    // Values in paths and queries are data as well.
     for strange in ["%00", "key_%00", "'", "%25", "key_%27%20OR%201=1--", "%F0%9F%A7%91"] {
         for path in [format!("/v1/apps/{strange}"), format!("{list}/{strange}")] {
             let (status, answer) = there.get(&path).await;
@@ -133,9 +135,9 @@ async fn names_are_kept_as_they_are_or_refused() {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn what_callers_say_of_themselves_breaks_nothing() {
+async fn hostile_request_ids_and_keys_break_nothing() {
     let postgres = Postgres::start();
-    let two = Two::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
     let console = &two.consoles[0];
     for (at, id) in ["%00", "'--", "ä", &huge(3000)].into_iter().enumerate() {
         let name = format!("app {at}");
@@ -144,13 +146,13 @@ async fn what_callers_say_of_themselves_breaks_nothing() {
         assert_eq!(made.status(), 201, "{id}");
     }
     for key in ["'", "\u{e4}", "%", &huge(5000)] {
-        let asked = super::knocking(&console.base, key).send().await.unwrap();
+        let asked = super::invalid_request(&console.base, key).send().await.unwrap();
         assert_eq!(asked.status(), 401, "{key}");
     }
 }
 
-/// Makes a database that sorts as people do, not by bytes: by the system's locale if it has one, else by ICU's.
-fn sorted_by_people(postgres: &Postgres) -> String {
+/// Creates a database that does not sort by bytes but by a locale: the system's if it has one, else ICU's.
+fn sorted_by_locale(postgres: &Postgres) -> String {
     let has = |locale: &str| {
         let query = format!("SELECT count(*) FROM pg_collation WHERE collname = '{locale}'");
         postgres.number("postgres", &query) > 0
@@ -160,18 +162,18 @@ fn sorted_by_people(postgres: &Postgres) -> String {
     } else {
         "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C.UTF-8'"
     };
-    postgres.new_database("people", options);
+    postgres.new_database("localised", options);
     let sorts = "SELECT count(*) FROM (SELECT 1 WHERE 'a'::text < 'B'::text AND 'B'::text < 'c'::text) AS t";
-    assert_eq!(postgres.number("people", sorts), 1, "it sorts by bytes");
-    postgres.url_of("people")
+    assert_eq!(postgres.number("localised", sorts), 1, "the database sorts by bytes");
+    postgres.url_of("localised")
 }
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
-async fn lists_have_their_order_whatever_the_order_of_the_database() {
+async fn lists_are_ordered_by_bytes_whatever_the_locale_of_the_database() {
     let postgres = Postgres::start();
-    let url = sorted_by_people(&postgres);
-    let two = Two::start(&url, "http://127.0.0.1:9/v1").await;
+    let url = sorted_by_locale(&postgres);
+    let two = TwoServers::start(&url, "http://127.0.0.1:9/v1").await;
     let [here, there] = &two.consoles;
     let mut made = ids(&here.walk("/v1/apps?", 100).await);
     for name in ["b", "B", "a", "A", "Ärzte", "ärzte", "arzte", "Zoë", "-b", "_b", " c", "z z"] {
@@ -202,7 +204,7 @@ async fn lists_have_their_order_whatever_the_order_of_the_database() {
     entries.reverse();
     assert!(by_bytes(&entries), "{entries:?}");
 
-    // By name at the command line, letter by letter.
+    // The command line finds them by their exact names.
     for name in ["Ärzte", "ärzte", "a", "A"] {
         let shown = operator(&url, &["apps", "show", name, "--json"]).run_beside().await;
         assert_eq!(shown.json()["app"]["name"], json!(name), "{shown:?}");
@@ -210,5 +212,5 @@ async fn lists_have_their_order_whatever_the_order_of_the_database() {
     let (_, id) = make_key(&url, "verify", &["--app", "Zoë", "--name", "Grüße % _ '"]).await;
     let found = operator(&url, &["keys", "show", "Grüße % _ '", "--json"]).run_beside().await;
     assert_eq!(found.json()["id"], Value::from(id), "{found:?}");
-    booked(&url, 0).await;
+    assert_recorded(&url, 0).await;
 }

@@ -1,6 +1,6 @@
-//! `mk serve` as a user runs it, on databases that are made once and served anew in each round.
+//! `mk serve` as a user runs it, on databases that are created once and served by a new process in each round.
 //!
-//! Limits are on and out of reach, and the log goes to a file, a line a request.
+//! Limits are enabled but never reached, and the log goes to a file, one line per request.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,15 +15,15 @@ use crate::{database, serve};
 
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fast/model";
-/// Rows of keys are kept in memory when the database was last written to more than 3 s ago, as that of a server in use
-/// mostly was (`src/storage/sqlite/key_cache.rs` says why).
+/// Key rows are cached only if the last write to the database was more than 3 s ago, which is mostly true of a server
+/// in use (`src/storage/sqlite/key_cache.rs` says why).
 const SETTLED: Duration = Duration::from_millis(3500);
-const PATIENCE: Duration = Duration::from_mins(1);
-const LOOK: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(100);
 
 /// A database with its configuration.
 pub(crate) struct Site {
-    /// The keys that are used, by their texts.
+    /// The keys in use, sorted by their texts.
     pub(crate) keys: Vec<String>,
     dir: tempfile::TempDir,
 }
@@ -37,15 +37,15 @@ pub(crate) struct Server {
 }
 
 impl Site {
-    /// Makes a database of `count` keys, `used` of which are used.
+    /// Creates a database of `count` keys, `used` of which will be used.
     pub(crate) fn new(provider: SocketAddr, count: usize, used: usize) -> anyhow::Result<Self> {
         let mut site = Self::empty(provider)?;
         site.keys = database::fill(site.dir.path(), &site.config(), &site.keys_file(), count, used)?;
         Ok(site)
     }
 
-    /// The same keys in a database of its own, where nobody else books what they use; the first `used` of those that are
-    /// used there are used here.
+    /// A copy of another database's keys, without the usage recorded there; uses the first `used` of those in use
+    /// there.
     pub(crate) fn like(provider: SocketAddr, other: &Self, used: usize) -> anyhow::Result<Self> {
         let mut site = Self::empty(provider)?;
         fs::create_dir(site.data())?;
@@ -79,10 +79,10 @@ impl Site {
         Ok(Server { address, process })
     }
 
-    /// Waits until rows of keys are kept.
+    /// Waits until key rows are cached.
     pub(crate) async fn settle(&self) -> anyhow::Result<()> {
         let log = self.data().join("mk.db-wal");
-        let late = Instant::now() + PATIENCE;
+        let late = Instant::now() + TIMEOUT;
         loop {
             let written = fs::metadata(&log)
                 .and_then(|file| file.modified())
@@ -91,7 +91,7 @@ impl Site {
                 return Ok(());
             }
             ensure!(Instant::now() < late, "{} is written to again and again", log.display());
-            sleep(LOOK).await;
+            sleep(POLL).await;
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A server in front of one provider that speaks three formats, and what both sides saw of a request.
+//! A server in front of one provider that speaks three formats, and what both sides see of a request.
 //!
-//! A model is named after the fault that it has; `<fault>-helped` has the fallback `whole`, which answers at once.
+//! Models are named after their fault; `<fault>-with-fallback` has the fallback `whole`, which answers at once.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,18 +17,18 @@ use crate::support::formats::Format;
 use crate::support::provider::{Ask, Turn};
 use crate::support::server::client;
 
-/// The formats, and the names of their providers here.
+/// The formats, and the names of their providers.
 pub const FORMATS: [(Format, &str); 3] =
     [(Format::Chat, "fake"), (Format::Anthropic, "claude"), (Format::Google, "gemini")];
-/// What a model is given that is to be found silent; far more than an answer takes to come from this machine.
+/// The timeout of models that are silent; far more than a local response takes.
 pub const SHORT: Duration = Duration::from_secs(1);
 
-/// A request, as it came out for the caller and for the provider.
+/// The outcome of a request for the caller and the provider.
 pub struct Seen {
-    /// The request's.
+    /// The request's id.
     pub id: String,
     pub status: u16,
-    /// From `x-mk-attempts`: calls until the answer began.
+    /// From `x-mk-attempts`: calls until the response started.
     pub attempts: Option<u32>,
     /// From `x-mk-model`.
     pub model: Option<String>,
@@ -36,25 +36,25 @@ pub struct Seen {
     pub retry_after: Option<u64>,
     /// The body.
     pub raw: String,
-    /// The code of the error, be it the whole answer or the end of a stream; empty without one.
+    /// The code of the error, whether it is the whole response or the end of a stream; empty without one.
     pub code: String,
-    /// All text of the answer.
+    /// The text of the response.
     pub text: String,
-    /// What the provider was asked, in its order.
+    /// The requests that the provider received, in order.
     pub asks: Vec<Ask>,
-    /// The ledger: model without its provider, outcome.
-    pub booked: Vec<(String, String)>,
+    /// The ledger's rows: the model without its provider, and the outcome.
+    pub recorded: Vec<(String, String)>,
 }
 
-/// The desk, and who is asking.
-pub struct Room {
+/// The server, the provider and the key.
+pub struct Fixture {
     pub desk: Desk,
     requests: AtomicUsize,
 }
 
-impl Room {
-    /// Every model is tried again twice, and none is ever paused. `play` is told the fault, and the how many-th call
-    /// it is that one request makes to that model, from 0.
+impl Fixture {
+    /// Every model is retried twice, and none is ever paused. `play` gets the fault, and the number of the call among
+    /// those of one request to that model, counted from 0.
     pub async fn open(
         faults: &[&str],
         play: impl Fn(&str, usize, &Ask) -> Turn + Send + Sync + 'static,
@@ -62,7 +62,7 @@ impl Room {
         Self::open_with(faults, |_| {}, play).await
     }
 
-    /// The same with more configuration.
+    /// The same with further changes to the configuration.
     pub async fn open_with(
         faults: &[&str],
         more: impl FnOnce(&mut ServerConfig),
@@ -74,9 +74,9 @@ impl Room {
             for provider in &mut config.providers {
                 (provider.retries, provider.breaker_failures) = (2, 0);
                 for fault in faults {
-                    let (alone, helped) = of_fault(&provider.name, fault);
-                    provider.models.insert((*fault).to_owned(), alone);
-                    provider.models.insert(format!("{fault}-helped"), helped);
+                    let (without_fallback, with_fallback) = of_fault(&provider.name, fault);
+                    provider.models.insert((*fault).to_owned(), without_fallback);
+                    provider.models.insert(format!("{fault}-with-fallback"), with_fallback);
                 }
             }
             more(config);
@@ -85,7 +85,7 @@ impl Room {
         let script = move |ask: &Ask| {
             let mut calls = calls.lock().unwrap();
             let calls = calls.entry((id_of(ask), ask.model.clone())).or_default();
-            let turn = play(ask.model.trim_end_matches("-helped"), *calls, ask);
+            let turn = play(ask.model.trim_end_matches("-with-fallback"), *calls, ask);
             *calls += 1;
             turn
         };
@@ -96,7 +96,7 @@ impl Room {
         Self { desk, requests: AtomicUsize::new(0) }
     }
 
-    /// Asks `<provider>/<model>`.
+    /// Requests a completion of `<provider>/<model>`.
     pub async fn ask(&self, model: &str, stream: bool) -> Seen {
         let mut body = json!({"model": model, "messages": [], "stream": stream});
         if stream {
@@ -105,7 +105,7 @@ impl Room {
         self.ask_for(body, &[]).await
     }
 
-    /// Asks for a completion of a first message that names the request, and of these turns behind it.
+    /// Requests a completion of a first message that contains the request's id, followed by `turns`.
     pub async fn ask_for(&self, mut body: Value, turns: &[(&str, &str)]) -> Seen {
         let id = format!("req-{}.", self.requests.fetch_add(1, Ordering::SeqCst));
         let first = [("user", id.as_str())];
@@ -127,55 +127,55 @@ impl Room {
             code: String::new(),
             text: String::new(),
             asks: Vec::new(),
-            booked: Vec::new(),
+            recorded: Vec::new(),
         };
         let raw = response.text().await.unwrap();
         let (code, text) = read(&raw);
         let asks = self.desk.provider.asks().into_iter().filter(|ask| id_of(ask) == id).collect();
-        let booked = self.rows(&id).into_iter().map(|row| {
+        let recorded = self.rows(&id).into_iter().map(|row| {
             let (_, model) = row.model.split_once('/').unwrap();
             (model.to_owned(), row.outcome.into())
         });
-        Seen { booked: booked.collect(), asks, raw, code, text, ..seen }
+        Seen { recorded: recorded.collect(), asks, raw, code, text, ..seen }
     }
 
-    /// What the ledger holds of a request.
+    /// The ledger's rows of a request.
     pub fn rows(&self, id: &str) -> Vec<mk::storage::AttemptRow> {
         self.desk.server.app.flush().unwrap();
         self.desk.server.app.store.attempts_of(id).unwrap()
     }
 }
 
-/// The settings of a fault's model without and with a fallback: only one that is to be found silent is given little
-/// time.
+/// The settings of a fault's model without and with a fallback; only models that are silent get a short timeout.
 fn of_fault(provider: &str, fault: &str) -> (ModelSettings, ModelSettings) {
-    let little = |is_short: bool| is_short.then_some(SHORT);
+    let timeout = |is_short: bool| is_short.then_some(SHORT);
     let call_policy = CallPolicyOverrides {
-        first_byte_timeout: little(fault == "silence"),
-        idle_timeout: little(fault == "stream-stall"),
-        first_token_timeout: little(fault == "slow-first-token"),
+        first_byte_timeout: timeout(fault == "silence"),
+        idle_timeout: timeout(fault == "stream-stall"),
+        first_token_timeout: timeout(fault == "slow-first-token"),
         ..CallPolicyOverrides::default()
     };
-    let alone = ModelSettings { call_policy, ..ModelSettings::default() };
-    let helped = ModelSettings { fallbacks: vec![format!("{provider}/whole")], ..alone.clone() };
-    (alone, helped)
+    let without_fallback = ModelSettings { call_policy, ..ModelSettings::default() };
+    let with_fallback =
+        ModelSettings { fallbacks: vec![format!("{provider}/whole")], ..without_fallback.clone() };
+    (without_fallback, with_fallback)
 }
 
-/// The request that a call was made for: what its conversation begins with, in whatever form its format has that.
+/// The id of the request that a call was made for; its first message contains it in every format.
 fn id_of(ask: &Ask) -> String {
     let from = ask.raw.find("req-").unwrap();
     let end = ask.raw[from..].find('.').unwrap();
     ask.raw[from..=from + end].to_owned()
 }
 
-/// The code of the error of an answer, if it is one or ends in one, and its text.
+/// The error code of a response, if it is an error or ends with one, and its text.
 fn read(raw: &str) -> (String, String) {
-    let told = |error: &Value| error.as_str().unwrap_or_default().to_owned();
+    let string = |error: &Value| error.as_str().unwrap_or_default().to_owned();
     if !raw.starts_with("data: ") {
         let answer: Value = serde_json::from_str(raw).unwrap_or_else(|_| panic!("{raw}"));
-        return (told(&answer["code"]), told(&answer["choices"][0]["message"]["content"]));
+        return (string(&answer["code"]), string(&answer["choices"][0]["message"]["content"]));
     }
     let list = chunks(raw);
     let error = list.iter().find_map(|chunk| chunk.get("error"));
-    (error.map(|error| told(&error["code"])).unwrap_or_default(), text_of(&list, 0))
+    (error.map(|error| string(&error["code"])).unwrap_or_default(), text_of(&list, 0))
 }
