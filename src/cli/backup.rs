@@ -24,9 +24,9 @@ Examples:
 
 /// The text below the options in `mk backup --help`.
 pub(crate) const BACKUP_NOTES: &str = "\
-A server may run meanwhile; the backup is of one moment. It is a tar archive of
-both databases with their checksums, is checked before it gets its name, and can
-be read by its owner only. It holds no keys, only their hashes. Twice the size
+A server may run meanwhile; each database is copied as of one moment. The backup
+is a tar archive of both with their checksums, is checked before it gets its
+name, and can be read by its owner only. It holds no keys, only their hashes. Twice the size
 of the databases is needed beside it meanwhile.
 `mk restore` puts it back, into PostgreSQL as well. A PostgreSQL database itself
 is backed up by pg_dump.";

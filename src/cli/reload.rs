@@ -77,13 +77,14 @@ impl Reloader {
     /// Does everything that can fail before anything is changed.
     fn apply(&self) -> Result<Reloaded, Failure> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut env = self.env.clone();
-        env.now = Clock::system().now();
-        let mut next = load_server(&self.args, &env)?;
-        if let (Some(missing), None) = (&running.config.file, &next.file) {
+        // Without its file, it would be judged as the configuration of a server that never had one.
+        if let Some(missing) = running.config.file.as_ref().filter(|file| !file.exists()) {
             let message = format!("the configuration file {} does not exist any more", missing.display());
             return Err(Failure::usage(message).hint("put it back, or restart without it"));
         }
+        let mut env = self.env.clone();
+        env.now = Clock::system().now();
+        let mut next = load_server(&self.args, &env)?;
         let is_certificate_configured = next.tls.is_some();
         let fixed = keep_fixed(&running.config, &mut next, running.has_own_listener);
         let files = next.tls.as_ref().filter(|_| is_certificate_configured);

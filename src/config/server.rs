@@ -245,7 +245,8 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<
         Origin::Chosen => "chosen across providers, different ones first".to_owned(),
         set => format!("set in {set}"),
     };
-    vec![format!("panel of {} models: {how}", settings.panel.len())]
+    let count = settings.panel.len();
+    vec![format!("panel of {count} {}: {how}", if count == 1 { "model" } else { "models" })]
 }
 
 fn is_of_one_provider(panel: &[String]) -> bool {

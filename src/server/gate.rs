@@ -66,6 +66,11 @@
 //! - **Slow or silent callers and readers, connection storms.** Every wait has a timeout, and connections are capped.
 //!   Tests: `connections_that_send_their_headers_too_slowly_are_closed`, `a_caller_that_does_not_read_is_disconnected`,
 //!   `a_storm_of_silent_connections_does_not_stop_the_server`
+//! - **Holding all connections, with or without a request now and then.** Idle ones make room for new ones. Tests:
+//!   `idle_connections_make_room_for_new_ones_and_busy_ones_stay`,
+//!   `callers_who_ask_now_and_then_on_every_connection_shut_nobody_out`
+//! - **Very many large bodies at once.** All together are bounded. Tests:
+//!   `more_large_bodies_than_memory_are_refused_until_others_are_done`
 //! - **Growing the metrics with invented names.** At most 200 invented models get a series. Tests:
 //!   `names_that_callers_make_up_do_not_grow_the_page`
 //!

@@ -7,6 +7,7 @@ use super::clock::{self, ClockReading};
 use crate::clock::Clock;
 use crate::config::StorePlace;
 use crate::limits::{LimitsStore, StoreCondition, examine_store};
+use crate::os_error;
 
 pub(super) const NAME: &str = "limits store";
 
@@ -42,6 +43,7 @@ pub(super) async fn examine(
             (judge(&shown, &condition), Some(reference))
         }
         Err(reason) => {
+            let reason = os_error::without_numbers(reason.to_string());
             let check = Check::failed(NAME, format!("{address} cannot be used: {reason}"))
                 .hint("until it can, each server limits on its own, by the same numbers")
                 .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with it), and that the store runs and lets this user do what the README names");

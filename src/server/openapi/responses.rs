@@ -157,10 +157,7 @@ const ERRORS: [ErrorResponse; 15] = [
         &[
             ("provider_rate_limited", "the provider openai is rate-limiting this server; try again later"),
             ("provider_overloaded", "the provider openai has no capacity now; try again later"),
-            (
-                "server_overloaded",
-                "this server has too many large requests under way; try again in a moment",
-            ),
+            ("server_overloaded", "this server has too many large requests under way; try again in a moment"),
             (
                 "no_provider_available",
                 "a panel needs at least two models and this server has fewer; its operator can configure more",

@@ -1,12 +1,16 @@
 //! A small memory limit, and requests that need much memory.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use reqwest::Client;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::fixture::{Fixture, View, problems, provider};
 use crate::support::database::{copy, must_be_whole};
-use crate::support::serve;
 use crate::support::server::client;
+use crate::support::{raw, serve};
 
 /// Address space, in KiB: an idle debug build uses half of it, including threads and the allocator's arenas.
 const LIMIT: u64 = 768 * 1024;
@@ -74,4 +78,36 @@ async fn large_and_hostile_bodies_fit_into_a_small_memory_limit() {
     must_be_whole(copy(&fixture.data).path());
     let log = fixture.end().await;
     assert!(problems(&log).is_empty(), "{:?}", problems(&log));
+}
+
+/// The start of a response to a body that is never completed; `None` if there is none for a while.
+async fn response_to_unfinished_body(authority: &str, key: &str) -> Option<String> {
+    let length = MIB.to_string();
+    let head = raw::head(key, &[("content-length", length.as_str())]);
+    let mut stream = TcpStream::connect(authority).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // A server that refuses it closes the connection.
+    let _ = stream.write_all(&vec![b' '; MIB - 1024]).await;
+    let mut status = [0; 12];
+    let read = stream.read_exact(&mut status);
+    let read = tokio::time::timeout(Duration::from_secs(5), read).await;
+    read.is_ok().then(|| String::from_utf8_lossy(&status).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_large_bodies_than_memory_are_refused_until_others_are_done() {
+    const BODIES: usize = 200;
+    let provider = provider().await;
+    let call = serve::call(&provider.base_url, "");
+    let fixture = Fixture::of(call.after(&format!("ulimit -v {LIMIT}")), View::Plain).await;
+    let authority = fixture.server.base.trim_start_matches("http://");
+    let responses = join_all((0..BODIES).map(|_| response_to_unfinished_body(authority, &fixture.verify)));
+    let (responses, ()) = tokio::join!(responses, fixture.chat_must_succeed());
+    let refused: Vec<_> = responses.into_iter().flatten().collect();
+    assert!(refused.len() >= BODIES / 4, "only {} were refused", refused.len());
+    assert!(refused.iter().all(|status| status == "HTTP/1.1 503"), "{refused:?}");
+    let url = format!("{}/inference/v1/chat/completions", fixture.server.base);
+    let [(_, body), ..] = bodies();
+    assert_eq!(send(&client(), url, &fixture.chat, body).await, 200);
+    fixture.end().await;
 }
