@@ -95,7 +95,7 @@
 //!   `addresses_in_a_statement_are_text_and_never_fetched`, `no_redirect_of_a_provider_is_followed`
 //! - **Hostile answers.** Counted while they arrive, bounded, and cleaned in a verification; headers are not passed on.
 //!   Tests: `huge_and_broken_provider_answers_are_failures_and_no_more`,
-//!   `what_models_write_is_cleaned_before_it_goes_on`, `no_header_of_a_provider_reaches_a_caller`,
+//!   `what_models_write_is_cleaned_before_it_goes_on`, `no_provider_header_reaches_a_caller`,
 //!   `a_provider_s_words_never_reach_the_caller`
 //! - **An answer that reaches another caller.** A connection to a provider is reused only if its response ended
 //!   unambiguously with nothing behind it, and is checked before each use. Tests:
@@ -111,7 +111,7 @@
 //!   Tests: `the_log_tells_no_key_however_much_it_tells`, `what_stands_in_a_path_is_logged_without_its_secrets`,
 //!   `no_secret_is_in_the_audit_or_the_log`
 //! - **A provider that repeats its key.** The key a provider was called with is masked in its messages, which callers
-//!   and the log get to see. Tests: `a_key_that_a_provider_repeats_reaches_nobody`
+//!   and the log get to see. Tests: `a_provider_key_echoed_in_an_error_is_redacted`
 //! - **Secrets in crashes, `Debug`, listings.** Panics report a location and fixed text, no core is dumped, secrets are
 //!   not printed. Tests: `a_handler_that_panics_gives_a_response_and_keeps_the_connection`,
 //!   `a_crash_writes_no_memory_to_a_disk`, `the_line_ending_is_trimmed_and_debug_is_redacted`,

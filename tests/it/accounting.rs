@@ -77,7 +77,7 @@ fn assert_sums(usage: &Value, rows: &[AttemptRow]) {
 }
 
 #[tokio::test]
-async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each() {
+async fn every_attempt_is_booked_once_whatever_its_outcome() {
     let (server, provider, key) =
         server(Duration::from_secs(2), |ask, count| match (ask.model.as_str(), count) {
             ("extractor", 1) => Turn::status(503, &json!({})),
@@ -112,7 +112,7 @@ async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each()
 }
 
 #[tokio::test]
-async fn what_the_deadline_cuts_is_in_the_sum() {
+async fn the_total_usage_includes_attempts_cut_off_by_the_deadline() {
     let provider = FakeProvider::start(|ask| match ask.model.as_str() {
         "extractor" => finds_eiffel(),
         "three" => Turn::Hang,
@@ -156,7 +156,7 @@ const CUT: [(&str, &str); 4] =
     [("extractor", "ok"), ("one", "cancelled"), ("three", "cancelled"), ("two", "cancelled")];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shutdown_loses_nothing() {
+async fn a_shutdown_loses_no_attempts() {
     for _ in 0..6 {
         let (mut server, provider, key) = server(LONG, hanging_script).await;
         let (id, mut stream) = hanging(&server, &key).await;
@@ -173,7 +173,7 @@ async fn a_shutdown_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_revocation_and_a_caller_who_leaves_cost_what_was_used() {
+async fn attempts_cancelled_by_a_disconnect_or_a_revocation_are_booked() {
     let (server, provider, key) = server(LONG, hanging_script).await;
     let (left, stream) = hanging(&server, &key).await;
     eventually("the panel is asked", || provider.in_flight() == 3).await;
@@ -192,7 +192,7 @@ async fn a_revocation_and_a_caller_who_leaves_cost_what_was_used() {
 }
 
 #[tokio::test]
-async fn a_failed_verification_is_paid_for_as_well() {
+async fn a_failed_verification_is_billed() {
     let (server, provider, key) = server(LONG, |ask, _| match ask.task.as_str() {
         "claims" => finds_eiffel(),
         _ => Turn::Text("no json".into()),

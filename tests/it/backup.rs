@@ -46,7 +46,7 @@ fn ledger(data: &Path) -> (i64, i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
+async fn a_backup_of_a_busy_server_is_consistent_and_can_be_restored_elsewhere() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
@@ -111,7 +111,7 @@ fn ledger_has_rows(data: &Path) -> bool {
 }
 
 #[test]
-fn other_tools_can_look_into_a_backup() {
+fn other_tools_can_read_a_backup() {
     let mk = Mk::new();
     let data = mk.home().join("data");
     assert_eq!(operator(&data, &["apps", "create", "website"]).run().code(), 0);
@@ -127,7 +127,7 @@ fn other_tools_can_look_into_a_backup() {
 }
 
 #[test]
-fn what_cannot_be_done_says_why_and_leaves_nothing() {
+fn a_failed_backup_or_restore_says_why_and_leaves_nothing_behind() {
     let mk = Mk::new();
     let data = mk.home().join("data");
     let file = mk.home().join("backup.tar");
@@ -155,7 +155,7 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
 }
 
 #[test]
-fn a_server_that_is_named_is_not_backed_up_as_the_database_of_this_machine() {
+fn backup_and_restore_reject_a_named_server() {
     let home = Mk::new();
     let run = |line: &str| home.clone().args(line.split(' ')).run();
     assert_eq!(run("apps create web").code(), 0);

@@ -69,7 +69,7 @@ async fn half_open(desk: &Desk) {
 }
 
 #[tokio::test]
-async fn answers_that_a_caller_makes_too_large_pause_no_model_and_cost_what_they_hold() {
+async fn responses_too_large_because_of_the_request_open_no_breaker_and_are_billed() {
     let huge = " ".repeat(9 << 20);
     let desk = desk_with(LONG, "", |setup| setup, move |_| Turn::Raw(200, Vec::new(), huge.clone())).await;
     let mut body = hello();
@@ -89,7 +89,7 @@ async fn answers_that_a_caller_makes_too_large_pause_no_model_and_cost_what_they
 }
 
 #[tokio::test]
-async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() {
+async fn a_model_that_keeps_failing_is_paused_and_the_response_says_for_how_long() {
     let desk = desk_with(LONG, "", |setup| setup, Switch::on().script()).await;
     for _ in 0..3 {
         assert_eq!(desk.json(&hello()).await.1["code"], "provider_error");
@@ -121,7 +121,7 @@ async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() 
 }
 
 #[tokio::test]
-async fn the_fallback_answers_at_once() {
+async fn the_fallback_answers_immediately_while_the_breaker_is_open() {
     // Before it opens, the silent model is waited for.
     let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
     let desk = desk_with(
@@ -145,7 +145,7 @@ async fn the_fallback_answers_at_once() {
 }
 
 #[tokio::test]
-async fn nobody_is_hurried_for_a_fallback_that_is_paused() {
+async fn a_paused_fallback_does_not_shorten_the_first_token_timeout() {
     let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
     let slow = |ask: &Ask| match ask.model.as_str() {
         "m" => stream(&["slow"]).after(Duration::from_secs(4)),
@@ -160,7 +160,7 @@ async fn nobody_is_hurried_for_a_fallback_that_is_paused() {
 }
 
 #[tokio::test]
-async fn a_probe_that_succeeds_closes_and_one_that_fails_doubles() {
+async fn a_successful_probe_closes_the_breaker_and_a_failed_one_doubles_the_pause() {
     let switch = Switch::on();
     let desk = desk_with(SHORT, "", |setup| setup, switch.script()).await;
     open(&desk).await;
@@ -186,7 +186,7 @@ async fn a_probe_that_succeeds_closes_and_one_that_fails_doubles() {
 }
 
 #[tokio::test]
-async fn one_of_many_requests_is_the_probe() {
+async fn only_one_of_many_concurrent_requests_is_the_probe() {
     let count = AtomicUsize::new(0);
     let desk = desk_with(
         SHORT,
@@ -207,7 +207,7 @@ async fn one_of_many_requests_is_the_probe() {
 }
 
 #[tokio::test]
-async fn a_probe_whose_caller_leaves_makes_room_for_the_next() {
+async fn a_probe_abandoned_by_its_caller_makes_room_for_the_next() {
     let count = AtomicUsize::new(0);
     let desk = desk_with(
         SHORT,
@@ -232,7 +232,7 @@ async fn a_probe_whose_caller_leaves_makes_room_for_the_next() {
 }
 
 #[tokio::test]
-async fn what_callers_bring_about_counts_against_nobody() {
+async fn failures_caused_by_callers_do_not_count_towards_the_breaker() {
     for (code, body) in [
         (400, json!({"error": {"code": "content_filter"}})),
         (400, json!({"error": {"message": "no such field"}})),
@@ -260,7 +260,7 @@ async fn what_callers_bring_about_counts_against_nobody() {
 }
 
 #[tokio::test]
-async fn streams_that_break_count_and_whole_ones_forgive() {
+async fn broken_streams_count_as_failures_and_a_complete_one_resets_the_count() {
     let count = AtomicUsize::new(0);
     // What breaks right behind its first event has reached nobody; this has.
     let pause = Beat::Pause(Duration::from_millis(300));
@@ -284,7 +284,7 @@ async fn streams_that_break_count_and_whole_ones_forgive() {
 }
 
 #[tokio::test]
-async fn a_provider_that_cannot_be_reached_is_paused_with_all_its_models() {
+async fn an_unreachable_provider_is_paused_with_all_its_models() {
     let gone = FakeProvider::start(|_| Turn::Hang).await;
     let config = config(&gone.base_url, LONG, "");
     drop(gone);
@@ -311,7 +311,7 @@ async fn a_provider_that_cannot_be_reached_is_paused_with_all_its_models() {
 }
 
 #[tokio::test]
-async fn retries_end_where_the_breaker_opens_and_a_provider_may_ask_for_more() {
+async fn an_open_breaker_ends_retries_and_honours_a_longer_retry_after() {
     let busy = |_: &Ask| Turn::Raw(503, vec![("retry-after", "40".to_owned())], "{}".to_owned());
     let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"\n";
     let desk =
@@ -326,7 +326,7 @@ async fn retries_end_where_the_breaker_opens_and_a_provider_may_ask_for_more() {
 }
 
 #[tokio::test]
-async fn a_verification_asks_a_standby_in_the_place_of_a_paused_model() {
+async fn a_verification_replaces_a_paused_model_by_a_standby() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
         (_, "one") => Turn::status(500, &json!({})),
@@ -356,7 +356,7 @@ async fn a_verification_asks_a_standby_in_the_place_of_a_paused_model() {
 }
 
 #[tokio::test]
-async fn a_verification_that_nobody_can_be_asked_for_says_so() {
+async fn a_verification_without_an_available_provider_fails_with_that_code() {
     let provider = FakeProvider::start(|_| Turn::status(500, &json!({}))).await;
     let server = Setup::new(panel::config(&provider.base_url))
         .config(|config| config.providers[0].breaker_failures = 1)

@@ -59,7 +59,7 @@ async fn left(desk: &Desk, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_refusal_byte_for_byte_before_anything_is_called() {
+async fn a_request_beyond_the_budget_is_rejected_before_any_call() {
     let desk = desk(said).await;
     let (key, _) = key_of(&desk, 200_000);
     for body in [small(), {
@@ -93,7 +93,7 @@ async fn a_refusal_byte_for_byte_before_anything_is_called() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_used_up_says_so() {
+async fn an_exhausted_budget_is_reported_with_its_reset_date() {
     let desk = desk(said).await;
     let (key, _) = key_of(&desk, MOST);
     assert_eq!(ask(&desk, &key, &small()).await.0, 200);
@@ -113,7 +113,7 @@ async fn a_budget_that_is_used_up_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_run_side_by_side_cannot_overrun_it() {
+async fn concurrent_requests_cannot_overrun_a_budget() {
     let desk = desk(|_| Turn::Text("Hi".to_owned()).after(Duration::from_millis(150))).await;
     let (key, id) = key_of(&desk, 5 * MOST - 1);
     let body = small();
@@ -131,7 +131,7 @@ async fn requests_that_run_side_by_side_cannot_overrun_it() {
 }
 
 #[tokio::test]
-async fn the_app_s_budget_is_that_of_all_its_keys() {
+async fn an_app_s_budget_is_shared_by_all_its_keys() {
     let desk = desk(said).await;
     set_app_budget(&desk, Some(MOST + COST));
     let (own, _) = key_of(&desk, 10 * MOST);
@@ -155,7 +155,7 @@ async fn the_app_s_budget_is_that_of_all_its_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_command_line_changes_holds_from_the_next_request_on() {
+async fn a_budget_changed_on_the_command_line_applies_to_the_next_request() {
     let desk = desk(said).await;
     let data = desk.server.dir.path().join("data");
     let update = async |flags: &[&'static str]| {
@@ -177,7 +177,7 @@ async fn what_the_command_line_changes_holds_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn what_cost_nothing_is_given_back_and_a_retry_reserves_anew() {
+async fn failed_calls_release_their_reservation_before_the_next_retry() {
     let calls = std::sync::atomic::AtomicUsize::new(0);
     let script = move |_: &Ask| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
         0..3 => Turn::status(503, &json!({})),
@@ -195,7 +195,7 @@ async fn what_cost_nothing_is_given_back_and_a_retry_reserves_anew() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_a_stream_pays_for_what_came() {
+async fn an_abandoned_stream_is_billed_for_what_was_received() {
     let desk = desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("four char"), Beat::Stall])).await;
     let (key, id) = key_of(&desk, 60_000_000);
     let mut body = hello_stream();
@@ -217,7 +217,7 @@ async fn a_caller_who_leaves_a_stream_pays_for_what_came() {
 }
 
 #[tokio::test]
-async fn spending_outlives_the_server_and_ends_with_the_month() {
+async fn spending_survives_a_restart_and_resets_each_month() {
     let provider = FakeProvider::start(said).await;
     let first = Setup::new(config(&provider.base_url, "", "")).start().await;
     let (key, _) = first.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(MOST)));
@@ -237,7 +237,7 @@ async fn spending_outlives_the_server_and_ends_with_the_month() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_is_not_asked_on_a_budget() {
+async fn a_model_without_a_price_is_not_called_on_a_budget() {
     let fallbacks = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]";
     let desk = desk_with("", fallbacks, |setup| setup, |_| Turn::status(500, &json!({}))).await;
     let (key, _) = key_of(&desk, 1_000_000_000);
@@ -257,7 +257,7 @@ async fn a_model_without_a_price_is_not_asked_on_a_budget() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_cannot_be_read_is_no_pass() {
+async fn an_unreadable_ledger_rejects_requests_on_a_budget() {
     let desk = desk(said).await;
     let (key, _) = key_of(&desk, 1_000_000_000);
     let ledger = desk.server.dir.path().join("data").join("ledger.db");

@@ -69,7 +69,7 @@ async fn answer(request: reqwest::RequestBuilder) -> (u16, bool, Value) {
 const PRICED: [(&str, u64); 5] = [("extractor", 1), ("one", 1), ("two", 1), ("three", 1), ("four", 1)];
 
 #[tokio::test]
-async fn without_the_money_for_the_extraction_no_stream_begins() {
+async fn a_budget_too_small_for_the_extraction_is_rejected_before_the_stream() {
     let (server, provider) = server(&PRICED).await;
     let (status, is_hopeless, body) = refused(&server, &key_of(&server, EXTRACTION - 1)).await;
     assert_eq!((status, is_hopeless), (402, true));
@@ -87,7 +87,7 @@ async fn without_the_money_for_the_extraction_no_stream_begins() {
 }
 
 #[tokio::test]
-async fn calls_that_it_does_not_cover_fail_alone_and_nobody_stands_in() {
+async fn a_model_beyond_the_budget_fails_alone_and_is_not_replaced_by_a_standby() {
     let (server, provider) =
         server(&[("extractor", 1), ("one", 1), ("two", 1), ("three", 10), ("four", 1)]).await;
     let key = key_of(&server, EXTRACTION);
@@ -99,7 +99,7 @@ async fn calls_that_it_does_not_cover_fail_alone_and_nobody_stands_in() {
 }
 
 #[tokio::test]
-async fn a_budget_that_ends_with_the_extraction_ends_the_verification() {
+async fn a_budget_that_covers_only_the_extraction_fails_the_verification() {
     let (server, provider) =
         server(&[("extractor", 1), ("one", 10), ("two", 10), ("three", 10), ("four", 1)]).await;
     let key = key_of(&server, 10 * ANSWER - 1);
@@ -116,7 +116,7 @@ async fn a_budget_that_ends_with_the_extraction_ends_the_verification() {
 }
 
 #[tokio::test]
-async fn models_without_a_price_are_told_before_the_stream() {
+async fn models_without_a_price_are_reported_before_the_stream() {
     for missing in ["extractor", "two"] {
         let priced: Vec<_> = PRICED.into_iter().filter(|(model, _)| *model != missing).collect();
         let (server, provider) = server(&priced).await;
@@ -132,7 +132,7 @@ async fn models_without_a_price_are_told_before_the_stream() {
 }
 
 #[tokio::test]
-async fn what_fits_one_after_the_other_is_not_left_out_for_being_asked_at_once() {
+async fn concurrent_calls_wait_for_reservations_instead_of_failing() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => {
             let of = |n: u32| claim(&format!("{n} is {n}."), &format!("What is {n}?"), "Paris", &["Rome"]);
@@ -156,7 +156,7 @@ async fn what_fits_one_after_the_other_is_not_left_out_for_being_asked_at_once()
 }
 
 #[tokio::test]
-async fn a_key_for_some_models_verifies_only_where_all_are_among_them() {
+async fn a_key_restricted_to_models_verifies_only_with_those_models() {
     let (server, _provider) = server(&[]).await;
     let of = |models: &[&str]| {
         server
@@ -177,7 +177,7 @@ async fn a_key_for_some_models_verifies_only_where_all_are_among_them() {
 }
 
 #[tokio::test]
-async fn a_standby_stands_in_for_what_is_paused_and_for_nothing_that_the_budget_does_not_cover() {
+async fn a_standby_replaces_a_paused_model_but_none_beyond_the_budget() {
     let (server, provider) = with_failures(&["two"], |config| {
         config.providers[0].breaker_failures = 1;
         config.verify.general.standby = vec!["fake/four".into()];
@@ -202,7 +202,7 @@ async fn a_standby_stands_in_for_what_is_paused_and_for_nothing_that_the_budget_
 }
 
 #[tokio::test]
-async fn what_is_told_is_why_another_extractor_was_needed_and_not_its_price() {
+async fn a_failed_extraction_is_reported_rather_than_an_unaffordable_fallback() {
     let (server, provider) = with_failures(&["extractor"], |config| {
         config.verify.general.extractor_fallbacks = vec!["fake/dear".into(), "fake/cheap".into()];
         price(config, &PRICED);

@@ -33,7 +33,7 @@ fn azure(base: &str) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn azure_is_asked_at_its_address_with_its_header() {
+async fn azure_requests_use_its_url_and_key_header() {
     let events = recorded::events("openai", "chat-stream-azure").concat();
     let provider = Scripted::answering(stream(&events)).await;
     let server = Setup::new(azure(&provider.base)).start().await;
@@ -57,7 +57,7 @@ async fn azure_is_asked_at_its_address_with_its_header() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_azure_filters_is_a_refusal_and_its_key_stays_here() {
+async fn azure_errors_are_mapped_and_never_expose_its_key() {
     let filtered = json!({"error": {
         "message": "The response was filtered due to the prompt triggering content management policy.",
         "type": null, "param": "prompt", "code": "content_filter", "status": 400,
@@ -103,7 +103,7 @@ fn calls(list: &[Value]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn calls_of_several_tools_stay_several_whatever_a_server_numbers_them() {
+async fn parallel_tool_calls_stay_separate_however_a_server_numbers_them() {
     for scenario in [
         "chat-stream-ollama-tools-without-index",
         "chat-stream-ollama-tools-all-first",

@@ -13,7 +13,7 @@ use crate::support::provider::{Beat, Turn, done, finish_chunk, role_chunk, strea
 use crate::support::{PROMPT, eventually};
 
 #[tokio::test]
-async fn a_refusal_is_never_gone_on_from() {
+async fn a_content_filter_is_never_resumed() {
     // As an end, as a failure inside the stream, and as the answer to being asked again.
     let filtered = desk_retrying(2, FALLBACK, |_, _| {
         Turn::Stream(vec![role_chunk(), text_chunk("Hello"), finish_chunk("content_filter"), done()])
@@ -40,7 +40,7 @@ async fn a_refusal_is_never_gone_on_from() {
 }
 
 #[tokio::test]
-async fn comments_go_out_while_another_answer_is_waited_for_and_the_silent_is_left() {
+async fn keep_alives_are_sent_while_resuming_and_silent_fallbacks_are_skipped() {
     let calls = AtomicUsize::new(0);
     let patience = "[inference]\nfirst_token_timeout_with_fallback = \"1s\"\n";
     let fallbacks = FALLBACK.replace("[\"fake/second\"]", "[\"fake/second\", \"fake/third\"]");
@@ -65,7 +65,7 @@ async fn comments_go_out_while_another_answer_is_waited_for_and_the_silent_is_le
 }
 
 #[tokio::test]
-async fn the_time_for_the_whole_answer_is_not_begun_again() {
+async fn resuming_does_not_restart_the_total_timeout() {
     let desk = desk_with(
         "total_timeout = \"2s\"",
         FALLBACK,
@@ -114,7 +114,7 @@ async fn begun(desk: &Desk) {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_meanwhile_stops_the_provider_and_pays_for_what_came() {
+async fn a_disconnect_while_resuming_stops_the_provider_and_is_billed() {
     let (desk, response, _) = waiting().await;
     let mut body = response.bytes_stream();
     let reader = tokio::spawn(async move { while body.next().await.is_some() {} });
@@ -129,7 +129,7 @@ async fn a_caller_who_leaves_meanwhile_stops_the_provider_and_pays_for_what_came
 }
 
 #[tokio::test]
-async fn a_revocation_ends_the_wait() {
+async fn a_revocation_ends_a_resuming_stream() {
     let (desk, response, id) = waiting().await;
     let reader = tokio::spawn(response.text());
     begun(&desk).await;
@@ -144,7 +144,7 @@ async fn a_revocation_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_the_wait_and_everything_is_booked() {
+async fn a_shutdown_ends_a_resuming_stream_and_books_every_attempt() {
     let (mut desk, response, _) = waiting().await;
     let reader = tokio::spawn(response.text());
     begun(&desk).await;

@@ -57,7 +57,7 @@ fn fallbacks_of_m(count: f64) -> (&'static str, f64) {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_when_the_budget_has_no_more_for_it_ends_as_broken() {
+async fn a_broken_stream_is_not_resumed_beyond_the_budget() {
     let desk = desk_retrying(2, "", |call, _| match call {
         0 => broken(&["Hello"], vec![Beat::Cut]),
         _ => stream(&["Hello!"]),
@@ -78,7 +78,7 @@ async fn a_stream_that_breaks_when_the_budget_has_no_more_for_it_ends_as_broken(
 }
 
 #[tokio::test]
-async fn a_fallback_that_the_budget_covers_goes_on_where_the_model_itself_is_too_dear() {
+async fn an_affordable_fallback_resumes_a_stream_whose_model_is_too_expensive() {
     let desk = desk_retrying(2, &fallbacks(&["dear", "cheap"]), |call, _| match call {
         0 => broken(&["Hello"], vec![Beat::Cut]),
         _ => stream(&["Hello!"]),
@@ -94,7 +94,7 @@ async fn a_fallback_that_the_budget_covers_goes_on_where_the_model_itself_is_too
 }
 
 #[tokio::test]
-async fn a_fallback_that_the_budget_does_not_cover_is_passed_over() {
+async fn a_fallback_beyond_the_budget_is_skipped() {
     let script = |ask: &Ask| match ask.model.as_str() {
         "m" => Turn::Raw(503, vec![("retry-after", "120".to_owned())], "{}".to_owned()),
         _ => Turn::Text("Hi".to_owned()),
@@ -127,7 +127,7 @@ async fn a_fallback_that_the_budget_does_not_cover_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_breaker_that_opens_with_the_break_sends_the_stream_to_the_fallback() {
+async fn a_break_that_opens_the_breaker_moves_the_stream_to_the_fallback() {
     let rest = FALLBACK.replace("[\"fake/second\"]", "[\"fake/paused\", \"fake/second\"]");
     let desk = desk_with(
         "breaker_failures = 1\nbreaker_pause = \"5m\"",
@@ -164,7 +164,7 @@ async fn a_breaker_that_opens_with_the_break_sends_the_stream_to_the_fallback() 
 }
 
 #[tokio::test]
-async fn whoever_may_answer_first_decides_when_to_come_back() {
+async fn retry_after_is_that_of_the_model_available_first() {
     let desk = desk_with(
         "breaker_failures = 1\nbreaker_pause = \"5m\"\n[providers.fake.models.second]\nbreaker_failures = 0",
         FALLBACK,
@@ -184,7 +184,7 @@ async fn whoever_may_answer_first_decides_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn the_record_of_a_stream_names_whoever_gave_its_last_words() {
+async fn the_log_names_the_model_that_ended_a_resumed_stream() {
     let log = Log::default();
     let guard = log.capture("info");
     let desk = desk_with(
@@ -220,7 +220,7 @@ async fn the_record_of_a_stream_names_whoever_gave_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_back() {
+async fn a_disconnect_while_resuming_releases_slot_breaker_and_reservation() {
     let desk = desk_with(
         "max_concurrent = 1\nidle_timeout = \"20s\"\nbreaker_failures = 2",
         "",
@@ -257,7 +257,7 @@ async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_bac
 }
 
 #[tokio::test]
-async fn a_probe_that_the_budget_does_not_allow_leaves_its_place_to_the_next() {
+async fn a_probe_rejected_by_the_budget_makes_room_for_the_next() {
     let calls = AtomicUsize::new(0);
     let desk = desk_with(
         "breaker_failures = 1\nbreaker_pause = \"50ms\"",

@@ -3,21 +3,21 @@
 //!
 //! | trap | also held by |
 //! |---|---|
-//! | a truncated stream is a success | `chat_stream::a_stream_that_breaks_says_so`, `providers::chat_scenarios::survives` |
+//! | a truncated stream is a success | `chat_stream::a_broken_stream_ends_with_an_error`, `providers::chat_scenarios::survives` |
 //! | an error behind the headers has no frame | `chat_stream`, `shutdown`, `tests/sdk` (a cut stream raises) |
-//! | a provider's 401 is shown as the caller's own | `chat_errors::every_failure_has_its_status_streamed_or_not` |
-//! | usage is missing or silently estimated | `chat_stream::a_provider_that_refuses_stream_options_is_asked_without_them` |
-//! | failures are billed, disconnects are free | `chat_accounts`, `chat_stream::a_caller_who_leaves_stops_the_provider_and_pays_for_what_came` |
+//! | a provider's 401 is shown as the caller's own | `chat_errors::every_failure_has_its_status_and_code_streamed_or_not` |
+//! | usage is missing or silently estimated | `chat_stream::a_request_is_retried_without_stream_options_if_the_provider_rejects_them` |
+//! | failures are billed, disconnects are free | `chat_accounts`, `chat_stream::a_disconnect_stops_the_provider_and_bills_what_was_streamed` |
 //! | a provider goes on for a caller who left | the same, and `disconnect` |
 //! | Anthropic's `finish_reason` is null | scenarios `anthropic/chat-stream-*`, `anthropic/chat-answer-*` |
 //! | the last block of text wins | scenario `anthropic/chat-answer-several-blocks` |
 //! | a default `max_tokens` cuts answers | scenarios `*/chat-request-plain` |
 //! | a prompt that Gemini blocks is an empty success | scenarios `google/chat-*-blocked-prompt` |
-//! | comments of a provider become data | `chat_stream::habits_of_providers_are_put_in_order` |
-//! | a provider's rate-limit headers are forwarded | `chat::an_answer_has_the_documented_shape_and_keeps_what_the_provider_adds` |
-//! | a silent provider is asked again and again | `chat_errors::a_silent_model_is_left_for_its_fallback_but_an_only_one_is_waited_for` |
-//! | memory grows with the number of callers | `chat_stream::a_slow_reader_slows_the_provider_down` |
-//! | an unknown price counts as zero | `chat_accounts::a_model_without_a_price_costs_something_unknown`, `cli_models` |
+//! | comments of a provider become data | `chat_stream::provider_quirks_are_normalised` |
+//! | a provider's rate-limit headers are forwarded | `chat::a_response_has_the_documented_shape_and_keeps_the_provider_s_extra_fields` |
+//! | a silent provider is asked again and again | `chat_errors::a_silent_model_is_abandoned_only_if_it_has_a_fallback` |
+//! | memory grows with the number of callers | `chat_stream::a_slow_reader_applies_backpressure_to_the_provider` |
+//! | an unknown price counts as zero | `chat_accounts::a_model_without_a_price_has_an_unknown_cost`, `cli_models` |
 
 mod wire;
 
@@ -45,7 +45,7 @@ async fn asked(desk: &crate::support::chat::Desk, body: &Value) -> (u16, String)
 }
 
 #[tokio::test]
-async fn a_truncated_stream_is_no_success() {
+async fn a_truncated_stream_is_reported_as_an_error() {
     let script = |ask: &Ask| {
         let (how, count) = ask.model.split_once('-').unwrap();
         let folder = FORMATS[ask.format as usize].1;
@@ -78,7 +78,7 @@ async fn a_truncated_stream_is_no_success() {
 }
 
 #[tokio::test]
-async fn an_error_behind_the_headers_has_a_frame() {
+async fn an_error_after_the_headers_is_sent_as_a_frame() {
     let desk = desk(|ask: &Ask| {
         let folder = FORMATS[ask.format as usize].1;
         let told = match folder {
@@ -109,7 +109,7 @@ async fn an_error_behind_the_headers_has_a_frame() {
 }
 
 #[tokio::test]
-async fn a_provider_s_401_is_not_the_caller_s() {
+async fn a_provider_s_401_becomes_a_502() {
     let error = json!({"error": {"type": "authentication_error", "message": "bad key", "code": 401}});
     let headers = vec![("www-authenticate", "Bearer realm=\"theirs\"".to_owned())];
     let desk = desk(move |_| Turn::Raw(401, headers.clone(), error.to_string())).await;
@@ -121,7 +121,7 @@ async fn a_provider_s_401_is_not_the_caller_s() {
 }
 
 #[tokio::test]
-async fn usage_that_nobody_told_is_marked_and_booked_as_it_was_told() {
+async fn unreported_usage_is_marked_as_estimated_and_booked_as_reported() {
     let desk = desk(|ask: &Ask| {
         let folder = FORMATS[ask.format as usize].1;
         play(
@@ -150,7 +150,7 @@ async fn usage_that_nobody_told_is_marked_and_booked_as_it_was_told() {
 }
 
 #[tokio::test]
-async fn a_failure_is_not_billed() {
+async fn failed_requests_are_not_billed() {
     let desk = desk_with(
         "breaker_failures = 0",
         "",
@@ -174,7 +174,7 @@ async fn a_failure_is_not_billed() {
 }
 
 #[tokio::test]
-async fn whenever_the_caller_leaves_the_provider_is_left_at_once() {
+async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
     let desk = desk_with(
         "max_concurrent = 1",
         "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\n",
@@ -231,7 +231,7 @@ async fn whenever_the_caller_leaves_the_provider_is_left_at_once() {
 }
 
 #[tokio::test]
-async fn anthropic_says_why_it_ended() {
+async fn anthropic_stop_reasons_become_finish_reasons() {
     let desk = desk(|ask: &Ask| play("anthropic", &ask.model)).await;
     for (scenario, reason) in [
         ("chat-stream-text", "stop"),
@@ -257,7 +257,7 @@ async fn anthropic_says_why_it_ended() {
 }
 
 #[tokio::test]
-async fn all_blocks_of_text_are_the_answer() {
+async fn all_text_blocks_are_joined() {
     let several = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":1}}}\n\n\
         data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Two \"}}\n\n\
         data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"and \"}}\n\n\
@@ -279,7 +279,7 @@ async fn all_blocks_of_text_are_the_answer() {
 }
 
 #[tokio::test]
-async fn no_answer_is_cut_by_a_limit_that_nobody_set() {
+async fn no_token_limit_is_added_unless_the_format_requires_one() {
     let desk = desk(|ask: &Ask| match FORMATS[ask.format as usize].1 {
         "openai" => stream(&["x"]),
         folder => play(folder, "chat-stream-text"),
@@ -304,7 +304,7 @@ async fn no_answer_is_cut_by_a_limit_that_nobody_set() {
 }
 
 #[tokio::test]
-async fn what_a_provider_withholds_is_no_empty_success() {
+async fn blocked_and_empty_responses_are_errors() {
     let desk = desk(|ask: &Ask| play("google", &ask.model)).await;
     for scenario in ["chat-answer-blocked-prompt", "chat-stream-blocked-prompt"] {
         let is_stream = scenario.contains("stream");

@@ -21,7 +21,7 @@ use crate::support::serve::{self, Serve};
 use crate::support::server::{NOON, Setup, client};
 
 #[tokio::test]
-async fn comments_of_a_provider_are_nobody_s_data() {
+async fn a_provider_s_comments_are_dropped() {
     let desk = desk(|ask: &Ask| {
         let folder = FORMATS[ask.format as usize].1;
         let told =
@@ -39,7 +39,7 @@ async fn comments_of_a_provider_are_nobody_s_data() {
 }
 
 #[tokio::test]
-async fn no_header_of_a_provider_reaches_a_caller() {
+async fn no_provider_header_reaches_a_caller() {
     const THEIRS: &str = "x-ratelimit-limit-requests: 9\r\nx-ratelimit-limit: 9\r\nx-ratelimit-reset: 9\r\n\
         anthropic-ratelimit-tokens-remaining: 9\r\nratelimit: 9\r\nratelimit-policy: 9\r\nset-cookie: a=b\r\n\
         server: theirs\r\nx-request-id: theirs\r\nrequest-id: theirs\r\nopenai-organization: ours\r\nvia: 1.1 x\r\n\
@@ -92,7 +92,7 @@ async fn no_header_of_a_provider_reaches_a_caller() {
 }
 
 #[tokio::test]
-async fn a_silent_provider_is_waited_for_once() {
+async fn a_silent_provider_is_not_retried() {
     let script = |ask: &Ask| match ask.model.as_str() {
         "comments" => Turn::Stream(vec![Beat::Send(": hi\n\n".into()), Beat::Stall]),
         "begun" => Turn::Stream(vec![role_chunk(), Beat::Stall]),
@@ -111,7 +111,7 @@ async fn a_silent_provider_is_waited_for_once() {
 }
 
 #[tokio::test]
-async fn an_unknown_price_is_not_zero() {
+async fn an_unknown_price_is_not_counted_as_zero() {
     let desk = desk_with(
         "",
         "",
@@ -146,7 +146,7 @@ fn resident(process: u32) -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_who_do_not_read_cost_no_memory() {
+async fn callers_who_do_not_read_use_little_memory() {
     // The first bring along what is there once for all: threads, and an allocator's pages for each size of blocks.
     const FIRST: usize = 24;
     const CALLERS: usize = 48;

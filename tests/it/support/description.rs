@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::server::{TestServer, client};
 
-/// A server's OpenAPI document.
+/// A server's `OpenAPI` document.
 pub struct Description(pub Value);
 
 /// A response read to the end.

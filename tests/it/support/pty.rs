@@ -16,8 +16,8 @@ use super::mk::Mk;
 /// A shell script that runs the command on a terminal as an interactive shell would.
 ///
 /// The shell, not the command, leads the session: when a multi-threaded session leader exits, the kernel discards the
-/// output that the terminal has not forwarded yet. Ctrl-C reaches both; bash terminates from it only if the command did,
-/// which it can tell from an exit with 130.
+/// output that the terminal has not forwarded yet. Ctrl-C reaches both; bash terminates from it only if the command
+/// does, which it can tell from an exit with 130.
 const LEADER: &str = "\"$0\" \"$@\"; exit $?";
 
 /// What [`Person::end`] returns for a command that Ctrl-C terminated.
