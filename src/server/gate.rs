@@ -120,7 +120,7 @@
 //!   `filters_are_texts_and_neither_patterns_nor_queries`
 //! - **CSV formulas.** They are prefixed with an apostrophe. Tests: `no_text_becomes_a_formula_or_breaks_its_row`
 //! - **The client's terminal.** Control characters are removed, whoever sent them. Tests:
-//!   `what_a_server_says_cannot_command_a_terminal`, `what_models_write_cannot_command_a_terminal`
+//!   `a_server_s_text_cannot_control_the_terminal`, `model_output_cannot_control_the_terminal`
 //!
 //! **Not defended:** against root and this process's own user, who can read memory, databases and providers' keys
 //! (databases hold hashes of keys and nothing that was asked); against a provider that lies, remembers, or bills what

@@ -23,7 +23,7 @@ fn question(mk: &Mk, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_question_tells_of_the_last_console_key() {
+fn the_confirmation_warns_about_the_last_console_key() {
     let (store, mk) = local();
     call(&mk, &["apps", "create", "news"]).run();
     let of_app = question(&mk, &["apps", "delete", "default"]);
@@ -39,7 +39,7 @@ fn a_question_tells_of_the_last_console_key() {
 }
 
 #[test]
-fn nobody_is_asked_about_the_last_app_which_stays() {
+fn deleting_the_last_app_fails_without_a_confirmation() {
     let (_store, mk) = local();
     for more in [&[][..], &["--yes"]] {
         let ran = call(&mk, &["apps", "delete", "default"]).args(more.iter().copied()).run();
@@ -52,7 +52,7 @@ fn nobody_is_asked_about_the_last_app_which_stays() {
 }
 
 #[test]
-fn without_a_question_it_is_a_warning() {
+fn with_yes_the_last_console_key_is_a_warning() {
     let (_store, mk) = local();
     call(&mk, &["apps", "create", "news"]).run();
     let harmless = call(&mk, &["apps", "delete", "news", "--yes"]).run();
@@ -64,7 +64,7 @@ fn without_a_question_it_is_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_s_last_console_key_is_told_of_too() {
+async fn revoking_a_server_s_last_console_key_warns_too() {
     let (server, mk) = remote().await;
     let (_, id) = server.key_with(Service::Verify, |_| {});
     let other = call(&mk, &["keys", "revoke", &id, "--yes"]).run_beside().await;

@@ -41,7 +41,7 @@ fn told(ran: &Ran) -> Vec<[String; 4]> {
 }
 
 #[test]
-fn every_change_is_told_newest_first() {
+fn every_change_is_listed_newest_first() {
     let (_store, mk) = local();
     let mk = mk.env("USER", "ada");
     website(&mk);
@@ -70,7 +70,7 @@ fn every_change_is_told_newest_first() {
 }
 
 #[test]
-fn a_limit_is_told_and_lifted() {
+fn the_entry_limit_is_reported_and_can_be_lifted() {
     let (_store, mk) = local();
     website(&mk);
     let two = run(&mk, &["audit", "--limit", "2"]);
@@ -86,7 +86,7 @@ fn a_limit_is_told_and_lifted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_server_tells_the_same_page_by_page() {
+async fn a_server_s_audit_is_fetched_page_by_page() {
     let (server, mk) = remote().await;
     website(&mk);
     let api = |action: &str, object: &str| ["api", "operator", action, object].map(str::to_owned);
@@ -116,7 +116,7 @@ async fn a_server_tells_the_same_page_by_page() {
 }
 
 #[test]
-fn what_is_wrong_is_said_by_name() {
+fn invalid_filters_are_reported_by_name() {
     let (_store, mk) = local();
     for (arguments, code, says) in [
         (&["audit", "--action", "key.stolen"][..], 2, "key.stolen"),
@@ -134,7 +134,7 @@ fn what_is_wrong_is_said_by_name() {
 }
 
 #[test]
-fn it_fits_every_terminal_and_does_nothing_to_it() {
+fn the_audit_fits_every_terminal_without_control_characters() {
     let (store, mk) = local();
     website(&mk);
     let new = NewKey { name: Some("x".to_owned()), ..NewKey::new(Service::Verify, "default") };

@@ -51,7 +51,7 @@ impl Desk {
 }
 
 #[test]
-fn a_key_s_budget_and_models_are_kept_exactly_and_shown_with_what_was_spent() {
+fn a_key_s_exact_budget_and_models_are_shown_with_its_spending() {
     let desk = Desk::new();
     let arguments = [
         "keys",
@@ -84,7 +84,7 @@ fn a_key_s_budget_and_models_are_kept_exactly_and_shown_with_what_was_spent() {
 }
 
 #[test]
-fn an_app_s_budget_is_set_changed_and_taken_away() {
+fn an_app_s_budget_is_set_changed_and_removed() {
     let desk = Desk::new();
     let made = desk.done(&["apps", "create", "news", "--budget-usd", "5", "--json"]).json();
     assert_eq!((&made["app"]["budget_usd"], &made["app"]["spent_usd"]), (&json!(5.0), &json!(0.0)));
@@ -103,7 +103,7 @@ fn an_app_s_budget_is_set_changed_and_taken_away() {
 }
 
 #[test]
-fn people_get_the_day_an_app_was_made() {
+fn a_terminal_shows_only_the_day_an_app_was_created() {
     let desk = Desk::new();
     desk.done(&["apps", "create", "news"]);
     let listed = desk.done(&["apps", "list"]).stdout;
@@ -114,7 +114,7 @@ fn people_get_the_day_an_app_was_made() {
 }
 
 #[test]
-fn amounts_that_are_none_are_refused_by_the_flag_s_name() {
+fn invalid_amounts_are_rejected_by_flag_name() {
     let desk = Desk::new();
     for amount in ["-5", "NaN", "inf", "1e3", "five", "0.0000000001", "1000000001", "5,00", ""] {
         let ran = desk.run(&["apps", "create", "news", "--budget-usd", amount]);

@@ -25,7 +25,7 @@ fn hello_and(ends: &[Beat]) -> Turn {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_is_on_stdout_and_what_it_took_on_stderr() {
+async fn the_answer_goes_to_stdout_and_its_usage_to_stderr() {
     let desk = desk(|_| stream(&["Hel", "lo", "\n  world"])).await;
     let ran = desk.mk_chat(&["Say hello"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n  world\n"), "{ran:?}");
@@ -53,7 +53,7 @@ async fn parameters_reach_the_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
+async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
     let broken = desk(|_| hello_and(&[Beat::Cut])).await;
     let ran = broken.mk_chat(&["x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server told of it: {ran:?}");
@@ -106,7 +106,7 @@ async fn an_answer_has_a_time_limit_and_a_size() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_break_that_another_answer_mends_is_not_seen() {
+async fn a_resumed_stream_looks_unbroken() {
     let desk = desk_retrying(1, "", |call, _| match call {
         0 => broken(&["Hel", "lo w"], vec![Beat::Cut]),
         _ => stream(&["Hello", " world"]),
@@ -118,7 +118,7 @@ async fn a_break_that_another_answer_mends_is_not_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_have_their_exit_codes() {
+async fn each_kind_of_failure_has_its_exit_code() {
     let desk = desk(|ask: &Ask| match ask.text().as_str() {
         "busy" => Turn::status(503, &json!({})),
         _ => Turn::status(500, &json!({})),
@@ -154,7 +154,7 @@ async fn refusals_have_their_exit_codes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_is_one_document_streamed_or_not() {
+async fn json_output_is_one_document_streamed_or_not() {
     let desk = desk(|ask: &Ask| match ask.body["stream"].as_bool() {
         Some(true) => stream(&["Hel", "lo"]),
         _ => Turn::Text("Hello".to_owned()),
@@ -175,14 +175,14 @@ async fn json_is_one_document_streamed_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_models_write_cannot_command_a_terminal() {
+async fn model_output_cannot_control_the_terminal() {
     let desk = desk(|_| stream(&["a\u{1b}", "[2Jb\r", "\nc\u{9b}31m\u{202e}d"])).await;
     let ran = desk.mk_chat(&["x"]).run_beside().await;
     assert_eq!(ran.stdout, "a\u{fffd}[2Jb\nc\u{fffd}31m\u{fffd}d\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_was_cut_short_is_said_to_be() {
+async fn a_truncated_answer_gets_a_warning() {
     let desk = desk(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
     let ran = desk.mk_chat(&["x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n"));
@@ -190,7 +190,7 @@ async fn an_answer_that_was_cut_short_is_said_to_be() {
 }
 
 #[test]
-fn the_sandbox_answers_without_server_or_key() {
+fn the_sandbox_needs_neither_server_nor_key() {
     let ran = sandbox(&["What is 6 times 7?"]);
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert!(ran.stdout.contains("42"), "{ran:?}");
@@ -204,14 +204,14 @@ fn the_sandbox_answers_without_server_or_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn simulated_answers_of_a_server_are_said_to_be() {
+async fn simulated_answers_from_a_server_are_marked() {
     let desk = desk(|_| stream(&["x"])).await;
     let ran = desk.mk_chat(&["-m", "sandbox/alpha", "x"]).run_beside().await;
     assert_eq!(ran.stderr.matches("SANDBOX: ").count(), 1, "{ran:?}");
 }
 
 #[test]
-fn standard_input_is_read_for_a_dash_only() {
+fn stdin_is_read_only_for_a_dash() {
     let asked = Mk::new().args(["chat", "--sandbox", "-"]).stdin("What is 6 times 7?").run();
     assert!(asked.stdout.contains("42"), "{asked:?}");
     let script = format!(
@@ -232,7 +232,7 @@ fn standard_input_is_read_for_a_dash_only() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_comes_as_it_is_written_and_an_interrupt_stops_it() {
+async fn the_answer_is_streamed_and_an_interrupt_stops_it() {
     use std::io::Read;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;
@@ -265,7 +265,7 @@ async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_keeps_what_was_said() {
+async fn a_conversation_sends_its_history() {
     let desk = desk(|ask: &Ask| {
         let count = ask.body["messages"].as_array().unwrap().len();
         stream(&[&format!("answer behind {count}")])
@@ -294,7 +294,7 @@ async fn a_conversation_keeps_what_was_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_by_mistake_is_not_sent() {
+async fn unknown_commands_and_escape_sequences_are_not_sent() {
     let desk = desk(|_| stream(&["x"])).await;
     let (status, shown) = converse(desk.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
@@ -314,7 +314,7 @@ async fn what_is_typed_by_mistake_is_not_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_stops_an_answer_and_then_the_conversation() {
+async fn ctrl_c_stops_first_the_answer_and_then_the_conversation() {
     let desk = desk(|ask: &Ask| match ask.text() {
         text if text.contains("long") => hello_and(&[Beat::Stall]),
         text if text.contains("bad") => Turn::status(500, &json!({})),
@@ -354,7 +354,7 @@ fn ctrl_d_ends_a_conversation() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_no_escape_byte() {
+fn a_dumb_terminal_gets_no_escape_sequences() {
     let mk = Mk::new().args(["chat", "--sandbox", "What is 6 times 7?"]);
     let raw = pty::run(&mk.env("TERM", "dumb"), 80, 24).raw;
     assert!(raw.contains("42") && raw.contains("Waiting for") && !raw.contains('\u{1b}'), "{raw:?}");

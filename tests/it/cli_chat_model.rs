@@ -5,7 +5,7 @@ use crate::support::mk::Mk;
 use crate::support::provider::stream;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sets_a_model_is_asked_no_further() {
+async fn a_configured_model_is_used_without_a_notice() {
     let desk = desk(|_| stream(&["x"])).await;
     let by_variable = desk.mk_chat(&["x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert_eq!((by_variable.code(), by_variable.stderr.contains("asking")), (0, false), "{by_variable:?}");
@@ -24,7 +24,7 @@ async fn who_sets_a_model_is_asked_no_further() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
+async fn the_default_is_the_cheapest_real_model() {
     let prices = "[providers.fake.models.z]\ninput_usd_per_mtok = 0.1\noutput_usd_per_mtok = 0.2\n";
     let desk = desk_with("", prices, |setup| setup, |_| stream(&["x"])).await;
     let ran = desk.mk_chat(&["x"]).run_beside().await;
@@ -33,7 +33,7 @@ async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_set_a_model_that_is_not_there_is_told() {
+async fn an_unknown_model_is_reported_with_where_it_was_set() {
     let desk = desk(|_| stream(&["x"])).await;
     let by_flag = desk.mk_chat(&["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert!(by_flag.stderr.starts_with("error: -m names a provider"), "{by_flag:?}");

@@ -47,7 +47,7 @@ fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn who_has_set_up_nothing_is_told_what_there_is_and_nothing_is_made() {
+fn without_any_setup_the_doctor_reports_and_creates_nothing() {
     let mk = Mk::new().args(["doctor"]);
     let ran = mk.run();
     assert_eq!(ran.code(), 0, "{ran:?}");
@@ -68,7 +68,7 @@ fn who_has_set_up_nothing_is_told_what_there_is_and_nothing_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_provider_is_asked_in_its_format_for_its_models_only() {
+async fn each_provider_is_queried_only_for_its_models_in_its_own_format() {
     let (openai, anthropic, google) = (locked().await, locked().await, locked().await);
     let file = format!(
         "[providers.a]\nkind = \"openai\"\nbase_url = \"{}/v1?api-version=1\"\napi_key_env = \"THE_KEY\"\n\
@@ -106,7 +106,7 @@ async fn each_provider_is_asked_in_its_format_for_its_models_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_its_provider_does_not_list_is_told_with_the_one_that_may_be_meant() {
+async fn an_unlisted_model_is_reported_with_a_suggestion() {
     let list = r#"{"data":[{"id":"gpt-5.4-mini"},{"id":"gpt-5.4-2026-03-05"}]}"#;
     let (whole, part) = (
         Scripted::answering(answer("200 OK", list)).await,
@@ -138,7 +138,7 @@ async fn a_model_that_its_provider_does_not_list_is_told_with_the_one_that_may_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_provider_is_told_of_each() {
+async fn every_provider_s_problem_is_reported() {
     let refusing =
         Scripted::answering(answer("401 Unauthorized", &format!("{{\"error\":\"no {SECRET}\"}}"))).await;
     let forbidding = Scripted::answering(answer("403 Forbidden", "{}")).await;
@@ -186,7 +186,7 @@ async fn what_is_wrong_with_a_provider_is_told_of_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_server_and_its_database_are_well_until_they_are_not() {
+async fn a_running_server_and_its_database_are_checked() {
     let provider = Scripted::answering(answer("200 OK", "{}")).await;
     let call = serve::call(&format!("{}/v1", provider.base), "");
     let server = serve::Serve::start_beside(&call).await;
@@ -223,7 +223,7 @@ async fn a_running_server_and_its_database_are_well_until_they_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_nobody_named_is_asked_where_its_own_file_puts_it() {
+async fn an_unnamed_server_is_looked_for_at_its_configured_address() {
     let provider = Scripted::answering(answer("200 OK", "{}")).await;
     let call = serve::call(&format!("{}/v1", provider.base), "");
     let file = call.home().join("server.toml");
@@ -264,7 +264,7 @@ async fn a_server_that_nobody_named_is_asked_where_its_own_file_puts_it() {
 }
 
 #[test]
-fn it_fits_a_narrow_terminal_with_a_word_beside_each_symbol() {
+fn the_doctor_fits_narrow_terminals_with_a_word_beside_each_symbol() {
     for columns in [44, 80] {
         let shown = pty::run(&Mk::new().args(["doctor"]), columns, 50);
         let lines: Vec<&str> = shown.last.lines().collect();
@@ -280,7 +280,7 @@ fn it_fits_a_narrow_terminal_with_a_word_beside_each_symbol() {
 }
 
 #[test]
-fn a_directory_that_is_named_is_looked_at_whatever_is_wrong_with_the_file() {
+fn a_named_data_directory_is_checked_even_with_a_broken_config_file() {
     let mk = configured("listen = [");
     let none = mk.home().join("none");
     let document = mk.args(["--data-dir", none.to_str().unwrap(), "--json"]).run().json();
@@ -289,7 +289,7 @@ fn a_directory_that_is_named_is_looked_at_whatever_is_wrong_with_the_file() {
 }
 
 #[test]
-fn usage_without_keys_is_no_database_that_is_not_there_yet() {
+fn a_ledger_without_its_key_database_is_an_error_not_a_new_installation() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().to_str().unwrap();
     let mk = |arguments: &[&str]| Mk::new().args(arguments.iter().copied()).args(["--data-dir", data]).run();
@@ -313,7 +313,7 @@ fn usage_without_keys_is_no_database_that_is_not_there_yet() {
 }
 
 #[test]
-fn a_client_that_is_misconfigured_does_not_hide_the_rest() {
+fn a_misconfigured_client_does_not_hide_the_other_checks() {
     let mk = Mk::new().args(["doctor", "--json"]).env("MK_TIMEOUT", "soon");
     let ran = mk.run();
     assert_eq!(ran.code(), 1, "{ran:?}");
@@ -323,7 +323,7 @@ fn a_client_that_is_misconfigured_does_not_hide_the_rest() {
 }
 
 #[test]
-fn who_reaches_nobody_is_sent_to_it() {
+fn an_unreachable_server_error_points_to_the_doctor() {
     let ran = Mk::new()
         .args(["verify", "x", "--server", "http://127.0.0.1:1"])
         .env("MK_API_KEY", "mk_verify_0123456789abcdefghijklmnop0abcde")

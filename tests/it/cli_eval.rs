@@ -44,7 +44,7 @@ fn against(server: &TestServer, text: &str) -> Mk {
 }
 
 #[test]
-fn a_pipe_gets_a_line_a_statement_and_the_sums_stay_out_of_it() {
+fn a_pipe_gets_one_line_per_statement_and_the_summary_goes_to_stderr() {
     let ran = sandbox(&dataset(&FACTS), &[]);
     let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split('\t').collect()).collect();
     let expected = [
@@ -64,7 +64,7 @@ fn a_pipe_gets_a_line_a_statement_and_the_sums_stay_out_of_it() {
 }
 
 #[test]
-fn json_has_every_share_with_what_it_is_of() {
+fn json_output_has_every_metric_with_its_denominator() {
     let ran = sandbox(&dataset(&FACTS), &["--json"]);
     let document = ran.json();
     assert_eq!(
@@ -92,7 +92,7 @@ fn json_has_every_share_with_what_it_is_of() {
 }
 
 #[test]
-fn a_gate_fails_below_its_share_and_says_which() {
+fn min_accuracy_fails_below_its_threshold() {
     let ran = sandbox(&dataset(&FACTS), &["--min-accuracy", "50.1%", "--json"]);
     assert_eq!((ran.code(), ran.json()["exit"].as_u64()), (1, Some(1)), "{ran:?}");
     assert!(ran.stderr.contains("2 of 4, 50.0 %") && ran.stderr.contains("50.1 %"), "{ran:?}");
@@ -102,7 +102,7 @@ fn a_gate_fails_below_its_share_and_says_which() {
 }
 
 #[test]
-fn datasets_come_from_standard_input_and_from_several_files() {
+fn datasets_are_read_from_stdin_and_several_files() {
     let text = dataset(&FACTS);
     let stdin = Mk::new().args(["eval", "--sandbox", "-", "--limit", "1"]).stdin(text.as_str()).run();
     assert_eq!((stdin.code(), stdin.stdout.lines().count()), (0, 1), "{stdin:?}");
@@ -118,7 +118,7 @@ fn datasets_come_from_standard_input_and_from_several_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_sent_before_every_line_is_understood() {
+async fn nothing_is_sent_before_every_line_is_parsed() {
     let (server, provider) = agreeing_panel().await;
     let call = against(&server, "{\"fact\": \"a\", \"expected\": true}\n{\"fact\": \"b\"}\n\nnone\n");
     let ran = call.run_beside().await;
@@ -132,7 +132,7 @@ async fn nothing_is_sent_before_every_line_is_understood() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
+fn unreadable_datasets_are_reported_by_name_and_line() {
     let mk = in_sandbox("");
     std::fs::write(mk.home().join("facts.jsonl"), b"{\"fact\": \"\xff\"}\n").unwrap();
     let binary = mk.run();
@@ -148,7 +148,7 @@ fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_counts_neither_as_right_nor_as_wrong() {
+async fn failed_statements_count_neither_as_right_nor_as_wrong() {
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
         "claims" => finds_eiffel(),
@@ -175,7 +175,7 @@ async fn what_failed_counts_neither_as_right_nor_as_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_line_says_outranks_the_flags() {
+async fn values_in_a_line_override_flags() {
     let (server, provider) = agreeing_panel().await;
     let own = json!({ "fact": "own", "expected": true, "context": "of the line", "asOf": "2001-02-03" });
     let text = format!("{own}\n{}\n", json!({ "fact": "common", "expected": true }));
@@ -190,7 +190,7 @@ async fn what_a_line_says_outranks_the_flags() {
 }
 
 #[test]
-fn people_see_what_was_wrong_and_how_much_was_right() {
+fn a_terminal_shows_the_wrong_statements_and_the_accuracy() {
     for columns in [44, 80] {
         let shown = pty::run(&in_sandbox(&dataset(&FACTS)), columns, 100).last;
         for words in
@@ -208,7 +208,7 @@ fn people_see_what_was_wrong_and_how_much_was_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
+async fn a_rejected_key_ends_the_evaluation_with_partial_results() {
     let (server, _provider) = agreeing_panel().await;
     let text = dataset(&[("one", "TRUE"), ("two", "TRUE"), ("three", "TRUE"), ("four", "TRUE")]);
     let wrong = against(&server, &text).env("MK_API_KEY", "mk_verify_00000000000000000000000000000000");
@@ -267,7 +267,7 @@ async fn server_with_a_small_budget() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_under_way_when_the_budget_is_used_up_still_counts() {
+async fn statements_in_flight_when_the_budget_runs_out_still_count() {
     let base = server_with_a_small_budget().await;
     let facts = [
         ("one", "NOTHING"),
@@ -290,7 +290,7 @@ async fn what_is_under_way_when_the_budget_is_used_up_still_counts() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_not_asked_for_ever() {
+fn an_unreachable_server_is_given_up_after_a_few_statements() {
     let facts: Vec<(String, &str)> = (0..40).map(|at| (format!("{at}"), "TRUE")).collect();
     let facts: Vec<(&str, &str)> = facts.iter().map(|(fact, label)| (fact.as_str(), *label)).collect();
     let mk = Mk::new()
@@ -309,7 +309,7 @@ fn a_server_that_is_not_there_is_not_asked_for_ever() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_keeps_what_was_found() {
+async fn an_interrupt_keeps_partial_results() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {

@@ -34,7 +34,7 @@ async fn meets(answer: Vec<u8>, code: i32) -> Ran {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_event_stream_is_5() {
+async fn a_response_that_is_no_event_stream_exits_with_5() {
     let html = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>Welcome</html>";
     meets(html.as_bytes().to_vec(), 5).await;
     meets(answer("200 OK", "", "{}"), 5).await;
@@ -46,7 +46,7 @@ async fn what_is_no_event_stream_is_5() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_events_are_5_in_few_words() {
+async fn malformed_events_exit_with_5_and_a_short_message() {
     for data in ["{", "[]", "\"x\"", "{\"status\":7}", &"[".repeat(50_000)] {
         meets(stream(&format!("event: starting\ndata: {data}\n\n")), 5).await;
     }
@@ -70,7 +70,7 @@ async fn broken_events_are_5_in_few_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_huge_frame_is_5() {
+async fn an_oversized_frame_exits_with_5() {
     let line = format!("data: {}\n", "x".repeat(8000));
     for frames in [line.repeat(600) + "\n", (line + "\n").repeat(2200)] {
         let ran = meets(stream(&frames), 5).await;
@@ -79,7 +79,7 @@ async fn a_huge_frame_is_5() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_length_may_lie() {
+async fn a_wrong_content_length_is_tolerated() {
     let lie = |length: usize, body: &str| {
         format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{body}"
@@ -94,7 +94,7 @@ async fn the_length_may_lie() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_does_not_follow_a_redirect() {
+async fn redirects_are_not_followed_with_the_key() {
     let other = Scripted::answering(stream(COMPLETED)).await;
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
         let location = format!("location: {}/verify/v1/stream\r\n", other.base);
@@ -105,7 +105,7 @@ async fn the_key_does_not_follow_a_redirect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_body_of_a_refusal_may_come_late() {
+async fn a_delayed_error_body_is_read() {
     let body = json!({"error": "Rate Limit Exceeded", "message": "Too many requests per minute",
         "code": "rate_limited_minute", "request_id": "r"});
     let whole =
@@ -122,7 +122,7 @@ async fn the_body_of_a_refusal_may_come_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_wait_outlasts_the_limit() {
+async fn no_wait_exceeds_the_timeout() {
     let head = || Step::Send(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n"));
     for end in [
         vec![Step::Hang],
@@ -143,7 +143,7 @@ async fn no_wait_outlasts_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_server_says_cannot_command_a_terminal() {
+async fn a_server_s_text_cannot_control_the_terminal() {
     let message = "Too\u{1b}[2J many\u{9b}31m\u{202e}\nerror: forged";
     let refusal = json!({"error": message, "message": message, "code": message, "request_id": message, "param": message});
     let server = Scripted::start(move |n| {
@@ -166,7 +166,7 @@ async fn what_a_server_says_cannot_command_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waits_that_nobody_can_wait_end_it() {
+async fn an_absurd_retry_after_ends_the_command() {
     let server = Scripted::start(|n| {
         let wait = if n == 0 { 1 } else { u64::MAX };
         vec![Step::Send(answer("429 Too Many Requests", &format!("retry-after: {wait}\r\n"), "{}"))]
@@ -180,7 +180,7 @@ async fn waits_that_nobody_can_wait_end_it() {
 
 /// Nothing but what the reference of the API lists.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_tells_no_more_than_the_reference_is_understood() {
+async fn a_stream_with_only_the_documented_fields_is_understood() {
     let claim = json!({"id": "1", "claim": "Paris is in France.", "assessment": "TRUE", "original_question": "Where is Paris?",
         "original_options": {"A": "France", "B": "Spain"}, "claimed_answer": "A", "consensus_answer": "A",
         "model_answers": [{"model": "one", "answer": "A"}, {"model": "two", "answer": "A"}]});
@@ -225,7 +225,7 @@ fn absurd() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn absurd_results_are_shown_in_every_form() {
+async fn contradictory_results_are_shown_in_every_format() {
     let body = format!(
         "event: claims_extracted\ndata: {{\"claims\":[],\"count\":{max}}}\n\nevent: verifying_claim\ndata: \
          {{\"claim\":\"\",\"claimIndex\":{max}}}\n\nevent: completed\ndata: {}\n\n",

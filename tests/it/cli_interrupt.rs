@@ -55,7 +55,7 @@ fn is_the_document_of_an_interrupt(document: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asked_for_a_document_gets_one_before_the_death() {
+async fn an_interrupted_json_command_still_prints_its_document() {
     for arguments in [
         &["verify", "x", "--json"][..],
         &["verify", "x", "--jsonl"],
@@ -79,7 +79,7 @@ async fn whoever_asked_for_a_document_gets_one_before_the_death() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_that_were_verified_are_kept() {
+async fn an_interrupt_keeps_the_verified_statements() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("endless") => Turn::Hang,
         "claims" => finds_eiffel(),
@@ -128,7 +128,7 @@ async fn server_with_an_endless_one() -> (String, Arc<AtomicBool>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_that_wait_for_one_before_them_are_kept_too() {
+async fn an_interrupt_keeps_statements_waiting_for_an_earlier_one() {
     for (format, expected) in [(&["--json"][..], "\"line\":2"), (&[], "2\t-\tNOTHING\t")] {
         let (base, has_let_go) = server_with_an_endless_one().await;
         let call = Mk::new()
@@ -160,7 +160,7 @@ fn threads(child: &Child) -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_is_told_while_standard_input_is_silent() {
+async fn an_interrupt_is_reported_while_waiting_for_stdin() {
     for arguments in [
         &["verify", "--sandbox", "-"][..],
         &["verify", "--sandbox", "-f", "-"],
@@ -183,7 +183,7 @@ async fn an_interrupt_is_told_while_standard_input_is_silent() {
 /// As in `cat | mk verify -`, where Ctrl-C ends both: a text that was cut off by it is not verified.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_is_not_taken_for_the_end_of_the_text() {
+async fn an_interrupt_is_not_mistaken_for_the_end_of_stdin() {
     for _ in 0..20 {
         let mut child = spawn(&Mk::new().args(["verify", "--sandbox", "-"]));
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"Two plus two is").unwrap();
@@ -199,7 +199,7 @@ async fn an_interrupt_is_not_taken_for_the_end_of_the_text() {
 }
 
 #[test]
-fn an_interrupt_is_told_at_once_to_whoever_types_a_text() {
+fn an_interrupt_while_typing_a_text_is_reported_immediately() {
     let mut person = Person::at(&Mk::new().args(["verify", "--sandbox", "-"]).command());
     person.until("waiting for text on standard input");
     person.types("The Eiffel");
@@ -209,7 +209,7 @@ fn an_interrupt_is_told_at_once_to_whoever_types_a_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asked_for_none_gets_none() {
+async fn without_json_an_interrupt_prints_no_document() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", "x");
     let child = spawn(&call);
@@ -221,7 +221,7 @@ async fn whoever_asked_for_none_gets_none() {
 
 /// One SIGTERM is all that `timeout` sends.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_whose_reader_has_stalled_dies_of_the_first_signal() {
+async fn the_first_signal_terminates_a_command_whose_reader_has_stalled() {
     for (name, expected) in [("TERM", SIGTERM), ("INT", SIGINT)] {
         let (reader, mut full) = UnixStream::pair().unwrap();
         full.set_nonblocking(true).unwrap();
@@ -241,7 +241,7 @@ async fn a_command_whose_reader_has_stalled_dies_of_the_first_signal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_ends_a_command_as_an_interrupt_does() {
+async fn sigterm_ends_a_command_like_an_interrupt() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
     let call =
         Mk::new().env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", "x").env("MK_INFERENCE_KEY", "x");

@@ -22,7 +22,7 @@ fn key(service: Service) -> String {
 }
 
 #[test]
-fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
+fn an_empty_key_file_does_not_block_commands_that_need_no_key() {
     let home = Mk::new();
     let file = home.home().join("key");
     fs::write(&file, "").unwrap();
@@ -47,7 +47,7 @@ fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
+fn an_unreadable_key_file_is_reported_where_its_key_is_needed() {
     let home = Mk::new().env("MK_SERVER", NOBODY);
     let user = home
         .clone()
@@ -75,7 +75,7 @@ fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
 }
 
 #[test]
-fn stored_keys_that_others_can_read_are_not_used_and_can_be_replaced() {
+fn stored_keys_readable_by_others_are_rejected_and_can_be_replaced() {
     let user = Mk::new().env("MK_SERVER", NOBODY);
     let login = || user.clone().args(["login", "--no-check"]).stdin(key(Service::Verify)).run();
     assert_eq!(login().code(), 0);
@@ -97,7 +97,7 @@ fn stored_keys_that_others_can_read_are_not_used_and_can_be_replaced() {
 }
 
 #[test]
-fn a_key_that_a_flag_names_is_not_replaced_by_another() {
+fn a_key_named_by_flag_is_not_replaced_by_another() {
     let user = Mk::new().env("MK_SERVER", NOBODY).env("MK_INFERENCE_KEY", &key(Service::Inference));
     let user = user.env("MK_CONSOLE_KEY", &key(Service::Console));
     let file = user.home().join("key");
@@ -116,7 +116,7 @@ fn a_key_that_a_flag_names_is_not_replaced_by_another() {
 }
 
 #[test]
-fn a_key_that_a_flag_names_does_not_go_with_the_database_of_this_machine() {
+fn a_key_named_by_flag_requires_a_server() {
     let home = Mk::new();
     let file = home.home().join("key");
     fs::write(&file, key(Service::Console)).unwrap();
@@ -131,7 +131,7 @@ fn a_key_that_a_flag_names_does_not_go_with_the_database_of_this_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_to_check_is_not_what_the_server_is_asked_with() {
+async fn the_key_to_check_is_not_used_for_authentication() {
     let (server, _provider) = agreeing_panel().await;
     let user = Mk::new().env("MK_CONSOLE_KEY", &server.key(Service::Console));
     let file = user.home().join("key");

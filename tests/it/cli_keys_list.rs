@@ -30,7 +30,7 @@ fn listed(mk: &Mk, columns: u16) -> String {
 }
 
 #[test]
-fn a_key_stands_on_one_line_at_every_width() {
+fn each_key_fits_on_one_line_at_every_width() {
     let (mk, rows) = with_keys();
     for columns in [44, 60, 80, 100, 140] {
         let shown = listed(&mk, columns);
@@ -47,7 +47,7 @@ fn a_key_stands_on_one_line_at_every_width() {
 }
 
 #[test]
-fn ids_are_shown_where_there_is_room_and_by_show() {
+fn ids_are_shown_on_wide_terminals_and_by_keys_show() {
     let (mk, rows) = with_keys();
     let wide = listed(&mk, 140);
     for row in &rows {
@@ -61,7 +61,7 @@ fn ids_are_shown_where_there_is_room_and_by_show() {
 }
 
 #[test]
-fn ascii_is_enough_for_keys_and_sentences() {
+fn ascii_mode_prints_only_ascii() {
     let (mk, rows) = with_keys();
     let mk = mk.env("MK_ASCII", "1");
     let shown = |arguments: &[&str], columns: u16| {
@@ -83,7 +83,7 @@ fn ascii_is_enough_for_keys_and_sentences() {
 }
 
 #[test]
-fn a_directory_without_a_database_is_told_and_not_made() {
+fn a_missing_database_is_reported_and_not_created() {
     let mk = Mk::new();
     let nowhere = mk.home().join("typo");
     for command in [
@@ -112,7 +112,7 @@ fn a_directory_without_a_database_is_told_and_not_made() {
 }
 
 #[test]
-fn a_database_that_is_made_is_told_once() {
+fn creating_a_database_is_reported_once() {
     let mk = Mk::new();
     let new = mk.home().join("new");
     let told = format!("made a new database in {}\n", new.display());

@@ -32,7 +32,7 @@ fn user() -> Mk {
 }
 
 #[test]
-fn each_flag_changes_its_field_alone() {
+fn each_flag_changes_only_its_field() {
     let user = user();
     let mut record = user.clone().args(["keys", "show", "ci", "--json"]).run().json();
     let id = record["id"].as_str().unwrap().to_owned();
@@ -61,7 +61,7 @@ fn each_flag_changes_its_field_alone() {
 }
 
 #[test]
-fn nothing_and_opposites_are_refused_by_name() {
+fn empty_and_contradictory_updates_are_rejected_by_flag_name() {
     let user = user();
     let update =
         |flags: &[&str]| user.clone().args(["keys", "update", "ci"]).args(flags.iter().copied()).run();
@@ -84,7 +84,7 @@ fn nothing_and_opposites_are_refused_by_name() {
 }
 
 #[test]
-fn keys_of_one_name_are_told_apart() {
+fn duplicate_key_names_cause_a_warning_and_are_distinguished() {
     let user = Mk::new();
     let create =
         |name: &str| user.clone().args(["keys", "create", "--service", "verify", "--name", name]).run();

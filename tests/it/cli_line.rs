@@ -52,7 +52,7 @@ async fn converse(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_is_edited_in_its_middle() {
+async fn a_line_can_be_edited_in_the_middle() {
     let (status, shown, asked) = converse(80, |person| {
         person.types(&format!("whot?{LEFT}{LEFT}\x7fa\x05!\x01So \r"));
         person.until("tokens");
@@ -66,7 +66,7 @@ async fn a_line_is_edited_in_its_middle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn earlier_questions_are_recalled_and_the_draft_is_kept() {
+async fn earlier_questions_can_be_recalled_without_losing_the_draft() {
     let (_, shown, asked) = converse(80, |person| {
         for question in ["first?\r", "second?\r"] {
             person.types(question);
@@ -87,7 +87,7 @@ async fn earlier_questions_are_recalled_and_the_draft_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_while_an_answer_comes_is_kept_for_the_next_prompts() {
+async fn input_typed_during_an_answer_is_kept_for_the_next_prompts() {
     let (status, shown, asked) = converse(80, |person| {
         person.types("a slow one\r");
         person.until("Well");
@@ -137,7 +137,7 @@ async fn pasted_lines_are_one_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_stops_an_answer_then_clears_a_line_then_leaves() {
+async fn ctrl_c_stops_the_answer_then_clears_the_line_then_exits() {
     let (status, shown, asked) = converse(80, |person| {
         person.types("an endless one\r");
         person.until("Well");
@@ -174,7 +174,7 @@ async fn long_lines_and_wide_characters_fit_44_columns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_colour_or_unicode_the_prompt_is_the_same() {
+async fn the_prompt_works_without_colour_or_unicode() {
     let desk = talkative().await;
     let mk = Mk::new()
         .args(["chat", "-m", "fake/m"])

@@ -37,7 +37,7 @@ const SHOWING: &str = "trap : INT; echo \"before=[$(stty -a)]\"; mk; echo \"ende
      echo \"after=[$(stty -a)]\"";
 
 #[test]
-fn they_are_given_back_at_each_end() {
+fn terminal_modes_are_restored_at_every_exit() {
     // Ctrl-\ is a signal.
     for (keys, code) in [("\x04", 0), ("/exit\r", 0), ("two\x03\x04", 0), ("\x03", 130), ("draft\x1c", 131)] {
         let mut person = Person::at(&shell(SHOWING));
@@ -52,7 +52,7 @@ fn they_are_given_back_at_each_end() {
 }
 
 #[test]
-fn they_are_given_back_when_a_signal_ends_it() {
+fn terminal_modes_are_restored_after_a_signal() {
     for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
         let mut person = Person::at(&shell(SHOWING));
         person.until("process=");
@@ -68,7 +68,7 @@ fn they_are_given_back_when_a_signal_ends_it() {
 }
 
 #[test]
-fn a_stop_gives_them_back_and_the_prompt_comes_again() {
+fn terminal_modes_are_restored_while_stopped_and_the_prompt_returns() {
     let mut person = Person::at(&shell(&format!(
         "set -m; {}",
         SHOWING.replace("echo \"after", "echo \"stopped=[$(stty -a)]\"; fg; echo \"after")
@@ -89,7 +89,7 @@ fn a_stop_gives_them_back_and_the_prompt_comes_again() {
 }
 
 #[test]
-fn a_dumb_terminal_has_plain_lines() {
+fn a_dumb_terminal_gets_a_plain_prompt() {
     let mut person = Person::at(&shell("export TERM=dumb; mk"));
     person.until("> ");
     person.types("What is 6 times 7?\n");

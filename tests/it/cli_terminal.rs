@@ -64,7 +64,7 @@ fn no_color_leaves_help_its_bold() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_no_escape_byte() {
+fn a_dumb_terminal_gets_no_escape_sequences() {
     let mk = Mk::new().args(["verify", "--sandbox", STATEMENT]);
     let raw = pty::run(&mk.env("TERM", "dumb"), 80, 24).raw;
     assert!(raw.contains("NO CONSENSUS") && !raw.contains('\u{1b}'), "{raw:?}");

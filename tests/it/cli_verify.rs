@@ -266,7 +266,7 @@ async fn a_stream_that_breaks_off_is_8() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_models_write_cannot_command_a_terminal() {
+async fn model_output_cannot_control_the_terminal() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => claims(&[claim("\u{1b}[2J\u{9b}31mIn\tParis\u{202e}.", "Where?", "Paris", &["Rome"])]),
         _ => ask.choose("Paris"),
