@@ -15,7 +15,7 @@
 //! **Keys and ids**
 //! - **Guessing a key.** Keys have 155 random bits; failures are counted and limited per address. Tests:
 //!   `failed_authentication_is_limited_apart_from_valid_keys`, `wrong_keys_count_as_failed_authentication`,
-//!   `guesses_are_counted_and_limited`
+//!   `guessed_setup_tokens_are_counted_and_limited`
 //! - **Timing of the key check.** Keys are looked up by their SHA-256 hash, so no secret text is compared; the hash of
 //!   the setup token is compared in constant time. Tests: `keys_stand_nowhere_in_the_database`
 //! - **Floods of unknown keys.** Each is looked up before it is rejected; with PostgreSQL, addresses that have failed
@@ -29,7 +29,7 @@
 //! - **Use after revocation.** A revocation holds from the next request on, in other processes too, also for what a
 //!   request has not written yet, and it ends streams. Tests:
 //!   `a_revocation_from_another_process_holds_for_the_next_request`,
-//!   `what_comes_behind_the_end_of_its_key_is_not_written`, `a_revocation_ends_the_streams_of_its_key`
+//!   `a_write_completed_after_its_key_ended_is_rejected`, `a_revocation_ends_the_streams_of_its_key`
 //!
 //! **HTTP**
 //! - **Request smuggling past a proxy (length with chunks, doubled or odd lengths, codings, folded lines, two hosts or
@@ -47,7 +47,7 @@
 //!   are replaced; nothing else of a request is copied into a response header. Tests:
 //!   `no_line_of_a_caller_becomes_one_of_the_answer`, `only_well_formed_request_ids_are_kept`
 //! - **Forged `X-Forwarded-For`.** Trusted from listed proxies only, and read from the right. Tests:
-//!   `forwarded_addresses_count_only_behind_trusted_proxies`, `nobody_else_s_word_on_the_address_counts`
+//!   `forwarded_addresses_count_only_behind_trusted_proxies`, `forwarded_host_and_scheme_of_anyone_else_are_ignored`
 //! - **TLS downgrade.** TLS 1.2 and 1.3 only; nothing in plain text on that port. Tests:
 //!   `versions_that_are_broken_are_not_spoken`, `what_is_no_tls_is_turned_away_and_silence_does_not_hold_up_the_end`
 //!
@@ -71,17 +71,17 @@
 //!
 //! **Browsers**
 //! - **CSRF.** `SameSite=Strict`, and a write authenticated by cookie needs an `Origin` of this server. Tests:
-//!   `what_writes_by_cookie_comes_from_a_page_of_ours`, `a_foreign_page_neither_logs_in_nor_out_nor_sets_up`
+//!   `writes_by_cookie_require_the_server_s_own_origin`, `a_foreign_page_can_neither_log_in_nor_log_out_nor_set_up`
 //! - **Session fixation, theft.** Each login creates a session of its own; a session ends with its key. Tests:
-//!   `a_planted_cookie_never_becomes_a_session`, `a_stolen_cookie_dies_with_its_key`, `several_cookies_hold_nothing`
+//!   `a_planted_cookie_never_becomes_a_session`, `revoking_a_key_ends_its_sessions_stolen_ones_included`, `several_cookies_hold_nothing`
 //! - **Clickjacking, injected scripts.** No framing, nothing inline or from another origin, no text becomes markup; the
 //!   same holds for errors. Tests: `whatever_a_browser_is_shown_it_shows_in_no_frame`,
-//!   `nothing_comes_from_elsewhere_and_nothing_is_inline`
+//!   `nothing_is_loaded_from_elsewhere_or_inline`
 //! - **Other origins, DNS rebinding.** No CORS; `/metrics` is open only to callers that address this machine by IP
 //!   address or as `localhost`. Tests: `no_answer_is_shared_with_another_origin`,
 //!   `metrics_are_not_open_to_a_page_whose_name_was_rebound`, `a_rebound_page_has_nothing_but_what_is_open_to_all`
 //! - **Path traversal.** Files come from a table in the binary. Tests:
-//!   `nothing_else_is_there_whatever_the_path_looks_like`
+//!   `no_other_path_or_method_is_served`
 //!
 //! **Models and providers**
 //! - **Prompt injection by statement, context, model.** Each stands between random markers that it cannot contain, and
@@ -108,7 +108,7 @@
 //!   `foreign_text_cannot_forge_a_line_of_the_log`, `a_line_is_one_object_whatever_it_contains`,
 //!   `no_line_controls_a_terminal`
 //! - **Secrets in logs, at any level.** Keys and tokens are not logged, and are redacted where they appear in a path.
-//!   Tests: `the_log_tells_no_key_however_much_it_tells`, `what_stands_in_a_path_is_logged_without_its_secrets`,
+//!   Tests: `no_key_is_logged_even_at_trace_level`, `what_stands_in_a_path_is_logged_without_its_secrets`,
 //!   `no_secret_is_in_the_audit_or_the_log`
 //! - **A provider that repeats its key.** The key a provider was called with is masked in its messages, which callers
 //!   and the log get to see. Tests: `a_provider_key_echoed_in_an_error_is_redacted`

@@ -34,7 +34,7 @@ fn is_revoked(user: &Mk, id: &str) -> bool {
 }
 
 #[test]
-fn only_a_yes_revokes() {
+fn only_a_yes_revokes_the_key() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     for (answer, code, revoked) in [("n\n", 3, false), ("\n", 3, false), ("\x04", 3, false), ("y\n", 0, true)]
@@ -50,7 +50,7 @@ fn only_a_yes_revokes() {
 }
 
 #[test]
-fn the_time_of_a_revocation_is_that_of_the_answer() {
+fn the_revocation_time_is_when_the_question_was_answered() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
@@ -66,7 +66,7 @@ fn the_time_of_a_revocation_is_that_of_the_answer() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_changes_nothing() {
+fn ctrl_c_at_the_confirmation_changes_nothing() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
@@ -78,7 +78,7 @@ fn ctrl_c_at_a_question_changes_nothing() {
 }
 
 #[test]
-fn nobody_is_asked_who_cannot_see_the_question() {
+fn without_a_visible_prompt_confirmation_is_refused() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     for redirect in ["2>err.txt", "</dev/null 2>err.txt", "</dev/null"] {
@@ -96,7 +96,7 @@ fn nobody_is_asked_who_cannot_see_the_question() {
 }
 
 #[test]
-fn each_stream_is_a_terminal_or_not_by_itself() {
+fn stdout_and_stderr_are_checked_separately_for_a_terminal() {
     let home = tempfile::tempdir().unwrap();
     let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
     let slow = "The Eiffel Tower is in Paris [sandbox:slow].";
@@ -118,7 +118,7 @@ fn each_stream_is_a_terminal_or_not_by_itself() {
 }
 
 #[test]
-fn nothing_is_drawn_over_results_that_come_back_through_a_pipe() {
+fn progress_is_not_drawn_over_piped_results() {
     let home = tempfile::tempdir().unwrap();
     let slow = "Paris is the capital of France. The capital of Australia is Sydney [sandbox:slow].";
     for (call, first, second) in [
@@ -138,7 +138,7 @@ fn nothing_is_drawn_over_results_that_come_back_through_a_pipe() {
 }
 
 #[test]
-fn ctrl_c_leaves_no_progress_behind() {
+fn ctrl_c_clears_the_progress_display() {
     let mk = Mk::new().args(["verify", "--sandbox", "Paris is the capital of France. [sandbox:stall]"]);
     let mut person = Person::at(&mk.command());
     person.until_on_screen("asking models");
@@ -150,7 +150,7 @@ fn ctrl_c_leaves_no_progress_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn something_is_shown_before_the_server_says_anything() {
+async fn progress_is_shown_before_the_server_responds() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
     let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
     let ended = tokio::task::spawn_blocking(move || {
@@ -165,7 +165,7 @@ async fn something_is_shown_before_the_server_says_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_ends_a_loop_of_the_shell() {
+async fn ctrl_c_ends_a_shell_loop() {
     let server = Scripted::start(|_| {
         vec![Step::Send(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n")), Step::Hang]
     })
@@ -186,7 +186,7 @@ async fn ctrl_c_ends_a_loop_of_the_shell() {
 }
 
 #[test]
-fn a_silent_terminal_is_told_what_is_waited_for() {
+fn a_silent_terminal_gets_a_notice_that_input_is_awaited() {
     let begun = Instant::now();
     let mut person = Person::at(&Mk::new().args(["verify", "--sandbox", "-"]).command());
     person.until("waiting for text on standard input");
@@ -197,7 +197,7 @@ fn a_silent_terminal_is_told_what_is_waited_for() {
 }
 
 #[test]
-fn a_key_is_typed_unseen() {
+fn a_typed_key_is_not_echoed() {
     let user = Mk::new().env("MK_SERVER", "http://127.0.0.1:9");
     let key = user.clone().args(["keys", "create", "--service", "verify"]).run().stdout.trim().to_owned();
     let mut person = Person::at(&user.clone().args(["login"]).command());
@@ -211,7 +211,7 @@ fn a_key_is_typed_unseen() {
 }
 
 #[test]
-fn help_fits_and_begins_with_examples() {
+fn help_fits_the_terminal_and_starts_with_examples() {
     for arguments in [&["--help"][..], &["verify", "--help"], &["serve", "-h"], &["help", "keys", "create"]] {
         for columns in ["60", "80", "200"] {
             let ran = Mk::new().args(arguments.iter().copied()).env("COLUMNS", columns).run();

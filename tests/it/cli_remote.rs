@@ -34,7 +34,7 @@ async fn asks_for(server: &TestServer, call: &Mk) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_is_asked_if_it_is_named_and_its_key_is_at_hand() {
+async fn the_server_is_used_if_it_is_named_and_its_key_is_known() {
     let (server, named) = remote().await;
     let console = server.key(Service::Console);
     let verify = server.key(Service::Verify);
@@ -65,7 +65,7 @@ async fn the_server_is_asked_if_it_is_named_and_its_key_is_at_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_by_flag_without_its_key_is_no_reason_to_take_the_database() {
+async fn a_server_named_by_flag_without_its_key_does_not_fall_back_to_the_database() {
     let (server, _) = remote().await;
     let verify = server.key(Service::Verify);
     for arguments in [&["apps", "list"][..], &["keys", "revoke", "x", "--yes"]] {
@@ -87,7 +87,7 @@ async fn a_server_by_flag_without_its_key_is_no_reason_to_take_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_there_holds_there_and_is_noted_as_the_key_s() {
+async fn remote_changes_apply_on_the_server_and_are_audited_as_the_key_s() {
     let (server, there) = remote().await;
     let made = run(&there, &["keys", "create", "--service", "verify", "--name", "ci"]).await;
     let key = made.stdout.trim_end().to_owned();
@@ -106,7 +106,7 @@ async fn what_is_done_there_holds_there_and_is_noted_as_the_key_s() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
+async fn confirmations_of_remote_deletions_name_the_server() {
     let (server, there) = remote().await;
     server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
     run(&there, &["apps", "create", "news"]).await;
@@ -134,7 +134,7 @@ async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_named_by_itself_through_standard_input() {
+async fn a_key_itself_can_be_given_on_stdin() {
     let (server, there) = remote().await;
     let (key, id) = server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
     let piped = |key: &str, arguments: &[&str]| {
@@ -160,7 +160,7 @@ async fn a_key_is_named_by_itself_through_standard_input() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_server_refuses_is_told_with_what_to_do() {
+async fn errors_from_the_server_are_reported_with_their_exit_code() {
     let (server, there) = remote().await;
     let (console, id) = server.key_with(Service::Console, |_| {});
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
@@ -177,7 +177,7 @@ async fn what_the_server_refuses_is_told_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_whole_however_many_pages_they_have() {
+async fn lists_are_complete_over_many_pages() {
     let (server, there) = remote().await;
     for number in 0..250 {
         server.key_with(Service::Inference, |new| new.name = Some(format!("key {number}")));
@@ -190,7 +190,7 @@ async fn lists_are_whole_however_many_pages_they_have() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_has_no_end_or_talks_nonsense_is_given_up() {
+async fn endless_malformed_and_missing_responses_are_errors() {
     let record = r#"{"id":"app_1","name":"a","budget_usd":null,"created_at":"t","active_keys":0}"#;
     for (body, told) in [
         (format!(r#"{{"data":[{record}],"next_cursor":"app_1"}}"#), "its list has no end"),
@@ -211,7 +211,7 @@ async fn a_server_that_has_no_end_or_talks_nonsense_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_apps_than_requests_in_a_minute_are_waited_for() {
+async fn listing_keys_waits_out_the_minute_limit() {
     let apps = r#"{"data":[{"id":"app_1","name":"a","budget_usd":null,"created_at":"t","active_keys":0}],"next_cursor":null}"#;
     let busy = r#"{"error":"Rate Limit Exceeded","message":"Too many requests per minute","code":"rate_limited_minute","request_id":"req_1"}"#;
     let server = Scripted::start(move |number| {
@@ -234,7 +234,7 @@ async fn more_apps_than_requests_in_a_minute_are_waited_for() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_key_that_nobody_could_see_is_revoked_at_the_server() {
+async fn a_new_remote_key_that_could_not_be_printed_is_revoked() {
     let (server, there) = remote().await;
     let mut command =
         there.clone().args(["keys", "create", "--service", "verify", "--name", "unseen"]).command();
@@ -247,7 +247,7 @@ async fn a_new_key_that_nobody_could_see_is_revoked_at_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_a_deleted_app_is_listed_neither_here_nor_there() {
+async fn keys_of_a_deleted_app_are_listed_neither_locally_nor_remotely() {
     let ((_store, here), (_server, there)) = (local(), remote().await);
     for mk in [here, there] {
         for arguments in [

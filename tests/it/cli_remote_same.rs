@@ -146,7 +146,7 @@ async fn both(local: &Mk, remote: &Mk, arguments: &[&str]) -> (Ran, Ran) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_command_prints_the_same_and_ends_alike() {
+async fn every_command_has_the_same_output_and_exit_code_locally_and_remotely() {
     let ((_store, here), (_server, there)) = (local(), remote().await);
     for (arguments, code) in SCRIPT {
         let (local, remote) = both(&here, &there, arguments).await;
@@ -156,7 +156,7 @@ async fn every_command_prints_the_same_and_ends_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn budgets_are_told_alike_on_terminals_of_all_widths() {
+async fn budgets_look_the_same_locally_and_remotely_at_all_widths() {
     let ((store, here), (server, there)) = (local(), remote().await);
     for arguments in [
         &["apps", "create", "news", "--budget-usd", "10"][..],
@@ -238,7 +238,7 @@ async fn budgets_are_told_alike_on_terminals_of_all_widths() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn usage_and_statements_are_told_alike_also_of_deleted_apps() {
+async fn usage_and_statements_are_the_same_locally_and_remotely() {
     let ((store, here), (server, there)) = (local(), remote().await);
     for (app, key) in [("news", "till"), ("gone", "left")] {
         for arguments in [

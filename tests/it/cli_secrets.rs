@@ -29,7 +29,7 @@ fn created(home: &Mk) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_tells_no_key_however_much_it_tells() {
+async fn no_key_is_logged_even_at_trace_level() {
     let provider = panel_by(|model, ask| match model {
         "three" => Turn::status(401, &json!({"error": {"message": format!("bad key {PROVIDER_KEY}")}})),
         _ => ask.choose("Paris"),
@@ -89,7 +89,7 @@ fn holders(dir: &Path, text: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_client_command_repeats_its_key() {
+async fn no_client_command_prints_its_key() {
     let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
     let (revoked, id) = server.key_with(Service::Verify, |_| {});
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
@@ -119,7 +119,7 @@ fn must_not_show(ran: &Ran, secret: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn login_takes_a_key_from_stdin_into_a_private_file_and_nowhere_else() {
+async fn login_stores_a_key_from_stdin_only_in_a_private_file() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let user = Mk::new().env("MK_SERVER", &server.base);
@@ -151,7 +151,7 @@ async fn login_takes_a_key_from_stdin_into_a_private_file_and_nowhere_else() {
 }
 
 #[test]
-fn what_is_no_key_is_not_stored_and_not_repeated() {
+fn an_invalid_key_is_neither_stored_nor_printed() {
     let user = Mk::new().args(["login", "-v"]);
     for wrong in ["sk-somebody-elses-secret", "mk_verify_0123456789abcdef0123456789abcdef", ""] {
         let ran = user.clone().stdin(wrong).run();
@@ -162,7 +162,7 @@ fn what_is_no_key_is_not_stored_and_not_repeated() {
 }
 
 #[test]
-fn a_project_does_not_decide_where_keys_go() {
+fn a_project_file_cannot_redirect_keys() {
     for (text, word) in [
         ("server = \"http://evil.example\"", "server"),
         ("profile = \"x\"", "profile"),

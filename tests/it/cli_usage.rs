@@ -87,7 +87,7 @@ impl Desk {
 }
 
 #[test]
-fn in_a_pipe_there_is_a_line_for_each_sum_and_nothing_else() {
+fn a_pipe_gets_one_line_per_group() {
     let desk = Desk::with_november();
     let by_day = desk.november(&[]);
     let expected = "2025-11-01\t2\t2\t1\t2000\t1000\t3000\t1.000000001\t0\n\
@@ -103,7 +103,7 @@ fn in_a_pipe_there_is_a_line_for_each_sum_and_nothing_else() {
 }
 
 #[test]
-fn csv_and_json_are_what_the_api_answers() {
+fn csv_and_json_match_the_api() {
     let desk = Desk::with_november();
     let csv = desk.november(&["--by", "model", "--model", "b/unknown", "--csv"]).stdout;
     let expected = "model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,\
@@ -117,7 +117,7 @@ fn csv_and_json_are_what_the_api_answers() {
 }
 
 #[test]
-fn only_what_was_asked_for_is_summed_by_name_or_id() {
+fn usage_is_filtered_by_name_or_id() {
     let desk = Desk::with_november();
     for (app, key) in [("website", "till"), (desk.app_id.as_str(), desk.key_id.as_str())] {
         let json = desk.november(&["--app", app, "--key", key, "--service", "inference", "--json"]).json();
@@ -147,7 +147,7 @@ fn only_what_was_asked_for_is_summed_by_name_or_id() {
 }
 
 #[test]
-fn a_key_itself_is_never_an_argument() {
+fn a_key_itself_is_rejected_as_an_argument() {
     let desk = Desk::new();
     let made = desk.run(&["keys", "create", "--service", "verify"]);
     let refused = desk.call(&["usage", "--key", made.stdout.trim()]).run();
@@ -156,7 +156,7 @@ fn a_key_itself_is_never_an_argument() {
 }
 
 #[test]
-fn a_terminal_gets_bars_totals_and_budgets_that_fit() {
+fn a_terminal_gets_fitting_bars_totals_and_budgets() {
     let desk = Desk::with_november();
     let today = Clock::system().now();
     desk.store
@@ -188,7 +188,7 @@ fn a_terminal_gets_bars_totals_and_budgets_that_fit() {
 }
 
 #[test]
-fn thresholds_are_told_in_words_and_symbols_and_colour_is_only_on_top() {
+fn budget_thresholds_are_shown_in_words_and_symbols_besides_colour() {
     let desk = Desk::new();
     let today = Clock::system().now();
     desk.store
@@ -208,7 +208,7 @@ fn thresholds_are_told_in_words_and_symbols_and_colour_is_only_on_top() {
 }
 
 #[test]
-fn nothing_used_is_said_and_a_pipe_stays_empty() {
+fn no_usage_is_reported_on_a_terminal_but_not_in_a_pipe() {
     let desk = Desk::new();
     let piped = desk.november(&[]);
     assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("", ""));
@@ -217,7 +217,7 @@ fn nothing_used_is_said_and_a_pipe_stays_empty() {
 }
 
 #[test]
-fn a_statement_is_of_one_month_and_outlives_its_app() {
+fn a_statement_covers_one_month_and_survives_its_app() {
     let desk = Desk::with_november();
     let month = ["--month", "2025-11"];
     let statement = |app: &str, more: &[&str]| {
@@ -258,7 +258,7 @@ fn a_statement_is_of_one_month_and_outlives_its_app() {
 }
 
 #[test]
-fn names_do_no_harm_to_a_terminal_or_a_spreadsheet() {
+fn model_names_cannot_harm_a_terminal_or_spreadsheet() {
     let desk = Desk::new();
     desk.store.add_attempts(&[desk.row("2025-11-05", "=cmd|' /C calc'!A0\u{1b}[2J", Some(1))]).unwrap();
     for format in [&["--by", "model"][..], &["--by", "model", "--csv"], &["--by", "model", "--json"]] {
@@ -280,7 +280,7 @@ fn with_namesakes() -> (Desk, [String; 2]) {
 }
 
 #[test]
-fn keys_of_one_name_are_told_apart_for_people_and_not_changed_for_programs() {
+fn duplicate_key_names_are_distinguished_on_a_terminal_only() {
     let (desk, endings) = with_namesakes();
     let on_terminal = |arguments: &[&str]| pty::run(&desk.call(arguments), 80, 60).last;
     for text in [
@@ -300,7 +300,7 @@ fn keys_of_one_name_are_told_apart_for_people_and_not_changed_for_programs() {
 }
 
 #[test]
-fn an_app_is_told_apart_from_a_deleted_one_of_its_name_and_so_are_their_keys() {
+fn apps_and_keys_are_distinguished_from_deleted_namesakes() {
     let desk = Desk::new();
     let now = Clock::system().now();
     desk.store.delete_app(&desk.app_id, now).unwrap();
@@ -330,7 +330,7 @@ fn an_app_is_told_apart_from_a_deleted_one_of_its_name_and_so_are_their_keys() {
 }
 
 #[test]
-fn budgets_of_keys_of_one_name_are_told_apart() {
+fn budgets_of_keys_with_the_same_name_are_distinguished() {
     let desk = Desk::new();
     let now = Clock::system().now();
     let new = NewKey {

@@ -20,7 +20,7 @@ async fn newest(console: &Console) -> Value {
 }
 
 #[tokio::test]
-async fn every_write_is_noted_with_what_it_did() {
+async fn every_write_is_audited_with_its_details() {
     let (_server, console) = server().await;
     let noted = async |action: &str, object: &str, name: Value, details: Value| {
         let entry = newest(&console).await;
@@ -55,7 +55,7 @@ async fn every_write_is_noted_with_what_it_did() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_is_not_noted() {
+async fn requests_that_change_nothing_are_not_audited() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify", "name": "ci"})).await;
@@ -78,7 +78,7 @@ async fn what_changes_nothing_is_not_noted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_tells_who_did_it_and_by_which_way() {
+async fn an_audit_entry_names_the_actor_and_the_channel() {
     let (server, console) = server().await;
     let request = console.request(Method::POST, "/v1/apps").header("x-request-id", "mine-1");
     assert_eq!(Console::ask(request.json(&json!({"name": "by api"}))).await.status(), 201);
@@ -115,7 +115,7 @@ async fn an_entry_tells_who_did_it_and_by_which_way() {
 }
 
 #[tokio::test]
-async fn two_changes_at_once_are_both_noted_in_their_order() {
+async fn concurrent_changes_are_both_audited_in_order() {
     let (_server, console) = server().await;
     let path = format!("/v1/apps/{}", console.app("0").await);
     for round in 0..5 {

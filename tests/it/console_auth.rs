@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn a_console_key_becomes_a_session() {
+async fn a_console_key_can_log_in() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |new| new.name = Some("desk".to_owned()));
     let response = log_in(&server, &format!(" {key}\n")).await;
@@ -52,14 +52,14 @@ async fn a_console_key_becomes_a_session() {
 }
 
 #[tokio::test]
-async fn the_sandbox_says_so() {
+async fn a_sandbox_session_has_mode_sandbox() {
     let server = Setup::new(sandbox()).start().await;
     let response = log_in(&server, &server.key(Service::Console)).await;
     assert_eq!(response.json::<Value>().await.unwrap()["mode"], "sandbox");
 }
 
 #[tokio::test]
-async fn no_other_key_logs_in() {
+async fn only_valid_console_keys_can_log_in() {
     let server = idle_server().await;
     let (revoked, id) = server.key_with(Service::Console, |_| {});
     server.app.store.revoke_key(&id, NOON).unwrap();
@@ -84,7 +84,7 @@ async fn no_other_key_logs_in() {
 }
 
 #[tokio::test]
-async fn the_body_holds_a_key_and_is_not_repeated() {
+async fn errors_about_the_login_body_do_not_repeat_it() {
     let server = idle_server().await;
     let post = |body: &'static str| {
         let post = client().post(format!("{}{SESSION}", server.base)).body(body);
@@ -104,7 +104,7 @@ async fn the_body_holds_a_key_and_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn attempts_are_limited_by_address_whatever_comes_of_them() {
+async fn login_attempts_are_limited_by_address_whatever_their_outcome() {
     let server = idle_setup()
         .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
         .start()
@@ -145,7 +145,7 @@ async fn wrong_keys_count_as_failed_authentication() {
 }
 
 #[tokio::test]
-async fn what_is_no_session_is_refused() {
+async fn invalid_session_cookies_are_rejected_and_counted() {
     let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 3).start().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let mut changed = browser.token().to_owned();

@@ -17,7 +17,7 @@ async fn raw(console: &Console, method: Method, path: &str, body: impl Into<reqw
 }
 
 #[tokio::test]
-async fn a_wrong_parameter_is_named_by_its_path() {
+async fn an_invalid_parameter_is_named_by_its_path() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "console"})).await;
@@ -82,7 +82,7 @@ async fn a_wrong_parameter_is_named_by_its_path() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused_as_such() {
+async fn a_body_that_is_no_json_object_is_rejected() {
     let (_server, console) = server().await;
     let (deep, huge) = ("[".repeat(200_000), format!(r#"{{"name":"x","budget_usd":{HUGE}}}"#));
     for body in
@@ -99,7 +99,7 @@ async fn a_body_that_is_no_json_object_is_refused_as_such() {
 }
 
 #[tokio::test]
-async fn a_parameter_is_sent_once() {
+async fn duplicate_parameters_are_rejected() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let keys = format!("/v1/apps/{app}/keys");
@@ -126,7 +126,7 @@ async fn a_parameter_is_sent_once() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_wrong_input_stays_short_and_harmless() {
+async fn errors_about_input_are_short_and_without_control_characters() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let long = format!("\u{1b}[2J\u{202e}{}", "é".repeat(200_000));
@@ -149,7 +149,7 @@ async fn what_is_said_of_wrong_input_stays_short_and_harmless() {
 }
 
 #[tokio::test]
-async fn query_parameters_are_known_and_sent_once() {
+async fn unknown_invalid_and_duplicate_query_parameters_are_rejected() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify"})).await;
@@ -202,7 +202,7 @@ async fn query_parameters_are_known_and_sent_once() {
 }
 
 #[tokio::test]
-async fn checks_come_in_the_contract_s_order() {
+async fn checks_run_in_the_documented_order() {
     let (server, console) = server().await;
     let revoked = server.key_with(Service::Verify, |_| {});
     server.app.store.revoke_key(&revoked.1, server.clock.now()).unwrap();
@@ -253,7 +253,7 @@ async fn checks_come_in_the_contract_s_order() {
 }
 
 #[tokio::test]
-async fn every_address_says_which_methods_it_takes() {
+async fn every_path_reports_its_allowed_methods() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify"})).await;
@@ -296,7 +296,7 @@ async fn every_address_says_which_methods_it_takes() {
 }
 
 #[tokio::test]
-async fn head_is_get_without_its_body() {
+async fn head_returns_the_headers_of_get() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify"})).await;

@@ -80,7 +80,7 @@ async fn a_new_key_is_shown_once_and_works_at_once() {
 }
 
 #[tokio::test]
-async fn a_new_inference_key_completes_chats() {
+async fn a_new_inference_key_can_request_completions() {
     let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
     let console = Console::of(&desk.server);
     let app = console.app("news").await;
@@ -92,7 +92,7 @@ async fn a_new_inference_key_completes_chats() {
 }
 
 #[tokio::test]
-async fn a_change_changes_what_it_names_and_null_clears() {
+async fn a_patch_changes_only_named_fields_and_null_clears_them() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -125,7 +125,7 @@ async fn a_change_changes_what_it_names_and_null_clears() {
 }
 
 #[tokio::test]
-async fn a_revocation_is_for_ever_holds_at_once_and_is_repeatable() {
+async fn a_revocation_is_final_immediate_and_idempotent() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let (key, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -170,7 +170,7 @@ async fn made_behind(server: &TestServer, who: &str, end: impl AsyncFnOnce()) ->
 }
 
 #[tokio::test]
-async fn what_comes_behind_the_end_of_its_key_is_not_written() {
+async fn a_write_completed_after_its_key_ended_is_rejected() {
     let (server, console) = server().await;
     let bearer = |key: &str| format!("authorization: Bearer {key}");
     let cookie = |browser: &Browser| format!("cookie: {}\r\norigin: {}", browser.cookie, server.base);
@@ -222,7 +222,7 @@ async fn a_revocation_ends_the_streams_of_its_key() {
 }
 
 #[tokio::test]
-async fn a_rotation_makes_the_new_key_at_once_and_ends_the_old_one_after_its_grace() {
+async fn a_rotation_creates_the_new_key_at_once_and_ends_the_old_one_after_its_grace_period() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let body =
@@ -250,7 +250,7 @@ async fn a_rotation_makes_the_new_key_at_once_and_ends_the_old_one_after_its_gra
 }
 
 #[tokio::test]
-async fn a_rotation_without_a_content_type_is_not_taken_for_one_without_a_body() {
+async fn a_rotation_with_a_body_needs_a_content_type() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let (old, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -269,7 +269,7 @@ async fn a_rotation_without_a_content_type_is_not_taken_for_one_without_a_body()
 }
 
 #[tokio::test]
-async fn a_key_is_rotated_once() {
+async fn a_key_can_be_rotated_only_once() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -287,7 +287,7 @@ async fn a_key_is_rotated_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_replaced_is_not_brought_back_and_one_that_expired_may_be() {
+async fn a_rotated_key_cannot_be_extended_but_an_expired_one_can() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let (old, path) = console.key(&app, &json!({"service": "verify"})).await;

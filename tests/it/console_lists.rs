@@ -17,7 +17,7 @@ async fn keys(console: &Console, app: &str, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn pages_of_any_size_hold_every_record_once_and_in_order() {
+async fn pages_of_any_size_contain_every_record_once_and_in_order() {
     let (_server, console) = server().await;
     let mut apps = ids(&console.walk("/v1/apps?", 200).await);
     for name in ["a", "b", "c", "d", "e"] {
@@ -41,7 +41,7 @@ async fn pages_of_any_size_hold_every_record_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_page_has_fifty_unless_asked_otherwise() {
+async fn the_default_page_size_is_fifty() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     for _ in 0..51 {
@@ -55,7 +55,7 @@ async fn a_page_has_fifty_unless_asked_otherwise() {
 }
 
 #[tokio::test]
-async fn a_walk_is_complete_while_records_come_and_go() {
+async fn paging_is_complete_while_records_are_added_and_deleted() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let list = format!("/v1/apps/{app}/keys");
@@ -89,7 +89,7 @@ async fn a_walk_is_complete_while_records_come_and_go() {
 }
 
 #[tokio::test]
-async fn a_cursor_outlives_its_record() {
+async fn a_cursor_stays_valid_after_its_record_is_deleted() {
     let (_server, console) = server().await;
     let (a, b) = (console.app("a").await, console.app("b").await);
     assert_eq!(console.delete(&format!("/v1/apps/{a}")).await.0, 200);

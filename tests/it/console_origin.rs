@@ -31,7 +31,7 @@ async fn is_foreign(request: RequestBuilder) -> bool {
 }
 
 #[tokio::test]
-async fn what_writes_by_cookie_comes_from_a_page_of_ours() {
+async fn writes_by_cookie_require_the_server_s_own_origin() {
     let (server, browser) = with_browser().await;
     let (port, own) = (server.authority().rsplit_once(':').unwrap().1, server.base.as_str());
     let write = || browser.request(Method::POST, "/v1/apps").json(&json!({}));
@@ -71,7 +71,7 @@ async fn what_writes_by_cookie_comes_from_a_page_of_ours() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_neither_logs_in_nor_out_nor_sets_up() {
+async fn a_foreign_page_can_neither_log_in_nor_log_out_nor_set_up() {
     let (server, browser) = with_browser().await;
     let key = server.key(Service::Console);
     let token = server.app.setup.issue(NOON).unwrap();
@@ -96,7 +96,7 @@ async fn a_foreign_page_neither_logs_in_nor_out_nor_sets_up() {
 }
 
 #[tokio::test]
-async fn refused_pages_count_as_failed_authentication() {
+async fn rejected_origins_count_as_failed_authentication() {
     let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 2).start().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     for status in [403, 403, 429] {
@@ -107,7 +107,7 @@ async fn refused_pages_count_as_failed_authentication() {
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_its_word_on_the_address_counts() {
+async fn forwarded_host_and_scheme_of_a_trusted_proxy_are_believed() {
     let server = idle_setup()
         .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
         .start()
@@ -138,7 +138,7 @@ async fn behind_a_trusted_proxy_its_word_on_the_address_counts() {
 }
 
 #[tokio::test]
-async fn nobody_else_s_word_on_the_address_counts() {
+async fn forwarded_host_and_scheme_of_anyone_else_are_ignored() {
     let (server, browser) = with_browser().await;
     let write = browser.request(Method::POST, "/v1/apps").json(&json!({}));
     let forged = write.header("x-forwarded-host", "evil.example").header("origin", "https://evil.example");
@@ -150,7 +150,7 @@ async fn nobody_else_s_word_on_the_address_counts() {
 }
 
 #[tokio::test]
-async fn over_tls_the_cookie_is_for_tls_alone_in_both_versions_of_http() {
+async fn over_tls_the_cookie_is_secure_in_both_http_versions() {
     let identity = Identity::new();
     let server = idle_setup().options(|options| options.tls = Some(identity.tls())).start().await;
     let key = server.key(Service::Console);

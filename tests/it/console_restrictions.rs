@@ -102,7 +102,7 @@ async fn budgets_of_key_and_app() {
 }
 
 #[tokio::test]
-async fn the_next_process_holds_them_as_well() {
+async fn restrictions_survive_a_restart() {
     let bench = Bench::with(json!({"service": "inference"})).await;
     bench.patch(json!({"addresses": ["10.0.0.0/8"]})).await;
     let (dir, key) = (bench.desk.server.dir.clone(), bench.key.clone());

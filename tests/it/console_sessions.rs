@@ -31,7 +31,7 @@ async fn a_session_ends_after_half_an_hour_without_a_request() {
 }
 
 #[tokio::test]
-async fn a_page_does_not_wait_until_its_session_can_be_noted() {
+async fn reads_do_not_wait_for_the_session_update_to_be_written() {
     let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let other = Connection::open(server.dir.path().join("data/mk.db")).unwrap();
@@ -50,7 +50,7 @@ async fn a_page_does_not_wait_until_its_session_can_be_noted() {
 }
 
 #[tokio::test]
-async fn none_is_made_of_a_key_that_was_revoked_meanwhile() {
+async fn logging_in_with_a_key_revoked_meanwhile_creates_no_session() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let other = Connection::open(server.dir.path().join("data/mk.db")).unwrap();
@@ -81,7 +81,7 @@ async fn a_session_ends_after_twelve_hours_whatever_happens() {
 }
 
 #[tokio::test]
-async fn its_use_is_written_once_a_minute() {
+async fn session_use_is_written_once_a_minute() {
     let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let version = || server.app.store.version().unwrap();
@@ -98,7 +98,7 @@ async fn its_use_is_written_once_a_minute() {
 }
 
 #[tokio::test]
-async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
+async fn a_session_survives_a_restart_without_its_cookie_on_disk() {
     let setup = idle_setup();
     let again = Setup {
         config: setup.config.clone(),
@@ -120,7 +120,7 @@ async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
 }
 
 #[tokio::test]
-async fn a_stolen_cookie_dies_with_its_key() {
+async fn revoking_a_key_ends_its_sessions_stolen_ones_included() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let (owner, thief) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
@@ -138,7 +138,7 @@ async fn a_stolen_cookie_dies_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_session_goes_where_its_key_goes() {
+async fn a_session_has_its_key_s_address_and_expiry_limits() {
     let server = idle_setup()
         .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
         .start()
@@ -159,7 +159,7 @@ async fn a_session_goes_where_its_key_goes() {
 }
 
 #[tokio::test]
-async fn logging_out_ends_the_session_and_can_be_repeated() {
+async fn logging_out_ends_the_session_and_is_idempotent() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let (browser, other) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
@@ -177,7 +177,7 @@ async fn logging_out_ends_the_session_and_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn sessions_have_a_bucket_of_their_own() {
+async fn sessions_have_their_own_rate_limit() {
     let server = idle_setup().config(|config| config.limits.open_pages_per_minute = 3).start().await;
     let (key, id) = server.key_with(Service::Console, |new| new.per_minute = Some(1));
     let browser = Browser::log_in(&server, &key).await;
@@ -197,7 +197,7 @@ async fn sessions_have_a_bucket_of_their_own() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_from_a_query() {
+async fn authentication_routes_reject_query_parameters() {
     let server = idle_server().await;
     let key = server.key(Service::Console);
     let browser = Browser::log_in(&server, &key).await;

@@ -23,7 +23,7 @@ async fn set_up(server: &TestServer, token: &str) -> Response {
 }
 
 #[tokio::test]
-async fn the_token_makes_the_first_key_and_a_session() {
+async fn the_setup_token_creates_the_first_key_and_a_session() {
     let server = idle_server().await;
     let token = issued(&server);
     let response = set_up(&server, &token).await;
@@ -51,7 +51,7 @@ async fn the_token_makes_the_first_key_and_a_session() {
 }
 
 #[tokio::test]
-async fn no_other_token_does() {
+async fn no_other_setup_token_is_accepted() {
     let server = idle_server().await;
     let none = set_up(&server, "").await;
     assert_eq!(refusal(none).await, (401, "invalid_setup_token".to_owned()), "none was issued");
@@ -69,7 +69,7 @@ async fn no_other_token_does() {
 }
 
 #[tokio::test]
-async fn a_console_key_that_can_be_used_is_in_the_way() {
+async fn setup_conflicts_with_a_usable_console_key() {
     let server = idle_server().await;
     let token = issued(&server);
     server.key(Service::Verify);
@@ -84,7 +84,7 @@ async fn a_console_key_that_can_be_used_is_in_the_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_at_once_one_gets_a_key() {
+async fn concurrent_setups_create_one_key() {
     let server = idle_server().await;
     let token = issued(&server);
     let all = futures_util::future::join_all((0..8).map(|_| set_up(&server, &token))).await;
@@ -96,7 +96,7 @@ async fn of_two_at_once_one_gets_a_key() {
 }
 
 #[tokio::test]
-async fn guesses_are_counted_and_limited() {
+async fn guessed_setup_tokens_are_counted_and_limited() {
     let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 3).start();
     let server = server.await;
     let token = issued(&server);

@@ -21,7 +21,7 @@ const CALLERS: usize = 24;
 const MORE: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_changes_and_pages_at_once_take_few_threads() {
+async fn many_concurrent_changes_and_reads_use_few_threads() {
     let mk = serve::call("http://127.0.0.1:9/v1", "");
     let data = data_dir(mk.home());
     let key = {

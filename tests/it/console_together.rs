@@ -58,7 +58,7 @@ async fn operate(task: u64, console: Console, list: String, shared: Arc<Shared>)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn audit_and_lists_say_what_was_acknowledged() {
+async fn audit_and_lists_match_the_acknowledged_requests() {
     let (_server, console) = server().await;
     let list = format!("/v1/apps/{}/keys", console.app("shared").await);
     let shared = Arc::new(Shared::default());

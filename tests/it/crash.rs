@@ -46,7 +46,7 @@ fn count(database: &rusqlite::Connection, of: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_lets_a_stream_end_and_is_an_orderly_end() {
+async fn sigterm_drains_streams_and_shuts_down_cleanly() {
     let provider = panel_by(|_, ask| ask.choose("Paris").after(Duration::from_millis(500))).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
@@ -67,7 +67,7 @@ async fn sigterm_lets_a_stream_end_and_is_an_orderly_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_signal_ends_at_once() {
+async fn the_second_signal_terminates_immediately() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
@@ -86,7 +86,7 @@ async fn the_second_signal_ends_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigint_is_died_of() {
+async fn sigint_terminates_the_process() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let server = Serve::start_beside(&serve::call(&provider.base_url, "")).await;
     server.signal("INT");
@@ -96,7 +96,7 @@ async fn sigint_is_died_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_servers_and_many_commands_share_a_directory() {
+async fn two_servers_and_many_commands_can_share_a_data_directory() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
     let (one, two) = tokio::join!(Serve::start_beside(&call), Serve::start_beside(&call));
@@ -153,7 +153,7 @@ fn must_refuse(data: &Path, words: &str) {
 }
 
 #[test]
-fn a_data_directory_that_cannot_be_used_is_said_in_a_sentence() {
+fn an_unusable_data_directory_is_reported_in_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -181,7 +181,7 @@ fn a_data_directory_that_cannot_be_used_is_said_in_a_sentence() {
 }
 
 #[test]
-fn a_data_directory_that_may_not_be_written_is_said_in_a_sentence() {
+fn an_unwritable_data_directory_is_reported_in_one_sentence() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");

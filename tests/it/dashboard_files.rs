@@ -35,7 +35,7 @@ fn own_texts() -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_others_wrote_is_what_they_published() {
+fn vendored_files_match_their_checksums() {
     let vendor = root().join("vendor");
     let sums = fs::read_to_string(vendor.join("SHA256SUMS")).unwrap();
     let mut listed = vec!["SHA256SUMS"];
@@ -54,7 +54,7 @@ fn what_others_wrote_is_what_they_published() {
 }
 
 #[test]
-fn nothing_comes_from_elsewhere_and_nothing_is_inline() {
+fn nothing_is_loaded_from_elsewhere_or_inline() {
     // A name of a format, and not an address: no browser asks there.
     let svg = "http://www.w3.org/2000/svg";
     let banned = [
@@ -101,7 +101,7 @@ fn nothing_comes_from_elsewhere_and_nothing_is_inline() {
 }
 
 #[test]
-fn whatever_is_asked_for_is_there() {
+fn every_referenced_file_exists() {
     let names = names();
     let mut asked = 0;
     for (name, text) in own_texts() {

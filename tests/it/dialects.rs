@@ -70,7 +70,7 @@ standby = []
 }
 
 #[tokio::test]
-async fn a_panel_of_three_formats_judges_a_claim() {
+async fn a_panel_of_three_formats_verifies_a_claim() {
     let providers = Providers::start(|ask| ask.choose("Paris")).await;
     let events = providers.verify().await;
     let result = &events.results()[0];
@@ -106,7 +106,7 @@ async fn a_panel_of_three_formats_judges_a_claim() {
 }
 
 #[tokio::test]
-async fn a_repair_goes_back_in_every_format() {
+async fn a_repair_request_works_in_every_format() {
     let providers = Providers::start(|ask| {
         let is_repair = ask.text().contains("It is Paris.");
         if is_repair { ask.choose("Paris") } else { Turn::Text("It is Paris.".to_owned()) }
@@ -124,7 +124,7 @@ async fn a_repair_goes_back_in_every_format() {
 }
 
 #[tokio::test]
-async fn failures_of_every_format_are_named() {
+async fn failures_of_every_format_are_reported() {
     let providers = Providers::start(|ask| match ask.format {
         Format::Chat => ask.choose("Paris"),
         Format::Anthropic => {

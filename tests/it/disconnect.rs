@@ -9,7 +9,7 @@ use crate::support::eventually;
 use crate::support::panel::hanging_panel;
 
 #[tokio::test]
-async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {
+async fn disconnecting_from_a_stream_stops_the_provider_calls_and_books_their_usage() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
     let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
@@ -38,7 +38,7 @@ async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {
 }
 
 #[tokio::test]
-async fn leaving_a_json_request_stops_the_provider_calls() {
+async fn disconnecting_from_a_json_request_stops_the_provider_calls() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
     let request = server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send();
