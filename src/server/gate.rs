@@ -73,7 +73,8 @@
 //! - **CSRF.** `SameSite=Strict`, and a write authenticated by cookie needs an `Origin` of this server. Tests:
 //!   `writes_by_cookie_require_the_server_s_own_origin`, `a_foreign_page_can_neither_log_in_nor_log_out_nor_set_up`
 //! - **Session fixation, theft.** Each login creates a session of its own; a session ends with its key. Tests:
-//!   `a_planted_cookie_never_becomes_a_session`, `revoking_a_key_ends_its_sessions_stolen_ones_included`, `several_cookies_hold_nothing`
+//!   `a_planted_cookie_never_becomes_a_session`, `revoking_a_key_ends_its_sessions_stolen_ones_included`,
+//!   `several_cookies_hold_nothing`
 //! - **Clickjacking, injected scripts.** No framing, nothing inline or from another origin, no text becomes markup; the
 //!   same holds for errors. Tests: `whatever_a_browser_is_shown_it_shows_in_no_frame`,
 //!   `nothing_is_loaded_from_elsewhere_or_inline`

@@ -1,4 +1,4 @@
-//! Every attempt at a model stands in the ledger exactly once, and the answer's sums are those of the ledger.
+//! Every call of a model is booked in the ledger exactly once, and the totals in the response match the ledger.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn every_attempt_is_booked_once_whatever_its_outcome() {
             ("two", "rejected"),
         ]
     );
-    assert_eq!(rows.len(), provider.asks().len(), "a row for each call");
+    assert_eq!(rows.len(), provider.asks().len(), "one row per call");
     assert_sums(&result["tokenUsage"], &rows);
     assert!(rows.iter().all(|row| !row.key_id.is_empty() && !row.app_id.is_empty() && row.at == NOON));
 }
@@ -133,7 +133,7 @@ async fn the_total_usage_includes_attempts_cut_off_by_the_deadline() {
     assert_sums(&result["tokenUsage"], &rows);
 }
 
-/// Opens a stream whose panel hangs, and returns it with the verification's id.
+/// Opens a stream whose panel hangs; returns the verification's id and the stream.
 async fn hanging(
     server: &TestServer,
     key: &str,
@@ -160,12 +160,12 @@ async fn a_shutdown_loses_no_attempts() {
     for _ in 0..6 {
         let (mut server, provider, key) = server(LONG, hanging_script).await;
         let (id, mut stream) = hanging(&server, &key).await;
-        eventually("the panel is asked", || provider.in_flight() == 3).await;
+        eventually("the panel is called", || provider.in_flight() == 3).await;
         server.begin_shutdown();
         while stream.next().await.is_some() {}
         let dir = server.dir.clone();
         server.shutdown().await;
-        // As the next process finds it.
+        // Read as the next process would.
         let rows = Store::open(&dir.path().join("data"), NOON).unwrap().attempts_of(&id).unwrap();
         assert_eq!(outcomes(&rows), CUT);
         assert!(rows.iter().all(|row| row.prompt_tokens > 0), "the prompts were sent: {rows:?}");
@@ -176,15 +176,15 @@ async fn a_shutdown_loses_no_attempts() {
 async fn attempts_cancelled_by_a_disconnect_or_a_revocation_are_booked() {
     let (server, provider, key) = server(LONG, hanging_script).await;
     let (left, stream) = hanging(&server, &key).await;
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
     drop(stream);
-    eventually("no call goes on", || provider.in_flight() == 0).await;
+    eventually("all calls have stopped", || provider.in_flight() == 0).await;
     let (revoked, id) = server.key_with(Service::Verify, |_| {});
     let (cut, mut stream) = hanging(&server, &revoked).await;
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
     read_until(&mut stream, "error").await;
-    eventually("no call goes on", || provider.in_flight() == 0).await;
+    eventually("all calls have stopped", || provider.in_flight() == 0).await;
     for id in [left, cut] {
         eventually("the attempts are booked", || rows_of(&server, &id).len() == 4).await;
         assert_eq!(outcomes(&rows_of(&server, &id)), CUT);
@@ -201,7 +201,7 @@ async fn a_failed_verification_is_billed() {
     let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
     let id = events.end("error")["requestId"].as_str().unwrap();
     let rows = rows_of(&server, id);
-    assert_eq!(rows.len(), 11, "one extraction; five models, each with a repair");
+    assert_eq!(rows.len(), 11, "one extraction, and five models with one repair each");
     assert_eq!(rows.len(), provider.asks().len());
     assert!(rows.iter().all(|row| (row.prompt_tokens, row.completion_tokens) == (100, 10)));
 }

@@ -1,4 +1,4 @@
-//! Budgets before verifications: what cannot be paid for is not asked, and the rest is judged as usual.
+//! Budgets for verifications: calls beyond the budget are not made, and the remaining answers are judged as usual.
 
 use mk::api::Service;
 use mk::config::ServerConfig;
@@ -11,11 +11,11 @@ use crate::support::panel::{config, finds_eiffel};
 use crate::support::provider::{FakeProvider, Turn, claim, claims};
 use crate::support::server::{Setup, TestServer};
 
-/// The longest extraction takes 32,768 tokens, an answer of the panel 4,096: at a dollar for a million.
+/// The maximum cost of an extraction (32,768 tokens) and of a panel answer (4,096 tokens) at $1 per million.
 const EXTRACTION: u64 = 32_768_000;
 const ANSWER: u64 = 4_096_000;
 
-/// A server whose models cost so many dollars for a million tokens of answer, and nothing for prompts.
+/// A server whose models cost this many dollars per million completion tokens; prompts are free.
 async fn server(prices: &[(&str, u64)]) -> (TestServer, FakeProvider) {
     with_failures(&[], |config| {
         config.verify.general.standby = vec!["fake/four".into()];
@@ -59,7 +59,7 @@ async fn as_document(server: &TestServer, key: &str) -> (u16, bool, Value) {
     answer(server.verify(key, &json!({"fact": "x"})).header("accept", "application/json")).await
 }
 
-/// Status, whether it says that a retry mends nothing, and body.
+/// Status, whether the response says that a retry is pointless, and body.
 async fn answer(request: reqwest::RequestBuilder) -> (u16, bool, Value) {
     let response = request.send().await.unwrap();
     let is_hopeless = response.headers().get("x-should-retry").is_some_and(|value| value == "false");
@@ -112,7 +112,7 @@ async fn a_budget_that_covers_only_the_extraction_fails_the_verification() {
         (response.status().as_u16(), &response.headers()["x-should-retry"]),
         (402, &"false".parse().unwrap())
     );
-    assert_eq!(provider.asks().len(), 2, "the extractions alone");
+    assert_eq!(provider.asks().len(), 2, "only the extractions");
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn concurrent_calls_wait_for_reservations_instead_of_failing() {
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).config(|config| price(config, &PRICED)).start().await;
-    // As much as eight answers may cost, of which there are twelve; they cost next to nothing.
+    // Enough to reserve eight answers of the twelve, which turn out to cost next to nothing.
     let (status, _, result) = as_document(&server, &key_of(&server, EXTRACTION)).await;
     assert_eq!(status, 200);
     for result in result["results"].as_array().unwrap() {
@@ -168,7 +168,7 @@ async fn a_key_restricted_to_models_verifies_only_with_those_models() {
     assert!(body["message"].as_str().unwrap().contains("fake/two"), "{body}");
     let response = server.verify(&of(&["fake/*"]), &json!({"fact": "x"})).send().await.unwrap();
     Events::read(response).await.end("completed");
-    // The third of the panel is not asked when two are.
+    // The third panel model is not called if two are requested.
     let some = of(&["fake/extractor", "fake/one", "fake/two", "fake/four"]);
     assert_eq!(refused(&server, &some).await.0, 403);
     let two = json!({"fact": "x", "totalModels": 2});
@@ -198,7 +198,11 @@ async fn a_standby_replaces_a_paused_model_but_none_beyond_the_budget() {
     );
     assert_eq!(second["assessment"], "TRUE");
     let asked = ["two", "three", "four"].map(|model| provider.asks_of(model).len());
-    assert_eq!(asked, [1, 1, 2], "the paused one once, the dear one once, and four for two each time");
+    assert_eq!(
+        asked,
+        [1, 1, 2],
+        "the paused and the expensive model once each, the standby for `two` both times"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Chat completions, whole answers: what reaches the provider, what comes back, what is refused.
+//! Chat completions without streaming: what reaches the provider, what comes back, what is rejected.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn answer(body: &Value) -> Turn {
     Turn::Raw(200, vec![("x-ratelimit-remaining-requests", "9".to_owned())], body.to_string())
 }
 
-/// An answer with additions of its own.
+/// A response with provider-specific fields.
 fn rich() -> Value {
     json!({
         "id": "chatcmpl-up",
@@ -110,7 +110,7 @@ async fn reasoning_models_get_max_completion_tokens() {
     }
 }
 
-/// The body of a refusal, and that no provider was asked.
+/// Sends a body that must be rejected without a provider call; returns status, code, param and message.
 async fn refusal(desk: &Desk, body: &str) -> (u16, String, String, String) {
     let response = desk.post(body.to_owned()).send().await.unwrap();
     let status = response.status().as_u16();
@@ -268,7 +268,7 @@ async fn models_are_listed_with_prices_and_filtered_by_key() {
     let (status, body) = list(&desk.key).await;
     assert_eq!((status, &body["object"]), (200, &json!("list")));
     let mut model = json!({"id": "fake/n", "object": "model", "created": 1_795_176_000, "owned_by": "fake"});
-    assert_eq!(body["data"][1], model, "what is unknown is left out");
+    assert_eq!(body["data"][1], model, "unknown values are omitted");
     model["id"] = json!("fake/m");
     model["input_usd_per_mtok"] = json!(1.0);
     model["output_usd_per_mtok"] = json!(2.0);
@@ -299,7 +299,7 @@ async fn a_key_revoked_during_the_upload_is_rejected() {
     ];
     let mut stream = TcpStream::connect(desk.server.authority()).await.unwrap();
     stream.write_all(&request("POST", "/inference/v1/chat/completions", &headers, "")).await.unwrap();
-    // Only a request that has passed the gate is asked for its body.
+    // `100 Continue` is sent only after the request has passed the gate.
     let mut asked = [0; 25];
     stream.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Every call to a provider for a chat completion is on the books once, whole answers included.
+//! Every provider call for a chat completion is booked exactly once, streamed or not.
 
 use mk::api::Service;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
 async fn abandoning_an_unstreamed_request_stops_the_provider_and_bills_the_prompt() {
     let desk = desk(|_| Turn::Hang).await;
     let waiting = tokio::spawn(desk.post(hello().to_string()).send());
-    eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+    eventually("the provider is called", || desk.provider.in_flight() == 1).await;
     waiting.abort();
     eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
     eventually("the attempt is booked", || !desk.rows().is_empty()).await;

@@ -1,4 +1,4 @@
-//! Speakers of the chat-completion format that want to be asked in a way of their own, as their documentation says.
+//! Providers with their own variants of the chat-completion format, as documented by them.
 
 use mk::api::Service;
 use mk::config::{Env, ServerArgs, ServerConfig};
@@ -45,7 +45,10 @@ async fn azure_requests_use_its_url_and_key_header() {
         let answer = client().post(&address).bearer_auth(&key).json(&body).send().await.unwrap();
         let raw = answer.text().await.unwrap();
         let list = chunks(&raw);
-        assert_eq!(list[0]["choices"][0]["delta"]["role"], "assistant", "no chunk without choices: {raw}");
+        assert_eq!(
+            list[0]["choices"][0]["delta"]["role"], "assistant",
+            "a chunk without choices came first: {raw}"
+        );
         assert!(list.iter().all(|chunk| chunk["model"] == model), "{raw}");
     }
     let requests = provider.requests();
@@ -87,7 +90,7 @@ async fn azure_errors_are_mapped_and_never_expose_its_key() {
     }
 }
 
-/// What a client makes of a stream's calls: arguments by their number, joined.
+/// Assembles a stream's tool calls as a client does: by index, with arguments concatenated.
 fn calls(list: &[Value]) -> Vec<(String, String)> {
     let mut calls: Vec<(String, String)> = Vec::new();
     let pieces =

@@ -1,4 +1,4 @@
-//! What becomes of providers' failures: statuses, bytes, retries, fallbacks.
+//! How providers' failures are handled: statuses, bytes, retries, fallbacks.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::support::chat::chunks;
 use crate::support::chat::{Desk, desk, desk_with, hello, hello_stream, text_of};
 use crate::support::provider::{Ask, Beat, Turn, finish_chunk, role_chunk, stream, text_chunk};
 
-/// Two fallbacks of `fake/m`, one set for the model's provider, one for chat completions.
+/// Configures two fallbacks for `fake/m`.
 const FALLBACKS: &str = r#"
 [inference.fallbacks]
 "fake/m" = ["fake/second", "fake/third"]
@@ -101,7 +101,7 @@ async fn an_unreachable_provider_is_reported() {
     drop(gone);
     desk.server = crate::support::server::Setup::new(config).start().await;
     desk.key = desk.server.key(mk::api::Service::Inference);
-    // The port may close a moment later than the provider is dropped.
+    // The port may close a moment after the provider is dropped.
     let mut answer = desk.json(&hello()).await;
     for _ in 0..50 {
         if answer.1["code"] == "provider_unreachable" {
@@ -238,7 +238,7 @@ async fn a_silent_model_is_abandoned_only_if_it_has_a_fallback() {
     let mut outcomes: Vec<_> = desk.rows().into_iter().map(|row| row.outcome).collect();
     outcomes.sort();
     assert_eq!(outcomes, ["ok", "timeout"]);
-    crate::support::eventually("the silent call is given up", || desk.provider.in_flight() == 0).await;
+    crate::support::eventually("the silent call is cancelled", || desk.provider.in_flight() == 0).await;
     let alone = crate::support::chat::desk(script).await;
     assert_eq!(text_of(&chunks(&alone.stream(&hello_stream()).await), 0), "slow");
 }

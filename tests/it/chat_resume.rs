@@ -1,4 +1,4 @@
-//! Streams that break after the caller had a part of them, and go on where another answer begins alike.
+//! Streams that break after the caller received a part, and are resumed if another answer begins with the same text.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn a_broken_stream_is_resumed_invisibly_by_the_same_model() {
     assert_eq!(unbroken(&raw), "Hello, wörld 😀!");
     let list = chunks(&raw);
     assert_eq!((&list[0]["id"], &list[0]["model"]), (&json!("chatcmpl-first"), &json!("fake/m")));
-    // The usage is that of the answer which was finished; what the broken one took is on the books.
+    // The reported usage is that of the complete answer; the broken one is booked separately.
     assert_eq!(list.last().unwrap()["usage"]["completion_tokens"], 3);
     let asks = desk.provider.asks();
     assert_eq!((asks.len(), &asks[0].raw), (2, &asks[1].raw));
@@ -38,7 +38,7 @@ async fn a_broken_stream_is_resumed_invisibly_by_the_same_model() {
 #[tokio::test]
 async fn a_stream_is_resumed_after_every_kind_of_break() {
     let overloaded = Beat::Send("data: {\"error\":{\"message\":\"no\",\"code\":503}}\n\n".into());
-    // The first byte of a character of two.
+    // A chunk that ends after the first byte of a two-byte character.
     let Beat::Send(half) = text_chunk("wörld") else { unreachable!() };
     let half = half.as_bytes()[..=half.find('ö').unwrap()].to_vec();
     for (end, outcome) in [
@@ -55,7 +55,7 @@ async fn a_stream_is_resumed_after_every_kind_of_break() {
         })
         .await;
         assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello wörld", "{outcome}");
-        // Only what may pass is asked of the same model.
+        // Only transient failures are retried with the same model.
         let next = if outcome == "malformed" { "fake/second" } else { "fake/m" };
         assert_eq!(outcomes(&desk), [row("fake/m", outcome), row(next, "ok")]);
     }
@@ -132,17 +132,17 @@ async fn a_second_answer_that_differs_or_is_shorter_ends_the_stream() {
         .await;
         let raw = desk.stream(&hello_stream()).await;
         assert_eq!(ended_broken(&raw, CUT), "Hello");
-        // What differs once is not asked a third time, nor of anybody else.
+        // After a mismatch there is no further retry and no fallback.
         assert_eq!(desk.provider.asks().len(), 2);
         eventually("the second call is stopped", || desk.provider.in_flight() == 0).await;
-        eventually("both are booked", || desk.rows().len() == 2).await;
+        eventually("both attempts are booked", || desk.rows().len() == 2).await;
         assert_eq!(outcomes(&desk)[0], row("fake/m", "cut"));
     }
 }
 
 #[tokio::test]
 async fn repeated_breaks_are_resumed_until_no_model_is_left() {
-    // Two retries of the model, then its fallback, which has two retries as well.
+    // Two retries of the model, then its fallback with two retries as well.
     let desk =
         desk_retrying(2, FALLBACK, |call, _| broken(&["abcdef"[..=call.min(5)].as_ref()], vec![Beat::Cut]))
             .await;

@@ -1,4 +1,4 @@
-//! Chat with simulated models: answers, words, faults, refusals by name.
+//! Chat with the sandbox's simulated models: answers, streaming, simulated failures, unsupported parameters.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Streamed chat completions: the exact bytes, and what happens when a provider or a caller does not keep to them.
+//! Streamed chat completions: the exact bytes, and what happens when a provider or a caller misbehaves.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn with_usage() -> Value {
     body
 }
 
-/// A line of ours.
+/// A chunk as this server writes it.
 fn line(rest: &str) -> String {
     let head =
         r#"{"id":"chatcmpl-up","object":"chat.completion.chunk","created":1795000000,"model":"fake/m""#;
@@ -87,8 +87,8 @@ async fn a_request_is_retried_without_stream_options_if_the_provider_rejects_the
 
 #[tokio::test]
 async fn provider_quirks_are_normalised() {
-    // No role, content and reason in one chunk, usage inside, an opinion about the prompt in front, comments, an
-    // event name, words of its own for the end, and more behind it.
+    // No role, content and finish reason in one chunk, usage in a content chunk, prompt filter results first, comments,
+    // event names and ids, a non-standard finish reason, and chunks after it.
     let desk = desk(|_| {
         Turn::Stream(vec![
             Beat::Send(": PROCESSING\n\ndata: {\"choices\":[],\"prompt_filter_results\":[]}\n\n".into()),
@@ -98,7 +98,7 @@ async fn provider_quirks_are_normalised() {
             ),
             Beat::Send("data: {\"choices\":[{\"index\":0,\n".into()),
             Beat::Send("data: \"delta\":{\"content\":\" you\"},\"finish_reason\":\"eos\"}],\"fingerprint\":1}\n\n".into()),
-            text_chunk("behind the end"),
+            text_chunk("after the end"),
             usage_chunk(),
             done(),
         ])
@@ -234,7 +234,7 @@ async fn an_error_belongs_to_an_open_choice_even_if_unrequested() {
         choice.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         chunk(&json!([choice]))
     };
-    // The second one was not asked for.
+    // The request did not ask for a second choice.
     let desk = desk(move |_| {
         let ended = of_choice(0, json!({"finish_reason": "stop"}));
         Turn::Stream(vec![of_choice(1, json!({})), ended, Beat::APART, Beat::Cut])
@@ -251,7 +251,7 @@ async fn a_broken_stream_ends_with_an_error() {
     let error = Beat::Send("data: {\"error\":{\"message\":\"secret\",\"code\":503}}\n\n".into());
     let starved = finish_chunk("insufficient_system_resource");
     let unreadable = r#"{"message":"the provider fake sent an answer that cannot be read; try again in a moment","type":"Bad Gateway","code":"provider_invalid_response"}"#;
-    // What comes behind the hole would look like an answer.
+    // What follows the gap would look like a complete answer.
     let hole =
         Beat::Send("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" not\"},\"fin\n\n".into());
     let holed = vec![hole, text_chunk(" take it"), finish_chunk("stop"), done()];
@@ -299,7 +299,7 @@ async fn keep_alives_do_not_postpone_the_idle_timeout() {
     )
     .await;
     let raw = desk.stream(&hello_stream()).await;
-    // Comments do not make the provider's silence any shorter.
+    // Our own comments do not reset the provider's idle timeout.
     assert_eq!(raw.matches(": keep-alive\n\n").count(), 2, "{raw}");
     assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
     assert_eq!(desk.booked()[0].1, "timeout");
@@ -371,7 +371,7 @@ async fn streams_and_disconnects_work_over_http_2() {
     let stalled = ask("fake/m").await.unwrap();
     drop(stalled);
     eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
-    eventually("both are booked", || desk.rows().len() == 2).await;
+    eventually("both attempts are booked", || desk.rows().len() == 2).await;
     assert_eq!(desk.booked()[1].1, "cancelled");
 }
 
@@ -393,7 +393,7 @@ async fn a_slow_reader_applies_backpressure_to_the_provider() {
     );
     let mut caller = TcpStream::connect(desk.server.authority()).await.unwrap();
     caller.write_all(head.as_bytes()).await.unwrap();
-    // Nothing is read: what the wire takes comes to a rest, far below the 96 MB that there are.
+    // The caller reads nothing, so the provider must come to a halt far below the 96 MB it has to send.
     let mut taken = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -403,7 +403,7 @@ async fn a_slow_reader_applies_backpressure_to_the_provider() {
         }
         taken = now;
     }
-    assert!(taken < 32 * 1024 * 1024, "{taken} bytes were taken for a caller who reads nothing");
+    assert!(taken < 32 * 1024 * 1024, "{taken} bytes were accepted for a caller who reads nothing");
     let mut rest = vec![0; 256 * 1024];
     let mut tail = Vec::new();
     while !tail.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n") {
@@ -420,8 +420,8 @@ async fn the_connection_of_a_complete_stream_is_reused() {
     let desk = desk(|_| stream(&["a"])).await;
     for _ in 0..8 {
         desk.stream(&hello_stream()).await;
-        // The provider's last bytes come a moment behind its end mark, and are read a moment later.
-        eventually("the provider is through", || desk.provider.in_flight() == 0).await;
+        // The end of the provider's response follows its `[DONE]` and is read a moment later.
+        eventually("the provider has finished", || desk.provider.in_flight() == 0).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(desk.provider.connections() <= 2, "{} connections", desk.provider.connections());
@@ -439,7 +439,7 @@ async fn a_revocation_ends_a_stream() {
     assert!(began.elapsed() < PROMPT);
     let error = r#"{"message":"API key has been revoked","type":"Unauthorized","code":"api_key_revoked"}"#;
     assert!(raw.ends_with(&fault(error)), "{raw}");
-    eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;
+    eventually("the provider call is cancelled", || desk.provider.in_flight() == 0).await;
     eventually("the attempt is booked", || !desk.rows().is_empty()).await;
     assert_eq!(desk.booked()[0].1, "cancelled");
 }

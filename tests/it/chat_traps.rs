@@ -1,21 +1,21 @@
-//! What users of other gateways filed as bugs. Each trap has its test here, from a caller's request through a provider
-//! on a real socket; those that have more elsewhere are:
+//! Bugs that users of other gateways reported. Each has a test here, from a caller's request to a provider on a real
+//! socket; some are also covered elsewhere:
 //!
-//! | trap | also held by |
+//! | bug | also covered by |
 //! |---|---|
-//! | a truncated stream is a success | `chat_stream::a_broken_stream_ends_with_an_error`, `providers::chat_scenarios::survives` |
-//! | an error behind the headers has no frame | `chat_stream`, `shutdown`, `tests/sdk` (a cut stream raises) |
-//! | a provider's 401 is shown as the caller's own | `chat_errors::every_failure_has_its_status_and_code_streamed_or_not` |
+//! | a truncated stream counts as a success | `chat_stream::a_broken_stream_ends_with_an_error`, `providers::chat_scenarios::survives` |
+//! | an error after the headers has no frame | `chat_stream`, `shutdown`, `tests/sdk` (a cut stream raises) |
+//! | a provider's 401 is passed on to the caller | `chat_errors::every_failure_has_its_status_and_code_streamed_or_not` |
 //! | usage is missing or silently estimated | `chat_stream::a_request_is_retried_without_stream_options_if_the_provider_rejects_them` |
 //! | failures are billed, disconnects are free | `chat_accounts`, `chat_stream::a_disconnect_stops_the_provider_and_bills_what_was_streamed` |
-//! | a provider goes on for a caller who left | the same, and `disconnect` |
+//! | a provider continues for a caller who disconnected | the same, and `disconnect` |
 //! | Anthropic's `finish_reason` is null | scenarios `anthropic/chat-stream-*`, `anthropic/chat-answer-*` |
-//! | the last block of text wins | scenario `anthropic/chat-answer-several-blocks` |
+//! | only the last text block is returned | scenario `anthropic/chat-answer-several-blocks` |
 //! | a default `max_tokens` cuts answers | scenarios `*/chat-request-plain` |
-//! | a prompt that Gemini blocks is an empty success | scenarios `google/chat-*-blocked-prompt` |
-//! | comments of a provider become data | `chat_stream::provider_quirks_are_normalised` |
+//! | a prompt blocked by Gemini is an empty success | scenarios `google/chat-*-blocked-prompt` |
+//! | a provider's comments become data | `chat_stream::provider_quirks_are_normalised` |
 //! | a provider's rate-limit headers are forwarded | `chat::a_response_has_the_documented_shape_and_keeps_the_provider_s_extra_fields` |
-//! | a silent provider is asked again and again | `chat_errors::a_silent_model_is_abandoned_only_if_it_has_a_fallback` |
+//! | a silent provider is retried again and again | `chat_errors::a_silent_model_is_abandoned_only_if_it_has_a_fallback` |
 //! | memory grows with the number of callers | `chat_stream::a_slow_reader_applies_backpressure_to_the_provider` |
 //! | an unknown price counts as zero | `chat_accounts::a_model_without_a_price_has_an_unknown_cost`, `cli_models` |
 
@@ -32,13 +32,13 @@ use crate::support::recorded::{FORMATS, desk, events, hello_to, play};
 use crate::support::scrape::{scrape, scrape_until};
 use crate::support::{PROMPT, eventually};
 
-/// The finish reasons that a stream tells, in their order.
+/// The finish reasons of a stream, in order.
 fn reasons(list: &[Value]) -> Vec<String> {
     let reasons = list.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str());
     reasons.map(str::to_owned).collect()
 }
 
-/// Sends a request whose answer may be a failure: the status, and what came.
+/// Sends a request that may fail; returns status and body.
 async fn asked(desk: &crate::support::chat::Desk, body: &Value) -> (u16, String) {
     let response = desk.ask(body).await;
     (response.status().as_u16(), response.text().await.unwrap())
@@ -85,7 +85,7 @@ async fn an_error_after_the_headers_is_sent_as_a_frame() {
             "openai" => events(folder, "chat-stream-openrouter-error"),
             _ => events(folder, "chat-stream-error"),
         };
-        // What fails at once is told by its status.
+        // Without a pause, a failure in the first events would become the status of the response.
         let failing = told.iter().position(|event| event.contains("error")).unwrap();
         let mut beats: Vec<Beat> = told.into_iter().map(Beat::Send).collect();
         if ask.model == "flood" {
@@ -198,7 +198,7 @@ async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
     ];
     for (calls, (model, stream)) in (1..).zip(stages) {
         let running = tokio::spawn(desk.post(hello_to(model, stream).to_string()).send());
-        eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+        eventually("the provider is called", || desk.provider.in_flight() == 1).await;
         let left = if model.ends_with("/m") {
             let mut body = running.await.unwrap().unwrap().bytes_stream();
             body.next().await.unwrap().unwrap();
@@ -213,7 +213,7 @@ async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
         let row = desk.rows().pop().unwrap();
         assert_eq!((&*row.outcome, row.prompt_tokens > 0), ("cancelled", true), "{model}");
     }
-    // Who waits for a place, or for the next try, and leaves is not asked for any more.
+    // A caller who disconnects while waiting for a slot causes no provider call.
     let first = tokio::spawn(desk.post(hello_to("fake/silent", false).to_string()).send());
     eventually("the provider is busy", || desk.provider.in_flight() == 1).await;
     let queued = tokio::spawn(desk.post(hello_to("fake/queued", false).to_string()).send());
@@ -222,8 +222,8 @@ async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
         r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="cancelled"}"#;
     let before = scrape(&desk.server).await.get(cancelled);
     queued.abort();
-    // If both left at once, the server could notice the first one first, and give its place to the one in the queue.
-    scrape_until(&desk.server, "the queue is left", |page| page.get(cancelled) > before).await;
+    // If both left at once, the server might notice the first one first and give its slot to the queued one.
+    scrape_until(&desk.server, "the queued request is cancelled", |page| page.get(cancelled) > before).await;
     first.abort();
     eventually("the call is abandoned", || desk.provider.in_flight() == 0).await;
     let (status, _) = asked(&desk, &hello_to("nobody/m", false)).await;
@@ -253,7 +253,7 @@ async fn anthropic_stop_reasons_become_finish_reasons() {
         assert_eq!((status, reasons(&list)), (200, vec![reason.to_owned()]), "{scenario}: {raw}");
     }
     let (status, raw) = asked(&desk, &hello_to("claude/chat-answer-no-reason", false)).await;
-    assert_eq!(status, 502, "an answer without a reason is none: {raw}");
+    assert_eq!(status, 502, "a response without a stop reason is invalid: {raw}");
 }
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn no_token_limit_is_added_unless_the_format_requires_one() {
             names[0].or(names[1]).or(ask.body["generationConfig"]["maxOutputTokens"].as_u64())
         })
         .collect();
-    // Only Anthropic must be told one: the model's own maximum, or what every model of today can say.
+    // Only Anthropic requires a limit: the model's own maximum, or what every current model supports.
     assert_eq!(limits, [None, None, Some(64_000), Some(32_000), None]);
 }
 
@@ -317,7 +317,7 @@ async fn blocked_and_empty_responses_are_errors() {
             asked(&desk, &hello_to(&format!("gemini/{scenario}"), scenario.contains("stream"))).await;
         assert_eq!(status, 502, "{scenario}: {raw}");
     }
-    // As the provider counts, also where no word of a stream has come.
+    // The provider's usage is booked even if a stream had no text.
     let booked = desk.booked();
     let of = |scenario: &str, outcome: &str| -> Vec<(u64, u64)> {
         let row = (format!("gemini/{scenario}"), outcome.to_owned());

@@ -1,5 +1,5 @@
-//! The integration tests, by capability, in one binary: the server through `server::serve`, the program through its
-//! real binary, both against scripted fake providers on real sockets.
+//! The integration tests, in one binary and grouped by capability: the server through `server::serve`, the command line
+//! through the real binary, both against scripted fake providers on real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

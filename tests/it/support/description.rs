@@ -46,7 +46,8 @@ impl Description {
     /// Resolves a reference; any other value is returned unchanged.
     pub fn follow<'a>(&'a self, value: &'a Value) -> &'a Value {
         let Some(place) = value.get("$ref").and_then(Value::as_str) else { return value };
-        let pointer = place.strip_prefix('#').unwrap_or_else(|| panic!("{place} points outside the document"));
+        let pointer =
+            place.strip_prefix('#').unwrap_or_else(|| panic!("{place} points outside the document"));
         self.0.pointer(pointer).unwrap_or_else(|| panic!("{place} does not resolve"))
     }
 

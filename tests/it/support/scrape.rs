@@ -65,7 +65,8 @@ impl Page {
         if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
             check_labels(labels);
         }
-        let suffix = name.strip_prefix(family).unwrap_or_else(|| panic!("{name} does not belong to {family}"));
+        let suffix =
+            name.strip_prefix(family).unwrap_or_else(|| panic!("{name} does not belong to {family}"));
         let suffixes: &[&str] = match kind {
             "counter" => &["_total"],
             "histogram" => &["_bucket", "_sum", "_count"],
