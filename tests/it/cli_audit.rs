@@ -1,4 +1,4 @@
-//! `mk audit`: the same entries of the local database and of a server, on a terminal, in a pipe and as JSON.
+//! `mk audit` for the local database and for a server, on a terminal, in a pipe and as JSON.
 
 use mk::api::Service;
 use mk::api::console::AUDIT_ACTIONS;
@@ -18,7 +18,7 @@ fn run(mk: &Mk, arguments: &[&str]) -> Ran {
     ran
 }
 
-/// Makes, changes and deletes an app with a key in it.
+/// Creates and changes an app, and creates and revokes a key in it.
 fn website(mk: &Mk) {
     for arguments in [
         &["apps", "create", "website", "--budget-usd", "50"][..],
@@ -30,8 +30,8 @@ fn website(mk: &Mk) {
     }
 }
 
-/// Columns of the lines in a pipe: way, actor's name, action, object's name.
-fn told(ran: &Ran) -> Vec<[String; 4]> {
+/// Columns of the piped output: channel, actor's name, action, object's name.
+fn entries(ran: &Ran) -> Vec<[String; 4]> {
     let line = |line: &str| {
         let cells: Vec<&str> = line.split('\t').collect();
         assert_eq!(cells.len(), 11, "{line}");
@@ -45,7 +45,7 @@ fn every_change_is_listed_newest_first() {
     let (_store, mk) = local();
     let mk = mk.env("USER", "ada");
     website(&mk);
-    let all = told(&run(&mk, &["audit"]));
+    let all = entries(&run(&mk, &["audit"]));
     let cli = |action: &str, object: &str| ["cli", "ada", action, object].map(str::to_owned);
     assert_eq!(
         all[..4],
@@ -57,10 +57,10 @@ fn every_change_is_listed_newest_first() {
         ]
     );
     let server = ["server", "-", "key.created", "operator"].map(str::to_owned);
-    assert_eq!(all[4], server, "what the library did in the test's own name");
+    assert_eq!(all[4], server, "the library's own change has the channel `server`");
 
     let of = |arguments: &[&str]| {
-        let entries = told(&run(&mk, &[&["audit"], arguments].concat()));
+        let entries = entries(&run(&mk, &[&["audit"], arguments].concat()));
         entries.into_iter().map(|[_, _, action, _]| action).collect::<Vec<_>>()
     };
     assert_eq!(of(&["--key", "ci"]), ["key.revoked", "key.created"]);
@@ -96,22 +96,22 @@ async fn a_server_s_audit_is_fetched_page_by_page() {
         api("key.created", "ci"),
         api("app.created", "website"),
     ];
-    assert_eq!(told(&run(&mk, &["audit", "--limit", "4"])), made);
-    assert_eq!(told(&run(&mk, &["audit", "--key", "ci", "--action", "key.revoked"])), made[..1]);
+    assert_eq!(entries(&run(&mk, &["audit", "--limit", "4"])), made);
+    assert_eq!(entries(&run(&mk, &["audit", "--key", "ci", "--action", "key.revoked"])), made[..1]);
 
-    // More than fit on a page.
+    // More entries than fit on one page.
     let store = &server.app.store;
     let app = store.app("default").unwrap().id;
     for number in 0..450 {
         let change = AppChange { name: Some(format!("app {number}")), budget: None };
         store.update_app(&app, &change, server.clock.now()).unwrap();
     }
-    let count = |limit: &str| told(&run(&mk, &["audit", "--limit", limit])).len();
+    let count = |limit: &str| entries(&run(&mk, &["audit", "--limit", limit])).len();
     let all = count("0");
     assert!(all > 450, "{all}");
     assert_eq!((count("200"), count("201"), count("400")), (200, 201, 400));
     assert_eq!((count(&all.to_string()), count(&(all + 1).to_string())), (all, all));
-    assert_eq!(told(&run(&mk, &["audit", "--actor", "operator", "--limit", "0"])), made);
+    assert_eq!(entries(&run(&mk, &["audit", "--actor", "operator", "--limit", "0"])), made);
     server.shutdown().await;
 }
 

@@ -1,4 +1,4 @@
-//! Budgets and models of keys on the command line: set, changed, shown.
+//! Budgets and model restrictions on the command line: set, changed, shown.
 
 use mk::api::Service;
 use mk::clock::{Clock, Time};
@@ -28,7 +28,7 @@ impl Desk {
         ran
     }
 
-    /// Books a call of this key that cost a quarter of a dollar.
+    /// Records a call of this key that cost $0.25.
     fn book(&self, key_id: &str, at: Time) {
         let store = Store::open(&self.0.home().join("data"), at).unwrap();
         let row = AttemptRow {

@@ -1,4 +1,4 @@
-//! `mk chat`, once and as a conversation, against a server in front of a fake provider.
+//! `mk chat`, with a single prompt and as a conversation, against a server in front of a fake provider.
 
 use mk::api::Service;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn sandbox(arguments: &[&str]) -> Ran {
     Mk::new().args(["chat", "--sandbox"]).args(arguments.iter().copied()).run()
 }
 
-/// A stream that says `Hello` and then this.
+/// A stream of `Hello` followed by these steps.
 fn hello_and(ends: &[Beat]) -> Turn {
     let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::APART];
     beats.extend(ends.iter().cloned());
@@ -44,7 +44,7 @@ async fn parameters_reach_the_provider() {
         ["-m", "fake/n", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9", "Why?"];
     let ran = desk.mk_chat(&arguments).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
-    assert!(!ran.stderr.contains("asking"), "who names a model need not be told: {ran:?}");
+    assert!(!ran.stderr.contains("asking"), "no notice about a model that was named: {ran:?}");
     let body = &desk.provider.asks()[0].body;
     assert_eq!((&body["model"], &body["temperature"]), (&json!("n"), &json!(0.5)));
     assert_eq!((&body["max_tokens"], &body["stream"]), (&json!(9), &json!(true)));
@@ -56,7 +56,7 @@ async fn parameters_reach_the_provider() {
 async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
     let broken = desk(|_| hello_and(&[Beat::Cut])).await;
     let ran = broken.mk_chat(&["x"]).run_beside().await;
-    assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server told of it: {ran:?}");
+    assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server reported the break: {ran:?}");
     assert!(ran.stderr.contains("error: the provider fake broke its answer off"), "{ran:?}");
     let json = broken.mk_chat(&["--json", "x"]).run_beside().await;
     assert_eq!(json.code(), 5);
@@ -64,14 +64,14 @@ async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
     assert_eq!((&json.json()["exit"], &json.json()["finish_reason"]), (&json!(5), &json!(null)));
     let request_id = json.json()["error"]["request_id"].as_str().unwrap().to_owned();
     let told = broken.mk_chat(&["-v", "x"]).run_beside().await.stderr;
-    assert_eq!(told.matches("broke its answer off").count(), 1, "once: {told}");
-    assert!(request_id.starts_with("req_"), "by which the log tells more: {json:?}");
+    assert_eq!(told.matches("broke its answer off").count(), 1, "reported once: {told}");
+    assert!(request_id.starts_with("req_"), "the id to find it in the log: {json:?}");
 
     let chunk = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#;
     let finish = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     for (name, body) in [
         ("nothing more", format!("{chunk}\n\n")),
-        ("no end mark", format!("{chunk}\n\n{finish}\n\n")),
+        ("no [DONE]", format!("{chunk}\n\n{finish}\n\n")),
         ("no reason", format!("{chunk}\n\ndata: [DONE]\n\n")),
     ] {
         let server = Scripted::answering(scripted::stream(&body)).await;
@@ -142,7 +142,10 @@ async fn each_kind_of_failure_has_its_exit_code() {
     let proxy = Scripted::answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;
     let ran = desk.mk_chat(&["-v", "-m", "fake/m", "x"]).env("MK_SERVER", &proxy.base).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
-    assert!(!ran.stderr.contains("code:") && !ran.stderr.contains("request:"), "nothing was said: {ran:?}");
+    assert!(
+        !ran.stderr.contains("code:") && !ran.stderr.contains("request:"),
+        "a proxy's response has neither: {ran:?}"
+    );
     let wrong = desk.mk_chat(&["x"]).env("MK_INFERENCE_KEY", &desk.server.key(Service::Verify));
     let ran = wrong.run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
@@ -221,7 +224,7 @@ fn stdin_is_read_only_for_a_dash() {
     let home = tempfile::tempdir().unwrap();
     let output =
         std::process::Command::new("bash").args(["-c", &script]).env("HOME", home.path()).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3, "the loop runs all its rounds");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3, "the loop runs to its end");
     for arguments in [&["chat", "--sandbox"][..], &["chat", "--sandbox", "--json"]] {
         let ran = Mk::new().args(arguments.iter().copied()).stdin("What is 6 times 7?").run();
         assert_eq!(ran.code(), 2, "{ran:?}");
@@ -243,18 +246,18 @@ async fn the_answer_is_streamed_and_an_interrupt_stops_it() {
         let mut stdout = child.stdout.take().unwrap();
         let mut first = [0; 5];
         stdout.read_exact(&mut first).unwrap();
-        assert_eq!(&first, b"Hello", "while the model still goes on");
+        assert_eq!(&first, b"Hello", "while the model is still answering");
         crate::support::serve::signal(&child, "INT");
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).unwrap();
         (child.wait().unwrap(), rest)
     });
     let (status, rest) = ended.await.unwrap();
-    assert_eq!((status.signal(), rest.as_str()), (Some(2), "\n"), "what had come has a line of its own");
+    assert_eq!((status.signal(), rest.as_str()), (Some(2), "\n"), "the partial answer ends with a newline");
     eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
 }
 
-/// A person in a conversation, and what happens in it.
+/// Runs a conversation on a terminal; returns how it ended and its output.
 async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (String, String) {
     let ended = tokio::task::spawn_blocking(move || {
         let mut person = Person::at(&mk.command());
@@ -268,16 +271,16 @@ async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (St
 async fn a_conversation_sends_its_history() {
     let desk = desk(|ask: &Ask| {
         let count = ask.body["messages"].as_array().unwrap().len();
-        stream(&[&format!("answer behind {count}")])
+        stream(&[&format!("answer to {count}")])
     })
     .await;
     let (status, shown) = converse(desk.mk_chat(&["--system", "Be brief."]), |person| {
         person.until("> ");
         person.types("first\n");
-        person.until("answer behind 2");
+        person.until("answer to 2");
         person.until("tokens");
         person.types("\nsecond\n");
-        person.until("answer behind 4");
+        person.until("answer to 4");
         person.types("/exit\n");
     })
     .await;
@@ -290,7 +293,7 @@ async fn a_conversation_sends_its_history() {
         .iter()
         .map(|one| one["content"].as_str().unwrap())
         .collect();
-    assert_eq!(texts, ["Be brief.", "first", "answer behind 2", "second"]);
+    assert_eq!(texts, ["Be brief.", "first", "answer to 2", "second"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -339,7 +342,7 @@ async fn ctrl_c_stops_first_the_answer_and_then_the_conversation() {
     assert_eq!(status, INTERRUPTED, "{shown}");
     eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
     let last = desk.provider.asks().pop().unwrap();
-    assert_eq!(last.text(), "again", "what was stopped or failed is forgotten");
+    assert_eq!(last.text(), "again", "stopped and failed prompts are not in the history");
 }
 
 #[test]

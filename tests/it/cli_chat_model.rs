@@ -1,4 +1,4 @@
-//! Which model `mk chat` asks: the one named, the one set for all calls, the cheapest.
+//! Which model `mk chat` uses: the one named, the one configured, or the cheapest.
 
 use crate::support::chat::{desk, desk_with};
 use crate::support::mk::Mk;
@@ -18,7 +18,7 @@ async fn a_configured_model_is_used_without_a_notice() {
     assert_eq!(by_file.code(), 0, "{by_file:?}");
     let asked: Vec<String> = desk.provider.asks().into_iter().map(|ask| ask.model).collect();
     assert_eq!(asked, ["set", "named", "kept"]);
-    // What is meant to be simulated is not sent to anybody else.
+    // With --sandbox, a configured model is not used.
     let simulated = Mk::new().args(["chat", "--sandbox", "x"]).env("MK_MODEL", "fake/set").run();
     assert!(simulated.code() == 0 && simulated.stderr.contains("sandbox/alpha"), "{simulated:?}");
 }
@@ -45,7 +45,7 @@ async fn an_unknown_model_is_reported_with_where_it_was_set() {
     let directory = in_file.home().to_str().unwrap().to_owned();
     let by_file = in_file.env("MK_CONFIG_DIR", &directory).run_beside().await;
     let expected = format!("error: chat.model ({}:2) names a provider", path.display());
-    // Errors of one sentence are folded to the width of a terminal only.
+    // Errors are wrapped on a terminal only, so this sentence is on one line.
     assert!(by_file.stderr.starts_with(&expected), "{by_file:?}");
     assert!(by_file.stderr.contains("`mk models` lists their models"), "{by_file:?}");
     assert!(!by_file.stderr.contains("GET /"), "{by_file:?}");

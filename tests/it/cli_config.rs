@@ -1,4 +1,4 @@
-//! What `mk config` tells of files and values.
+//! What `mk config` reports about files and values.
 
 use std::fs;
 
@@ -57,7 +57,7 @@ fn a_tilde_in_a_directory_is_rejected() {
         let ran = run(&call, "keys create --service verify");
         assert!(ran.code() == 2 && ran.stderr.contains(words), "{value}: {ran:?}");
     }
-    assert_eq!(fs::read_dir(user.home()).unwrap().count(), 1, "nothing was made");
+    assert_eq!(fs::read_dir(user.home()).unwrap().count(), 1, "nothing was created");
 }
 
 #[test]

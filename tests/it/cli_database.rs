@@ -1,10 +1,10 @@
-//! Commands where the configuration names a PostgreSQL database: what they say before they ask it, and without its password.
+//! Commands with a configured PostgreSQL database: what they report before connecting, and never its password.
 
 use serde_json::Value;
 
 use crate::support::mk::{Mk, Ran};
 
-/// Nobody is asked at this address here.
+/// Nothing listens at this address.
 const URL: &str = "postgres://robin:hunter2@127.0.0.1:1/mk";
 
 fn ran(arguments: &[&str], url: &str) -> Ran {

@@ -1,4 +1,4 @@
-//! `mk doctor`: what is well, what is not, and what it costs to find out.
+//! `mk doctor`: what it checks, what it reports, and what it sends.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::support::{pty, serve};
 
 const SECRET: &str = "sk-very-secret-0123456789";
 
-/// An answer with this status, after which the connection closes.
+/// A response with this status, after which the connection closes.
 fn answer(status: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let date = "date: Fri, 20 Nov 2020 19:26:00 GMT";
@@ -19,13 +19,14 @@ fn answer(status: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A provider whose list of models costs a key.
+/// A provider that answers the first request with 200 and all others, sent without the key, with 401.
 async fn locked() -> Scripted {
-    let turns = |at: usize| if at == 0 { answer("200 OK", "{}") } else { answer("401 Unauthorized", "{}") };
-    Scripted::start(move |at| vec![Step::Send(turns(at))]).await
+    let response =
+        |at: usize| if at == 0 { answer("200 OK", "{}") } else { answer("401 Unauthorized", "{}") };
+    Scripted::start(move |at| vec![Step::Send(response(at))]).await
 }
 
-/// Writes the server's file of a user and names it.
+/// A `mk doctor` command with this server configuration.
 fn configured(file: &str) -> Mk {
     let mk = Mk::new();
     let path = mk.home().join("server.toml");
@@ -33,7 +34,7 @@ fn configured(file: &str) -> Mk {
     mk.args(["doctor", "--config", path.to_str().unwrap()]).env("THE_KEY", SECRET)
 }
 
-/// A verify key of some other server.
+/// A verify key of another server.
 fn foreign_key() -> String {
     let made = Mk::new().args(["keys", "create", "--service", "verify"]).run();
     assert_eq!(made.code(), 0, "{made:?}");
@@ -97,9 +98,9 @@ async fn each_provider_is_queried_only_for_its_models_in_its_own_format() {
     assert!(heads[2].contains(&format!("x-goog-api-key: {SECRET}")), "{heads:?}");
     for provider in [&openai, &anthropic, &google] {
         assert!(provider.requests().iter().all(|request| request.starts_with("GET ")));
-        assert!(!provider.requests()[1].contains(SECRET), "the second look is without the key");
+        assert!(!provider.requests()[1].contains(SECRET), "the second request is without the key");
     }
-    // All of them say that it is 2020.
+    // All of them send a date in 2020.
     assert_eq!(check(&document, "clock")["status"], "failed", "{document}");
     assert_eq!(ran.code(), 1);
     assert!(!ran.stdout.contains(SECRET), "{ran:?}");
@@ -174,7 +175,7 @@ async fn every_provider_s_problem_is_reported() {
     }
     assert_eq!(told("provider open").0, "note");
     assert_eq!(told("provider listless").0, "warning");
-    assert_eq!(told("provider page").0, "warning", "a page is no list of models");
+    assert_eq!(told("provider page").0, "warning", "a web page is no list of models");
     for name in ["provider garbled", "provider nobody"] {
         assert_eq!(told(name).0, "failed", "{document}");
     }
@@ -228,7 +229,7 @@ async fn an_unnamed_server_is_looked_for_at_its_configured_address() {
     let call = serve::call(&format!("{}/v1", provider.base), "");
     let file = call.home().join("server.toml");
     let server = serve::Serve::start_beside(&call).await;
-    // Under this server, its file gets the port that it happened to get.
+    // Writes the port that the running server got into its configuration file.
     let address = server.base.strip_prefix("http://").unwrap();
     let port = address.rsplit(':').next().unwrap();
     let text = fs::read_to_string(&file).unwrap();
@@ -251,15 +252,18 @@ async fn an_unnamed_server_is_looked_for_at_its_configured_address() {
 
     let named = doctor.clone().env("MK_SERVER", &server.base).run_beside().await.json();
     let of_server = named["checks"].as_array().unwrap().iter().filter(|check| check["check"] == "server");
-    assert_eq!(of_server.count(), 1, "who names one has named it: {named}");
+    assert_eq!(of_server.count(), 1, "a named server needs no note: {named}");
 
-    // A key that nobody has made there: well formed, and of the server that commands ask.
+    // A well-formed key that this server does not know.
     let foreign = doctor.env("MK_API_KEY", &foreign_key());
     let refused = |document: &Value| {
         let checks = document["checks"].as_array().unwrap();
         checks.iter().any(|check| check["message"].as_str().unwrap().starts_with("the verify key ("))
     };
-    assert!(!refused(&foreign.run_beside().await.json()), "it is not sent to another server");
+    assert!(
+        !refused(&foreign.run_beside().await.json()),
+        "the key is not sent to a server that was not named"
+    );
     assert!(refused(&foreign.env("MK_SERVER", &server.base).run_beside().await.json()));
 }
 
@@ -330,5 +334,5 @@ fn an_unreachable_server_error_points_to_the_doctor() {
         .run();
     assert!(ran.stderr.contains("`mk doctor` checks"), "{ran:?}");
     let ran = Mk::new().args(["doctor"]).run();
-    assert!(!ran.stdout.contains("mk doctor"), "it does not send people to itself: {ran:?}");
+    assert!(!ran.stdout.contains("mk doctor"), "the doctor does not refer to itself: {ran:?}");
 }

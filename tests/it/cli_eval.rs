@@ -1,4 +1,4 @@
-//! `mk eval`: what it counts, what it prints, and that nothing is spent on a dataset that cannot be read.
+//! `mk eval`: what it counts, what it prints, and that an unreadable dataset causes no requests.
 
 use mk::api::Service;
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ use crate::support::provider::{Ask, FakeProvider, Turn};
 use crate::support::pty;
 use crate::support::server::{Setup, TestServer};
 
-/// To the sandbox's models the first is TRUE, the second FALSE, the third open, and in the last is nothing to verify.
+/// The sandbox assesses the first as TRUE and the second as FALSE, reaches no consensus on the third, and finds nothing
+/// to verify in the last.
 const FACTS: [(&str, &str); 4] = [
     ("The capital of Australia is Canberra.", "TRUE"),
     ("The capital of Australia is Sydney.", "TRUE"),
@@ -18,7 +19,7 @@ const FACTS: [(&str, &str); 4] = [
     ("Paris is beautiful.", "NOTHING"),
 ];
 
-/// Lines of a dataset.
+/// The lines of a dataset.
 fn dataset(facts: &[(&str, &str)]) -> String {
     let line = |(fact, label): &(&str, &str)| json!({ "fact": fact, "expected": label }).to_string() + "\n";
     facts.iter().map(line).collect()
@@ -54,12 +55,12 @@ fn a_pipe_gets_one_line_per_statement_and_the_summary_goes_to_stderr() {
         ["4", "RIGHT", "NOTHING", "NOTHING", "-", FACTS[3].0],
     ];
     assert_eq!(lines, expected, "{ran:?}");
-    assert_eq!(ran.code(), 0, "being wrong is what it measures: {ran:?}");
+    assert_eq!(ran.code(), 0, "wrong results are no failure of the command: {ran:?}");
     assert!(ran.stderr.contains("4 statements: 2 right, 2 wrong"), "{ran:?}");
     assert!(ran.stderr.contains("SANDBOX"), "{ran:?}");
     assert!(
         ran.stderr.contains("FALSE passed as TRUE  0 of 1, 0.0 %"),
-        "the figures are for logs, too: {ran:?}"
+        "the summary is printed without a terminal, too: {ran:?}"
     );
 }
 
@@ -83,7 +84,10 @@ fn json_output_has_every_metric_with_its_denominator() {
     let models = document["models"].as_array().unwrap();
     assert_eq!(models.len(), 3, "{document}");
     for model in models {
-        assert_eq!(model["accuracy"]["of"], 3, "what is neither true nor false says nothing of one: {model}");
+        assert_eq!(
+            model["accuracy"]["of"], 3,
+            "statements labelled NOTHING do not count for a model: {model}"
+        );
     }
     let results = document["results"].as_array().unwrap();
     assert_eq!((results[1]["line"].as_u64(), results[1]["right"].as_bool()), (Some(2), Some(false)));
@@ -108,7 +112,7 @@ fn datasets_are_read_from_stdin_and_several_files() {
     assert_eq!((stdin.code(), stdin.stdout.lines().count()), (0, 1), "{stdin:?}");
     let enough =
         Mk::new().args(["eval", "--sandbox", "-", "nowhere.jsonl", "--limit", "4"]).stdin(text.as_str());
-    assert_eq!(enough.run().code(), 0, "what is not needed is not opened");
+    assert_eq!(enough.run().code(), 0, "files beyond the limit are not opened");
     let mk = in_sandbox(&text);
     let fever = "\u{feff}{\"id\": 9, \"claim\": \"Two plus two is five.\", \"label\": \"REFUTES\"}\n";
     std::fs::write(mk.home().join("fever.jsonl"), fever).unwrap();
@@ -168,7 +172,7 @@ async fn failed_statements_count_neither_as_right_nor_as_wrong() {
     assert_eq!(document["failed"], 1);
     let failed = &document["results"][1];
     assert_eq!((failed["line"].as_u64(), failed["error"]["kind"].as_str()), (Some(2), Some("server")));
-    assert_eq!(document["cost_usd"], Value::Null, "prices of these models are not known");
+    assert_eq!(document["cost_usd"], Value::Null, "the prices of these models are unknown");
     let quiet = against(&server, &text).args(["-q"]).run_beside().await;
     assert_eq!((quiet.code(), quiet.stdout.as_str()), (5, ""), "{quiet:?}");
     assert!(quiet.stderr.starts_with("error: 1 statement was not verified; line 2: "), "{quiet:?}");
@@ -201,7 +205,7 @@ fn a_terminal_shows_the_wrong_statements_and_the_accuracy() {
         for words in ["sandbox/alpha", "FALSE found", "4 statements: 2 right, 2 wrong"] {
             assert!(shown.contains(words), "{columns}: {words:?} is not in\n{shown}");
         }
-        assert!(!shown.contains("line 1:"), "those that are right need no reading\n{shown}");
+        assert!(!shown.contains("line 1:"), "right statements are not listed\n{shown}");
         let too_wide = shown.lines().find(|line| line.width() > usize::from(columns));
         assert_eq!(too_wide, None, "{columns}");
     }
@@ -220,8 +224,8 @@ async fn a_rejected_key_ends_the_evaluation_with_partial_results() {
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains("3 statements were not asked"), "{ran:?}");
 }
 
-/// A server whose caller's budget is used up by the statement "refused". It answers all others once it has said so, and
-/// fails at "broken".
+/// A server that rejects the statement "refused" because the budget is used up, and answers all others only after that:
+/// "broken" with an error.
 async fn server_with_a_small_budget() -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -283,10 +287,10 @@ async fn statements_in_flight_when_the_budget_runs_out_still_count() {
     std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
     let ran = mk.run_beside().await;
     let starts: Vec<String> = ran.stdout.lines().map(|line| line[..7].to_owned()).collect();
-    assert_eq!(starts[..3], ["1\tRIGHT", "2\tERROR", "3\tERROR"], "in the order of the dataset: {ran:?}");
+    assert_eq!(starts[..3], ["1\tRIGHT", "2\tERROR", "3\tERROR"], "in dataset order: {ran:?}");
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("were not asked") || ran.stderr.contains("was not asked"), "{ran:?}");
-    assert!(ran.stderr.contains("not verified; line 2: no budget"), "what ended it is told: {ran:?}");
+    assert!(ran.stderr.contains("not verified; line 2: no budget"), "the cause is reported: {ran:?}");
 }
 
 #[test]
@@ -322,7 +326,7 @@ async fn an_interrupt_keeps_partial_results() {
     let text = dataset(&[("stuck", "TRUE"), ("quick", "TRUE"), ("stuck", "TRUE")]);
     let call = against(&server, &text).args(["--jobs", "2", "--json"]);
     let child = call.command().stdout(Stdio::piped()).spawn().unwrap();
-    crate::support::eventually("the second is done and the third asked", || {
+    crate::support::eventually("the second statement is done and the third sent", || {
         provider.asks_of("extractor").len() == 3 && provider.in_flight() == 2
     })
     .await;

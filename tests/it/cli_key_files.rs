@@ -1,4 +1,4 @@
-//! Files of keys that cannot be read, hold none, or hold one for something else: what needs no key of theirs does not mind.
+//! Key files that are unreadable, empty, or hold a key for another service: commands that do not need them still work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use mk::secret::ExposeSecret;
 use crate::support::mk::{Mk, Ran};
 use crate::support::panel::agreeing_panel;
 
-/// Nobody listens there.
+/// Nothing listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
 
 fn run(mk: &Mk, line: &str) -> Ran {
@@ -59,7 +59,11 @@ fn an_unreadable_key_file_is_reported_where_its_key_is_needed() {
     let models = run(&user, "models");
     assert!(models.code() == 6 && !models.stderr.contains(told), "{models:?}");
     let console = home.env("MK_CONSOLE_KEY_FILE", "/no/such/key");
-    assert_eq!(run(&console, "apps list").code(), 2, "whether the server is meant cannot be told");
+    assert_eq!(
+        run(&console, "apps list").code(),
+        2,
+        "without the key it is unclear whether the server is meant"
+    );
 
     let whoami = run(&user, "whoami");
     assert!(whoami.stdout.contains(told), "{whoami:?}");
@@ -69,7 +73,11 @@ fn an_unreadable_key_file_is_reported_where_its_key_is_needed() {
     assert_eq!(doctor.matches(told).count(), 1, "{doctor}");
     let any = Mk::new().env("MK_API_KEY_FILE", "/no/such/key");
     let (doctor, whoami) = (run(&any, "doctor").stdout, run(&any, "whoami"));
-    assert_eq!(doctor.matches("MK_API_KEY_FILE names").count(), 1, "once for all services: {doctor}");
+    assert_eq!(
+        doctor.matches("MK_API_KEY_FILE names").count(),
+        1,
+        "reported once for all services: {doctor}"
+    );
     assert_eq!(whoami.stdout.matches("MK_API_KEY_FILE names").count(), 3, "{whoami:?}");
     assert_eq!(whoami.stderr.matches("MK_API_KEY_FILE names").count(), 1, "{whoami:?}");
 }
@@ -91,7 +99,7 @@ fn stored_keys_readable_by_others_are_rejected_and_can_be_replaced() {
     assert!(again.code() == 0 && again.stderr.contains(told) && is_private(), "{again:?}");
     expose();
     let other = run(&user, "logout --server http://127.0.0.1:2");
-    assert!(other.stderr.contains("chmod 600 ") && !is_private(), "nothing is rewritten: {other:?}");
+    assert!(other.stderr.contains("chmod 600 ") && !is_private(), "the file is not rewritten: {other:?}");
     let logout = run(&user, "logout");
     assert!(logout.code() == 0 && logout.stderr.contains(told) && is_private(), "{logout:?}");
 }
@@ -157,6 +165,6 @@ async fn the_key_to_check_is_not_used_for_authentication() {
     assert_eq!(
         ran.json()["state"],
         "active",
-        "the file is the server's where the key comes otherwise: {ran:?}"
+        "with the key on stdin, the file is for authentication: {ran:?}"
     );
 }

@@ -24,7 +24,7 @@ async fn a_created_key_is_alone_on_stdout_and_works_at_once() {
     let key = ran.stdout.trim_end();
     assert_eq!(ran.stdout, format!("{key}\n"));
     assert!(key.starts_with("mk_verify_") && key.len() == "mk_verify_".len() + 32, "{key}");
-    assert!(!ran.stderr.contains(key), "once is once");
+    assert!(!ran.stderr.contains(key), "the key is printed only once");
     assert_eq!(server.verify(key, &json!({})).send().await.unwrap().status(), 400);
 
     let listed = run(&server, &["keys", "list", "--json"]).await;
@@ -97,10 +97,10 @@ async fn many_processes_can_write_beside_a_server() {
     let key = server.key(Service::Verify);
     let calls: Vec<_> = (0..8).map(|n| on(&server, &["apps", "create", &format!("app {n}")])).collect();
     let runs = futures_util::future::join_all(calls.iter().map(Mk::run_beside));
-    let knocks = futures_util::future::join_all((0..20).map(|_| server.verify(&key, &json!({})).send()));
-    let (runs, knocks) = tokio::join!(runs, knocks);
+    let requests = futures_util::future::join_all((0..20).map(|_| server.verify(&key, &json!({})).send()));
+    let (runs, requests) = tokio::join!(runs, requests);
     assert!(runs.iter().all(|ran| ran.code() == 0), "{runs:?}");
-    assert!(knocks.into_iter().all(|response| response.unwrap().status() == 400));
+    assert!(requests.into_iter().all(|response| response.unwrap().status() == 400));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn an_unknown_key_among_several_is_reported_by_position() {
     assert!(ran.code() == 9 && ran.stderr.starts_with("error: KEY 2 of 2: no such key; give "), "{ran:?}");
     let ran = run("keys revoke nope --yes");
     assert!(ran.stderr.starts_with("error: no such key; give "), "{ran:?}");
-    assert!(run("keys list").stdout.contains("\tactive\t"), "none is revoked unless all are known");
+    assert!(run("keys list").stdout.contains("\tactive\t"), "no key is revoked unless all are known");
 }
 
 #[test]

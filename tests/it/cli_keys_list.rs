@@ -1,4 +1,4 @@
-//! `mk keys list` on a terminal: what people tell keys apart by stays on one line, and ids are to be had.
+//! `mk keys list` on a terminal: what identifies a key stays on one line, and ids are available.
 
 use mk::api::Service;
 use mk::clock::Clock;
@@ -10,7 +10,7 @@ use crate::support::mk::Mk;
 use crate::support::place::local;
 use crate::support::pty;
 
-/// A call on a database with keys of every service, one with a name of several words and an expiry.
+/// A command on a database with several keys, one with a name of several words and an expiry.
 fn with_keys() -> (Mk, Vec<KeyRow>) {
     let (store, mk) = local();
     let now = Clock::system().now();
@@ -41,7 +41,7 @@ fn each_key_fits_on_one_line_at_every_width() {
         assert!(shown.contains("active") && shown.contains("expires"), "{shown}");
     }
     let narrow = listed(&mk, 80);
-    assert_eq!(narrow.lines().count(), 4 + 4 + 1 + 1, "a table with a line for each key:\n{narrow}");
+    assert_eq!(narrow.lines().count(), 4 + 4 + 1 + 1, "a table with one line per key:\n{narrow}");
     assert!(narrow.trim_end().ends_with("left out for want of room: created (--json shows all)"), "{narrow}");
     assert!(!listed(&mk, 140).contains("left out"));
 }
@@ -57,7 +57,7 @@ fn ids_are_shown_on_wide_terminals_and_by_keys_show() {
     let one = pty::run(&mk.clone().args(["keys", "show", &rows[0].last4]), 80, 40).last;
     assert!(one.contains(&*rows[0].id), "{one}");
     let help = mk.args(["keys", "list", "--help"]).run().stdout;
-    assert!(help.contains("mk keys show"), "the help says where ids are: {help}");
+    assert!(help.contains("mk keys show"), "the help says where to find ids: {help}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Keys stored by several processes at once.
+//! `mk login`: concurrent logins, and profiles for named servers.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! What the program says when something is off: true, in the user's own words, with a next step that works.
+//! Error messages: correct, in the user's own terms, and with a next step that works.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::mk::{Mk, Ran};
 use crate::support::panel::agreeing_panel;
 use crate::support::pty;
 
-/// Port 9 of this machine: nobody listens there.
+/// Nothing listens on port 9 of this machine.
 const NOBODY: &str = "http://127.0.0.1:9";
 
 fn mk(arguments: &[&str]) -> Ran {
@@ -91,7 +91,7 @@ fn errors_name_flags_instead_of_api_fields() {
     let fewer = mk(&["verify", "--sandbox", "--min-required", "3", "--total-models", "2", "x"]);
     assert_eq!(fewer.code(), 2, "{fewer:?}");
     assert!(fewer.stderr.contains("--total-models") && fewer.stderr.contains("--min-required"), "{fewer:?}");
-    assert!(!fewer.stderr.contains("SANDBOX"), "nothing was begun: {fewer:?}");
+    assert!(!fewer.stderr.contains("SANDBOX"), "rejected before the sandbox starts: {fewer:?}");
     let more = mk(&["verify", "--sandbox", "--total-models", "9", "x"]);
     assert!(more.stderr.contains("error: --total-models "), "{more:?}");
     let long = mk(&["verify", "--sandbox", &"long ".repeat(5000)]);
@@ -123,7 +123,7 @@ fn whoami_works_without_a_reachable_server() {
     let ran = user.args(["whoami"]).run();
     assert_eq!(ran.code(), 6, "{ran:?}");
     assert!(ran.stdout.contains("MK_API_KEY; mistyped"), "{ran:?}");
-    assert!(!ran.stderr.contains("mk whoami"), "it does not send people to itself: {ran:?}");
+    assert!(!ran.stderr.contains("mk whoami"), "whoami does not refer to itself: {ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +160,7 @@ fn serve_names_the_config_file_that_lacks_a_provider() {
     let ran = user.args(["serve", "--check"]).run();
     assert_eq!(ran.code(), 2, "{ran:?}");
     assert!(ran.stderr.contains(file.to_str().unwrap()), "{ran:?}");
-    assert!(!ran.stderr.contains("mk config init"), "it would refuse: {ran:?}");
+    assert!(!ran.stderr.contains("mk config init"), "it would fail because the file exists: {ran:?}");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_key_for_a_missing_app_is_rejected_with_a_hint() {
     }
     let taken = mk.clone().args(["apps", "create", "default", "--data-dir", new.to_str().unwrap()]).run();
     assert_eq!(taken.code(), 9, "{taken:?}");
-    assert!(!new.exists(), "made for what is refused");
+    assert!(!new.exists(), "a rejected command creates no database");
 }
 
 #[test]
@@ -281,21 +281,21 @@ fn lists_stay_readable_where_a_table_does_not_fit() {
     for words in ["nightly build", "active", "last used", "default"] {
         assert!(narrow.contains(words), "{words:?} is not in\n{narrow}");
     }
-    assert!(pty::run(&listed, 80, 24).last.contains("last used\n"), "a table where there is room");
+    assert!(pty::run(&listed, 80, 24).last.contains("last used\n"), "a table if there is room");
 }
 
 #[test]
 fn a_foreign_server_is_recognised() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let stranger = std::thread::spawn(move || {
+    let foreign = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = std::io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
         let answer = "HTTP/1.1 501 Not Implemented\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno";
         std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
     });
     let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x").run();
-    stranger.join().unwrap();
+    foreign.join().unwrap();
     assert_eq!(ran.code(), 5, "{ran:?}");
     let complaint = format!("error: {base} answered 501 Not Implemented, and not as mk does");
     assert!(ran.stderr.contains(&complaint), "{ran:?}");

@@ -1,4 +1,4 @@
-//! `mk models`: a table for people, lines for programs, a document.
+//! `mk models`: a table on a terminal, lines in a pipe, or JSON.
 
 use serde_json::{Value, json};
 
@@ -61,5 +61,5 @@ fn a_table_of_real_models_fits_80_columns() {
         assert!(shown.contains(words), "{words:?} is not in\n{shown}");
     }
     let line = shown.lines().find(|line| line.contains("anthropic/claude-haiku-4-5 ")).unwrap_or_default();
-    assert!(line.contains(" 1 ") && line.contains(" 5 "), "a model a line:\n{shown}");
+    assert!(line.contains(" 1 ") && line.contains(" 5 "), "one line per model:\n{shown}");
 }

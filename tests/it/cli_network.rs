@@ -1,5 +1,5 @@
-//! `mk verify` on the way to a server: proxies, certificates, limits that are waited out, many lines at a time; and
-//! that every failure on that way is one JSON document for programs.
+//! `mk verify` and the network: proxies, certificates, waiting for rate limits, many lines at a time, and one JSON
+//! document for every failure.
 
 use std::time::{Duration, Instant};
 
@@ -158,10 +158,10 @@ async fn all_lines_wait_together_for_the_minute_limit() {
         vec![Step::Send(if number == 1 { limited } else { stream(COMPLETED) })]
     })
     .await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let ran = lines(&server.base, "one\ntwo\nthree\n", &["--jobs", "1"]).run_beside().await;
     assert_eq!(ran.code(), 12, "{ran:?}");
-    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert!(started.elapsed() >= Duration::from_secs(1));
     assert_eq!(ran.stderr.matches("waiting 1 s: too many requests per minute").count(), 1, "{ran:?}");
     let facts: Vec<Value> = server
         .requests()
@@ -169,7 +169,7 @@ async fn all_lines_wait_together_for_the_minute_limit() {
         .map(|request| serde_json::from_str(request.split("\r\n\r\n").nth(1).unwrap()).unwrap())
         .map(|body: Value| body["fact"].clone())
         .collect();
-    assert_eq!(facts, ["one", "two", "two", "three"], "what was refused is posted again, and nothing else");
+    assert_eq!(facts, ["one", "two", "two", "three"], "only the rejected request is sent again");
     assert_eq!(ran.stdout, "1\t-\tNOTHING\t-\t\n2\t-\tNOTHING\t-\t\n3\t-\tNOTHING\t-\t\n");
 }
 
@@ -204,7 +204,7 @@ async fn results_keep_the_order_of_lines_and_failures_do_not_stop_the_rest() {
     for jobs in ["1", "3"] {
         let call = lines(&server.base, "", &["--jobs", jobs]).stdin(text.clone());
         let ran = call.env("MK_API_KEY", &server.key(Service::Verify)).run_beside().await;
-        assert_eq!(ran.code(), 2, "the worst of all: {ran:?}");
+        assert_eq!(ran.code(), 2, "the exit code of the worst result: {ran:?}");
         let shown: Vec<Vec<&str>> =
             ran.stdout.lines().map(|line| line.split('\t').take(3).collect()).collect();
         let expected = [
@@ -298,10 +298,10 @@ async fn whoami_has_a_timeout() {
     })
     .await;
     let mk = Mk::new().args(["whoami"]).env("MK_SERVER", &server.base).env("MK_TIMEOUT", "500ms");
-    let begun = Instant::now();
+    let started = Instant::now();
     let ran = mk.run_beside().await;
     assert_eq!(ran.code(), 6, "{ran:?}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! A person before a terminal: what is asked, what Ctrl-C does, and which stream shows what.
+//! Interactive use: confirmations, Ctrl-C, and which stream shows what.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::support::scripted::{Scripted, Step, stream};
 
 const TRUE: &str = "The Eiffel Tower is in Paris.";
 
-/// A shell script of a user with this home, in which `mk` is the binary.
+/// A shell script in this home directory, in which `mk` runs the binary.
 fn script(home: &Path, text: &str) -> Command {
     let mut command = Command::new("bash");
     let text = format!("mk() {{ '{}' \"$@\"; }}\n{text}", env!("CARGO_BIN_EXE_mk"));
@@ -55,7 +55,7 @@ fn the_revocation_time_is_when_the_question_was_answered() {
     let id = id_of_a_new_key(&user);
     let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
     person.until("[y/N] ");
-    // The clock tells milliseconds; the answer is to come later than in the same one.
+    // Times have a resolution of a millisecond, so the answer must not come within the same one.
     std::thread::sleep(Duration::from_millis(20));
     let answered = mk::clock::Clock::system().now();
     person.types("y\n");
@@ -92,7 +92,7 @@ fn without_a_visible_prompt_confirmation_is_refused() {
     let mut person = Person::at(&script(user.home(), "mk keys revoke ci >out.txt"));
     person.until("[y/N] ");
     person.types("y\n");
-    assert_eq!(person.end().0, "code 0", "the answer is read from the terminal, wherever results go");
+    assert_eq!(person.end().0, "code 0", "stdout need not be a terminal to confirm");
 }
 
 #[test]
@@ -102,13 +102,16 @@ fn stdout_and_stderr_are_checked_separately_for_a_terminal() {
     let slow = "The Eiffel Tower is in Paris [sandbox:slow].";
     let (_, shown) =
         Person::at(&script(home.path(), &format!("mk verify --sandbox '{slow}' >out.txt"))).end();
-    assert!(shown.contains("asking models") && shown.contains('\u{1b}'), "progress stays: {shown:?}");
+    assert!(
+        shown.contains("asking models") && shown.contains('\u{1b}'),
+        "progress is still shown: {shown:?}"
+    );
     assert!(!shown.contains("TRUE\t"), "{shown:?}");
     assert!(read("out.txt").starts_with("1\tTRUE\tTTT\t") && !read("out.txt").contains('\u{1b}'));
 
     let (_, shown) =
         Person::at(&script(home.path(), &format!("mk verify --sandbox '{TRUE}' 2>err.txt"))).end();
-    assert!(shown.contains("\u{1b}[36m✓"), "colour stays: {shown:?}");
+    assert!(shown.contains("\u{1b}[36m✓"), "colour is still used: {shown:?}");
     assert!(!shown.contains("SANDBOX"), "{shown:?}");
     assert!(
         read("err.txt").contains("SANDBOX") && !read("err.txt").contains('\u{1b}'),
@@ -132,7 +135,7 @@ fn progress_is_not_drawn_over_piped_results() {
     ] {
         let (_, shown) = Person::at(&script(home.path(), &call)).end();
         let (before, results) = shown.split_once(first).unwrap_or_else(|| panic!("{call}: {shown:?}"));
-        assert!(before.contains('\u{1b}'), "progress is shown until then: {call}: {shown:?}");
+        assert!(before.contains('\u{1b}'), "progress is shown before the results: {call}: {shown:?}");
         assert!(results.contains(second) && !results.contains('\u{1b}'), "{call}: {shown:?}");
     }
 }
@@ -187,10 +190,10 @@ async fn ctrl_c_ends_a_shell_loop() {
 
 #[test]
 fn a_silent_terminal_gets_a_notice_that_input_is_awaited() {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut person = Person::at(&Mk::new().args(["verify", "--sandbox", "-"]).command());
     person.until("waiting for text on standard input");
-    assert!(begun.elapsed() >= Duration::from_millis(2900), "{:?}", begun.elapsed());
+    assert!(started.elapsed() >= Duration::from_millis(2900), "{:?}", started.elapsed());
     person.types(&format!("{TRUE}\n\x04"));
     let (status, shown) = person.end();
     assert!(status == "code 0" && shown.contains("TRUE"), "{status} {shown}");

@@ -1,5 +1,5 @@
-//! `mk apps` and `mk keys` on a server: when it is the server's turn, what is asked before something is destroyed there,
-//! and servers that are none.
+//! `mk apps` and `mk keys` on a remote server: when the server is used instead of the database, confirmations before
+//! something is deleted, and servers that misbehave.
 
 use std::fs::OpenOptions;
 
@@ -13,23 +13,27 @@ use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step, answer};
 use crate::support::server::TestServer;
 
-/// Well formed, and of no server.
-const STRANGER: &str = "mk_verify_000000000000000000000000004ANCeP";
+/// A well-formed key that no server knows.
+const UNKNOWN_KEY: &str = "mk_verify_000000000000000000000000004ANCeP";
 
 async fn run(mk: &Mk, arguments: &[&str]) -> Ran {
     mk.clone().args(arguments.iter().copied()).run_beside().await
 }
 
-/// Whether a call is answered by the server, as `-v` tells.
-async fn asks(server: &TestServer, call: Mk) -> bool {
-    asks_for(server, &call.args(["apps", "list", "-v"])).await
+/// Whether a command uses the server rather than the database, as reported by `-v`.
+async fn uses_server(server: &TestServer, call: Mk) -> bool {
+    command_uses_server(server, &call.args(["apps", "list", "-v"])).await
 }
 
-async fn asks_for(server: &TestServer, call: &Mk) -> bool {
+async fn command_uses_server(server: &TestServer, call: &Mk) -> bool {
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     let (at_server, in_database) = (format!("on {}\n", server.base), "database: ");
-    assert_ne!(ran.stderr.contains(&at_server), ran.stderr.contains(in_database), "one of them: {ran:?}");
+    assert_ne!(
+        ran.stderr.contains(&at_server),
+        ran.stderr.contains(in_database),
+        "exactly one of them is used: {ran:?}"
+    );
     ran.stderr.contains(&at_server)
 }
 
@@ -39,29 +43,29 @@ async fn the_server_is_used_if_it_is_named_and_its_key_is_known() {
     let console = server.key(Service::Console);
     let verify = server.key(Service::Verify);
     let at = |variable: &str, key: &str| Mk::new().env("MK_SERVER", &server.base).env(variable, key);
-    assert!(asks(&server, named.clone()).await);
-    assert!(asks(&server, at("MK_API_KEY", &console)).await);
-    assert!(!asks(&server, at("MK_API_KEY", &verify)).await, "no console key");
-    assert!(!asks(&server, Mk::new().env("MK_CONSOLE_KEY", &console)).await, "no server");
+    assert!(uses_server(&server, named.clone()).await);
+    assert!(uses_server(&server, at("MK_API_KEY", &console)).await);
+    assert!(!uses_server(&server, at("MK_API_KEY", &verify)).await, "no console key");
+    assert!(!uses_server(&server, Mk::new().env("MK_CONSOLE_KEY", &console)).await, "no server");
     let data = named.home().join("data");
     let of_database = named.args(["apps", "list", "-v", "--data-dir", data.to_str().unwrap()]);
-    assert!(!asks_for(&server, &of_database).await, "the database");
+    assert!(!command_uses_server(&server, &of_database).await, "the database");
 
     let by_flag = Mk::new().env("MK_CONSOLE_KEY", &console).args(["--server", &server.base]);
-    assert!(asks(&server, by_flag).await);
+    assert!(uses_server(&server, by_flag).await);
     let stored = Mk::new();
     let login =
         stored.clone().args(["login", "--server", &server.base]).stdin(console.clone()).run_beside().await;
     assert_eq!(login.code(), 0, "{login:?}");
-    assert!(!asks(&server, stored.clone()).await, "nobody names the server");
-    assert!(asks(&server, stored.clone().env("MK_SERVER", &server.base)).await);
+    assert!(!uses_server(&server, stored.clone()).await, "the server is not named");
+    assert!(uses_server(&server, stored.clone().env("MK_SERVER", &server.base)).await);
     let config = stored.home().join(".config/mk");
     let file = format!("[profiles.there]\nserver = \"{}\"\n", server.base);
     std::fs::write(config.join("config.toml"), &file).unwrap();
-    assert!(!asks(&server, stored.clone()).await);
-    assert!(asks(&server, stored.clone().args(["--profile", "there"])).await);
+    assert!(!uses_server(&server, stored.clone()).await);
+    assert!(uses_server(&server, stored.clone().args(["--profile", "there"])).await);
     std::fs::write(config.join("config.toml"), format!("profile = \"there\"\n{file}")).unwrap();
-    assert!(asks(&server, stored).await);
+    assert!(uses_server(&server, stored).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +81,7 @@ async fn a_server_named_by_flag_without_its_key_does_not_fall_back_to_the_databa
             ran.stderr.contains("--service console") && ran.stderr.contains("mk login --server"),
             "{ran:?}"
         );
-        assert!(!call.home().join(".local").exists(), "no database is made");
+        assert!(!call.home().join(".local").exists(), "no database is created");
     }
     let both = run(&Mk::new(), &["apps", "list", "--server", &server.base, "--data-dir", "."]).await;
     assert!(
@@ -151,9 +155,9 @@ async fn a_key_itself_can_be_given_on_stdin() {
     let revoked = piped(&key, &check[..3]).await;
     assert!(revoked.code() == 4 && revoked.stdout.contains(&id), "{revoked:?}");
 
-    let unknown = piped(STRANGER, &["keys", "revoke", "-", "--yes"]).await;
+    let unknown = piped(UNKNOWN_KEY, &["keys", "revoke", "-", "--yes"]).await;
     assert!(unknown.code() == 9 && unknown.stderr.contains("no such key"), "{unknown:?}");
-    let unknown = piped(STRANGER, &check[..3]).await;
+    let unknown = piped(UNKNOWN_KEY, &check[..3]).await;
     assert!(unknown.stdout.contains(&format!("state\tnot known on {}", server.base)), "{unknown:?}");
     let as_argument = run(&there, &["keys", "revoke", &key, "--yes"]).await;
     assert!(as_argument.code() == 2 && !as_argument.stderr.contains(&key), "{as_argument:?}");
@@ -207,7 +211,7 @@ async fn endless_malformed_and_missing_responses_are_errors() {
     let mute = Scripted::start(|_| vec![Step::Hang]).await;
     let ran = run(&call.env("MK_SERVER", &mute.base), &["apps", "create", "x"]).await;
     assert_eq!(ran.code(), 6, "{ran:?}");
-    assert_eq!(mute.requests().len(), 1, "sent once, whatever happens");
+    assert_eq!(mute.requests().len(), 1, "a write is never retried");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The way to the first console key: the one-time link that `mk serve` gives, and keys that are checked when stored.
+//! Setting up the first console key by the one-time link of `mk serve`, and checking keys at login.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::support::scripted::{Scripted, answer};
 use crate::support::serve::{self, Serve};
 use crate::support::server::{Setup, client};
 
-/// Nobody listens there.
+/// Nothing listens there.
 const NOBODY: &str = "http://127.0.0.1:9";
 
 fn link_file(call: &Mk) -> PathBuf {
@@ -46,13 +46,13 @@ async fn without_a_terminal_the_setup_link_is_in_a_private_file_until_used() {
     server.signal("TERM");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert!(status.success());
-    assert!(log.contains(file.to_str().unwrap()), "the log tells where it is: {log}");
+    assert!(log.contains(file.to_str().unwrap()), "the log names the file: {log}");
     let token = link.rsplit('/').next().unwrap();
     let key = made["created"]["key"].as_str().unwrap();
     assert!(!log.contains(token) && !log.contains(key), "{log}");
 
     let again = Serve::start(&call);
-    assert!(!file.exists(), "there is a console key now");
+    assert!(!file.exists(), "no new link once there is a console key");
     drop(again);
 }
 
@@ -76,7 +76,7 @@ async fn a_terminal_that_reads_nothing_does_not_block_the_server() {
     let shown = person.shown();
     let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown);
     let (base, _) = link.split_once("/#/setup/").unwrap();
-    // A line of the log each, of which a terminal holds some 4 KB.
+    // Each writes a line to the log; the terminal's buffer holds about 4 KB.
     for _ in 0..200 {
         let refused = client().get(format!("{base}/v1/apps")).send().await.unwrap().status();
         assert!(refused.is_client_error(), "{refused}");
@@ -108,7 +108,7 @@ async fn the_setup_file_is_removed_at_shutdown_or_by_the_next_start() {
     let data = serve::data_dir(call.home());
     assert_eq!(operator(&data, &["keys", "create", "--service", "console"]).run().code(), 0);
     let server = Serve::start(&call);
-    assert!(!file.exists(), "a leftover is removed");
+    assert!(!file.exists(), "the leftover file is removed");
     assert_eq!(
         open(&link.trim_end().replace(link.split("/#").next().unwrap(), &server.base)).await.status(),
         401

@@ -1,4 +1,4 @@
-//! `mk verify` as a person sees it, on a pseudo-terminal.
+//! `mk verify` on a pseudo-terminal.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -31,7 +31,7 @@ fn a_result_shows_symbols_words_and_dissent() {
 fn results_fit_narrow_and_wide_terminals() {
     for columns in [40, 44, 80, 120] {
         let shown = verify(&[], &[STATEMENT], columns);
-        // Lines that a terminal had to break are told as one here.
+        // Lines that the terminal itself had to wrap are one line here.
         for line in shown.last.lines() {
             assert!(line.width() <= usize::from(columns), "{columns}: {line:?}");
         }

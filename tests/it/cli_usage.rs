@@ -1,4 +1,4 @@
-//! `mk usage` and `mk apps statement` on the local database: tables with bars, lines, CSV, JSON.
+//! `mk usage` and `mk apps statement` on the local database: tables with bars, lines, CSV and JSON.
 
 use mk::api::Service;
 use mk::clock::{Clock, Time};
@@ -13,7 +13,7 @@ use crate::support::pty;
 
 const NOVEMBER: [&str; 4] = ["--from", "2025-11-01", "--to", "2025-11-30"];
 
-/// Runs commands on one database, with an app `website` that has a key `till` with a budget.
+/// A database with an app `website` that has a key `till` with a budget, and commands on it.
 struct Desk {
     mk: Mk,
     store: Store,
@@ -35,7 +35,7 @@ impl Desk {
         Self { mk, store, app_id: app.id, key_id: key.id.to_string() }
     }
 
-    /// An attempt of the website's key, of 1,000 and 500 tokens.
+    /// An attempt of the website's key with 1,000 prompt and 500 completion tokens.
     fn row(&self, at: &str, model: &str, cost: Option<u64>) -> AttemptRow {
         AttemptRow {
             at: Time::parse(at).unwrap(),
@@ -54,7 +54,7 @@ impl Desk {
         }
     }
 
-    /// Two days of November, with calls at a known and at an unknown price.
+    /// Calls on two days in November with known and unknown prices, and some just outside the month.
     fn with_november() -> Self {
         let desk = Self::new();
         let rows = [
@@ -79,7 +79,7 @@ impl Desk {
         ran
     }
 
-    /// `mk usage` of November.
+    /// `mk usage` for November.
     fn november(&self, arguments: &[&str]) -> Ran {
         let all: Vec<&str> = ["usage"].iter().chain(&NOVEMBER).chain(arguments).copied().collect();
         self.run(&all)
@@ -176,7 +176,7 @@ fn a_terminal_gets_fitting_bars_totals_and_budgets() {
         {
             assert!(text.contains(words), "{words:?} at {columns} by {by}:\n{}", shown.last);
         }
-        assert!(!text.contains(&desk.key_id), "names, not ids");
+        assert!(!text.contains(&desk.key_id), "names are shown instead of ids");
         if by == "day" {
             assert!(
                 text.contains("by cost") && text.contains('█') && text.contains("≥$0.5000"),
@@ -268,7 +268,7 @@ fn model_names_cannot_harm_a_terminal_or_spreadsheet() {
     assert!(desk.november(&["--by", "model", "--csv"]).stdout.contains("\r\n'=cmd|"));
 }
 
-/// Two keys called `till` and two apps called `website`: the second ones came after the first had gone.
+/// Two keys called `till`: the second one replaced the first. Also the last four characters of both.
 fn with_namesakes() -> (Desk, [String; 2]) {
     let desk = Desk::new();
     let now = Clock::system().now();
@@ -296,7 +296,10 @@ fn duplicate_key_names_are_distinguished_on_a_terminal_only() {
         assert!(ran.stdout.contains("till") && !ran.stdout.contains("till …"), "{ran:?}");
     }
     let of_one = on_terminal(&[&["usage", "--by", "key", "--to", "2025-11-01"], &NOVEMBER[..2]].concat());
-    assert!(of_one.contains(" till ") && !of_one.contains("till …"), "alone it needs no more: {of_one}");
+    assert!(
+        of_one.contains(" till ") && !of_one.contains("till …"),
+        "a single key needs no distinction: {of_one}"
+    );
 }
 
 #[test]
@@ -322,7 +325,7 @@ fn apps_and_keys_are_distinguished_from_deleted_namesakes() {
         assert!(shown.contains(&format!("website app_…{}", ending(id))), "{shown}");
     }
     let shown = by("key");
-    // What a key of a deleted app ends with is not asked for any more.
+    // The last characters of a deleted app's key are not available; its id is shown instead.
     assert!(shown.contains(&format!("till …{}", key.last4)), "{shown}");
     assert!(shown.contains(&format!("till key_…{}", ending(&desk.key_id))), "{shown}");
     let csv = desk.november(&["--by", "app", "--csv"]).stdout;

@@ -1,4 +1,4 @@
-//! `mk verify` as scripts see it: streams, formats, exit codes.
+//! `mk verify` in scripts: streams, formats, exit codes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
 use crate::support::scrape::scrape_until;
 use crate::support::server::{Setup, TestServer};
 
-/// A sentence that is TRUE, and one that is FALSE, to the sandbox's models.
+/// Statements that the sandbox assesses as TRUE and FALSE, and one without a consensus.
 const TRUE: &str = "The Eiffel Tower is in Paris.";
 const FALSE: &str = "The capital of Australia is Sydney.";
 const UNSURE: &str = "The Nile is the longest river in the world.";
@@ -47,7 +47,7 @@ fn a_pipe_gets_only_tab_separated_lines() {
     assert_eq!((lines[1][1], lines[1][3]), ("FALSE", FALSE));
     assert_eq!((lines[2][1], lines[2][2]), ("NO_CONSENSUS", "TFU"));
     assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran:?}");
-    assert!(ran.stderr.to_lowercase().contains("sandbox"), "the answers are said to be simulated");
+    assert!(ran.stderr.to_lowercase().contains("sandbox"), "simulated answers are marked");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn colour_is_used_only_if_requested() {
         assert!(!ran(&["--view", view], false).contains('\u{1b}'), "{view}");
         assert!(!ran(&["--view", view, "--color", "never"], true).contains('\u{1b}'), "{view}");
     }
-    // What programs read has none in any case.
+    // Piped lines never have colour.
     assert!(!ran(&["--color", "always"], true).contains('\u{1b}'));
 }
 
@@ -193,7 +193,7 @@ fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
     let beside = Mk::new().args(["verify", "x"]).env("MK_INFERENCE_KEY", foreign.trim()).run();
     assert!(
         beside.code() == 4 && !beside.stderr.contains("MK_INFERENCE_KEY"),
-        "it is no mistake: {beside:?}"
+        "an inference key alone is no mistake: {beside:?}"
     );
     let json = Mk::new().args(["verify", "--json", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
     assert_eq!(json.code(), 4);
@@ -262,7 +262,7 @@ async fn a_broken_stream_exits_with_8() {
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x");
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 8, "{ran:?}");
-    assert_eq!(posts.await.unwrap(), 1, "posted again after the stream ended");
+    assert_eq!(posts.await.unwrap(), 1, "the request was sent again after the stream ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,7 +292,7 @@ async fn each_line_is_verified_separately() {
     std::fs::write(call.home().join("facts.txt"), "one\nbroken\n\nthree\n").unwrap();
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
-    assert_eq!(provider.asks_of("extractor").len(), 3, "an empty line is no statement");
+    assert_eq!(provider.asks_of("extractor").len(), 3, "empty lines are skipped");
     let text = ran.json().to_string();
     assert_eq!(text.matches("\"assessment\":\"TRUE\"").count(), 2, "{text}");
     let lines = against(&server, &["--lines", "facts.txt", "--jsonl"]);
@@ -311,10 +311,11 @@ async fn a_rejected_key_stops_further_statements() {
     std::fs::write(call.home().join("facts.txt"), "a statement\n".repeat(40)).unwrap();
     let ran = call.env("MK_API_KEY", "mk_verify_00000000000000000000000000000000").run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
-    assert_eq!(ran.stdout.lines().count(), 40, "each is told of: {ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 40, "each line is reported: {ran:?}");
     assert!(ran.stdout.lines().last().unwrap().contains("not asked, as another was refused: "), "{ran:?}");
     let refused = r#"mk_http_requests_total{route="/verify/v1/stream",method="POST",status="401"}"#;
-    let page = scrape_until(&server, "refusals are counted", |page| page.get(refused) > 0.0).await;
+    let page =
+        scrape_until(&server, "the rejected requests are counted", |page| page.get(refused) > 0.0).await;
     assert!((1.0..=2.0).contains(&page.get(refused)), "{page:?}");
 }
 
@@ -342,7 +343,7 @@ async fn an_interrupt_stops_the_work_and_terminates_the_process() {
     use std::os::unix::process::ExitStatusExt;
     let (server, provider) = hanging_panel().await;
     let mut child = against(&server, &["x"]).command().spawn().unwrap();
-    crate::support::eventually("the panel is asked", || provider.in_flight() == 3).await;
+    crate::support::eventually("the panel is called", || provider.in_flight() == 3).await;
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
