@@ -1,4 +1,4 @@
-//! `/v1/apps`: the life of an app over HTTP.
+//! `/v1/apps`: creating, reading, changing and deleting apps over HTTP.
 
 use mk::api::Service;
 use reqwest::{Method, Url};
@@ -36,7 +36,7 @@ async fn an_app_can_be_created_shown_changed_and_deleted() {
         app["name"] = json!(name);
         let (percent, threshold) = match budget.as_f64() {
             None => (Value::Null, Value::Null),
-            // Of nothing, everything is used up.
+            // A budget of zero counts as used up.
             Some(0.0) => (json!(100.0), json!(100)),
             Some(_) => (json!(0.0), Value::Null),
         };
@@ -63,7 +63,7 @@ async fn an_app_can_be_created_shown_changed_and_deleted() {
     let deleted = |revoked: u64| (200, json!({"id": id, "deleted_at": deleted_at, "revoked_keys": revoked}));
     assert_eq!(console.delete(path).await, deleted(1));
     server.clock.advance(std::time::Duration::from_mins(1));
-    assert_eq!(console.delete(path).await, deleted(0), "repeatable, and it was deleted then");
+    assert_eq!(console.delete(path).await, deleted(0), "repeatable, with the original time");
     assert_eq!(console.get(path).await.0, 404);
     assert_eq!(console.patch(path, &json!({"name": "x"})).await.0, 404);
     assert_eq!(console.post(&format!("{path}/keys"), &json!({"service": "verify"})).await.0, 404);
@@ -113,7 +113,7 @@ async fn app_names_are_unique_and_the_last_app_cannot_be_deleted() {
     assert_eq!(console.get(&path).await.1["budget_usd"], Value::Null, "a refused change changes nothing");
     assert_eq!(console.patch(&path, &json!({"name": "news"})).await.0, 200, "its own name is not taken");
 
-    assert_eq!(console.delete(&format!("/v1/apps/{default}")).await.0, 200, "now there is another");
+    assert_eq!(console.delete(&format!("/v1/apps/{default}")).await.0, 200, "it is no longer the last app");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn location_headers_work_behind_a_path_prefix() {
 #[tokio::test]
 async fn apps_are_found_by_id_only() {
     let (server, console) = server().await;
-    assert_eq!(console.get("/v1/apps/default").await.0, 404, "names are for people");
+    assert_eq!(console.get("/v1/apps/default").await.0, 404, "names are not accepted in paths");
     assert_eq!(console.get("/v1/apps/default/keys").await.0, 404);
     assert_eq!(console.post("/v1/apps/default/keys", &json!({"service": "verify"})).await.0, 404);
     let (_, id) = server.key_with(Service::Verify, |_| {});

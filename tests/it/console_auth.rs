@@ -1,4 +1,4 @@
-//! Logging in to the dashboard: who may, how often, and what comes of it.
+//! Logging in to the dashboard: which keys may, how often, and the resulting session.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn a_console_key_can_log_in() {
     let shown = browser.get(SESSION).await;
     assert_eq!((shown.status().as_u16(), header(&shown, "cache-control")), (200, "no-store"));
     let mut told: Value = shown.json().await.unwrap();
-    // When the key was used is written a little later.
+    // The key's last use is written a little later.
     told["key"]["last_used_at"] = info["key"]["last_used_at"].clone();
     assert_eq!(told, info);
     assert!(is_let_in(&browser.get("/v1/apps").await));
@@ -45,8 +45,8 @@ async fn a_console_key_can_log_in() {
 
     let again = browser.write(Method::POST, SESSION, &json!({"key": key})).await;
     let second = Browser::with(&server, &set_cookie(&again));
-    assert_ne!(second.token(), token, "a session is never taken over");
-    assert_eq!(browser.get(SESSION).await.status(), 401, "and ends where another takes its place");
+    assert_ne!(second.token(), token, "logging in always creates a new session");
+    assert_eq!(browser.get(SESSION).await.status(), 401, "the new session replaces the old one");
     assert_eq!(second.get(SESSION).await.status(), 200);
     assert_eq!(audit(&server)[0], ["session.created", "dashboard", &id, &id, "desk"]);
 }
@@ -158,9 +158,9 @@ async fn invalid_session_cookies_are_rejected_and_counted() {
     for cookie in [format!("mk_session={changed}"), twice, "mk_session=".to_owned()] {
         assert_eq!(refused(&cookie).await, (401, "invalid_session".to_owned()), "{cookie}");
     }
-    assert_eq!(refused("mk_session=x").await.0, 429, "guesses are counted");
+    assert_eq!(refused("mk_session=x").await.0, 429, "guesses count as failures");
     let without = client().get(format!("{}{SESSION}", server.base)).send().await.unwrap();
-    assert_eq!(header(&without, "x-ratelimit-limit"), "600", "to ask without one is no guess");
+    assert_eq!(header(&without, "x-ratelimit-limit"), "600", "a request without a cookie is no guess");
     assert_eq!(refusal(without).await, (401, "invalid_session".to_owned()));
     assert_eq!(refused("other=x").await.0, 429);
     assert_eq!(browser.get(SESSION).await.status(), 200);

@@ -1,4 +1,4 @@
-//! Lists: pages that neither lose nor repeat, and filters.
+//! Lists: pages without gaps or duplicates, and filters.
 
 use std::time::Duration;
 
@@ -34,10 +34,10 @@ async fn pages_of_any_size_contain_every_record_once_and_in_order() {
     }
     let empty = json!({"data": [], "next_cursor": null});
     assert_eq!(console.get(&format!("/v1/apps/{}/keys", apps[3])).await, (200, empty.clone()));
-    let behind = format!("/v1/apps?cursor={}", apps[5]);
-    assert_eq!(console.get(&behind).await, (200, empty));
+    let after_last = format!("/v1/apps?cursor={}", apps[5]);
+    assert_eq!(console.get(&after_last).await, (200, empty));
     let (_, page) = console.get("/v1/apps?limit=&cursor=").await;
-    assert_eq!(page["data"].as_array().unwrap().len(), 6, "what is left empty is left out");
+    assert_eq!(page["data"].as_array().unwrap().len(), 6, "empty parameters are ignored");
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn paging_is_complete_while_records_are_added_and_deleted() {
             cursor = format!("&cursor={next}");
             if added.len() < 8 {
                 added.extend(keys(&console, &app, 1).await);
-                // What was read last may go: the next page begins behind it all the same.
+                // Deleting the record at the cursor does not affect the next page.
                 assert_eq!(console.delete(&format!("{list}/{next}")).await.0, 200);
             }
         }
@@ -85,7 +85,7 @@ async fn paging_is_complete_while_records_are_added_and_deleted() {
         cursor = format!("&cursor={next}");
         console.patch(&format!("/v1/apps/{app}"), &json!({"name": format!("news {}", seen.len())})).await;
     }
-    assert_eq!(seen, before, "newest first: what is added stands before the first page");
+    assert_eq!(seen, before, "newest first, so new entries come before the first page");
 }
 
 #[tokio::test]

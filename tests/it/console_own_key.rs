@@ -1,4 +1,4 @@
-//! `GET /v1/key`: a key asks about itself.
+//! `GET /v1/key`: a key reads its own record.
 
 use mk::api::Service;
 use reqwest::Response;

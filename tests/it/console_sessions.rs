@@ -1,4 +1,4 @@
-//! The life of a dashboard's session: what it may, what keeps it alive, how it ends.
+//! Dashboard sessions: what they permit, what keeps them alive, how they end.
 
 use std::time::Duration;
 
@@ -38,15 +38,15 @@ async fn reads_do_not_wait_for_the_session_update_to_be_written() {
     other.busy_timeout(Duration::from_secs(10)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     server.clock.advance(20 * MINUTE);
-    // A writer gives up after ten seconds, and each of these would wait for those before it.
+    // A blocked writer gives up only after ten seconds, which exceeds the timeout here.
     let pages = join_all((0..3).map(|_| browser.get("/v1/apps")));
-    let pages = timeout(Duration::from_secs(8), pages).await.expect("they wait for whoever writes");
+    let pages = timeout(Duration::from_secs(8), pages).await.expect("the reads wait for the writer");
     assert!(pages.iter().all(is_let_in));
     other.execute_batch("ROLLBACK").unwrap();
 
     assert!(is_let_in(&browser.get("/v1/apps").await));
     server.clock.advance(20 * MINUTE);
-    assert!(is_let_in(&browser.get("/v1/apps").await), "its use was noted since");
+    assert!(is_let_in(&browser.get("/v1/apps").await), "its use has been recorded since");
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn logging_in_with_a_key_revoked_meanwhile_creates_no_session() {
     other.busy_timeout(Duration::from_secs(10)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let revoked = async {
-        // By then the key was found good, and the session waits for its turn.
+        // By then the key has been checked, and creating the session waits for the lock.
         sleep(Duration::from_millis(500)).await;
         other.execute("UPDATE keys SET revoked_at = 1 WHERE id = ?1", [&id]).unwrap();
         other.execute_batch("COMMIT").unwrap();
@@ -85,14 +85,14 @@ async fn session_use_is_written_once_a_minute() {
     let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let version = || server.app.store.version().unwrap();
-    let begun = version();
+    let before = version();
     server.clock.advance(Duration::from_secs(59));
     browser.get(SESSION).await;
-    assert_eq!(version(), begun);
+    assert_eq!(version(), before);
     server.clock.advance(Duration::from_secs(1));
     browser.get(SESSION).await;
     let written = version();
-    assert_ne!(written, begun);
+    assert_ne!(written, before);
     browser.get(SESSION).await;
     assert_eq!(version(), written);
 }
@@ -126,7 +126,7 @@ async fn revoking_a_key_ends_its_sessions_stolen_ones_included() {
     let (owner, thief) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
     let other = Browser::log_in(&server, &server.key(Service::Console)).await;
     assert_eq!(thief.get(SESSION).await.status(), 200);
-    // As the command line would, beside the server.
+    // As the command line would, from another process.
     let elsewhere = Store::open(&server.dir.path().join("data"), NOON).unwrap();
     elsewhere.revoke_key(&id, NOON).unwrap();
     for browser in [owner, thief] {
@@ -134,7 +134,7 @@ async fn revoking_a_key_ends_its_sessions_stolen_ones_included() {
         let write = browser.write(Method::POST, "/v1/apps", &json!({"name": "x"})).await;
         assert_eq!(refusal(write).await, (401, "api_key_revoked".to_owned()));
     }
-    assert_eq!(other.get(SESSION).await.status(), 200, "it is one key's sessions that end");
+    assert_eq!(other.get(SESSION).await.status(), 200, "sessions of other keys continue");
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn logging_out_ends_the_session_and_is_idempotent() {
     }
     let without = client().delete(format!("{}{SESSION}", server.base)).send().await.unwrap();
     assert_eq!(without.status(), 204);
-    assert_eq!(other.get(SESSION).await.status(), 200, "the others go on");
+    assert_eq!(other.get(SESSION).await.status(), 200, "other sessions continue");
     let ended: Vec<_> = audit(&server).into_iter().filter(|entry| entry[0] == "session.ended").collect();
     assert_eq!(ended, [["session.ended", "dashboard", &id, &id, ""]]);
 }
@@ -189,7 +189,11 @@ async fn sessions_have_their_own_rate_limit() {
     assert_eq!(browser.get("/v1/apps").await.status(), 429);
     let both = || browser.request(Method::GET, "/v1/apps").bearer_auth(&key).send();
     let counted = both().await.unwrap();
-    assert_eq!((header(&counted, "x-ratelimit-limit"), is_let_in(&counted)), ("1", true), "the key counts");
+    assert_eq!(
+        (header(&counted, "x-ratelimit-limit"), is_let_in(&counted)),
+        ("1", true),
+        "the key's own limit applies"
+    );
     assert_eq!(both().await.unwrap().status(), 429);
     server.app.flush().unwrap();
     assert_eq!(server.app.store.day_count(&id, NOON.utc_day()).unwrap(), 1);

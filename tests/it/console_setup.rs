@@ -1,4 +1,4 @@
-//! The first console key, made by whoever holds the token of the one-time link.
+//! Creating the first console key with the token of the one-time link.
 
 use std::time::Duration;
 
@@ -76,11 +76,15 @@ async fn setup_conflicts_with_a_usable_console_key() {
     let (_, id) = server.key_with(Service::Console, |_| {});
     assert_eq!(refusal(set_up(&server, &token).await).await, (409, "conflict".to_owned()));
     server.app.store.revoke_key(&id, NOON).unwrap();
-    assert_eq!(refusal(set_up(&server, &token).await).await.0, 401, "that was its one use");
+    assert_eq!(refusal(set_up(&server, &token).await).await.0, 401, "the token was used up by the attempt");
     let expires = NOON.plus(Duration::from_mins(1));
     server.key_with(Service::Console, |new| new.expires_at = Some(expires));
     server.clock.advance(Duration::from_mins(1));
-    assert_eq!(set_up(&server, &issued(&server)).await.status(), 201, "one that cannot be used is not");
+    assert_eq!(
+        set_up(&server, &issued(&server)).await.status(),
+        201,
+        "an expired console key is no conflict"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The server as a process that dies, and its files: what was said to be done stays done.
+//! Signals, shared data directories, and data directories that cannot be used.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -26,7 +26,7 @@ async fn operate(server: &Mk, arguments: &[&str]) -> Ran {
     operator(&data_dir(server.home()), arguments).run_beside().await
 }
 
-/// A key without a limit a minute.
+/// Creates a key without a limit per minute.
 async fn create(server: &Mk) -> Ran {
     let per_day = PER_DAY.to_string();
     let arguments =
@@ -38,7 +38,7 @@ async fn post(base: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::R
     client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(body).send().await
 }
 
-/// How many rows there are of a table, or groups.
+/// The number of rows of a table, or of a FROM clause with grouping.
 fn count(database: &rusqlite::Connection, of: &str) -> usize {
     let query = format!("SELECT count(*) FROM (SELECT 1 FROM {of})");
     let found: i64 = database.query_row(&query, [], |row| row.get(0)).unwrap();
@@ -63,7 +63,7 @@ async fn sigterm_drains_streams_and_shuts_down_cleanly() {
     assert_eq!(status.code(), Some(0), "{log}");
     must_be_whole(&data_dir(call.home()));
     let ledger = rusqlite::Connection::open(data_dir(call.home()).join("ledger.db")).unwrap();
-    assert_eq!(count(&ledger, "attempts"), 4, "an orderly end loses nothing");
+    assert_eq!(count(&ledger, "attempts"), 4, "a clean shutdown loses nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,12 +77,14 @@ async fn the_second_signal_terminates_immediately() {
     server.signal("INT");
     let refused =
         async { while client().get(format!("{}/verify/v1/health", server.base)).send().await.is_ok() {} };
-    tokio::time::timeout(Duration::from_secs(10), refused).await.expect("it goes on listening");
+    tokio::time::timeout(Duration::from_secs(10), refused)
+        .await
+        .expect("the server still accepts connections");
     server.signal("INT");
-    let begun = Instant::now();
+    let started = Instant::now();
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert_eq!(status.signal(), Some(2), "{status} {log}");
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(started.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,8 +139,8 @@ async fn two_servers_and_many_commands_can_share_a_data_directory() {
     must_be_whole(&data);
 }
 
-/// Both `mk serve` and a command refuse this data directory in one clear sentence.
-fn must_refuse(data: &Path, words: &str) {
+/// Asserts that `mk serve` and other commands reject this data directory with one error and one hint.
+fn assert_rejected(data: &Path, words: &str) {
     let data = data.to_str().unwrap();
     let create = ["keys", "create", "--service", "verify"];
     for arguments in [&["serve", "--sandbox", "--listen", "127.0.0.1:0"][..], &create] {
@@ -157,8 +159,8 @@ fn an_unusable_data_directory_is_reported_in_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
-    must_refuse(&file, "not a directory");
-    must_refuse(&file.join("below"), "ot a directory");
+    assert_rejected(&file, "not a directory");
+    assert_rejected(&file.join("below"), "ot a directory");
 
     let used = |name: &str| {
         let data = dir.path().join(name);
@@ -169,15 +171,15 @@ fn an_unusable_data_directory_is_reported_in_one_sentence() {
     let corrupt = used("corrupt");
     std::fs::write(corrupt.join("mk.db"), "This is no database, but a text of some length. ".repeat(100))
         .unwrap();
-    must_refuse(&corrupt, "not a database");
+    assert_rejected(&corrupt, "not a database");
     let torn = used("torn");
     std::fs::write(torn.join("ledger.db"), "x".repeat(10_000)).unwrap();
-    must_refuse(&torn, "not a database");
+    assert_rejected(&torn, "not a database");
     let newer = used("newer");
     let database = rusqlite::Connection::open(newer.join("mk.db")).unwrap();
     database.pragma_update(None, "user_version", 999).unwrap();
     drop(database);
-    must_refuse(&newer, "written by a later version (schema 999");
+    assert_rejected(&newer, "written by a later version (schema 999");
 }
 
 #[test]
@@ -189,8 +191,8 @@ fn an_unwritable_data_directory_is_reported_in_one_sentence() {
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o500)).unwrap();
     let is_root = std::fs::write(data.join("probe"), "").is_ok();
     if is_root {
-        // Permissions do not bind root; a file system that takes no directories does.
-        return must_refuse(Path::new("/sys/kernel/mk"), "ermi");
+        // Root ignores permissions, but sysfs allows no new directories.
+        return assert_rejected(Path::new("/sys/kernel/mk"), "ermi");
     }
-    must_refuse(&data, "ermission denied");
+    assert_rejected(&data, "ermission denied");
 }

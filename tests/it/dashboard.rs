@@ -1,5 +1,5 @@
-//! The dashboard as it is served; what must hold of its files is in `dashboard_files`, and how its pages behave is
-//! tested in a browser.
+//! How the dashboard's files are served. `dashboard_files` checks their content; how the pages behave is tested in a
+//! browser (`tests/web`).
 
 use std::fs;
 
@@ -16,7 +16,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The addresses of all files that are served, each with its name.
+/// The paths of all served files, with their file names.
 fn served() -> Vec<(String, String)> {
     let address = |name: &str| match name {
         "index.html" => Some("/".to_owned()),
@@ -57,7 +57,11 @@ async fn every_file_is_served_completely_with_the_strict_policy() {
         for (header, value) in expected {
             assert_eq!(response.headers()[header], value, "{address}: {header}");
         }
-        assert_eq!(response.headers()["x-ratelimit-limit"], "600", "{address} is not an open page");
+        assert_eq!(
+            response.headers()["x-ratelimit-limit"],
+            "600",
+            "{address} is not limited as an open page"
+        );
         assert!(response.headers().contains_key("x-request-id"));
         if address != "/" {
             let body = response.bytes().await.unwrap();

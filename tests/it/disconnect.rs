@@ -1,4 +1,4 @@
-//! The caller leaves: provider calls stop, and what was used until then stays on the books.
+//! The caller disconnects: provider calls stop, and what was used until then is booked.
 
 use futures_util::StreamExt;
 use mk::api::Service;
@@ -20,7 +20,7 @@ async fn disconnecting_from_a_stream_stops_the_provider_calls_and_books_their_us
     if !std::str::from_utf8(&first).unwrap().contains("event: verifying_claim\n") {
         read_until(&mut stream, "verifying_claim").await;
     }
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
 
     drop(stream);
 
@@ -43,7 +43,7 @@ async fn disconnecting_from_a_json_request_stops_the_provider_calls() {
     let key = server.key(Service::Verify);
     let request = server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send();
     let waiting = tokio::spawn(request);
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
     waiting.abort();
     eventually("the calls are abandoned", || provider.in_flight() == 0 && provider.abandoned() == 3).await;
 }
