@@ -83,7 +83,7 @@ async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
             .await;
         assert_eq!((ran.code(), ran.stdout.as_str()), (8, "Hello\n"), "{name}: {ran:?}");
         assert!(ran.stderr.contains("broke off before its end"), "{name}: {ran:?}");
-        assert_eq!(server.requests().len(), 1, "{name}: posted again");
+        assert_eq!(server.requests().len(), 1, "{name}: the request was sent again");
     }
 }
 

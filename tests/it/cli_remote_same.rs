@@ -1,4 +1,4 @@
-//! `mk apps`, `mk keys` and `mk usage` print exactly the same for the local database and for a server, except for values
+//! `mk apps`, `mk keys` and `mk usage` print exactly the same for the local database and a server, except for values
 //! that necessarily differ: ids, keys and times.
 
 use std::sync::Arc;
