@@ -15,7 +15,7 @@
 //! **Keys and ids**
 //! - **Guessing a key.** Keys have 155 random bits; failures are counted and limited per address. Tests:
 //!   `failed_authentication_has_its_own_limit`, `wrong_keys_count_as_failed_authentication`,
-//!   `guesses_are_counted_and_limited`
+//!   `guessed_setup_tokens_are_counted_and_limited`
 //! - **Timing of the key check.** Keys are looked up by their SHA-256 hash, so no secret text is compared; the hash of
 //!   the setup token is compared in constant time. Tests: `keys_are_not_stored_in_plain_text`
 //! - **Floods of unknown keys.** Each is looked up before it is rejected; with PostgreSQL, addresses that have failed
@@ -29,7 +29,7 @@
 //! - **Use after revocation.** A revocation holds from the next request on, in other processes too, also for what a
 //!   request has not written yet, and it ends streams. Tests:
 //!   `a_revocation_by_another_process_applies_to_the_next_request`,
-//!   `what_comes_behind_the_end_of_its_key_is_not_written`, `a_revocation_ends_the_streams_of_its_key`
+//!   `a_write_completed_after_its_key_ended_is_rejected`, `a_revocation_ends_the_streams_of_its_key`
 //!
 //! **HTTP**
 //! - **Request smuggling past a proxy (length with chunks, doubled or odd lengths, codings, folded lines, two hosts or
@@ -47,7 +47,7 @@
 //!   are replaced; nothing else of a request is copied into a response header. Tests:
 //!   `callers_cannot_inject_response_headers`, `only_well_formed_request_ids_are_kept`
 //! - **Forged `X-Forwarded-For`.** Trusted from listed proxies only, and read from the right. Tests:
-//!   `forwarded_addresses_count_only_behind_trusted_proxies`, `nobody_else_s_word_on_the_address_counts`
+//!   `forwarded_addresses_count_only_behind_trusted_proxies`, `forwarded_host_and_scheme_of_anyone_else_are_ignored`
 //! - **TLS downgrade.** TLS 1.2 and 1.3 only; nothing in plain text on that port. Tests:
 //!   `insecure_tls_versions_are_refused`, `plain_text_is_refused_and_silent_connections_do_not_delay_a_shutdown`
 //!
@@ -76,17 +76,18 @@
 //!
 //! **Browsers**
 //! - **CSRF.** `SameSite=Strict`, and a write authenticated by cookie needs an `Origin` of this server. Tests:
-//!   `what_writes_by_cookie_comes_from_a_page_of_ours`, `a_foreign_page_neither_logs_in_nor_out_nor_sets_up`
+//!   `writes_by_cookie_require_the_server_s_own_origin`, `a_foreign_page_can_neither_log_in_nor_log_out_nor_set_up`
 //! - **Session fixation, theft.** Each login creates a session of its own; a session ends with its key. Tests:
-//!   `a_planted_cookie_never_becomes_a_session`, `a_stolen_cookie_dies_with_its_key`, `several_cookies_hold_nothing`
+//!   `a_planted_cookie_never_becomes_a_session`, `revoking_a_key_ends_its_sessions_stolen_ones_included`,
+//!   `several_cookies_hold_nothing`
 //! - **Clickjacking, injected scripts.** No framing, nothing inline or from another origin, no text becomes markup; the
 //!   same holds for errors. Tests: `no_page_can_be_framed`,
-//!   `nothing_comes_from_elsewhere_and_nothing_is_inline`
+//!   `nothing_is_loaded_from_elsewhere_or_inline`
 //! - **Other origins, DNS rebinding.** No CORS; `/metrics` is open only to callers that address this machine by IP
 //!   address or as `localhost`. Tests: `no_response_is_shared_with_another_origin`,
 //!   `metrics_are_not_open_to_a_page_after_dns_rebinding`, `dns_rebinding_gives_access_to_open_pages_only`
 //! - **Path traversal.** Files come from a table in the binary. Tests:
-//!   `nothing_else_is_there_whatever_the_path_looks_like`
+//!   `no_other_path_or_method_is_served`
 //!
 //! **Models and providers**
 //! - **Prompt injection by statement, context, model.** Each stands between random markers that it cannot contain, and
@@ -100,7 +101,7 @@
 //!   `urls_in_a_statement_are_never_fetched`, `redirects_of_a_provider_are_not_followed`
 //! - **Hostile answers.** Counted while they arrive, bounded, and cleaned in a verification; headers are not passed on.
 //!   Tests: `huge_and_malformed_provider_responses_become_ordinary_failures`,
-//!   `control_characters_in_model_output_do_not_reach_the_caller`, `no_header_of_a_provider_reaches_a_caller`,
+//!   `control_characters_in_model_output_do_not_reach_the_caller`, `no_provider_header_reaches_a_caller`,
 //!   `a_provider_s_words_never_reach_the_caller`
 //! - **An answer that reaches another caller.** A connection to a provider is reused only if its response ended
 //!   unambiguously with nothing behind it, and is checked before each use. Tests:
@@ -113,10 +114,10 @@
 //!   `untrusted_text_cannot_forge_a_log_line`, `a_line_is_one_object_whatever_it_contains`,
 //!   `no_line_controls_a_terminal`
 //! - **Secrets in logs, at any level.** Keys and tokens are not logged, and are redacted where they appear in a path.
-//!   Tests: `the_log_tells_no_key_however_much_it_tells`, `paths_are_logged_without_secrets`,
+//!   Tests: `no_key_is_logged_even_at_trace_level`, `paths_are_logged_without_secrets`,
 //!   `no_secret_is_in_the_audit_or_the_log`
 //! - **A provider that repeats its key.** The key a provider was called with is masked in its messages, which callers
-//!   and the log get to see. Tests: `a_key_that_a_provider_repeats_reaches_nobody`
+//!   and the log get to see. Tests: `a_provider_key_echoed_in_an_error_is_redacted`
 //! - **Secrets in crashes, `Debug`, listings.** Panics report a location and fixed text, no core is dumped, secrets are
 //!   not printed. Tests: `a_handler_that_panics_gives_a_response_and_keeps_the_connection`,
 //!   `a_crash_writes_no_core_dump`, `the_line_ending_is_trimmed_and_debug_is_redacted`,
@@ -125,7 +126,7 @@
 //!   `filters_are_plain_text_and_neither_patterns_nor_sql`
 //! - **CSV formulas.** They are prefixed with an apostrophe. Tests: `no_text_becomes_a_formula_or_breaks_its_row`
 //! - **The client's terminal.** Control characters are removed, whoever sent them. Tests:
-//!   `what_a_server_says_cannot_command_a_terminal`, `what_models_write_cannot_command_a_terminal`
+//!   `a_server_s_text_cannot_control_the_terminal`, `model_output_cannot_control_the_terminal`
 //!
 //! **Not defended:** against root and this process's own user, who can read memory, databases and providers' keys
 //! (databases hold hashes of keys and nothing that was asked); against a provider that lies, remembers, or bills what

@@ -1,4 +1,4 @@
-//! Every attempt at a model stands in the ledger exactly once, and the answer's sums are those of the ledger.
+//! Every call of a model is booked in the ledger exactly once, and the totals in the response match the ledger.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn assert_sums(usage: &Value, rows: &[AttemptRow]) {
 }
 
 #[tokio::test]
-async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each() {
+async fn every_attempt_is_booked_once_whatever_its_outcome() {
     let (server, provider, key) =
         server(Duration::from_secs(2), |ask, count| match (ask.model.as_str(), count) {
             ("extractor", 1) => Turn::status(503, &json!({})),
@@ -106,13 +106,13 @@ async fn success_repair_retry_standby_failure_and_timeout_are_booked_once_each()
             ("two", "rejected"),
         ]
     );
-    assert_eq!(rows.len(), provider.asks().len(), "a row for each call");
+    assert_eq!(rows.len(), provider.asks().len(), "one row per call");
     assert_sums(&result["tokenUsage"], &rows);
     assert!(rows.iter().all(|row| !row.key_id.is_empty() && !row.app_id.is_empty() && row.at == NOON));
 }
 
 #[tokio::test]
-async fn what_the_deadline_cuts_is_in_the_sum() {
+async fn the_total_usage_includes_attempts_cut_off_by_the_deadline() {
     let provider = FakeProvider::start(|ask| match ask.model.as_str() {
         "extractor" => finds_eiffel(),
         "three" => Turn::Hang,
@@ -133,7 +133,7 @@ async fn what_the_deadline_cuts_is_in_the_sum() {
     assert_sums(&result["tokenUsage"], &rows);
 }
 
-/// Opens a stream whose panel hangs, and returns it with the verification's id.
+/// Opens a stream whose panel hangs; returns the verification's id and the stream.
 async fn hanging(
     server: &TestServer,
     key: &str,
@@ -156,16 +156,16 @@ const CUT: [(&str, &str); 4] =
     [("extractor", "ok"), ("one", "cancelled"), ("three", "cancelled"), ("two", "cancelled")];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shutdown_loses_nothing() {
+async fn a_shutdown_loses_no_attempts() {
     for _ in 0..6 {
         let (mut server, provider, key) = server(LONG, hanging_script).await;
         let (id, mut stream) = hanging(&server, &key).await;
-        eventually("the panel is asked", || provider.in_flight() == 3).await;
+        eventually("the panel is called", || provider.in_flight() == 3).await;
         server.begin_shutdown();
         while stream.next().await.is_some() {}
         let dir = server.dir.clone();
         server.shutdown().await;
-        // As the next process finds it.
+        // Read as the next process would.
         let rows = Store::open(&dir.path().join("data"), NOON).unwrap().attempts_of(&id).unwrap();
         assert_eq!(outcomes(&rows), CUT);
         assert!(rows.iter().all(|row| row.prompt_tokens > 0), "the prompts were sent: {rows:?}");
@@ -173,18 +173,18 @@ async fn a_shutdown_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_revocation_and_a_caller_who_leaves_cost_what_was_used() {
+async fn attempts_cancelled_by_a_disconnect_or_a_revocation_are_booked() {
     let (server, provider, key) = server(LONG, hanging_script).await;
     let (left, stream) = hanging(&server, &key).await;
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
     drop(stream);
-    eventually("no call goes on", || provider.in_flight() == 0).await;
+    eventually("all calls have stopped", || provider.in_flight() == 0).await;
     let (revoked, id) = server.key_with(Service::Verify, |_| {});
     let (cut, mut stream) = hanging(&server, &revoked).await;
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
     read_until(&mut stream, "error").await;
-    eventually("no call goes on", || provider.in_flight() == 0).await;
+    eventually("all calls have stopped", || provider.in_flight() == 0).await;
     for id in [left, cut] {
         eventually("the attempts are booked", || rows_of(&server, &id).len() == 4).await;
         assert_eq!(outcomes(&rows_of(&server, &id)), CUT);
@@ -192,7 +192,7 @@ async fn a_revocation_and_a_caller_who_leaves_cost_what_was_used() {
 }
 
 #[tokio::test]
-async fn a_failed_verification_is_paid_for_as_well() {
+async fn a_failed_verification_is_billed() {
     let (server, provider, key) = server(LONG, |ask, _| match ask.task.as_str() {
         "claims" => finds_eiffel(),
         _ => Turn::Text("no json".into()),
@@ -201,7 +201,7 @@ async fn a_failed_verification_is_paid_for_as_well() {
     let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
     let id = events.end("error")["requestId"].as_str().unwrap();
     let rows = rows_of(&server, id);
-    assert_eq!(rows.len(), 11, "one extraction; five models, each with a repair");
+    assert_eq!(rows.len(), 11, "one extraction, and five models with one repair each");
     assert_eq!(rows.len(), provider.asks().len());
     assert!(rows.iter().all(|row| (row.prompt_tokens, row.completion_tokens) == (100, 10)));
 }

@@ -1,4 +1,4 @@
-//! Backups made beside a server that is at work, and put back somewhere else.
+//! Backups of a running server, restored elsewhere.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ async fn key(data: &Path) -> String {
     ran.stdout.trim().to_owned()
 }
 
-/// One verification to its end; its status.
+/// Runs one verification to its end and returns the status.
 async fn verify(base: &str, key: &str) -> u16 {
     let request =
         client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(&json!({"fact": "x"}));
@@ -34,11 +34,11 @@ async fn verify(base: &str, key: &str) -> u16 {
     status
 }
 
-/// Rows of the ledger, and its sums by day and key, which must say the same.
+/// The ledger's number of attempts, their tokens, and the requests in the daily counts.
 fn ledger(data: &Path) -> (i64, i64, i64) {
     let database = rusqlite::Connection::open(data.join("ledger.db")).unwrap();
-    let whole: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(whole, "ok");
+    let integrity: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(integrity, "ok");
     let attempts = "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0) FROM attempts";
     let (rows, tokens) = database.query_row(attempts, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     let requests = database.query_row("SELECT coalesce(sum(used), 0) FROM day_counts", [], |row| row.get(0));
@@ -46,7 +46,7 @@ fn ledger(data: &Path) -> (i64, i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
+async fn a_backup_of_a_busy_server_is_consistent_and_can_be_restored_elsewhere() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
@@ -54,7 +54,7 @@ async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
     let kept = key(&data).await;
     assert_eq!(verify(&server.base, &kept).await, 200);
 
-    // A writer that does not stop, and another one that makes keys.
+    // One task keeps writing while a key is created.
     let busy = tokio::spawn({
         let (base, key) = (server.base.clone(), kept.clone());
         async move {
@@ -66,7 +66,7 @@ async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
     let file = call.home().join("backup.tar");
     let (late, backup) = tokio::join!(key(&data), async {
         let arguments = ["backup", file.to_str().unwrap()];
-        // What is booked goes to the disk within a second.
+        // Attempts are flushed to disk within a second.
         crate::support::eventually("something is in the ledger", || ledger_has_rows(&data)).await;
         operator(&data, &arguments).run_beside().await
     });
@@ -88,18 +88,18 @@ async fn a_backup_beside_a_busy_server_is_whole_and_works_elsewhere() {
         let mode = fs::metadata(restored.join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
-    assert_eq!(fs::read_dir(&restored).unwrap().count(), 2, "nothing else is left there");
+    assert_eq!(fs::read_dir(&restored).unwrap().count(), 2, "no other files are left");
     let (rows, tokens, requests) = ledger(&restored);
     assert!(rows >= 4 && tokens == rows * 110, "{rows} rows of 110 tokens: {tokens}");
     assert!(requests >= 1);
 
     let server = Serve::start_beside(&second).await;
     assert_eq!(verify(&server.base, &kept).await, 200);
-    // Whether the late key is in it depends on who was first; it is known or it is not, and nothing in between.
+    // Whether the backup contains the late key depends on which came first; both outcomes are valid, an error is not.
     assert!([200, 401].contains(&verify(&server.base, &late).await));
     drop(server);
     let (more, ..) = ledger(&restored);
-    assert!(more >= rows, "the ledger goes on where the backup was");
+    assert!(more >= rows, "the ledger continues from the backup");
 
     let over = operator(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
     assert_eq!(over.code(), 9, "{over:?}");
@@ -111,7 +111,7 @@ fn ledger_has_rows(data: &Path) -> bool {
 }
 
 #[test]
-fn other_tools_can_look_into_a_backup() {
+fn other_tools_can_read_a_backup() {
     let mk = Mk::new();
     let data = mk.home().join("data");
     assert_eq!(operator(&data, &["apps", "create", "website"]).run().code(), 0);
@@ -127,7 +127,7 @@ fn other_tools_can_look_into_a_backup() {
 }
 
 #[test]
-fn what_cannot_be_done_says_why_and_leaves_nothing() {
+fn a_failed_backup_or_restore_says_why_and_leaves_nothing_behind() {
     let mk = Mk::new();
     let data = mk.home().join("data");
     let file = mk.home().join("backup.tar");
@@ -139,13 +139,13 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
     assert_eq!(foreign.code(), 1, "{foreign:?}");
     assert!(foreign.stderr.contains("it is no whole backup of mk"), "{foreign:?}");
     assert!(foreign.stderr.contains("hint: take another backup, or the whole of this one"), "{foreign:?}");
-    assert!(!data.exists(), "the directory that it made is gone");
+    assert!(!data.exists(), "the directory it created is removed");
     let deep = mk.home().join("srv/mk");
     assert_eq!(operator(&deep, &["restore", file.to_str().unwrap()]).run().code(), 1);
-    assert!(!deep.parent().unwrap().exists(), "and what it made above it");
+    assert!(!deep.parent().unwrap().exists(), "and so are the parents it created");
     fs::create_dir(&data).unwrap();
     assert_eq!(operator(&data, &["restore", file.to_str().unwrap()]).run().code(), 1);
-    assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "what was there before stays");
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "a directory that existed before stays");
     let device = operator(&data, &["backup", "--force", "/dev/null"]).run();
     assert_eq!(device.code(), 2, "{device:?}");
     assert!(device.stderr.contains("is no file to write over"), "{device:?}");
@@ -155,7 +155,7 @@ fn what_cannot_be_done_says_why_and_leaves_nothing() {
 }
 
 #[test]
-fn a_server_that_is_named_is_not_backed_up_as_the_database_of_this_machine() {
+fn backup_and_restore_reject_a_named_server() {
     let home = Mk::new();
     let run = |line: &str| home.clone().args(line.split(' ')).run();
     assert_eq!(run("apps create web").code(), 0);

@@ -1,4 +1,4 @@
-//! Circuit breakers: what keeps failing is left alone for a while, and one call at a time probes it.
+//! Circuit breakers: a target that keeps failing is paused, then probed with one call at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,13 +16,13 @@ use crate::support::provider::{Ask, Beat, FakeProvider, Turn, role_chunk, stream
 use crate::support::scrape::scrape;
 use crate::support::server::Setup;
 
-/// `fake/m` opens at the third failure, for longer than any test takes.
+/// The breaker of `fake/m` opens at the third failure, for longer than any test runs.
 const LONG: &str = "breaker_failures = 3\nbreaker_pause = \"5m\"";
-/// The same, for a moment.
+/// As [`LONG`], but for a moment only.
 const SHORT: &str = "breaker_failures = 3\nbreaker_pause = \"150ms\"";
 const FALLBACK: &str = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n";
 
-/// Whether `m` fails, to be changed while a test runs.
+/// Whether `m` fails; can be changed during a test.
 #[derive(Clone)]
 struct Switch(Arc<AtomicBool>);
 
@@ -35,7 +35,7 @@ impl Switch {
         self.0.store(fails, Ordering::SeqCst);
     }
 
-    /// `m` fails while it is on; all others answer.
+    /// `m` fails while the switch is on; all other models answer.
     fn script(&self) -> impl Fn(&Ask) -> Turn + Send + Sync + 'static {
         let fails = self.0.clone();
         move |ask| match ask.model.as_str() {
@@ -50,7 +50,7 @@ async fn status(desk: &Desk) -> u16 {
     desk.ask(&hello()).await.status().as_u16()
 }
 
-/// Asks until the breaker of `m` is open.
+/// Sends failing requests until the breaker of `m` is open.
 async fn open(desk: &Desk) {
     for _ in 0..3 {
         status(desk).await;
@@ -58,7 +58,7 @@ async fn open(desk: &Desk) {
     assert!(state(desk).is_some_and(|state| state != BreakerState::Closed));
 }
 
-/// How the breaker of `m` stands, if it has anything to remember.
+/// The state of the breaker of `m`, if it has recorded any failure.
 fn state(desk: &Desk) -> Option<BreakerState> {
     let reports = desk.server.app.configured().gateway.breakers();
     reports.into_iter().find(|report| report.model.as_deref() == Some("m")).map(|report| report.state)
@@ -69,7 +69,7 @@ async fn half_open(desk: &Desk) {
 }
 
 #[tokio::test]
-async fn answers_that_a_caller_makes_too_large_pause_no_model_and_cost_what_they_hold() {
+async fn responses_too_large_because_of_the_request_open_no_breaker_and_are_billed() {
     let huge = " ".repeat(9 << 20);
     let desk = desk_with(LONG, "", |setup| setup, move |_| Turn::Raw(200, Vec::new(), huge.clone())).await;
     let mut body = hello();
@@ -80,7 +80,7 @@ async fn answers_that_a_caller_makes_too_large_pause_no_model_and_cost_what_they
         assert!(refused["message"].as_str().unwrap().contains("ask for fewer choices"), "{refused}");
     }
     assert_eq!(state(&desk), None);
-    // A quarter of a token for each byte, but for no more than the choices can have.
+    // Estimated at a quarter of a token per byte, capped at what the choices may contain.
     let row = desk.rows().remove(0);
     assert_eq!((&*row.outcome, row.prompt_tokens, row.completion_tokens), ("too_large", 6, 9 << 18));
     body["max_tokens"] = json!(10);
@@ -89,7 +89,7 @@ async fn answers_that_a_caller_makes_too_large_pause_no_model_and_cost_what_they
 }
 
 #[tokio::test]
-async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() {
+async fn a_model_that_keeps_failing_is_paused_and_the_response_says_for_how_long() {
     let desk = desk_with(LONG, "", |setup| setup, Switch::on().script()).await;
     for _ in 0..3 {
         assert_eq!(desk.json(&hello()).await.1["code"], "provider_error");
@@ -111,18 +111,18 @@ async fn what_keeps_failing_is_no_longer_asked_and_the_answer_says_until_when() 
         assert_eq!(error["message"], expected);
     }
     assert_eq!(desk.provider.asks().len(), 3);
-    assert_eq!(desk.rows().len(), booked, "a call that was not made is not on the books");
+    assert_eq!(desk.rows().len(), booked, "a call that was not made is not booked");
     let report =
         BreakerReport { provider: "fake".to_owned(), model: Some("m".to_owned()), state: BreakerState::Open };
     assert_eq!(desk.server.app.configured().gateway.breakers(), [report]);
     scrape(&desk.server).await.assert(&[(r#"mk_breaker_state{provider="fake",model="m"}"#, 2.0)]);
-    // The provider's other models are none the worse.
+    // The provider's other models are unaffected.
     assert_eq!(desk.ask(&json!({"model": "fake/n", "messages": hello()["messages"]})).await.status(), 200);
 }
 
 #[tokio::test]
-async fn the_fallback_answers_at_once() {
-    // Before it opens, the silent model is waited for.
+async fn the_fallback_answers_immediately_while_the_breaker_is_open() {
+    // Until the breaker opens, the silent model is waited for.
     let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
     let desk = desk_with(
         LONG,
@@ -140,12 +140,12 @@ async fn the_fallback_answers_at_once() {
         assert_eq!(response.headers()["x-mk-model"], "fake/n");
         assert_eq!(text_of(&chunks(&response.text().await.unwrap()), 0), "hello");
     }
-    // A call may have been given up before the provider had read it.
+    // A call may have been cancelled before the provider read it.
     assert!((1..=3).contains(&desk.provider.asks_of("m").len()));
 }
 
 #[tokio::test]
-async fn nobody_is_hurried_for_a_fallback_that_is_paused() {
+async fn a_paused_fallback_does_not_shorten_the_first_token_timeout() {
     let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
     let slow = |ask: &Ask| match ask.model.as_str() {
         "m" => stream(&["slow"]).after(Duration::from_secs(4)),
@@ -154,13 +154,13 @@ async fn nobody_is_hurried_for_a_fallback_that_is_paused() {
     let of_provider = "breaker_pause = \"5m\"\nbreaker_failures = 0\n\
                        [providers.fake.models.n]\nbreaker_failures = 1";
     let desk = desk_with(of_provider, &more, |setup| setup, slow).await;
-    // Until the fallback has failed, it counts as one.
+    // Until its breaker opens, the fallback counts as available.
     assert_eq!(desk.ask(&hello_stream()).await.status(), 504);
     assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "slow");
 }
 
 #[tokio::test]
-async fn a_probe_that_succeeds_closes_and_one_that_fails_doubles() {
+async fn a_successful_probe_closes_the_breaker_and_a_failed_one_doubles_the_pause() {
     let switch = Switch::on();
     let desk = desk_with(SHORT, "", |setup| setup, switch.script()).await;
     open(&desk).await;
@@ -179,14 +179,14 @@ async fn a_probe_that_succeeds_closes_and_one_that_fails_doubles() {
         assert_eq!(status(&desk).await, 200);
     }
     assert_eq!((state(&desk), desk.provider.asks().len()), (None, asked + 4));
-    // And the count begins anew.
+    // The failure count starts again from zero.
     switch.turn(true);
     assert_eq!((status(&desk).await, status(&desk).await), (502, 502));
     assert_eq!(state(&desk), Some(BreakerState::Closed));
 }
 
 #[tokio::test]
-async fn one_of_many_requests_is_the_probe() {
+async fn only_one_of_many_concurrent_requests_is_the_probe() {
     let count = AtomicUsize::new(0);
     let desk = desk_with(
         SHORT,
@@ -207,7 +207,7 @@ async fn one_of_many_requests_is_the_probe() {
 }
 
 #[tokio::test]
-async fn a_probe_whose_caller_leaves_makes_room_for_the_next() {
+async fn a_probe_abandoned_by_its_caller_makes_room_for_the_next() {
     let count = AtomicUsize::new(0);
     let desk = desk_with(
         SHORT,
@@ -223,16 +223,16 @@ async fn a_probe_whose_caller_leaves_makes_room_for_the_next() {
     open(&desk).await;
     half_open(&desk).await;
     let leaving = tokio::spawn(desk.post(hello().to_string()).send());
-    eventually("the probe is under way", || desk.provider.asks().len() == 4).await;
+    eventually("the probe is in flight", || desk.provider.asks().len() == 4).await;
     assert_eq!(status(&desk).await, 503);
     leaving.abort();
-    eventually("the probe is given up", || desk.provider.in_flight() == 0).await;
+    eventually("the probe is cancelled", || desk.provider.in_flight() == 0).await;
     assert_eq!(status(&desk).await, 200);
     assert_eq!(state(&desk), None);
 }
 
 #[tokio::test]
-async fn what_callers_bring_about_counts_against_nobody() {
+async fn failures_caused_by_callers_do_not_count_towards_the_breaker() {
     for (code, body) in [
         (400, json!({"error": {"code": "content_filter"}})),
         (400, json!({"error": {"message": "no such field"}})),
@@ -260,9 +260,9 @@ async fn what_callers_bring_about_counts_against_nobody() {
 }
 
 #[tokio::test]
-async fn streams_that_break_count_and_whole_ones_forgive() {
+async fn broken_streams_count_as_failures_and_a_complete_one_resets_the_count() {
     let count = AtomicUsize::new(0);
-    // What breaks right behind its first event has reached nobody; this has.
+    // The pause makes sure that the text has reached the caller before the stream breaks.
     let pause = Beat::Pause(Duration::from_millis(300));
     let broken = move || Turn::Stream(vec![role_chunk(), text_chunk("half"), pause.clone(), Beat::Cut]);
     let desk = desk_with(
@@ -284,7 +284,7 @@ async fn streams_that_break_count_and_whole_ones_forgive() {
 }
 
 #[tokio::test]
-async fn a_provider_that_cannot_be_reached_is_paused_with_all_its_models() {
+async fn an_unreachable_provider_is_paused_with_all_its_models() {
     let gone = FakeProvider::start(|_| Turn::Hang).await;
     let config = config(&gone.base_url, LONG, "");
     drop(gone);
@@ -295,7 +295,7 @@ async fn a_provider_that_cannot_be_reached_is_paused_with_all_its_models() {
         let reports = desk.server.app.configured().gateway.breakers();
         reports.iter().any(|report| report.model.is_none() && report.state == BreakerState::Open)
     };
-    // The port may close a moment later than the provider is dropped.
+    // The port may close a moment after the provider is dropped.
     for _ in 0..50 {
         if whole(&desk) {
             break;
@@ -311,7 +311,7 @@ async fn a_provider_that_cannot_be_reached_is_paused_with_all_its_models() {
 }
 
 #[tokio::test]
-async fn retries_end_where_the_breaker_opens_and_a_provider_may_ask_for_more() {
+async fn an_open_breaker_ends_retries_and_honours_a_longer_retry_after() {
     let busy = |_: &Ask| Turn::Raw(503, vec![("retry-after", "40".to_owned())], "{}".to_owned());
     let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"\n";
     let desk =
@@ -326,7 +326,7 @@ async fn retries_end_where_the_breaker_opens_and_a_provider_may_ask_for_more() {
 }
 
 #[tokio::test]
-async fn a_verification_asks_a_standby_in_the_place_of_a_paused_model() {
+async fn a_verification_replaces_a_paused_model_by_a_standby() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
         (_, "one") => Turn::status(500, &json!({})),
@@ -356,7 +356,7 @@ async fn a_verification_asks_a_standby_in_the_place_of_a_paused_model() {
 }
 
 #[tokio::test]
-async fn a_verification_that_nobody_can_be_asked_for_says_so() {
+async fn a_verification_without_an_available_provider_fails_with_that_code() {
     let provider = FakeProvider::start(|_| Turn::status(500, &json!({}))).await;
     let server = Setup::new(panel::config(&provider.base_url))
         .config(|config| config.providers[0].breaker_failures = 1)

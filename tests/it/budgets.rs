@@ -1,4 +1,4 @@
-//! Budgets of keys and apps before chat completions: reserved before a call, settled after it, never overrun.
+//! Budgets of keys and apps for chat completions: reserved before a call, settled after it, never overrun.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use crate::support::mk::Mk;
 use crate::support::provider::{Ask, Beat, FakeProvider, Turn, role_chunk, text_chunk};
 use crate::support::server::{NOON, Setup};
 
-/// What a call costs whose answer is `Turn::Text`: 100 tokens at a dollar and 10 at two for a million.
+/// The cost of a call answered by `Turn::Text`: 100 tokens at $1 and 10 at $2 per million.
 const COST: u64 = 120_000;
-/// The most that [`small`] may cost: 6 tokens of prompt by estimate, 100 of answer.
+/// The maximum cost of [`small`]: 6 estimated prompt tokens and 100 completion tokens.
 const MOST: u64 = 206_000;
 
-/// A request with a short answer.
+/// A request limited to a short answer.
 fn small() -> Value {
     let mut body = hello();
     body["max_tokens"] = json!(100);
     body
 }
 
-fn said(_: &Ask) -> Turn {
+fn says_hi(_: &Ask) -> Turn {
     Turn::Text("Hi".to_owned())
 }
 
@@ -49,7 +49,7 @@ async fn ask(desk: &Desk, key: &str, body: &Value) -> (u16, Value) {
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-/// What is left of a budget of less than `hello` may cost without a limit of its own, as its refusal says.
+/// What is left of a budget, taken from the rejection of `hello`, whose maximum cost without a token limit exceeds it.
 async fn left(desk: &Desk, key: &str) -> String {
     let (status, body) = ask(desk, key, &hello()).await;
     assert_eq!((status, &body["code"]), (402, &json!("budget_exceeded")), "{body}");
@@ -59,8 +59,8 @@ async fn left(desk: &Desk, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_refusal_byte_for_byte_before_anything_is_called() {
-    let desk = desk(said).await;
+async fn a_request_beyond_the_budget_is_rejected_before_any_call() {
+    let desk = desk(says_hi).await;
     let (key, _) = key_of(&desk, 200_000);
     for body in [small(), {
         let mut body = hello_stream();
@@ -93,8 +93,8 @@ async fn a_refusal_byte_for_byte_before_anything_is_called() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_used_up_says_so() {
-    let desk = desk(said).await;
+async fn an_exhausted_budget_is_reported_with_its_reset_date() {
+    let desk = desk(says_hi).await;
     let (key, _) = key_of(&desk, MOST);
     assert_eq!(ask(&desk, &key, &small()).await.0, 200);
     let mut tiny = small();
@@ -109,11 +109,11 @@ async fn a_budget_that_is_used_up_says_so() {
     );
     let (status, _) =
         ask(&desk, &key, &json!({"model": "sandbox/alpha", "messages": hello()["messages"]})).await;
-    assert_eq!(status, 200, "what is free goes on");
+    assert_eq!(status, 200, "a free model still works");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_run_side_by_side_cannot_overrun_it() {
+async fn concurrent_requests_cannot_overrun_a_budget() {
     let desk = desk(|_| Turn::Text("Hi".to_owned()).after(Duration::from_millis(150))).await;
     let (key, id) = key_of(&desk, 5 * MOST - 1);
     let body = small();
@@ -131,12 +131,12 @@ async fn requests_that_run_side_by_side_cannot_overrun_it() {
 }
 
 #[tokio::test]
-async fn the_app_s_budget_is_that_of_all_its_keys() {
-    let desk = desk(said).await;
+async fn an_app_s_budget_is_shared_by_all_its_keys() {
+    let desk = desk(says_hi).await;
     set_app_budget(&desk, Some(MOST + COST));
     let (own, _) = key_of(&desk, 10 * MOST);
     assert_eq!(ask(&desk, &own, &small()).await.0, 200);
-    assert_eq!(ask(&desk, &desk.key, &small()).await.0, 200, "a key without one of its own");
+    assert_eq!(ask(&desk, &desk.key, &small()).await.0, 200, "a key without its own budget");
     for key in [&own, &desk.key] {
         let (status, body) = ask(&desk, key, &small()).await;
         let message = body["message"].as_str().unwrap();
@@ -150,13 +150,13 @@ async fn the_app_s_budget_is_that_of_all_its_keys() {
     assert_eq!(
         left(&desk, &own).await,
         NanoUsd(10 * MOST - 2 * COST).to_string(),
-        "a refusal took of neither"
+        "a rejected request uses neither budget"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_command_line_changes_holds_from_the_next_request_on() {
-    let desk = desk(said).await;
+async fn a_budget_changed_on_the_command_line_applies_to_the_next_request() {
+    let desk = desk(says_hi).await;
     let data = desk.server.dir.path().join("data");
     let update = async |flags: &[&'static str]| {
         let arguments = ["apps", "update", "default"].into_iter().chain(flags.iter().copied());
@@ -177,7 +177,7 @@ async fn what_the_command_line_changes_holds_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn what_cost_nothing_is_given_back_and_a_retry_reserves_anew() {
+async fn failed_calls_release_their_reservation_before_the_next_retry() {
     let calls = std::sync::atomic::AtomicUsize::new(0);
     let script = move |_: &Ask| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
         0..3 => Turn::status(503, &json!({})),
@@ -188,14 +188,14 @@ async fn what_cost_nothing_is_given_back_and_a_retry_reserves_anew() {
         desk_with("", "", |setup| setup.config(|config| config.providers[0].retries = 2), script).await;
     let (key, _) = key_of(&desk, MOST);
     assert_eq!(ask(&desk, &key, &small()).await.0, 503);
-    assert_eq!(desk.provider.asks().len(), 3, "each try found the budget whole");
+    assert_eq!(desk.provider.asks().len(), 3, "each attempt found the full budget");
     assert_eq!(ask(&desk, &key, &small()).await.0, 400);
     assert_eq!(left(&desk, &key).await, "$0.000206");
     assert_eq!(ask(&desk, &key, &small()).await.0, 200);
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_a_stream_pays_for_what_came() {
+async fn an_abandoned_stream_is_billed_for_what_was_received() {
     let desk = desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("four char"), Beat::Stall])).await;
     let (key, id) = key_of(&desk, 60_000_000);
     let mut body = hello_stream();
@@ -206,7 +206,11 @@ async fn a_caller_who_leaves_a_stream_pays_for_what_came() {
     while !seen.contains("four char") {
         seen.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
     }
-    assert_eq!(left(&desk, &key).await, NanoUsd(60_000_000 - 6_000 - 2_000_000).to_string(), "reserved");
+    assert_eq!(
+        left(&desk, &key).await,
+        NanoUsd(60_000_000 - 6_000 - 2_000_000).to_string(),
+        "the reservation counts"
+    );
     drop(stream);
     eventually("the attempt is booked", || !desk.rows().is_empty()).await;
     let row = desk.rows().remove(0);
@@ -217,8 +221,8 @@ async fn a_caller_who_leaves_a_stream_pays_for_what_came() {
 }
 
 #[tokio::test]
-async fn spending_outlives_the_server_and_ends_with_the_month() {
-    let provider = FakeProvider::start(said).await;
+async fn spending_survives_a_restart_and_resets_each_month() {
+    let provider = FakeProvider::start(says_hi).await;
     let first = Setup::new(config(&provider.base_url, "", "")).start().await;
     let (key, _) = first.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(MOST)));
     let dir = first.dir.clone();
@@ -237,7 +241,7 @@ async fn spending_outlives_the_server_and_ends_with_the_month() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_is_not_asked_on_a_budget() {
+async fn a_model_without_a_price_is_not_called_on_a_budget() {
     let fallbacks = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]";
     let desk = desk_with("", fallbacks, |setup| setup, |_| Turn::status(500, &json!({}))).await;
     let (key, _) = key_of(&desk, 1_000_000_000);
@@ -257,8 +261,8 @@ async fn a_model_without_a_price_is_not_asked_on_a_budget() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_cannot_be_read_is_no_pass() {
-    let desk = desk(said).await;
+async fn an_unreadable_ledger_rejects_requests_on_a_budget() {
+    let desk = desk(says_hi).await;
     let (key, _) = key_of(&desk, 1_000_000_000);
     let ledger = desk.server.dir.path().join("data").join("ledger.db");
     std::fs::rename(&ledger, ledger.with_extension("gone")).unwrap();

@@ -1,4 +1,4 @@
-//! Budgets before verifications: what cannot be paid for is not asked, and the rest is judged as usual.
+//! Budgets for verifications: calls beyond the budget are not made, and the remaining answers are judged as usual.
 
 use mk::api::Service;
 use mk::config::ServerConfig;
@@ -11,11 +11,11 @@ use crate::support::panel::{config, finds_eiffel};
 use crate::support::provider::{FakeProvider, Turn, claim, claims};
 use crate::support::server::{Setup, TestServer};
 
-/// The longest extraction takes 32,768 tokens, an answer of the panel 4,096: at a dollar for a million.
+/// The maximum cost of an extraction (32,768 tokens) and of a panel answer (4,096 tokens) at $1 per million.
 const EXTRACTION: u64 = 32_768_000;
 const ANSWER: u64 = 4_096_000;
 
-/// A server whose models cost so many dollars for a million tokens of answer, and nothing for prompts.
+/// A server whose models cost this many dollars per million completion tokens; prompts are free.
 async fn server(prices: &[(&str, u64)]) -> (TestServer, FakeProvider) {
     with_failures(&[], |config| {
         config.verify.general.standby = vec!["fake/four".into()];
@@ -59,7 +59,7 @@ async fn as_document(server: &TestServer, key: &str) -> (u16, bool, Value) {
     answer(server.verify(key, &json!({"fact": "x"})).header("accept", "application/json")).await
 }
 
-/// Status, whether it says that a retry mends nothing, and body.
+/// Status, whether the response says that a retry is pointless, and body.
 async fn answer(request: reqwest::RequestBuilder) -> (u16, bool, Value) {
     let response = request.send().await.unwrap();
     let is_hopeless = response.headers().get("x-should-retry").is_some_and(|value| value == "false");
@@ -69,7 +69,7 @@ async fn answer(request: reqwest::RequestBuilder) -> (u16, bool, Value) {
 const PRICED: [(&str, u64); 5] = [("extractor", 1), ("one", 1), ("two", 1), ("three", 1), ("four", 1)];
 
 #[tokio::test]
-async fn without_the_money_for_the_extraction_no_stream_begins() {
+async fn a_budget_too_small_for_the_extraction_is_rejected_before_the_stream() {
     let (server, provider) = server(&PRICED).await;
     let (status, is_hopeless, body) = refused(&server, &key_of(&server, EXTRACTION - 1)).await;
     assert_eq!((status, is_hopeless), (402, true));
@@ -87,7 +87,7 @@ async fn without_the_money_for_the_extraction_no_stream_begins() {
 }
 
 #[tokio::test]
-async fn calls_that_it_does_not_cover_fail_alone_and_nobody_stands_in() {
+async fn a_model_beyond_the_budget_fails_alone_and_is_not_replaced_by_a_standby() {
     let (server, provider) =
         server(&[("extractor", 1), ("one", 1), ("two", 1), ("three", 10), ("four", 1)]).await;
     let key = key_of(&server, EXTRACTION);
@@ -99,7 +99,7 @@ async fn calls_that_it_does_not_cover_fail_alone_and_nobody_stands_in() {
 }
 
 #[tokio::test]
-async fn a_budget_that_ends_with_the_extraction_ends_the_verification() {
+async fn a_budget_that_covers_only_the_extraction_fails_the_verification() {
     let (server, provider) =
         server(&[("extractor", 1), ("one", 10), ("two", 10), ("three", 10), ("four", 1)]).await;
     let key = key_of(&server, 10 * ANSWER - 1);
@@ -112,11 +112,11 @@ async fn a_budget_that_ends_with_the_extraction_ends_the_verification() {
         (response.status().as_u16(), &response.headers()["x-should-retry"]),
         (402, &"false".parse().unwrap())
     );
-    assert_eq!(provider.asks().len(), 2, "the extractions alone");
+    assert_eq!(provider.asks().len(), 2, "only the extractions");
 }
 
 #[tokio::test]
-async fn models_without_a_price_are_told_before_the_stream() {
+async fn models_without_a_price_are_reported_before_the_stream() {
     for missing in ["extractor", "two"] {
         let priced: Vec<_> = PRICED.into_iter().filter(|(model, _)| *model != missing).collect();
         let (server, provider) = server(&priced).await;
@@ -132,7 +132,7 @@ async fn models_without_a_price_are_told_before_the_stream() {
 }
 
 #[tokio::test]
-async fn what_fits_one_after_the_other_is_not_left_out_for_being_asked_at_once() {
+async fn concurrent_calls_wait_for_reservations_instead_of_failing() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => {
             let of = |n: u32| claim(&format!("{n} is {n}."), &format!("What is {n}?"), "Paris", &["Rome"]);
@@ -142,7 +142,7 @@ async fn what_fits_one_after_the_other_is_not_left_out_for_being_asked_at_once()
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).config(|config| price(config, &PRICED)).start().await;
-    // As much as eight answers may cost, of which there are twelve; they cost next to nothing.
+    // Enough to reserve eight answers of the twelve, which turn out to cost next to nothing.
     let (status, _, result) = as_document(&server, &key_of(&server, EXTRACTION)).await;
     assert_eq!(status, 200);
     for result in result["results"].as_array().unwrap() {
@@ -156,7 +156,7 @@ async fn what_fits_one_after_the_other_is_not_left_out_for_being_asked_at_once()
 }
 
 #[tokio::test]
-async fn a_key_for_some_models_verifies_only_where_all_are_among_them() {
+async fn a_key_restricted_to_models_verifies_only_with_those_models() {
     let (server, _provider) = server(&[]).await;
     let of = |models: &[&str]| {
         server
@@ -168,7 +168,7 @@ async fn a_key_for_some_models_verifies_only_where_all_are_among_them() {
     assert!(body["message"].as_str().unwrap().contains("fake/two"), "{body}");
     let response = server.verify(&of(&["fake/*"]), &json!({"fact": "x"})).send().await.unwrap();
     Events::read(response).await.end("completed");
-    // The third of the panel is not asked when two are.
+    // The third panel model is not called if two are requested.
     let some = of(&["fake/extractor", "fake/one", "fake/two", "fake/four"]);
     assert_eq!(refused(&server, &some).await.0, 403);
     let two = json!({"fact": "x", "totalModels": 2});
@@ -177,7 +177,7 @@ async fn a_key_for_some_models_verifies_only_where_all_are_among_them() {
 }
 
 #[tokio::test]
-async fn a_standby_stands_in_for_what_is_paused_and_for_nothing_that_the_budget_does_not_cover() {
+async fn a_standby_replaces_a_paused_model_but_none_beyond_the_budget() {
     let (server, provider) = with_failures(&["two"], |config| {
         config.providers[0].breaker_failures = 1;
         config.verify.general.standby = vec!["fake/four".into()];
@@ -198,11 +198,15 @@ async fn a_standby_stands_in_for_what_is_paused_and_for_nothing_that_the_budget_
     );
     assert_eq!(second["assessment"], "TRUE");
     let asked = ["two", "three", "four"].map(|model| provider.asks_of(model).len());
-    assert_eq!(asked, [1, 1, 2], "the paused one once, the dear one once, and four for two each time");
+    assert_eq!(
+        asked,
+        [1, 1, 2],
+        "the paused and the expensive model once each, the standby for `two` both times"
+    );
 }
 
 #[tokio::test]
-async fn what_is_told_is_why_another_extractor_was_needed_and_not_its_price() {
+async fn a_failed_extraction_is_reported_rather_than_an_unaffordable_fallback() {
     let (server, provider) = with_failures(&["extractor"], |config| {
         config.verify.general.extractor_fallbacks = vec!["fake/dear".into(), "fake/cheap".into()];
         price(config, &PRICED);

@@ -1,4 +1,4 @@
-//! Chat completions, whole answers: what reaches the provider, what comes back, what is refused.
+//! Chat completions without streaming: what reaches the provider, what comes back, what is rejected.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn answer(body: &Value) -> Turn {
     Turn::Raw(200, vec![("x-ratelimit-remaining-requests", "9".to_owned())], body.to_string())
 }
 
-/// An answer with additions of its own.
+/// A response with provider-specific fields.
 fn rich() -> Value {
     json!({
         "id": "chatcmpl-up",
@@ -36,7 +36,7 @@ fn rich() -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_has_the_documented_shape_and_keeps_what_the_provider_adds() {
+async fn a_response_has_the_documented_shape_and_keeps_the_provider_s_extra_fields() {
     let desk = desk(|_| answer(&rich())).await;
     let response = desk.ask(&hello()).await;
     assert_eq!(response.status(), 200);
@@ -54,7 +54,7 @@ async fn an_answer_has_the_documented_shape_and_keeps_what_the_provider_adds() {
 }
 
 #[tokio::test]
-async fn what_a_provider_leaves_out_is_there_nevertheless() {
+async fn fields_that_a_provider_omits_are_filled_in() {
     let bare = json!({"choices": [{"message": {"content": "Hello there"}}]});
     let desk = desk(move |_| answer(&bare)).await;
     let (status, body) = desk.json(&hello()).await;
@@ -70,7 +70,7 @@ async fn what_a_provider_leaves_out_is_there_nevertheless() {
 }
 
 #[tokio::test]
-async fn a_request_reaches_the_provider_as_it_came_but_for_the_model() {
+async fn a_request_is_forwarded_unchanged_except_for_the_model() {
     let desk = desk(|_| answer(&rich())).await;
     let body = concat!(
         r#"{"messages": [ {"role":"user","content":"caf\u00e9 \ud83d\ude00","name":"é"} ],"#,
@@ -88,7 +88,7 @@ async fn a_request_reaches_the_provider_as_it_came_but_for_the_model() {
 }
 
 #[tokio::test]
-async fn reasoning_models_get_their_limit_by_its_name() {
+async fn reasoning_models_get_max_completion_tokens() {
     let desk = desk(|ask| match ask.body.get("max_tokens") {
         Some(_) if ask.model == "hidden-reasoner" => {
             let message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
@@ -110,7 +110,7 @@ async fn reasoning_models_get_their_limit_by_its_name() {
     }
 }
 
-/// The body of a refusal, and that no provider was asked.
+/// Sends a body that must be rejected without a provider call; returns status, code, param and message.
 async fn refusal(desk: &Desk, body: &str) -> (u16, String, String, String) {
     let response = desk.post(body.to_owned()).send().await.unwrap();
     let status = response.status().as_u16();
@@ -121,7 +121,7 @@ async fn refusal(desk: &Desk, body: &str) -> (u16, String, String, String) {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_named_by_path_value_and_range() {
+async fn invalid_parameters_are_reported_with_path_value_and_range() {
     let desk = desk(|_| answer(&rich())).await;
     let user = r#"{"role":"user","content":"x"}"#;
     let with = |more: &str| format!(r#"{{"model":"fake/m","messages":[{user}],{more}}}"#);
@@ -173,7 +173,7 @@ async fn wrong_parameters_are_named_by_path_value_and_range() {
 }
 
 #[tokio::test]
-async fn missing_parameters_and_senseless_bodies() {
+async fn missing_parameters_and_malformed_bodies_are_rejected() {
     let desk = desk(|_| answer(&rich())).await;
     for (body, param) in [
         (r#"{"messages":[{"role":"user","content":"x"}]}"#, "model"),
@@ -194,7 +194,7 @@ async fn missing_parameters_and_senseless_bodies() {
 }
 
 #[tokio::test]
-async fn tool_turns_images_and_developers_are_messages_too() {
+async fn tool_calls_images_and_developer_messages_are_forwarded() {
     let desk = desk(|_| answer(&rich())).await;
     let messages = json!([
         {"role": "developer", "content": "Be brief."},
@@ -213,7 +213,7 @@ async fn tool_turns_images_and_developers_are_messages_too() {
 }
 
 #[tokio::test]
-async fn models_that_cannot_be_asked_for() {
+async fn unknown_and_disallowed_models_are_rejected() {
     let desk = desk(|_| answer(&rich())).await;
     let ask = |model: &str| {
         let mut body = hello();
@@ -239,7 +239,7 @@ async fn models_that_cannot_be_asked_for() {
 }
 
 #[tokio::test]
-async fn only_keys_for_inference_may_ask() {
+async fn only_inference_keys_may_request_completions() {
     let desk = desk(|_| answer(&rich())).await;
     let other = desk.server.key(Service::Verify);
     let response = desk.post_as(&other, hello().to_string()).send().await.unwrap();
@@ -258,7 +258,7 @@ async fn only_keys_for_inference_may_ask() {
 }
 
 #[tokio::test]
-async fn the_list_of_models() {
+async fn models_are_listed_with_prices_and_filtered_by_key() {
     let desk = desk(|_| answer(&rich())).await;
     let list = async |key: &str| {
         let request = client().get(format!("{}/inference/v1/models", desk.server.base)).bearer_auth(key);
@@ -268,7 +268,7 @@ async fn the_list_of_models() {
     let (status, body) = list(&desk.key).await;
     assert_eq!((status, &body["object"]), (200, &json!("list")));
     let mut model = json!({"id": "fake/n", "object": "model", "created": 1_795_176_000, "owned_by": "fake"});
-    assert_eq!(body["data"][1], model, "what is unknown is left out");
+    assert_eq!(body["data"][1], model, "unknown values are omitted");
     model["id"] = json!("fake/m");
     model["input_usd_per_mtok"] = json!(1.0);
     model["output_usd_per_mtok"] = json!(2.0);
@@ -286,7 +286,7 @@ async fn the_list_of_models() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_while_its_request_comes_is_refused() {
+async fn a_key_revoked_during_the_upload_is_rejected() {
     let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
     let (key, id) = desk.server.key_with(Service::Inference, |_| {});
     let body = hello().to_string();
@@ -299,7 +299,7 @@ async fn a_key_that_is_revoked_while_its_request_comes_is_refused() {
     ];
     let mut stream = TcpStream::connect(desk.server.authority()).await.unwrap();
     stream.write_all(&request("POST", "/inference/v1/chat/completions", &headers, "")).await.unwrap();
-    // Only a request that has passed the gate is asked for its body.
+    // `100 Continue` is sent only after the request has passed the gate.
     let mut asked = [0; 25];
     stream.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Every call to a provider for a chat completion is on the books once, whole answers included.
+//! Every provider call for a chat completion is booked exactly once, streamed or not.
 
 use mk::api::Service;
 use serde_json::json;
@@ -8,10 +8,10 @@ use crate::support::eventually;
 use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
 
 #[tokio::test]
-async fn a_caller_who_leaves_a_whole_answer_stops_the_provider_and_pays_for_the_prompt() {
+async fn abandoning_an_unstreamed_request_stops_the_provider_and_bills_the_prompt() {
     let desk = desk(|_| Turn::Hang).await;
     let waiting = tokio::spawn(desk.post(hello().to_string()).send());
-    eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+    eventually("the provider is called", || desk.provider.in_flight() == 1).await;
     waiting.abort();
     eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
     eventually("the attempt is booked", || !desk.rows().is_empty()).await;
@@ -19,7 +19,7 @@ async fn a_caller_who_leaves_a_whole_answer_stops_the_provider_and_pays_for_the_
 }
 
 #[tokio::test]
-async fn usage_that_cannot_be_is_not_believed() {
+async fn implausible_usage_is_replaced_by_an_estimate() {
     let desk = desk(|_| {
         let usage = json!({"prompt_tokens": -7, "completion_tokens": 1e30});
         let choice =
@@ -33,7 +33,7 @@ async fn usage_that_cannot_be_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_costs_something_unknown() {
+async fn a_model_without_a_price_has_an_unknown_cost() {
     let desk = desk(|_| stream(&["x"])).await;
     let mut body = hello_stream();
     body["model"] = json!("fake/n");
@@ -44,7 +44,7 @@ async fn a_model_without_a_price_costs_something_unknown() {
 }
 
 #[tokio::test]
-async fn what_was_reported_before_a_break_is_what_is_booked() {
+async fn usage_reported_before_a_break_is_booked() {
     let desk = desk(|_| {
         let usage =
             r#"data: {"choices":[],"usage":{"prompt_tokens":50,"completion_tokens":9,"total_tokens":59}}"#;
@@ -62,7 +62,7 @@ async fn what_was_reported_before_a_break_is_what_is_booked() {
 }
 
 #[tokio::test]
-async fn the_limit_on_calls_at_once_holds_until_streams_end() {
+async fn streams_count_against_the_concurrency_limit_until_they_end() {
     let desk = desk_with(
         "max_concurrent = 2",
         "",

@@ -1,4 +1,4 @@
-//! Speakers of the chat-completion format that want to be asked in a way of their own, as their documentation says.
+//! Providers with their own variants of the chat-completion format, as documented by them.
 
 use mk::api::Service;
 use mk::config::{Env, ServerArgs, ServerConfig};
@@ -33,7 +33,7 @@ fn azure(base: &str) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn azure_is_asked_at_its_address_with_its_header() {
+async fn azure_requests_use_its_url_and_key_header() {
     let events = recorded::events("openai", "chat-stream-azure").concat();
     let provider = Scripted::answering(stream(&events)).await;
     let server = Setup::new(azure(&provider.base)).start().await;
@@ -45,7 +45,10 @@ async fn azure_is_asked_at_its_address_with_its_header() {
         let answer = client().post(&address).bearer_auth(&key).json(&body).send().await.unwrap();
         let raw = answer.text().await.unwrap();
         let list = chunks(&raw);
-        assert_eq!(list[0]["choices"][0]["delta"]["role"], "assistant", "no chunk without choices: {raw}");
+        assert_eq!(
+            list[0]["choices"][0]["delta"]["role"], "assistant",
+            "a chunk without choices came first: {raw}"
+        );
         assert!(list.iter().all(|chunk| chunk["model"] == model), "{raw}");
     }
     let requests = provider.requests();
@@ -57,7 +60,7 @@ async fn azure_is_asked_at_its_address_with_its_header() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_azure_filters_is_a_refusal_and_its_key_stays_here() {
+async fn azure_errors_are_mapped_and_never_expose_its_key() {
     let filtered = json!({"error": {
         "message": "The response was filtered due to the prompt triggering content management policy.",
         "type": null, "param": "prompt", "code": "content_filter", "status": 400,
@@ -87,7 +90,7 @@ async fn a_prompt_that_azure_filters_is_a_refusal_and_its_key_stays_here() {
     }
 }
 
-/// What a client makes of a stream's calls: arguments by their number, joined.
+/// Assembles a stream's tool calls as a client does: by index, with arguments concatenated.
 fn calls(list: &[Value]) -> Vec<(String, String)> {
     let mut calls: Vec<(String, String)> = Vec::new();
     let pieces =
@@ -103,7 +106,7 @@ fn calls(list: &[Value]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn calls_of_several_tools_stay_several_whatever_a_server_numbers_them() {
+async fn parallel_tool_calls_stay_separate_however_a_server_numbers_them() {
     for scenario in [
         "chat-stream-ollama-tools-without-index",
         "chat-stream-ollama-tools-all-first",

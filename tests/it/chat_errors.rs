@@ -1,4 +1,4 @@
-//! What becomes of providers' failures: statuses, bytes, retries, fallbacks.
+//! How providers' failures are handled: statuses, bytes, retries, fallbacks.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::support::chat::chunks;
 use crate::support::chat::{Desk, desk, desk_with, hello, hello_stream, text_of};
 use crate::support::provider::{Ask, Beat, Turn, finish_chunk, role_chunk, stream, text_chunk};
 
-/// Two fallbacks of `fake/m`, one set for the model's provider, one for chat completions.
+/// Configures two fallbacks for `fake/m`.
 const FALLBACKS: &str = r#"
 [inference.fallbacks]
 "fake/m" = ["fake/second", "fake/third"]
@@ -23,7 +23,7 @@ fn failing(status: u16, error: &Value) -> Turn {
 }
 
 #[tokio::test]
-async fn a_failure_byte_for_byte() {
+async fn a_provider_failure_has_the_documented_bytes() {
     let desk = desk(|_| failing(401, &json!({"message": "bad key sk-secret"}))).await;
     let response = desk.ask(&hello()).await;
     assert_eq!(response.status(), 502);
@@ -38,7 +38,7 @@ async fn a_failure_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn every_failure_has_its_status_streamed_or_not() {
+async fn every_failure_has_its_status_and_code_streamed_or_not() {
     let long = format!("no {}\u{202e}\u{1b}[31m", "x".repeat(1000));
     let cases: Vec<(Turn, u16, &str)> = vec![
         (failing(400, &json!({"message": long, "code": "bad_thing"})), 400, "bad_thing"),
@@ -94,14 +94,14 @@ async fn every_failure_has_its_status_streamed_or_not() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address() {
+async fn an_unreachable_provider_is_reported() {
     let mut desk = desk(|_| Turn::Hang).await;
     let gone = crate::support::provider::FakeProvider::start(|_| Turn::Hang).await;
     let config = crate::support::chat::config(&gone.base_url, "", "");
     drop(gone);
     desk.server = crate::support::server::Setup::new(config).start().await;
     desk.key = desk.server.key(mk::api::Service::Inference);
-    // The port may close a moment later than the provider is dropped.
+    // The port may close a moment after the provider is dropped.
     let mut answer = desk.json(&hello()).await;
     for _ in 0..50 {
         if answer.1["code"] == "provider_unreachable" {
@@ -113,7 +113,7 @@ async fn nobody_at_the_address() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_as_the_provider_asks() {
+async fn transient_failures_are_retried_after_the_provider_s_delay() {
     for body in [hello(), hello_stream()] {
         let count = std::sync::atomic::AtomicUsize::new(0);
         let desk = desk_with(
@@ -143,7 +143,7 @@ async fn what_may_pass_is_tried_again_as_the_provider_asks() {
 }
 
 #[tokio::test]
-async fn retry_after_of_a_provider_reaches_the_caller() {
+async fn a_provider_s_retry_after_reaches_the_caller() {
     let desk = desk(|_| Turn::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned())).await;
     let response = desk.ask(&hello()).await;
     assert_eq!(
@@ -153,7 +153,7 @@ async fn retry_after_of_a_provider_reaches_the_caller() {
 }
 
 #[tokio::test]
-async fn fallbacks_answer_in_their_order_and_by_their_name() {
+async fn fallbacks_are_tried_in_order_and_named_in_the_response() {
     for body in [hello(), hello_stream()] {
         let desk = with_fallbacks(|ask| match ask.model.as_str() {
             "m" => failing(400, &json!({"code": "context_length_exceeded"})),
@@ -179,7 +179,7 @@ async fn fallbacks_answer_in_their_order_and_by_their_name() {
 }
 
 #[tokio::test]
-async fn a_refusal_and_a_wrong_request_are_never_routed_around() {
+async fn content_filters_and_bad_requests_never_trigger_a_fallback() {
     for (error, code) in
         [(json!({"code": "content_filter"}), "content_filter"), (json!({"code": "bad"}), "bad")]
     {
@@ -201,7 +201,7 @@ async fn a_refusal_and_a_wrong_request_are_never_routed_around() {
 }
 
 #[tokio::test]
-async fn the_parameter_that_a_provider_names_is_named() {
+async fn the_parameter_named_by_a_provider_is_forwarded() {
     let desk = desk(|ask| {
         let param = if ask.text() == "odd" { "not\u{1b} a path" } else { "messages[0].content" };
         failing(
@@ -222,7 +222,7 @@ async fn the_parameter_that_a_provider_names_is_named() {
 }
 
 #[tokio::test]
-async fn a_silent_model_is_left_for_its_fallback_but_an_only_one_is_waited_for() {
+async fn a_silent_model_is_abandoned_only_if_it_has_a_fallback() {
     let script = |ask: &Ask| match ask.model.as_str() {
         "m" => Turn::Stream(vec![
             Beat::Pause(Duration::from_secs(6)),
@@ -238,13 +238,13 @@ async fn a_silent_model_is_left_for_its_fallback_but_an_only_one_is_waited_for()
     let mut outcomes: Vec<_> = desk.rows().into_iter().map(|row| row.outcome).collect();
     outcomes.sort();
     assert_eq!(outcomes, ["ok", "timeout"]);
-    crate::support::eventually("the silent call is given up", || desk.provider.in_flight() == 0).await;
+    crate::support::eventually("the silent call is cancelled", || desk.provider.in_flight() == 0).await;
     let alone = crate::support::chat::desk(script).await;
     assert_eq!(text_of(&chunks(&alone.stream(&hello_stream()).await), 0), "slow");
 }
 
 #[tokio::test]
-async fn a_long_pause_is_not_waited_out_where_another_model_can_answer() {
+async fn a_long_retry_after_is_skipped_if_a_fallback_can_answer() {
     let desk = desk_with(
         "",
         FALLBACKS,
@@ -263,7 +263,7 @@ async fn a_long_pause_is_not_waited_out_where_another_model_can_answer() {
 }
 
 #[tokio::test]
-async fn when_all_fail_the_model_that_was_asked_for_tells_why() {
+async fn if_all_models_fail_the_requested_model_s_error_is_returned() {
     let desk = with_fallbacks(|ask| match ask.model.as_str() {
         "m" => failing(503, &json!({})),
         _ => failing(401, &json!({})),
@@ -277,7 +277,7 @@ async fn when_all_fail_the_model_that_was_asked_for_tells_why() {
 }
 
 #[tokio::test]
-async fn a_key_s_models_hold_for_fallbacks_too() {
+async fn a_key_s_model_restriction_applies_to_fallbacks() {
     let desk = with_fallbacks(|ask| match ask.model.as_str() {
         "m" => failing(503, &json!({})),
         _ => Turn::Text("hello".to_owned()),
@@ -292,7 +292,7 @@ async fn a_key_s_models_hold_for_fallbacks_too() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_provider_repeats_reaches_nobody() {
+async fn a_provider_key_echoed_in_an_error_is_redacted() {
     const KEY: &str = "sk-proj-0123456789abcdef";
     let error = json!({"message": format!("the key {KEY} may not do this"), "code": KEY, "param": KEY});
     let mut within = error.clone();

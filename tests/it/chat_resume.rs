@@ -1,4 +1,4 @@
-//! Streams that break after the caller had a part of them, and go on where another answer begins alike.
+//! Streams that break after the caller received a part, and are resumed if another answer begins with the same text.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn with_usage() -> Value {
 }
 
 #[tokio::test]
-async fn the_same_model_goes_on_as_if_nothing_had_been() {
+async fn a_broken_stream_is_resumed_invisibly_by_the_same_model() {
     let desk = desk_retrying(1, "", |call, _| match call {
         0 => broken(&["Hel", "lo, wö"], vec![Beat::Cut]),
         _ => stream(&["Hello", ", wörld 😀", "!"]),
@@ -26,7 +26,7 @@ async fn the_same_model_goes_on_as_if_nothing_had_been() {
     assert_eq!(unbroken(&raw), "Hello, wörld 😀!");
     let list = chunks(&raw);
     assert_eq!((&list[0]["id"], &list[0]["model"]), (&json!("chatcmpl-first"), &json!("fake/m")));
-    // The usage is that of the answer which was finished; what the broken one took is on the books.
+    // The reported usage is that of the complete answer; the broken one is booked separately.
     assert_eq!(list.last().unwrap()["usage"]["completion_tokens"], 3);
     let asks = desk.provider.asks();
     assert_eq!((asks.len(), &asks[0].raw), (2, &asks[1].raw));
@@ -36,9 +36,9 @@ async fn the_same_model_goes_on_as_if_nothing_had_been() {
 }
 
 #[tokio::test]
-async fn every_way_to_break_is_gone_on_from() {
+async fn a_stream_is_resumed_after_every_kind_of_break() {
     let overloaded = Beat::Send("data: {\"error\":{\"message\":\"no\",\"code\":503}}\n\n".into());
-    // The first byte of a character of two.
+    // A chunk that ends after the first byte of a two-byte character.
     let Beat::Send(half) = text_chunk("wörld") else { unreachable!() };
     let half = half.as_bytes()[..=half.find('ö').unwrap()].to_vec();
     for (end, outcome) in [
@@ -55,14 +55,14 @@ async fn every_way_to_break_is_gone_on_from() {
         })
         .await;
         assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello wörld", "{outcome}");
-        // Only what may pass is asked of the same model.
+        // Only transient failures are retried with the same model.
         let next = if outcome == "malformed" { "fake/second" } else { "fake/m" };
         assert_eq!(outcomes(&desk), [row("fake/m", outcome), row(next, "ok")]);
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_falls_silent_is_left_for_a_fallback() {
+async fn a_stream_that_goes_silent_is_resumed_by_a_fallback() {
     let desk = desk_with(
         "idle_timeout = \"1s\"",
         FALLBACK,
@@ -78,7 +78,7 @@ async fn a_stream_that_falls_silent_is_left_for_a_fallback() {
 }
 
 #[tokio::test]
-async fn a_fallback_in_another_format_goes_on_under_the_first_name() {
+async fn a_fallback_in_another_format_resumes_under_the_original_id_and_model() {
     let event =
         |body: Value| Beat::Send(format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap()));
     let says = move |text: &str| {
@@ -118,7 +118,7 @@ async fn a_fallback_in_another_format_goes_on_under_the_first_name() {
 }
 
 #[tokio::test]
-async fn an_answer_that_differs_or_says_less_ends_the_stream_and_is_stopped() {
+async fn a_second_answer_that_differs_or_is_shorter_ends_the_stream() {
     for (words, ends) in [(vec!["Hel", "p!"], false), (vec!["Hell"], true), (vec![], true)] {
         let desk = desk_retrying(2, FALLBACK, move |call, _| {
             if call == 0 {
@@ -132,17 +132,17 @@ async fn an_answer_that_differs_or_says_less_ends_the_stream_and_is_stopped() {
         .await;
         let raw = desk.stream(&hello_stream()).await;
         assert_eq!(ended_broken(&raw, CUT), "Hello");
-        // What differs once is not asked a third time, nor of anybody else.
+        // After a mismatch there is no further retry and no fallback.
         assert_eq!(desk.provider.asks().len(), 2);
         eventually("the second call is stopped", || desk.provider.in_flight() == 0).await;
-        eventually("both are booked", || desk.rows().len() == 2).await;
+        eventually("both attempts are booked", || desk.rows().len() == 2).await;
         assert_eq!(outcomes(&desk)[0], row("fake/m", "cut"));
     }
 }
 
 #[tokio::test]
-async fn a_second_break_is_gone_on_from_until_nobody_is_left() {
-    // Two retries of the model, then its fallback, which has two retries as well.
+async fn repeated_breaks_are_resumed_until_no_model_is_left() {
+    // Two retries of the model, then its fallback with two retries as well.
     let desk =
         desk_retrying(2, FALLBACK, |call, _| broken(&["abcdef"[..=call.min(5)].as_ref()], vec![Beat::Cut]))
             .await;
@@ -156,7 +156,7 @@ async fn a_second_break_is_gone_on_from_until_nobody_is_left() {
 }
 
 #[tokio::test]
-async fn a_break_before_it_has_caught_up_counts_as_a_try() {
+async fn a_break_before_the_second_answer_catches_up_counts_as_an_attempt() {
     let desk = desk_retrying(1, FALLBACK, |call, _| match call {
         0 => broken(&["Hello"], vec![Beat::Cut]),
         1 => broken(&["Hel"], vec![Beat::Cut]),
@@ -175,7 +175,7 @@ async fn a_break_before_it_has_caught_up_counts_as_a_try() {
 }
 
 #[tokio::test]
-async fn only_text_is_gone_on_from() {
+async fn only_single_choice_text_streams_are_resumed() {
     let delta = |delta: Value| chunk(&json!([{"index": 0, "delta": delta, "finish_reason": null}]));
     let call =
         json!({"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{"}});
@@ -204,7 +204,7 @@ async fn only_text_is_gone_on_from() {
 }
 
 #[tokio::test]
-async fn more_text_than_is_kept_is_not_gone_on_from() {
+async fn a_stream_with_more_text_than_is_buffered_is_not_resumed() {
     let text = "x".repeat(64 * 1024);
     let Beat::Send(line) = text_chunk(&text) else { unreachable!() };
     let desk = desk_retrying(2, FALLBACK, move |_, _| {

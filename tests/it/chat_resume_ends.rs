@@ -1,4 +1,4 @@
-//! What ends the search for an answer that goes on where a stream broke: refusals, limits, callers.
+//! What stops the attempt to resume a broken stream: content filters, timeouts, disconnects, revocations, shutdown.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use crate::support::provider::{Beat, Turn, done, finish_chunk, role_chunk, strea
 use crate::support::{PROMPT, eventually};
 
 #[tokio::test]
-async fn a_refusal_is_never_gone_on_from() {
-    // As an end, as a failure inside the stream, and as the answer to being asked again.
+async fn a_content_filter_is_never_resumed() {
+    // As a finish reason, as an error inside the stream, and as the response to the retry.
     let filtered = desk_retrying(2, FALLBACK, |_, _| {
         Turn::Stream(vec![role_chunk(), text_chunk("Hello"), finish_chunk("content_filter"), done()])
     })
@@ -40,7 +40,7 @@ async fn a_refusal_is_never_gone_on_from() {
 }
 
 #[tokio::test]
-async fn comments_go_out_while_another_answer_is_waited_for_and_the_silent_is_left() {
+async fn keep_alives_are_sent_while_resuming_and_silent_fallbacks_are_skipped() {
     let calls = AtomicUsize::new(0);
     let patience = "[inference]\nfirst_token_timeout_with_fallback = \"1s\"\n";
     let fallbacks = FALLBACK.replace("[\"fake/second\"]", "[\"fake/second\", \"fake/third\"]");
@@ -65,7 +65,7 @@ async fn comments_go_out_while_another_answer_is_waited_for_and_the_silent_is_le
 }
 
 #[tokio::test]
-async fn the_time_for_the_whole_answer_is_not_begun_again() {
+async fn resuming_does_not_restart_the_total_timeout() {
     let desk = desk_with(
         "total_timeout = \"2s\"",
         FALLBACK,
@@ -84,7 +84,7 @@ async fn the_time_for_the_whole_answer_is_not_begun_again() {
     assert_eq!(desk.provider.asks().len(), 1);
 }
 
-/// A stream under way whose second answer never says what is missing, and the id of its key.
+/// A stream whose second answer stalls before it catches up with the first; also the id of its key.
 async fn waiting() -> (Desk, reqwest::Response, String) {
     let calls = AtomicUsize::new(0);
     let desk = desk_with(
@@ -105,20 +105,20 @@ async fn waiting() -> (Desk, reqwest::Response, String) {
     (desk, response, id)
 }
 
-/// Waits until the second answer is under way.
-async fn begun(desk: &Desk) {
-    eventually("the second answer has begun", || {
+/// Waits until the second answer has started.
+async fn second_answer_started(desk: &Desk) {
+    eventually("the second answer has started", || {
         desk.provider.asks().len() == 2 && desk.provider.in_flight() == 1
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_meanwhile_stops_the_provider_and_pays_for_what_came() {
+async fn a_disconnect_while_resuming_stops_the_provider_and_is_billed() {
     let (desk, response, _) = waiting().await;
     let mut body = response.bytes_stream();
     let reader = tokio::spawn(async move { while body.next().await.is_some() {} });
-    begun(&desk).await;
+    second_answer_started(&desk).await;
     let left = Instant::now();
     reader.abort();
     eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
@@ -129,25 +129,25 @@ async fn a_caller_who_leaves_meanwhile_stops_the_provider_and_pays_for_what_came
 }
 
 #[tokio::test]
-async fn a_revocation_ends_the_wait() {
+async fn a_revocation_ends_a_resuming_stream() {
     let (desk, response, id) = waiting().await;
     let reader = tokio::spawn(response.text());
-    begun(&desk).await;
+    second_answer_started(&desk).await;
     let began = Instant::now();
     desk.server.app.store.revoke_key(&id, desk.server.clock.now()).unwrap();
     let raw = reader.await.unwrap().unwrap();
     assert!(began.elapsed() < PROMPT);
     let error = r#"{"message":"API key has been revoked","type":"Unauthorized","code":"api_key_revoked"}"#;
     assert_eq!(ended_broken(&raw, error), "Hello");
-    eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;
+    eventually("the provider call is cancelled", || desk.provider.in_flight() == 0).await;
     eventually("both attempts are booked", || desk.rows().len() == 2).await;
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_the_wait_and_everything_is_booked() {
+async fn a_shutdown_ends_a_resuming_stream_and_books_every_attempt() {
     let (mut desk, response, _) = waiting().await;
     let reader = tokio::spawn(response.text());
-    begun(&desk).await;
+    second_answer_started(&desk).await;
     desk.server.begin_shutdown();
     let raw = reader.await.unwrap().unwrap();
     assert!(raw.contains(r#""code":"shutting_down""#) && raw.ends_with("data: [DONE]\n\n"), "{raw}");

@@ -1,4 +1,4 @@
-//! Chat with simulated models: answers, words, faults, refusals by name.
+//! Chat with the sandbox's simulated models: answers, streaming, simulated failures, unsupported parameters.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ async fn sandbox() -> Desk {
 }
 
 #[tokio::test]
-async fn whole_and_word_by_word() {
+async fn the_sandbox_answers_at_once_or_word_by_word() {
     let desk = sandbox().await;
     let tuned = json!({"temperature": 0.5, "max_tokens": 100, "seed": 7, "n": 1, "tools": [], "stop": null});
     let (status, body) = desk.json(&say(CAPITAL, &tuned)).await;
@@ -46,7 +46,7 @@ async fn whole_and_word_by_word() {
 }
 
 #[tokio::test]
-async fn an_answer_is_no_longer_than_the_caller_wants() {
+async fn sandbox_answers_respect_the_token_limit() {
     let desk = sandbox().await;
     for (limits, text, reason) in [
         (json!({"max_tokens": 1}), "Canb", "length"),
@@ -69,7 +69,7 @@ async fn an_answer_is_no_longer_than_the_caller_wants() {
 }
 
 #[tokio::test]
-async fn what_it_cannot_do_is_refused_by_name() {
+async fn unsupported_sandbox_parameters_are_rejected_by_name() {
     let desk = sandbox().await;
     let tools = json!([{"type": "function", "function": {"name": "f"}}]);
     for (name, value) in [
@@ -92,7 +92,7 @@ async fn what_it_cannot_do_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn trigger_words_make_it_fail_as_providers_do() {
+async fn trigger_words_make_the_sandbox_fail_like_a_provider() {
     let desk = desk_with(
         "",
         "",

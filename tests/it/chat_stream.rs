@@ -1,4 +1,4 @@
-//! Streamed chat completions: the exact bytes, and what happens when a provider or a caller does not keep to them.
+//! Streamed chat completions: the exact bytes, and what happens when a provider or a caller misbehaves.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn with_usage() -> Value {
     body
 }
 
-/// A line of ours.
+/// A chunk as this server writes it.
 fn line(rest: &str) -> String {
     let head =
         r#"{"id":"chatcmpl-up","object":"chat.completion.chunk","created":1795000000,"model":"fake/m""#;
@@ -38,7 +38,7 @@ fn fault(error: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_byte_for_byte() {
+async fn a_stream_has_the_documented_bytes() {
     let desk = desk(|_| stream(&["Hel", "lo"])).await;
     let response = desk.ask(&hello_stream()).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
@@ -62,7 +62,7 @@ async fn a_stream_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn other_stream_options_are_kept() {
+async fn other_stream_options_are_forwarded() {
     let desk = desk(|_| stream(&["x"])).await;
     let mut body = hello_stream();
     body["stream_options"] = json!({"include_obfuscation": false, "include_usage": false});
@@ -72,7 +72,7 @@ async fn other_stream_options_are_kept() {
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_stream_options_is_asked_without_them() {
+async fn a_request_is_retried_without_stream_options_if_the_provider_rejects_them() {
     let desk = desk(|ask| match ask.body.get("stream_options") {
         Some(_) => Turn::status(400, &json!({"error": {"message": "unknown field stream_options"}})),
         None => Turn::Stream(vec![role_chunk(), text_chunk("four score"), finish_chunk("stop"), done()]),
@@ -86,9 +86,9 @@ async fn a_provider_that_refuses_stream_options_is_asked_without_them() {
 }
 
 #[tokio::test]
-async fn habits_of_providers_are_put_in_order() {
-    // No role, content and reason in one chunk, usage inside, an opinion about the prompt in front, comments, an
-    // event name, words of its own for the end, and more behind it.
+async fn provider_quirks_are_normalised() {
+    // No role, content and finish reason in one chunk, usage in a content chunk, prompt filter results first, comments,
+    // event names and ids, a non-standard finish reason, and chunks after it.
     let desk = desk(|_| {
         Turn::Stream(vec![
             Beat::Send(": PROCESSING\n\ndata: {\"choices\":[],\"prompt_filter_results\":[]}\n\n".into()),
@@ -98,7 +98,7 @@ async fn habits_of_providers_are_put_in_order() {
             ),
             Beat::Send("data: {\"choices\":[{\"index\":0,\n".into()),
             Beat::Send("data: \"delta\":{\"content\":\" you\"},\"finish_reason\":\"eos\"}],\"fingerprint\":1}\n\n".into()),
-            text_chunk("behind the end"),
+            text_chunk("after the end"),
             usage_chunk(),
             done(),
         ])
@@ -124,7 +124,7 @@ async fn habits_of_providers_are_put_in_order() {
 }
 
 #[tokio::test]
-async fn several_choices_and_tool_calls() {
+async fn several_choices_and_tool_calls_are_streamed() {
     let desk = desk(|_| {
         let call = json!([{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]);
         Turn::Stream(vec![
@@ -147,7 +147,7 @@ async fn several_choices_and_tool_calls() {
 }
 
 #[tokio::test]
-async fn a_malformed_chunk_is_left_out_of_a_whole_stream() {
+async fn a_malformed_chunk_is_dropped_from_a_complete_stream() {
     let desk = desk(|_| {
         Turn::Stream(vec![
             Beat::Send("data: {\"choices\": [{\"del\n\n".into()),
@@ -164,7 +164,7 @@ async fn a_malformed_chunk_is_left_out_of_a_whole_stream() {
 }
 
 #[tokio::test]
-async fn half_a_character_costs_nothing_but_itself() {
+async fn invalid_utf_8_replaces_only_one_character() {
     let desk = desk(|_| {
         let half = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"caf\xc3 au\"}}]}\n\n".to_vec();
         Turn::Stream(vec![
@@ -182,7 +182,7 @@ async fn half_a_character_costs_nothing_but_itself() {
 }
 
 #[tokio::test]
-async fn of_several_choices_an_unfinished_one_ends_with_the_error() {
+async fn the_error_is_reported_for_an_unfinished_choice() {
     let desk = desk(|_| {
         Turn::Stream(vec![
             chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": "a"}}])),
@@ -200,7 +200,7 @@ async fn of_several_choices_an_unfinished_one_ends_with_the_error() {
 }
 
 #[tokio::test]
-async fn a_finish_reason_ends_the_answer_whatever_comes_behind() {
+async fn a_finish_reason_ends_the_stream_whatever_follows() {
     for end in [Beat::Stall, Beat::Cut, Beat::Send("data: {\"error\":{\"message\":\"late\"}}\n\n".into())] {
         let desk = desk(move |_| {
             let pause = Beat::APART;
@@ -216,7 +216,7 @@ async fn a_finish_reason_ends_the_answer_whatever_comes_behind() {
 }
 
 #[tokio::test]
-async fn figures_that_come_late_are_waited_for() {
+async fn late_usage_chunks_are_waited_for() {
     let desk = desk(|_| {
         let late = Beat::Pause(Duration::from_millis(700));
         Turn::Stream(vec![role_chunk(), text_chunk("a"), finish_chunk("stop"), late, usage_chunk(), done()])
@@ -228,13 +228,13 @@ async fn figures_that_come_late_are_waited_for() {
 }
 
 #[tokio::test]
-async fn a_fault_is_of_a_choice_that_is_open() {
+async fn an_error_belongs_to_an_open_choice_even_if_unrequested() {
     let of_choice = |index: u32, rest: Value| {
         let mut choice = json!({"index": index, "delta": {"role": "assistant", "content": "a"}});
         choice.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         chunk(&json!([choice]))
     };
-    // The second one was not asked for.
+    // The request did not ask for a second choice.
     let desk = desk(move |_| {
         let ended = of_choice(0, json!({"finish_reason": "stop"}));
         Turn::Stream(vec![of_choice(1, json!({})), ended, Beat::APART, Beat::Cut])
@@ -245,13 +245,13 @@ async fn a_fault_is_of_a_choice_that_is_open() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_says_so() {
+async fn a_broken_stream_ends_with_an_error() {
     let cut = r#"{"message":"the provider fake broke its answer off; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
     let overloaded = r#"{"message":"the provider fake has no capacity now; try again later","type":"Service Unavailable","code":"provider_overloaded"}"#;
     let error = Beat::Send("data: {\"error\":{\"message\":\"secret\",\"code\":503}}\n\n".into());
     let starved = finish_chunk("insufficient_system_resource");
     let unreadable = r#"{"message":"the provider fake sent an answer that cannot be read; try again in a moment","type":"Bad Gateway","code":"provider_invalid_response"}"#;
-    // What comes behind the hole would look like an answer.
+    // What follows the gap would look like a complete answer.
     let hole =
         Beat::Send("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" not\"},\"fin\n\n".into());
     let holed = vec![hole, text_chunk(" take it"), finish_chunk("stop"), done()];
@@ -278,7 +278,7 @@ async fn a_stream_that_breaks_says_so() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_breaks_the_stream_and_not_the_server() {
+async fn an_endless_line_ends_the_stream_within_bounded_memory() {
     let desk = desk(|_| {
         let endless = Beat::Repeat("x".repeat(64 * 1024), 1000);
         Turn::Stream(vec![role_chunk(), Beat::APART, Beat::Send("data: ".into()), endless])
@@ -290,7 +290,7 @@ async fn a_line_without_end_breaks_the_stream_and_not_the_server() {
 }
 
 #[tokio::test]
-async fn comments_go_out_while_nothing_comes_and_silence_ends() {
+async fn keep_alives_do_not_postpone_the_idle_timeout() {
     let desk = desk_with(
         "idle_timeout = \"2s\"",
         "",
@@ -299,14 +299,14 @@ async fn comments_go_out_while_nothing_comes_and_silence_ends() {
     )
     .await;
     let raw = desk.stream(&hello_stream()).await;
-    // Comments do not make the provider's silence any shorter.
+    // Our own comments do not reset the provider's idle timeout.
     assert_eq!(raw.matches(": keep-alive\n\n").count(), 2, "{raw}");
     assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
     assert_eq!(desk.booked()[0].1, "timeout");
 }
 
 #[tokio::test]
-async fn a_stream_that_goes_on_for_ever_ends_at_the_total() {
+async fn an_endless_stream_ends_at_the_total_timeout() {
     let desk = desk_with(
         "total_timeout = \"2s\"",
         "",
@@ -325,7 +325,7 @@ async fn a_stream_that_goes_on_for_ever_ends_at_the_total() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_stops_the_provider_and_pays_for_what_came() {
+async fn a_disconnect_stops_the_provider_and_bills_what_was_streamed() {
     let desk =
         desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("eight more"), text_chunk("12"), Beat::Stall]))
             .await;
@@ -344,7 +344,7 @@ async fn a_caller_who_leaves_stops_the_provider_and_pays_for_what_came() {
 }
 
 #[tokio::test]
-async fn the_same_over_http_2() {
+async fn streams_and_disconnects_work_over_http_2() {
     let identity = Identity::new();
     let acceptor = identity.tls();
     let desk = desk_with(
@@ -371,12 +371,12 @@ async fn the_same_over_http_2() {
     let stalled = ask("fake/m").await.unwrap();
     drop(stalled);
     eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
-    eventually("both are booked", || desk.rows().len() == 2).await;
+    eventually("both attempts are booked", || desk.rows().len() == 2).await;
     assert_eq!(desk.booked()[1].1, "cancelled");
 }
 
 #[tokio::test]
-async fn a_slow_reader_slows_the_provider_down() {
+async fn a_slow_reader_applies_backpressure_to_the_provider() {
     const LINES: usize = 6000;
     let text = "x".repeat(16 * 1024);
     let desk = desk(move |_| {
@@ -393,7 +393,7 @@ async fn a_slow_reader_slows_the_provider_down() {
     );
     let mut caller = TcpStream::connect(desk.server.authority()).await.unwrap();
     caller.write_all(head.as_bytes()).await.unwrap();
-    // Nothing is read: what the wire takes comes to a rest, far below the 96 MB that there are.
+    // The caller reads nothing, so the provider must come to a halt far below the 96 MB it has to send.
     let mut taken = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -403,7 +403,7 @@ async fn a_slow_reader_slows_the_provider_down() {
         }
         taken = now;
     }
-    assert!(taken < 32 * 1024 * 1024, "{taken} bytes were taken for a caller who reads nothing");
+    assert!(taken < 32 * 1024 * 1024, "{taken} bytes were accepted for a caller who reads nothing");
     let mut rest = vec![0; 256 * 1024];
     let mut tail = Vec::new();
     while !tail.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n") {
@@ -416,19 +416,19 @@ async fn a_slow_reader_slows_the_provider_down() {
 }
 
 #[tokio::test]
-async fn a_connection_whose_stream_was_whole_is_used_again() {
+async fn the_connection_of_a_complete_stream_is_reused() {
     let desk = desk(|_| stream(&["a"])).await;
     for _ in 0..8 {
         desk.stream(&hello_stream()).await;
-        // The provider's last bytes come a moment behind its end mark, and are read a moment later.
-        eventually("the provider is through", || desk.provider.in_flight() == 0).await;
+        // The end of the provider's response follows its `[DONE]` and is read a moment later.
+        eventually("the provider has finished", || desk.provider.in_flight() == 0).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(desk.provider.connections() <= 2, "{} connections", desk.provider.connections());
 }
 
 #[tokio::test]
-async fn a_revocation_cuts_a_stream() {
+async fn a_revocation_ends_a_stream() {
     let desk = desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall])).await;
     let (key, id) = desk.server.key_with(Service::Inference, |_| {});
     let response = desk.post_as(&key, hello_stream().to_string()).send().await.unwrap();
@@ -439,13 +439,13 @@ async fn a_revocation_cuts_a_stream() {
     assert!(began.elapsed() < PROMPT);
     let error = r#"{"message":"API key has been revoked","type":"Unauthorized","code":"api_key_revoked"}"#;
     assert!(raw.ends_with(&fault(error)), "{raw}");
-    eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;
+    eventually("the provider call is cancelled", || desk.provider.in_flight() == 0).await;
     eventually("the attempt is booked", || !desk.rows().is_empty()).await;
     assert_eq!(desk.booked()[0].1, "cancelled");
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_streams_and_books_them() {
+async fn a_shutdown_ends_and_books_streams() {
     let mut desk = desk_with(
         "",
         "",

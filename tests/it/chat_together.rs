@@ -1,4 +1,4 @@
-//! Budgets, breakers, fallbacks, streams that go on, metrics and records, where one of them meets another.
+//! Interactions between budgets, breakers, fallbacks, resumed streams, metrics and the request log.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,9 +17,9 @@ use crate::support::provider::{Ask, Beat, Turn, role_chunk, stream, text_chunk};
 use crate::support::scrape::scrape;
 use crate::support::server::NOON;
 
-/// The most that `fake/m` may cost with an answer of 100 tokens.
+/// The maximum cost of `fake/m` with an answer of 100 tokens.
 const MOST: u64 = 206_000;
-/// Models at a tenth and at ten times the price of `fake/m`.
+/// Models at a tenth and ten times the price of `fake/m`.
 const CHEAP_AND_DEAR: &str = "
 [providers.fake.models.cheap]
 input_usd_per_mtok = 0.1
@@ -57,7 +57,7 @@ fn fallbacks_of_m(count: f64) -> (&'static str, f64) {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_when_the_budget_has_no_more_for_it_ends_as_broken() {
+async fn a_broken_stream_is_not_resumed_beyond_the_budget() {
     let desk = desk_retrying(2, "", |call, _| match call {
         0 => broken(&["Hello"], vec![Beat::Cut]),
         _ => stream(&["Hello!"]),
@@ -65,7 +65,7 @@ async fn a_stream_that_breaks_when_the_budget_has_no_more_for_it_ends_as_broken(
     .await;
     let (key, id) = key_of(&desk, MOST);
     let raw = ask(&desk, &key, short(hello_stream())).await.text().await.unwrap();
-    // Nothing is said of the budget: it is not what failed.
+    // The budget is not mentioned, because it is not what failed.
     assert_eq!(ended_broken(&raw, CUT), "Hello");
     assert_eq!(outcomes(&desk), [row("fake/m", "cut")]);
     let cost = desk.rows()[0].cost.unwrap();
@@ -78,7 +78,7 @@ async fn a_stream_that_breaks_when_the_budget_has_no_more_for_it_ends_as_broken(
 }
 
 #[tokio::test]
-async fn a_fallback_that_the_budget_covers_goes_on_where_the_model_itself_is_too_dear() {
+async fn an_affordable_fallback_resumes_a_stream_whose_model_is_too_expensive() {
     let desk = desk_retrying(2, &fallbacks(&["dear", "cheap"]), |call, _| match call {
         0 => broken(&["Hello"], vec![Beat::Cut]),
         _ => stream(&["Hello!"]),
@@ -89,12 +89,12 @@ async fn a_fallback_that_the_budget_covers_goes_on_where_the_model_itself_is_too
     assert_eq!(response.headers()["x-mk-attempts"], "1");
     assert_eq!(unbroken(&response.text().await.unwrap()), "Hello!");
     assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("fake/cheap", "ok")]);
-    // Only calls that were made are counted: none again to `m`, and none to what is too dear.
+    // Only calls that were made are counted: no retry of `m`, and none of the model that is too expensive.
     scrape(&desk.server).await.assert(&[retries_of_m(0.0), fallbacks_of_m(1.0)]);
 }
 
 #[tokio::test]
-async fn a_fallback_that_the_budget_does_not_cover_is_passed_over() {
+async fn a_fallback_beyond_the_budget_is_skipped() {
     let script = |ask: &Ask| match ask.model.as_str() {
         "m" => Turn::Raw(503, vec![("retry-after", "120".to_owned())], "{}".to_owned()),
         _ => Turn::Text("Hi".to_owned()),
@@ -104,7 +104,7 @@ async fn a_fallback_that_the_budget_does_not_cover_is_passed_over() {
     let response = ask(&desk, &key, short(hello())).await;
     let headers = response.headers().clone();
     assert_eq!((response.status().as_u16(), &headers["x-mk-attempts"]), (503, &"1".parse().unwrap()));
-    assert_eq!(headers["retry-after"], "120", "the failure of the model that was asked for");
+    assert_eq!(headers["retry-after"], "120", "the failure of the requested model");
     assert!(!headers.contains_key("x-should-retry"));
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_overloaded");
     scrape(&desk.server).await.assert(&[
@@ -121,13 +121,13 @@ async fn a_fallback_that_the_budget_does_not_cover_is_passed_over() {
     );
     assert_eq!(outcomes(&desk), [row("fake/m", "overloaded"), row("fake/cheap", "ok")]);
     scrape(&desk.server).await.assert(&[fallbacks_of_m(1.0)]);
-    // The model that was asked for is another matter: nobody is given a cheaper one in silence.
+    // If the requested model itself is beyond the budget, no cheaper one replaces it silently.
     let (poor, _) = key_of(&desk, MOST - 1);
     assert_eq!(ask(&desk, &poor, short(hello())).await.status(), 402);
 }
 
 #[tokio::test]
-async fn a_breaker_that_opens_with_the_break_sends_the_stream_to_the_fallback() {
+async fn a_break_that_opens_the_breaker_moves_the_stream_to_the_fallback() {
     let rest = FALLBACK.replace("[\"fake/second\"]", "[\"fake/paused\", \"fake/second\"]");
     let desk = desk_with(
         "breaker_failures = 1\nbreaker_pause = \"5m\"",
@@ -155,7 +155,7 @@ async fn a_breaker_that_opens_with_the_break_sends_the_stream_to_the_fallback() 
         outcomes(&desk)[1..],
         [row("fake/m", "cut"), row("fake/second", "ok"), row("fake/second", "ok")]
     );
-    // It is `m` whose place was taken, though another one stands between.
+    // The fallbacks count for `m`, although a paused model comes in between.
     scrape(&desk.server).await.assert(&[
         retries_of_m(0.0),
         fallbacks_of_m(2.0),
@@ -164,7 +164,7 @@ async fn a_breaker_that_opens_with_the_break_sends_the_stream_to_the_fallback() 
 }
 
 #[tokio::test]
-async fn whoever_may_answer_first_decides_when_to_come_back() {
+async fn retry_after_is_that_of_the_model_available_first() {
     let desk = desk_with(
         "breaker_failures = 1\nbreaker_pause = \"5m\"\n[providers.fake.models.second]\nbreaker_failures = 0",
         FALLBACK,
@@ -178,13 +178,13 @@ async fn whoever_may_answer_first_decides_when_to_come_back() {
         (response.status().as_u16(), &response.headers()["x-mk-attempts"]),
         (503, &"1".parse().unwrap())
     );
-    // `m` is paused for minutes, but its fallback may be well again in a moment.
+    // `m` is paused for minutes, but its fallback may recover in a moment.
     assert_eq!(response.headers()["retry-after"], "5");
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "no_provider_available");
 }
 
 #[tokio::test]
-async fn the_record_of_a_stream_names_whoever_gave_its_last_words() {
+async fn the_log_names_the_model_that_ended_a_resumed_stream() {
     let log = Log::default();
     let guard = log.capture("info");
     let desk = desk_with(
@@ -200,7 +200,7 @@ async fn the_record_of_a_stream_names_whoever_gave_its_last_words() {
     .await;
     let raw = desk.stream(&hello_stream()).await;
     assert_eq!(ended_broken(&raw, CUT), "Hello!");
-    eventually("the broken stream is on record", || log.requests().len() == 1).await;
+    eventually("the broken stream is logged", || log.requests().len() == 1).await;
 
     let leave = hello_stream().to_string().replace("Hello", "Leave");
     let mut answer = desk.post(leave).send().await.unwrap().bytes_stream();
@@ -209,18 +209,18 @@ async fn the_record_of_a_stream_names_whoever_gave_its_last_words() {
         seen.push_str(std::str::from_utf8(&answer.next().await.unwrap().unwrap()).unwrap());
     }
     drop(answer);
-    eventually("the abandoned stream is on record", || log.requests().len() == 2).await;
+    eventually("the abandoned stream is logged", || log.requests().len() == 2).await;
     drop(guard);
     for (record, outcome) in log.requests().iter().zip(["provider_error", "cancelled"]) {
         let expected = json!([outcome, "fake/m", "fake/second", 2]);
         let found = ["outcome", "model", "answered_by", "attempts"].map(|name| record[name].clone());
         assert_eq!(json!(found), expected);
     }
-    eventually("the provider is left alone", || desk.provider.in_flight() == 0).await;
+    eventually("the provider call is cancelled", || desk.provider.in_flight() == 0).await;
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_back() {
+async fn a_disconnect_while_resuming_releases_slot_breaker_and_reservation() {
     let desk = desk_with(
         "max_concurrent = 1\nidle_timeout = \"20s\"\nbreaker_failures = 2",
         "",
@@ -238,7 +238,7 @@ async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_bac
     let (key, id) = key_of(&desk, 3 * MOST);
     let mut body = ask(&desk, &key, short(hello_stream())).await.bytes_stream();
     let reader = tokio::spawn(async move { while body.next().await.is_some() {} });
-    eventually("the second answer has begun", || {
+    eventually("the second answer has started", || {
         desk.provider.asks().len() == 2 && desk.provider.in_flight() == 1
     })
     .await;
@@ -248,7 +248,7 @@ async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_bac
     let spent = desk.rows().iter().fold(NanoUsd(0), |sum, row| sum.plus(row.cost.unwrap()));
     assert_eq!(keys::spent(&desk.server.app.store, &id, NOON).unwrap(), spent);
 
-    // The one place is free, the breaker has heard of one failure only, and nothing is reserved any more.
+    // The only slot is free, the breaker has counted one failure only, and nothing is reserved any more.
     assert_eq!(ask(&desk, &key, short(hello())).await.status(), 200);
     let mut dear = hello();
     dear["max_tokens"] = json!(100_000);
@@ -257,7 +257,7 @@ async fn a_caller_who_leaves_while_another_answer_is_sought_gives_everything_bac
 }
 
 #[tokio::test]
-async fn a_probe_that_the_budget_does_not_allow_leaves_its_place_to_the_next() {
+async fn a_probe_rejected_by_the_budget_makes_room_for_the_next() {
     let calls = AtomicUsize::new(0);
     let desk = desk_with(
         "breaker_failures = 1\nbreaker_pause = \"50ms\"",
@@ -284,6 +284,10 @@ async fn a_probe_that_the_budget_does_not_allow_leaves_its_place_to_the_next() {
     .await;
     assert_eq!(ask(&desk, &poor, short(hello())).await.status(), 402);
     assert_eq!(ask(&desk, &rich, short(hello())).await.status(), 200);
-    assert_eq!(desk.server.app.configured().gateway.breakers(), [], "that call was the probe, and closed it");
+    assert_eq!(
+        desk.server.app.configured().gateway.breakers(),
+        [],
+        "that call was the probe and closed the breaker"
+    );
     assert_eq!(desk.provider.asks().len(), 2);
 }

@@ -1,23 +1,23 @@
-//! What users of other gateways filed as bugs. Each trap has its test here, from a caller's request through a provider
-//! on a real socket; those that have more elsewhere are:
+//! Bugs that users of other gateways reported. Each has a test here, from a caller's request to a provider on a real
+//! socket; some are also covered elsewhere:
 //!
-//! | trap | also held by |
+//! | bug | also covered by |
 //! |---|---|
-//! | a truncated stream is a success | `chat_stream::a_stream_that_breaks_says_so`, `providers::chat_scenarios::survives` |
-//! | an error behind the headers has no frame | `chat_stream`, `shutdown`, `tests/sdk` (a cut stream raises) |
-//! | a provider's 401 is shown as the caller's own | `chat_errors::every_failure_has_its_status_streamed_or_not` |
-//! | usage is missing or silently estimated | `chat_stream::a_provider_that_refuses_stream_options_is_asked_without_them` |
-//! | failures are billed, disconnects are free | `chat_accounts`, `chat_stream::a_caller_who_leaves_stops_the_provider_and_pays_for_what_came` |
-//! | a provider goes on for a caller who left | the same, and `disconnect` |
+//! | a truncated stream counts as a success | `chat_stream::a_broken_stream_ends_with_an_error`, `providers::chat_scenarios::survives` |
+//! | an error after the headers has no frame | `chat_stream`, `shutdown`, `tests/sdk` (a cut stream raises) |
+//! | a provider's 401 is passed on to the caller | `chat_errors::every_failure_has_its_status_and_code_streamed_or_not` |
+//! | usage is missing or silently estimated | `chat_stream::a_request_is_retried_without_stream_options_if_the_provider_rejects_them` |
+//! | failures are billed, disconnects are free | `chat_accounts`, `chat_stream::a_disconnect_stops_the_provider_and_bills_what_was_streamed` |
+//! | a provider continues for a caller who disconnected | the same, and `disconnect` |
 //! | Anthropic's `finish_reason` is null | scenarios `anthropic/chat-stream-*`, `anthropic/chat-answer-*` |
-//! | the last block of text wins | scenario `anthropic/chat-answer-several-blocks` |
+//! | only the last text block is returned | scenario `anthropic/chat-answer-several-blocks` |
 //! | a default `max_tokens` cuts answers | scenarios `*/chat-request-plain` |
-//! | a prompt that Gemini blocks is an empty success | scenarios `google/chat-*-blocked-prompt` |
-//! | comments of a provider become data | `chat_stream::habits_of_providers_are_put_in_order` |
-//! | a provider's rate-limit headers are forwarded | `chat::an_answer_has_the_documented_shape_and_keeps_what_the_provider_adds` |
-//! | a silent provider is asked again and again | `chat_errors::a_silent_model_is_left_for_its_fallback_but_an_only_one_is_waited_for` |
-//! | memory grows with the number of callers | `chat_stream::a_slow_reader_slows_the_provider_down` |
-//! | an unknown price counts as zero | `chat_accounts::a_model_without_a_price_costs_something_unknown`, `cli_models` |
+//! | a prompt blocked by Gemini is an empty success | scenarios `google/chat-*-blocked-prompt` |
+//! | a provider's comments become data | `chat_stream::provider_quirks_are_normalised` |
+//! | a provider's rate-limit headers are forwarded | `chat::a_response_has_the_documented_shape_and_keeps_the_provider_s_extra_fields` |
+//! | a silent provider is retried again and again | `chat_errors::a_silent_model_is_abandoned_only_if_it_has_a_fallback` |
+//! | memory grows with the number of callers | `chat_stream::a_slow_reader_applies_backpressure_to_the_provider` |
+//! | an unknown price counts as zero | `chat_accounts::a_model_without_a_price_has_an_unknown_cost`, `cli_models` |
 
 mod wire;
 
@@ -32,20 +32,20 @@ use crate::support::recorded::{FORMATS, desk, events, hello_to, play};
 use crate::support::scrape::{scrape, scrape_until};
 use crate::support::{PROMPT, eventually};
 
-/// The finish reasons that a stream tells, in their order.
+/// The finish reasons of a stream, in order.
 fn reasons(list: &[Value]) -> Vec<String> {
     let reasons = list.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str());
     reasons.map(str::to_owned).collect()
 }
 
-/// Sends a request whose answer may be a failure: the status, and what came.
+/// Sends a request that may fail; returns status and body.
 async fn asked(desk: &crate::support::chat::Desk, body: &Value) -> (u16, String) {
     let response = desk.ask(body).await;
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
 #[tokio::test]
-async fn a_truncated_stream_is_no_success() {
+async fn a_truncated_stream_is_reported_as_an_error() {
     let script = |ask: &Ask| {
         let (how, count) = ask.model.split_once('-').unwrap();
         let folder = FORMATS[ask.format as usize].1;
@@ -78,14 +78,14 @@ async fn a_truncated_stream_is_no_success() {
 }
 
 #[tokio::test]
-async fn an_error_behind_the_headers_has_a_frame() {
+async fn an_error_after_the_headers_is_sent_as_a_frame() {
     let desk = desk(|ask: &Ask| {
         let folder = FORMATS[ask.format as usize].1;
         let told = match folder {
             "openai" => events(folder, "chat-stream-openrouter-error"),
             _ => events(folder, "chat-stream-error"),
         };
-        // What fails at once is told by its status.
+        // Without a pause, a failure in the first events would become the status of the response.
         let failing = told.iter().position(|event| event.contains("error")).unwrap();
         let mut beats: Vec<Beat> = told.into_iter().map(Beat::Send).collect();
         if ask.model == "flood" {
@@ -109,7 +109,7 @@ async fn an_error_behind_the_headers_has_a_frame() {
 }
 
 #[tokio::test]
-async fn a_provider_s_401_is_not_the_caller_s() {
+async fn a_provider_s_401_becomes_a_502() {
     let error = json!({"error": {"type": "authentication_error", "message": "bad key", "code": 401}});
     let headers = vec![("www-authenticate", "Bearer realm=\"theirs\"".to_owned())];
     let desk = desk(move |_| Turn::Raw(401, headers.clone(), error.to_string())).await;
@@ -121,7 +121,7 @@ async fn a_provider_s_401_is_not_the_caller_s() {
 }
 
 #[tokio::test]
-async fn usage_that_nobody_told_is_marked_and_booked_as_it_was_told() {
+async fn unreported_usage_is_marked_as_estimated_and_booked_as_reported() {
     let desk = desk(|ask: &Ask| {
         let folder = FORMATS[ask.format as usize].1;
         play(
@@ -150,7 +150,7 @@ async fn usage_that_nobody_told_is_marked_and_booked_as_it_was_told() {
 }
 
 #[tokio::test]
-async fn a_failure_is_not_billed() {
+async fn failed_requests_are_not_billed() {
     let desk = desk_with(
         "breaker_failures = 0",
         "",
@@ -174,7 +174,7 @@ async fn a_failure_is_not_billed() {
 }
 
 #[tokio::test]
-async fn whenever_the_caller_leaves_the_provider_is_left_at_once() {
+async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
     let desk = desk_with(
         "max_concurrent = 1",
         "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\n",
@@ -198,7 +198,7 @@ async fn whenever_the_caller_leaves_the_provider_is_left_at_once() {
     ];
     for (calls, (model, stream)) in (1..).zip(stages) {
         let running = tokio::spawn(desk.post(hello_to(model, stream).to_string()).send());
-        eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+        eventually("the provider is called", || desk.provider.in_flight() == 1).await;
         let left = if model.ends_with("/m") {
             let mut body = running.await.unwrap().unwrap().bytes_stream();
             body.next().await.unwrap().unwrap();
@@ -213,7 +213,7 @@ async fn whenever_the_caller_leaves_the_provider_is_left_at_once() {
         let row = desk.rows().pop().unwrap();
         assert_eq!((&*row.outcome, row.prompt_tokens > 0), ("cancelled", true), "{model}");
     }
-    // Who waits for a place, or for the next try, and leaves is not asked for any more.
+    // A caller who disconnects while waiting for a slot causes no provider call.
     let first = tokio::spawn(desk.post(hello_to("fake/silent", false).to_string()).send());
     eventually("the provider is busy", || desk.provider.in_flight() == 1).await;
     let queued = tokio::spawn(desk.post(hello_to("fake/queued", false).to_string()).send());
@@ -222,8 +222,8 @@ async fn whenever_the_caller_leaves_the_provider_is_left_at_once() {
         r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="cancelled"}"#;
     let before = scrape(&desk.server).await.get(cancelled);
     queued.abort();
-    // If both left at once, the server could notice the first one first, and give its place to the one in the queue.
-    scrape_until(&desk.server, "the queue is left", |page| page.get(cancelled) > before).await;
+    // If both left at once, the server might notice the first one first and give its slot to the queued one.
+    scrape_until(&desk.server, "the queued request is cancelled", |page| page.get(cancelled) > before).await;
     first.abort();
     eventually("the call is abandoned", || desk.provider.in_flight() == 0).await;
     let (status, _) = asked(&desk, &hello_to("nobody/m", false)).await;
@@ -231,7 +231,7 @@ async fn whenever_the_caller_leaves_the_provider_is_left_at_once() {
 }
 
 #[tokio::test]
-async fn anthropic_says_why_it_ended() {
+async fn anthropic_stop_reasons_become_finish_reasons() {
     let desk = desk(|ask: &Ask| play("anthropic", &ask.model)).await;
     for (scenario, reason) in [
         ("chat-stream-text", "stop"),
@@ -253,11 +253,11 @@ async fn anthropic_says_why_it_ended() {
         assert_eq!((status, reasons(&list)), (200, vec![reason.to_owned()]), "{scenario}: {raw}");
     }
     let (status, raw) = asked(&desk, &hello_to("claude/chat-answer-no-reason", false)).await;
-    assert_eq!(status, 502, "an answer without a reason is none: {raw}");
+    assert_eq!(status, 502, "a response without a stop reason is invalid: {raw}");
 }
 
 #[tokio::test]
-async fn all_blocks_of_text_are_the_answer() {
+async fn all_text_blocks_are_joined() {
     let several = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":1}}}\n\n\
         data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Two \"}}\n\n\
         data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"and \"}}\n\n\
@@ -279,7 +279,7 @@ async fn all_blocks_of_text_are_the_answer() {
 }
 
 #[tokio::test]
-async fn no_answer_is_cut_by_a_limit_that_nobody_set() {
+async fn no_token_limit_is_added_unless_the_format_requires_one() {
     let desk = desk(|ask: &Ask| match FORMATS[ask.format as usize].1 {
         "openai" => stream(&["x"]),
         folder => play(folder, "chat-stream-text"),
@@ -299,12 +299,12 @@ async fn no_answer_is_cut_by_a_limit_that_nobody_set() {
             names[0].or(names[1]).or(ask.body["generationConfig"]["maxOutputTokens"].as_u64())
         })
         .collect();
-    // Only Anthropic must be told one: the model's own maximum, or what every model of today can say.
+    // Only Anthropic requires a limit: the model's own maximum, or what every current model supports.
     assert_eq!(limits, [None, None, Some(64_000), Some(32_000), None]);
 }
 
 #[tokio::test]
-async fn what_a_provider_withholds_is_no_empty_success() {
+async fn blocked_and_empty_responses_are_errors() {
     let desk = desk(|ask: &Ask| play("google", &ask.model)).await;
     for scenario in ["chat-answer-blocked-prompt", "chat-stream-blocked-prompt"] {
         let is_stream = scenario.contains("stream");
@@ -317,7 +317,7 @@ async fn what_a_provider_withholds_is_no_empty_success() {
             asked(&desk, &hello_to(&format!("gemini/{scenario}"), scenario.contains("stream"))).await;
         assert_eq!(status, 502, "{scenario}: {raw}");
     }
-    // As the provider counts, also where no word of a stream has come.
+    // The provider's usage is booked even if a stream had no text.
     let booked = desk.booked();
     let of = |scenario: &str, outcome: &str| -> Vec<(u64, u64)> {
         let row = (format!("gemini/{scenario}"), outcome.to_owned());

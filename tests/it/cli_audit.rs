@@ -1,4 +1,4 @@
-//! `mk audit`: the same entries of the local database and of a server, on a terminal, in a pipe and as JSON.
+//! `mk audit` for the local database and for a server, on a terminal, in a pipe and as JSON.
 
 use mk::api::Service;
 use mk::api::console::AUDIT_ACTIONS;
@@ -18,7 +18,7 @@ fn run(mk: &Mk, arguments: &[&str]) -> Ran {
     ran
 }
 
-/// Makes, changes and deletes an app with a key in it.
+/// Creates and changes an app, and creates and revokes a key in it.
 fn website(mk: &Mk) {
     for arguments in [
         &["apps", "create", "website", "--budget-usd", "50"][..],
@@ -30,8 +30,8 @@ fn website(mk: &Mk) {
     }
 }
 
-/// Columns of the lines in a pipe: way, actor's name, action, object's name.
-fn told(ran: &Ran) -> Vec<[String; 4]> {
+/// Columns of the piped output: channel, actor's name, action, object's name.
+fn entries(ran: &Ran) -> Vec<[String; 4]> {
     let line = |line: &str| {
         let cells: Vec<&str> = line.split('\t').collect();
         assert_eq!(cells.len(), 11, "{line}");
@@ -41,11 +41,11 @@ fn told(ran: &Ran) -> Vec<[String; 4]> {
 }
 
 #[test]
-fn every_change_is_told_newest_first() {
+fn every_change_is_listed_newest_first() {
     let (_store, mk) = local();
     let mk = mk.env("USER", "ada");
     website(&mk);
-    let all = told(&run(&mk, &["audit"]));
+    let all = entries(&run(&mk, &["audit"]));
     let cli = |action: &str, object: &str| ["cli", "ada", action, object].map(str::to_owned);
     assert_eq!(
         all[..4],
@@ -57,10 +57,10 @@ fn every_change_is_told_newest_first() {
         ]
     );
     let server = ["server", "-", "key.created", "operator"].map(str::to_owned);
-    assert_eq!(all[4], server, "what the library did in the test's own name");
+    assert_eq!(all[4], server, "the library's own change has the channel `server`");
 
     let of = |arguments: &[&str]| {
-        let entries = told(&run(&mk, &[&["audit"], arguments].concat()));
+        let entries = entries(&run(&mk, &[&["audit"], arguments].concat()));
         entries.into_iter().map(|[_, _, action, _]| action).collect::<Vec<_>>()
     };
     assert_eq!(of(&["--key", "ci"]), ["key.revoked", "key.created"]);
@@ -70,7 +70,7 @@ fn every_change_is_told_newest_first() {
 }
 
 #[test]
-fn a_limit_is_told_and_lifted() {
+fn the_entry_limit_is_reported_and_can_be_lifted() {
     let (_store, mk) = local();
     website(&mk);
     let two = run(&mk, &["audit", "--limit", "2"]);
@@ -86,7 +86,7 @@ fn a_limit_is_told_and_lifted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_server_tells_the_same_page_by_page() {
+async fn a_server_s_audit_is_fetched_page_by_page() {
     let (server, mk) = remote().await;
     website(&mk);
     let api = |action: &str, object: &str| ["api", "operator", action, object].map(str::to_owned);
@@ -96,27 +96,27 @@ async fn a_server_tells_the_same_page_by_page() {
         api("key.created", "ci"),
         api("app.created", "website"),
     ];
-    assert_eq!(told(&run(&mk, &["audit", "--limit", "4"])), made);
-    assert_eq!(told(&run(&mk, &["audit", "--key", "ci", "--action", "key.revoked"])), made[..1]);
+    assert_eq!(entries(&run(&mk, &["audit", "--limit", "4"])), made);
+    assert_eq!(entries(&run(&mk, &["audit", "--key", "ci", "--action", "key.revoked"])), made[..1]);
 
-    // More than fit on a page.
+    // More entries than fit on one page.
     let store = &server.app.store;
     let app = store.app("default").unwrap().id;
     for number in 0..450 {
         let change = AppChange { name: Some(format!("app {number}")), budget: None };
         store.update_app(&app, &change, server.clock.now()).unwrap();
     }
-    let count = |limit: &str| told(&run(&mk, &["audit", "--limit", limit])).len();
+    let count = |limit: &str| entries(&run(&mk, &["audit", "--limit", limit])).len();
     let all = count("0");
     assert!(all > 450, "{all}");
     assert_eq!((count("200"), count("201"), count("400")), (200, 201, 400));
     assert_eq!((count(&all.to_string()), count(&(all + 1).to_string())), (all, all));
-    assert_eq!(told(&run(&mk, &["audit", "--actor", "operator", "--limit", "0"])), made);
+    assert_eq!(entries(&run(&mk, &["audit", "--actor", "operator", "--limit", "0"])), made);
     server.shutdown().await;
 }
 
 #[test]
-fn what_is_wrong_is_said_by_name() {
+fn invalid_filters_are_reported_by_name() {
     let (_store, mk) = local();
     for (arguments, code, says) in [
         (&["audit", "--action", "key.stolen"][..], 2, "key.stolen"),
@@ -134,7 +134,7 @@ fn what_is_wrong_is_said_by_name() {
 }
 
 #[test]
-fn it_fits_every_terminal_and_does_nothing_to_it() {
+fn the_audit_fits_every_terminal_without_control_characters() {
     let (store, mk) = local();
     website(&mk);
     let new = NewKey { name: Some("x".to_owned()), ..NewKey::new(Service::Verify, "default") };

@@ -1,4 +1,4 @@
-//! Budgets and models of keys on the command line: set, changed, shown.
+//! Budgets and model restrictions on the command line: set, changed, shown.
 
 use mk::api::Service;
 use mk::clock::{Clock, Time};
@@ -9,9 +9,9 @@ use crate::support::mk::{Mk, Ran};
 use crate::support::pty;
 
 /// Runs commands on one database.
-struct Desk(Mk);
+struct Fixture(Mk);
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         let mk = Mk::new();
         let data = mk.home().join("data");
@@ -28,7 +28,7 @@ impl Desk {
         ran
     }
 
-    /// Books a call of this key that cost a quarter of a dollar.
+    /// Records a call of this key that cost $0.25.
     fn book(&self, key_id: &str, at: Time) {
         let store = Store::open(&self.0.home().join("data"), at).unwrap();
         let row = AttemptRow {
@@ -51,8 +51,8 @@ impl Desk {
 }
 
 #[test]
-fn a_key_s_budget_and_models_are_kept_exactly_and_shown_with_what_was_spent() {
-    let desk = Desk::new();
+fn a_key_s_exact_budget_and_models_are_shown_with_its_spending() {
+    let fixture = Fixture::new();
     let arguments = [
         "keys",
         "create",
@@ -68,11 +68,11 @@ fn a_key_s_budget_and_models_are_kept_exactly_and_shown_with_what_was_spent() {
         "fake/m",
         "--json",
     ];
-    let made = desk.done(&arguments).json();
+    let made = fixture.done(&arguments).json();
     assert_eq!((&made["models"], &made["spent_usd"]), (&json!(["openai/*", "fake/m"]), &json!(0.0)));
-    desk.book(made["id"].as_str().unwrap(), Clock::system().now());
+    fixture.book(made["id"].as_str().unwrap(), Clock::system().now());
 
-    let shown = desk.done(&["keys", "show", "ci"]).stdout;
+    let shown = fixture.done(&["keys", "show", "ci"]).stdout;
     for line in [
         "models\topenai/*, fake/m\n",
         "budget\t$12.000000001 a month\n",
@@ -80,55 +80,55 @@ fn a_key_s_budget_and_models_are_kept_exactly_and_shown_with_what_was_spent() {
     ] {
         assert!(shown.contains(line), "{shown}");
     }
-    assert_eq!(desk.done(&["keys", "show", "ci", "--json"]).json()["spent_usd"], 0.25);
+    assert_eq!(fixture.done(&["keys", "show", "ci", "--json"]).json()["spent_usd"], 0.25);
 }
 
 #[test]
-fn an_app_s_budget_is_set_changed_and_taken_away() {
-    let desk = Desk::new();
-    let made = desk.done(&["apps", "create", "news", "--budget-usd", "5", "--json"]).json();
+fn an_app_s_budget_is_set_changed_and_removed() {
+    let fixture = Fixture::new();
+    let made = fixture.done(&["apps", "create", "news", "--budget-usd", "5", "--json"]).json();
     assert_eq!((&made["app"]["budget_usd"], &made["app"]["spent_usd"]), (&json!(5.0), &json!(0.0)));
     let budget = |flags: &[&str]| {
         let arguments: Vec<&str> = ["apps", "update", "news"].iter().chain(flags).copied().collect();
-        desk.done(&arguments).stdout
+        fixture.done(&arguments).stdout
     };
     assert!(budget(&["--budget-usd", "7.5"]).contains("budget\t$7.50 a month\n"));
     assert!(budget(&["--name", "press"]).contains("budget\t$7.50 a month\n"), "only what is named changes");
-    assert!(desk.done(&["apps", "update", "press", "--no-budget"]).stdout.contains("budget\tnone\n"));
-    desk.book("key_1", Clock::system().now());
-    let listed = desk.done(&["apps", "list"]).stdout;
+    assert!(fixture.done(&["apps", "update", "press", "--no-budget"]).stdout.contains("budget\tnone\n"));
+    fixture.book("key_1", Clock::system().now());
+    let listed = fixture.done(&["apps", "list"]).stdout;
     let default = listed.lines().find(|line| line.contains("\tdefault\t")).unwrap();
     assert!(default.ends_with("\t-\t$0.2500\t-"), "{default}");
-    assert_eq!(desk.done(&["apps", "show", "default", "--json"]).json()["app"]["spent_usd"], 0.25);
+    assert_eq!(fixture.done(&["apps", "show", "default", "--json"]).json()["app"]["spent_usd"], 0.25);
 }
 
 #[test]
-fn people_get_the_day_an_app_was_made() {
-    let desk = Desk::new();
-    desk.done(&["apps", "create", "news"]);
-    let listed = desk.done(&["apps", "list"]).stdout;
+fn a_terminal_shows_only_the_day_an_app_was_created() {
+    let fixture = Fixture::new();
+    fixture.done(&["apps", "create", "news"]);
+    let listed = fixture.done(&["apps", "list"]).stdout;
     let moment = listed.split('\t').nth(3).unwrap();
     assert_eq!(moment.len(), "2026-11-20T09:30:00.000Z".len(), "{listed}");
-    let shown = pty::run(&desk.0.clone().args(["apps", "list"]), 80, 12).last;
+    let shown = pty::run(&fixture.0.clone().args(["apps", "list"]), 80, 12).last;
     assert!(shown.contains(&moment[..10]) && !shown.contains(moment), "{shown}");
 }
 
 #[test]
-fn amounts_that_are_none_are_refused_by_the_flag_s_name() {
-    let desk = Desk::new();
+fn invalid_amounts_are_rejected_by_flag_name() {
+    let fixture = Fixture::new();
     for amount in ["-5", "NaN", "inf", "1e3", "five", "0.0000000001", "1000000001", "5,00", ""] {
-        let ran = desk.run(&["apps", "create", "news", "--budget-usd", amount]);
+        let ran = fixture.run(&["apps", "create", "news", "--budget-usd", amount]);
         assert_eq!(ran.code(), 2, "{amount}: {ran:?}");
         assert!(ran.stderr.contains("--budget-usd") && ran.stderr.contains("such as 25 or 0.50"), "{ran:?}");
     }
-    let both = desk.run(&["apps", "update", "default", "--budget-usd", "5", "--no-budget"]);
+    let both = fixture.run(&["apps", "update", "default", "--budget-usd", "5", "--no-budget"]);
     assert_eq!(both.code(), 2, "{both:?}");
-    let nothing = desk.run(&["apps", "update", "default"]);
+    let nothing = fixture.run(&["apps", "update", "default"]);
     assert_eq!(nothing.code(), 2, "{nothing:?}");
     for flag in ["--name", "--budget-usd", "--no-budget"] {
         assert!(nothing.stderr.contains(flag), "{flag}: {nothing:?}");
     }
-    let pattern = desk.run(&["keys", "create", "--service", "inference", "--model", "gpt-*"]);
+    let pattern = fixture.run(&["keys", "create", "--service", "inference", "--model", "gpt-*"]);
     assert!(
         pattern.code() == 2 && pattern.stderr.contains("--model: \"gpt-*\" is no model pattern"),
         "{pattern:?}"

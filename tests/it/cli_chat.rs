@@ -1,4 +1,4 @@
-//! `mk chat`, once and as a conversation, against a server in front of a fake provider.
+//! `mk chat`, with a single prompt and as a conversation, against a server in front of a fake provider.
 
 use mk::api::Service;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn sandbox(arguments: &[&str]) -> Ran {
     Mk::new().args(["chat", "--sandbox"]).args(arguments.iter().copied()).run()
 }
 
-/// A stream that says `Hello` and then this.
+/// A stream of `Hello` followed by these steps.
 fn hello_and(ends: &[Beat]) -> Turn {
     let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::APART];
     beats.extend(ends.iter().cloned());
@@ -25,7 +25,7 @@ fn hello_and(ends: &[Beat]) -> Turn {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_is_on_stdout_and_what_it_took_on_stderr() {
+async fn the_answer_goes_to_stdout_and_its_usage_to_stderr() {
     let desk = desk(|_| stream(&["Hel", "lo", "\n  world"])).await;
     let ran = desk.mk_chat(&["Say hello"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n  world\n"), "{ran:?}");
@@ -44,7 +44,7 @@ async fn parameters_reach_the_provider() {
         ["-m", "fake/n", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9", "Why?"];
     let ran = desk.mk_chat(&arguments).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
-    assert!(!ran.stderr.contains("asking"), "who names a model need not be told: {ran:?}");
+    assert!(!ran.stderr.contains("asking"), "no notice about a model that was named: {ran:?}");
     let body = &desk.provider.asks()[0].body;
     assert_eq!((&body["model"], &body["temperature"]), (&json!("n"), &json!(0.5)));
     assert_eq!((&body["max_tokens"], &body["stream"]), (&json!(9), &json!(true)));
@@ -53,10 +53,10 @@ async fn parameters_reach_the_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
+async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
     let broken = desk(|_| hello_and(&[Beat::Cut])).await;
     let ran = broken.mk_chat(&["x"]).run_beside().await;
-    assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server told of it: {ran:?}");
+    assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server reported the break: {ran:?}");
     assert!(ran.stderr.contains("error: the provider fake broke its answer off"), "{ran:?}");
     let json = broken.mk_chat(&["--json", "x"]).run_beside().await;
     assert_eq!(json.code(), 5);
@@ -64,14 +64,14 @@ async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
     assert_eq!((&json.json()["exit"], &json.json()["finish_reason"]), (&json!(5), &json!(null)));
     let request_id = json.json()["error"]["request_id"].as_str().unwrap().to_owned();
     let told = broken.mk_chat(&["-v", "x"]).run_beside().await.stderr;
-    assert_eq!(told.matches("broke its answer off").count(), 1, "once: {told}");
-    assert!(request_id.starts_with("req_"), "by which the log tells more: {json:?}");
+    assert_eq!(told.matches("broke its answer off").count(), 1, "reported once: {told}");
+    assert!(request_id.starts_with("req_"), "the id to find it in the log: {json:?}");
 
     let chunk = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#;
     let finish = r#"data: {"model":"fake/m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     for (name, body) in [
         ("nothing more", format!("{chunk}\n\n")),
-        ("no end mark", format!("{chunk}\n\n{finish}\n\n")),
+        ("no [DONE]", format!("{chunk}\n\n{finish}\n\n")),
         ("no reason", format!("{chunk}\n\ndata: [DONE]\n\n")),
     ] {
         let server = Scripted::answering(scripted::stream(&body)).await;
@@ -83,7 +83,7 @@ async fn an_answer_that_broke_off_is_5_or_8_and_keeps_its_text() {
             .await;
         assert_eq!((ran.code(), ran.stdout.as_str()), (8, "Hello\n"), "{name}: {ran:?}");
         assert!(ran.stderr.contains("broke off before its end"), "{name}: {ran:?}");
-        assert_eq!(server.requests().len(), 1, "{name}: posted again");
+        assert_eq!(server.requests().len(), 1, "{name}: the request was sent again");
     }
 }
 
@@ -106,7 +106,7 @@ async fn an_answer_has_a_time_limit_and_a_size() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_break_that_another_answer_mends_is_not_seen() {
+async fn a_resumed_stream_looks_unbroken() {
     let desk = desk_retrying(1, "", |call, _| match call {
         0 => broken(&["Hel", "lo w"], vec![Beat::Cut]),
         _ => stream(&["Hello", " world"]),
@@ -118,7 +118,7 @@ async fn a_break_that_another_answer_mends_is_not_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_have_their_exit_codes() {
+async fn each_kind_of_failure_has_its_exit_code() {
     let desk = desk(|ask: &Ask| match ask.text().as_str() {
         "busy" => Turn::status(503, &json!({})),
         _ => Turn::status(500, &json!({})),
@@ -142,7 +142,10 @@ async fn refusals_have_their_exit_codes() {
     let proxy = Scripted::answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;
     let ran = desk.mk_chat(&["-v", "-m", "fake/m", "x"]).env("MK_SERVER", &proxy.base).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
-    assert!(!ran.stderr.contains("code:") && !ran.stderr.contains("request:"), "nothing was said: {ran:?}");
+    assert!(
+        !ran.stderr.contains("code:") && !ran.stderr.contains("request:"),
+        "a proxy's response has neither: {ran:?}"
+    );
     let wrong = desk.mk_chat(&["x"]).env("MK_INFERENCE_KEY", &desk.server.key(Service::Verify));
     let ran = wrong.run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
@@ -154,7 +157,7 @@ async fn refusals_have_their_exit_codes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_is_one_document_streamed_or_not() {
+async fn json_output_is_one_document_streamed_or_not() {
     let desk = desk(|ask: &Ask| match ask.body["stream"].as_bool() {
         Some(true) => stream(&["Hel", "lo"]),
         _ => Turn::Text("Hello".to_owned()),
@@ -175,14 +178,14 @@ async fn json_is_one_document_streamed_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_models_write_cannot_command_a_terminal() {
+async fn model_output_cannot_control_the_terminal() {
     let desk = desk(|_| stream(&["a\u{1b}", "[2Jb\r", "\nc\u{9b}31m\u{202e}d"])).await;
     let ran = desk.mk_chat(&["x"]).run_beside().await;
     assert_eq!(ran.stdout, "a\u{fffd}[2Jb\nc\u{fffd}31m\u{fffd}d\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_was_cut_short_is_said_to_be() {
+async fn a_truncated_answer_gets_a_warning() {
     let desk = desk(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
     let ran = desk.mk_chat(&["x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n"));
@@ -190,7 +193,7 @@ async fn an_answer_that_was_cut_short_is_said_to_be() {
 }
 
 #[test]
-fn the_sandbox_answers_without_server_or_key() {
+fn the_sandbox_needs_neither_server_nor_key() {
     let ran = sandbox(&["What is 6 times 7?"]);
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert!(ran.stdout.contains("42"), "{ran:?}");
@@ -204,14 +207,14 @@ fn the_sandbox_answers_without_server_or_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn simulated_answers_of_a_server_are_said_to_be() {
+async fn simulated_answers_from_a_server_are_marked() {
     let desk = desk(|_| stream(&["x"])).await;
     let ran = desk.mk_chat(&["-m", "sandbox/alpha", "x"]).run_beside().await;
     assert_eq!(ran.stderr.matches("SANDBOX: ").count(), 1, "{ran:?}");
 }
 
 #[test]
-fn standard_input_is_read_for_a_dash_only() {
+fn stdin_is_read_only_for_a_dash() {
     let asked = Mk::new().args(["chat", "--sandbox", "-"]).stdin("What is 6 times 7?").run();
     assert!(asked.stdout.contains("42"), "{asked:?}");
     let script = format!(
@@ -221,7 +224,7 @@ fn standard_input_is_read_for_a_dash_only() {
     let home = tempfile::tempdir().unwrap();
     let output =
         std::process::Command::new("bash").args(["-c", &script]).env("HOME", home.path()).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3, "the loop runs all its rounds");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3, "the loop runs to its end");
     for arguments in [&["chat", "--sandbox"][..], &["chat", "--sandbox", "--json"]] {
         let ran = Mk::new().args(arguments.iter().copied()).stdin("What is 6 times 7?").run();
         assert_eq!(ran.code(), 2, "{ran:?}");
@@ -232,7 +235,7 @@ fn standard_input_is_read_for_a_dash_only() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_comes_as_it_is_written_and_an_interrupt_stops_it() {
+async fn the_answer_is_streamed_and_an_interrupt_stops_it() {
     use std::io::Read;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;
@@ -243,18 +246,18 @@ async fn the_answer_comes_as_it_is_written_and_an_interrupt_stops_it() {
         let mut stdout = child.stdout.take().unwrap();
         let mut first = [0; 5];
         stdout.read_exact(&mut first).unwrap();
-        assert_eq!(&first, b"Hello", "while the model still goes on");
+        assert_eq!(&first, b"Hello", "while the model is still answering");
         crate::support::serve::signal(&child, "INT");
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).unwrap();
         (child.wait().unwrap(), rest)
     });
     let (status, rest) = ended.await.unwrap();
-    assert_eq!((status.signal(), rest.as_str()), (Some(2), "\n"), "what had come has a line of its own");
+    assert_eq!((status.signal(), rest.as_str()), (Some(2), "\n"), "the partial answer ends with a newline");
     eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
 }
 
-/// A person in a conversation, and what happens in it.
+/// Runs a conversation on a terminal; returns how it ended and its output.
 async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (String, String) {
     let ended = tokio::task::spawn_blocking(move || {
         let mut person = Person::at(&mk.command());
@@ -265,19 +268,19 @@ async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_keeps_what_was_said() {
+async fn a_conversation_sends_its_history() {
     let desk = desk(|ask: &Ask| {
         let count = ask.body["messages"].as_array().unwrap().len();
-        stream(&[&format!("answer behind {count}")])
+        stream(&[&format!("answer to {count}")])
     })
     .await;
     let (status, shown) = converse(desk.mk_chat(&["--system", "Be brief."]), |person| {
         person.until("> ");
         person.types("first\n");
-        person.until("answer behind 2");
+        person.until("answer to 2");
         person.until("tokens");
         person.types("\nsecond\n");
-        person.until("answer behind 4");
+        person.until("answer to 4");
         person.types("/exit\n");
     })
     .await;
@@ -290,11 +293,11 @@ async fn a_conversation_keeps_what_was_said() {
         .iter()
         .map(|one| one["content"].as_str().unwrap())
         .collect();
-    assert_eq!(texts, ["Be brief.", "first", "answer behind 2", "second"]);
+    assert_eq!(texts, ["Be brief.", "first", "answer to 2", "second"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_by_mistake_is_not_sent() {
+async fn unknown_commands_and_escape_sequences_are_not_sent() {
     let desk = desk(|_| stream(&["x"])).await;
     let (status, shown) = converse(desk.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
@@ -314,7 +317,7 @@ async fn what_is_typed_by_mistake_is_not_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_stops_an_answer_and_then_the_conversation() {
+async fn ctrl_c_stops_first_the_answer_and_then_the_conversation() {
     let desk = desk(|ask: &Ask| match ask.text() {
         text if text.contains("long") => hello_and(&[Beat::Stall]),
         text if text.contains("bad") => Turn::status(500, &json!({})),
@@ -339,7 +342,7 @@ async fn ctrl_c_stops_an_answer_and_then_the_conversation() {
     assert_eq!(status, INTERRUPTED, "{shown}");
     eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
     let last = desk.provider.asks().pop().unwrap();
-    assert_eq!(last.text(), "again", "what was stopped or failed is forgotten");
+    assert_eq!(last.text(), "again", "stopped and failed prompts are not in the history");
 }
 
 #[test]
@@ -354,7 +357,7 @@ fn ctrl_d_ends_a_conversation() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_no_escape_byte() {
+fn a_dumb_terminal_gets_no_escape_sequences() {
     let mk = Mk::new().args(["chat", "--sandbox", "What is 6 times 7?"]);
     let raw = pty::run(&mk.env("TERM", "dumb"), 80, 24).raw;
     assert!(raw.contains("42") && raw.contains("Waiting for") && !raw.contains('\u{1b}'), "{raw:?}");

@@ -1,11 +1,11 @@
-//! Which model `mk chat` asks: the one named, the one set for all calls, the cheapest.
+//! Which model `mk chat` uses: the one named, the one configured, or the cheapest.
 
 use crate::support::chat::{desk, desk_with};
 use crate::support::mk::Mk;
 use crate::support::provider::stream;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sets_a_model_is_asked_no_further() {
+async fn a_configured_model_is_used_without_a_notice() {
     let desk = desk(|_| stream(&["x"])).await;
     let by_variable = desk.mk_chat(&["x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert_eq!((by_variable.code(), by_variable.stderr.contains("asking")), (0, false), "{by_variable:?}");
@@ -18,13 +18,13 @@ async fn who_sets_a_model_is_asked_no_further() {
     assert_eq!(by_file.code(), 0, "{by_file:?}");
     let asked: Vec<String> = desk.provider.asks().into_iter().map(|ask| ask.model).collect();
     assert_eq!(asked, ["set", "named", "kept"]);
-    // What is meant to be simulated is not sent to anybody else.
+    // With --sandbox, a configured model is not used.
     let simulated = Mk::new().args(["chat", "--sandbox", "x"]).env("MK_MODEL", "fake/set").run();
     assert!(simulated.code() == 0 && simulated.stderr.contains("sandbox/alpha"), "{simulated:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
+async fn the_default_is_the_cheapest_real_model() {
     let prices = "[providers.fake.models.z]\ninput_usd_per_mtok = 0.1\noutput_usd_per_mtok = 0.2\n";
     let desk = desk_with("", prices, |setup| setup, |_| stream(&["x"])).await;
     let ran = desk.mk_chat(&["x"]).run_beside().await;
@@ -33,7 +33,7 @@ async fn without_one_it_is_the_cheapest_and_nothing_simulated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_set_a_model_that_is_not_there_is_told() {
+async fn an_unknown_model_is_reported_with_where_it_was_set() {
     let desk = desk(|_| stream(&["x"])).await;
     let by_flag = desk.mk_chat(&["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert!(by_flag.stderr.starts_with("error: -m names a provider"), "{by_flag:?}");
@@ -45,7 +45,7 @@ async fn who_set_a_model_that_is_not_there_is_told() {
     let directory = in_file.home().to_str().unwrap().to_owned();
     let by_file = in_file.env("MK_CONFIG_DIR", &directory).run_beside().await;
     let expected = format!("error: chat.model ({}:2) names a provider", path.display());
-    // Errors of one sentence are folded to the width of a terminal only.
+    // Errors are wrapped on a terminal only, so this sentence is on one line.
     assert!(by_file.stderr.starts_with(&expected), "{by_file:?}");
     assert!(by_file.stderr.contains("`mk models` lists their models"), "{by_file:?}");
     assert!(!by_file.stderr.contains("GET /"), "{by_file:?}");

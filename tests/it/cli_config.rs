@@ -1,4 +1,4 @@
-//! What `mk config` tells of files and values.
+//! What `mk config` reports about files and values.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn run(mk: &Mk, line: &str) -> Ran {
 }
 
 #[test]
-fn paths_are_those_that_are_used() {
+fn config_path_reports_the_paths_in_use() {
     let user = Mk::new();
     let config = user.home().join(".config/mk");
     fs::create_dir_all(&config).unwrap();
@@ -48,7 +48,7 @@ fn paths_are_those_that_are_used() {
 }
 
 #[test]
-fn a_directory_is_not_named_as_for_a_shell() {
+fn a_tilde_in_a_directory_is_rejected() {
     let user = Mk::new();
     let file = user.home().join("server.toml");
     let call = user.clone().env("MK_CONFIG", file.to_str().unwrap());
@@ -57,11 +57,11 @@ fn a_directory_is_not_named_as_for_a_shell() {
         let ran = run(&call, "keys create --service verify");
         assert!(ran.code() == 2 && ran.stderr.contains(words), "{value}: {ran:?}");
     }
-    assert_eq!(fs::read_dir(user.home()).unwrap().count(), 1, "nothing was made");
+    assert_eq!(fs::read_dir(user.home()).unwrap().count(), 1, "nothing was created");
 }
 
 #[test]
-fn a_value_stands_beside_its_origin_on_a_terminal_of_eighty_columns() {
+fn values_and_origins_share_a_line_at_80_columns() {
     let call = Mk::new().args(["config", "list", "--origin"]);
     let config = call.home().join(".config/mk");
     fs::create_dir_all(&config).unwrap();

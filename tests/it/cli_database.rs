@@ -1,10 +1,10 @@
-//! Commands where the configuration names a PostgreSQL database: what they say before they ask it, and without its password.
+//! Commands with a configured PostgreSQL database: what they report before connecting, and never its password.
 
 use serde_json::Value;
 
 use crate::support::mk::{Mk, Ran};
 
-/// Nobody is asked at this address here.
+/// Nothing listens at this address.
 const URL: &str = "postgres://robin:hunter2@127.0.0.1:1/mk";
 
 fn ran(arguments: &[&str], url: &str) -> Ran {
@@ -14,7 +14,7 @@ fn ran(arguments: &[&str], url: &str) -> Ran {
 }
 
 #[test]
-fn a_backup_is_left_to_the_programs_of_the_database() {
+fn backup_of_postgresql_is_left_to_pg_dump() {
     let refused = ran(&["backup", "mk.tar"], URL);
     assert_eq!(refused.code(), 2, "{refused:?}");
     assert!(refused.stderr.contains("the database is postgres://127.0.0.1:1/mk"), "{refused:?}");
@@ -26,7 +26,7 @@ fn a_backup_is_left_to_the_programs_of_the_database() {
 }
 
 #[test]
-fn a_backup_is_put_back_only_where_the_database_is_to_be_reached() {
+fn restore_needs_a_reachable_database() {
     let missing = ran(&["restore", "mk.tar"], URL);
     assert_eq!(missing.code(), 2, "{missing:?}");
     assert!(missing.stderr.contains("cannot read mk.tar"), "{missing:?}");
@@ -39,7 +39,7 @@ fn a_backup_is_put_back_only_where_the_database_is_to_be_reached() {
 }
 
 #[test]
-fn a_directory_that_is_named_is_that_of_another_database() {
+fn a_named_data_directory_overrides_the_configured_database() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let made = ran(&["apps", "create", "here", "--data-dir", data.to_str().unwrap()], URL);
@@ -53,14 +53,14 @@ fn a_directory_that_is_named_is_that_of_another_database() {
 }
 
 #[test]
-fn a_check_tells_which_database_it_would_be() {
+fn serve_check_reports_the_database() {
     let checked = ran(&["serve", "--sandbox", "--check"], URL);
     assert_eq!(checked.code(), 0, "{checked:?}");
     assert!(checked.stdout.contains("database\tpostgres://127.0.0.1:1/mk"), "{checked:?}");
 }
 
 #[test]
-fn the_doctor_tells_of_an_address_that_is_none() {
+fn the_doctor_reports_an_invalid_database_url() {
     let wrong = ran(&["doctor", "--json"], "postgres://robin:hunter/2@127.0.0.1/mk");
     assert_eq!(wrong.code(), 1, "{wrong:?}");
     let document: Value = serde_json::from_str(&wrong.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! `mk doctor`: what is well, what is not, and what it costs to find out.
+//! `mk doctor`: what it checks, what it reports, and what it sends.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::support::{pty, serve};
 
 const SECRET: &str = "sk-very-secret-0123456789";
 
-/// An answer with this status, after which the connection closes.
+/// A response with this status, after which the connection closes.
 fn answer(status: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let date = "date: Fri, 20 Nov 2020 19:26:00 GMT";
@@ -19,13 +19,14 @@ fn answer(status: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A provider whose list of models costs a key.
+/// A provider that answers the first request with 200 and all others, sent without the key, with 401.
 async fn locked() -> Scripted {
-    let turns = |at: usize| if at == 0 { answer("200 OK", "{}") } else { answer("401 Unauthorized", "{}") };
-    Scripted::start(move |at| vec![Step::Send(turns(at))]).await
+    let response =
+        |at: usize| if at == 0 { answer("200 OK", "{}") } else { answer("401 Unauthorized", "{}") };
+    Scripted::start(move |at| vec![Step::Send(response(at))]).await
 }
 
-/// Writes the server's file of a user and names it.
+/// A `mk doctor` command with this server configuration.
 fn configured(file: &str) -> Mk {
     let mk = Mk::new();
     let path = mk.home().join("server.toml");
@@ -33,7 +34,7 @@ fn configured(file: &str) -> Mk {
     mk.args(["doctor", "--config", path.to_str().unwrap()]).env("THE_KEY", SECRET)
 }
 
-/// A verify key of some other server.
+/// A verify key of another server.
 fn foreign_key() -> String {
     let made = Mk::new().args(["keys", "create", "--service", "verify"]).run();
     assert_eq!(made.code(), 0, "{made:?}");
@@ -47,7 +48,7 @@ fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn who_has_set_up_nothing_is_told_what_there_is_and_nothing_is_made() {
+fn without_any_setup_the_doctor_reports_and_creates_nothing() {
     let mk = Mk::new().args(["doctor"]);
     let ran = mk.run();
     assert_eq!(ran.code(), 0, "{ran:?}");
@@ -68,7 +69,7 @@ fn who_has_set_up_nothing_is_told_what_there_is_and_nothing_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_provider_is_asked_in_its_format_for_its_models_only() {
+async fn each_provider_is_queried_only_for_its_models_in_its_own_format() {
     let (openai, anthropic, google) = (locked().await, locked().await, locked().await);
     let file = format!(
         "[providers.a]\nkind = \"openai\"\nbase_url = \"{}/v1?api-version=1\"\napi_key_env = \"THE_KEY\"\n\
@@ -97,16 +98,16 @@ async fn each_provider_is_asked_in_its_format_for_its_models_only() {
     assert!(heads[2].contains(&format!("x-goog-api-key: {SECRET}")), "{heads:?}");
     for provider in [&openai, &anthropic, &google] {
         assert!(provider.requests().iter().all(|request| request.starts_with("GET ")));
-        assert!(!provider.requests()[1].contains(SECRET), "the second look is without the key");
+        assert!(!provider.requests()[1].contains(SECRET), "the second request is without the key");
     }
-    // All of them say that it is 2020.
+    // All of them send a date in 2020.
     assert_eq!(check(&document, "clock")["status"], "failed", "{document}");
     assert_eq!(ran.code(), 1);
     assert!(!ran.stdout.contains(SECRET), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_its_provider_does_not_list_is_told_with_the_one_that_may_be_meant() {
+async fn an_unlisted_model_is_reported_with_a_suggestion() {
     let list = r#"{"data":[{"id":"gpt-5.4-mini"},{"id":"gpt-5.4-2026-03-05"}]}"#;
     let (whole, part) = (
         Scripted::answering(answer("200 OK", list)).await,
@@ -138,7 +139,7 @@ async fn a_model_that_its_provider_does_not_list_is_told_with_the_one_that_may_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_provider_is_told_of_each() {
+async fn every_provider_s_problem_is_reported() {
     let refusing =
         Scripted::answering(answer("401 Unauthorized", &format!("{{\"error\":\"no {SECRET}\"}}"))).await;
     let forbidding = Scripted::answering(answer("403 Forbidden", "{}")).await;
@@ -174,7 +175,7 @@ async fn what_is_wrong_with_a_provider_is_told_of_each() {
     }
     assert_eq!(told("provider open").0, "note");
     assert_eq!(told("provider listless").0, "warning");
-    assert_eq!(told("provider page").0, "warning", "a page is no list of models");
+    assert_eq!(told("provider page").0, "warning", "a web page is no list of models");
     for name in ["provider garbled", "provider nobody"] {
         assert_eq!(told(name).0, "failed", "{document}");
     }
@@ -186,7 +187,7 @@ async fn what_is_wrong_with_a_provider_is_told_of_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_server_and_its_database_are_well_until_they_are_not() {
+async fn a_running_server_and_its_database_are_checked() {
     let provider = Scripted::answering(answer("200 OK", "{}")).await;
     let call = serve::call(&format!("{}/v1", provider.base), "");
     let server = serve::Serve::start_beside(&call).await;
@@ -223,12 +224,12 @@ async fn a_running_server_and_its_database_are_well_until_they_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_nobody_named_is_asked_where_its_own_file_puts_it() {
+async fn an_unnamed_server_is_looked_for_at_its_configured_address() {
     let provider = Scripted::answering(answer("200 OK", "{}")).await;
     let call = serve::call(&format!("{}/v1", provider.base), "");
     let file = call.home().join("server.toml");
     let server = serve::Serve::start_beside(&call).await;
-    // Under this server, its file gets the port that it happened to get.
+    // Writes the port that the running server got into its configuration file.
     let address = server.base.strip_prefix("http://").unwrap();
     let port = address.rsplit(':').next().unwrap();
     let text = fs::read_to_string(&file).unwrap();
@@ -251,20 +252,23 @@ async fn a_server_that_nobody_named_is_asked_where_its_own_file_puts_it() {
 
     let named = doctor.clone().env("MK_SERVER", &server.base).run_beside().await.json();
     let of_server = named["checks"].as_array().unwrap().iter().filter(|check| check["check"] == "server");
-    assert_eq!(of_server.count(), 1, "who names one has named it: {named}");
+    assert_eq!(of_server.count(), 1, "a named server needs no note: {named}");
 
-    // A key that nobody has made there: well formed, and of the server that commands ask.
+    // A well-formed key that this server does not know.
     let foreign = doctor.env("MK_API_KEY", &foreign_key());
     let refused = |document: &Value| {
         let checks = document["checks"].as_array().unwrap();
         checks.iter().any(|check| check["message"].as_str().unwrap().starts_with("the verify key ("))
     };
-    assert!(!refused(&foreign.run_beside().await.json()), "it is not sent to another server");
+    assert!(
+        !refused(&foreign.run_beside().await.json()),
+        "the key is not sent to a server that was not named"
+    );
     assert!(refused(&foreign.env("MK_SERVER", &server.base).run_beside().await.json()));
 }
 
 #[test]
-fn it_fits_a_narrow_terminal_with_a_word_beside_each_symbol() {
+fn the_doctor_fits_narrow_terminals_with_a_word_beside_each_symbol() {
     for columns in [44, 80] {
         let shown = pty::run(&Mk::new().args(["doctor"]), columns, 50);
         let lines: Vec<&str> = shown.last.lines().collect();
@@ -280,7 +284,7 @@ fn it_fits_a_narrow_terminal_with_a_word_beside_each_symbol() {
 }
 
 #[test]
-fn a_directory_that_is_named_is_looked_at_whatever_is_wrong_with_the_file() {
+fn a_named_data_directory_is_checked_even_with_a_broken_config_file() {
     let mk = configured("listen = [");
     let none = mk.home().join("none");
     let document = mk.args(["--data-dir", none.to_str().unwrap(), "--json"]).run().json();
@@ -289,7 +293,7 @@ fn a_directory_that_is_named_is_looked_at_whatever_is_wrong_with_the_file() {
 }
 
 #[test]
-fn usage_without_keys_is_no_database_that_is_not_there_yet() {
+fn a_ledger_without_its_key_database_is_an_error_not_a_new_installation() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().to_str().unwrap();
     let mk = |arguments: &[&str]| Mk::new().args(arguments.iter().copied()).args(["--data-dir", data]).run();
@@ -313,7 +317,7 @@ fn usage_without_keys_is_no_database_that_is_not_there_yet() {
 }
 
 #[test]
-fn a_client_that_is_misconfigured_does_not_hide_the_rest() {
+fn a_misconfigured_client_does_not_hide_the_other_checks() {
     let mk = Mk::new().args(["doctor", "--json"]).env("MK_TIMEOUT", "soon");
     let ran = mk.run();
     assert_eq!(ran.code(), 1, "{ran:?}");
@@ -323,12 +327,12 @@ fn a_client_that_is_misconfigured_does_not_hide_the_rest() {
 }
 
 #[test]
-fn who_reaches_nobody_is_sent_to_it() {
+fn an_unreachable_server_error_points_to_the_doctor() {
     let ran = Mk::new()
         .args(["verify", "x", "--server", "http://127.0.0.1:1"])
         .env("MK_API_KEY", "mk_verify_0123456789abcdefghijklmnop0abcde")
         .run();
     assert!(ran.stderr.contains("`mk doctor` checks"), "{ran:?}");
     let ran = Mk::new().args(["doctor"]).run();
-    assert!(!ran.stdout.contains("mk doctor"), "it does not send people to itself: {ran:?}");
+    assert!(!ran.stdout.contains("mk doctor"), "the doctor does not refer to itself: {ran:?}");
 }

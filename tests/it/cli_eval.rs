@@ -1,4 +1,4 @@
-//! `mk eval`: what it counts, what it prints, and that nothing is spent on a dataset that cannot be read.
+//! `mk eval`: what it counts, what it prints, and that an unreadable dataset causes no requests.
 
 use mk::api::Service;
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ use crate::support::provider::{Ask, FakeProvider, Turn};
 use crate::support::pty;
 use crate::support::server::{Setup, TestServer};
 
-/// To the sandbox's models the first is TRUE, the second FALSE, the third open, and in the last is nothing to verify.
+/// The sandbox assesses the first as TRUE and the second as FALSE, reaches no consensus on the third, and finds nothing
+/// to verify in the last.
 const FACTS: [(&str, &str); 4] = [
     ("The capital of Australia is Canberra.", "TRUE"),
     ("The capital of Australia is Sydney.", "TRUE"),
@@ -18,7 +19,7 @@ const FACTS: [(&str, &str); 4] = [
     ("Paris is beautiful.", "NOTHING"),
 ];
 
-/// Lines of a dataset.
+/// The lines of a dataset.
 fn dataset(facts: &[(&str, &str)]) -> String {
     let line = |(fact, label): &(&str, &str)| json!({ "fact": fact, "expected": label }).to_string() + "\n";
     facts.iter().map(line).collect()
@@ -44,7 +45,7 @@ fn against(server: &TestServer, text: &str) -> Mk {
 }
 
 #[test]
-fn a_pipe_gets_a_line_a_statement_and_the_sums_stay_out_of_it() {
+fn a_pipe_gets_one_line_per_statement_and_the_summary_goes_to_stderr() {
     let ran = sandbox(&dataset(&FACTS), &[]);
     let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split('\t').collect()).collect();
     let expected = [
@@ -54,17 +55,17 @@ fn a_pipe_gets_a_line_a_statement_and_the_sums_stay_out_of_it() {
         ["4", "RIGHT", "NOTHING", "NOTHING", "-", FACTS[3].0],
     ];
     assert_eq!(lines, expected, "{ran:?}");
-    assert_eq!(ran.code(), 0, "being wrong is what it measures: {ran:?}");
+    assert_eq!(ran.code(), 0, "wrong results are no failure of the command: {ran:?}");
     assert!(ran.stderr.contains("4 statements: 2 right, 2 wrong"), "{ran:?}");
     assert!(ran.stderr.contains("SANDBOX"), "{ran:?}");
     assert!(
         ran.stderr.contains("FALSE passed as TRUE  0 of 1, 0.0 %"),
-        "the figures are for logs, too: {ran:?}"
+        "the summary is printed without a terminal, too: {ran:?}"
     );
 }
 
 #[test]
-fn json_has_every_share_with_what_it_is_of() {
+fn json_output_has_every_metric_with_its_denominator() {
     let ran = sandbox(&dataset(&FACTS), &["--json"]);
     let document = ran.json();
     assert_eq!(
@@ -83,7 +84,10 @@ fn json_has_every_share_with_what_it_is_of() {
     let models = document["models"].as_array().unwrap();
     assert_eq!(models.len(), 3, "{document}");
     for model in models {
-        assert_eq!(model["accuracy"]["of"], 3, "what is neither true nor false says nothing of one: {model}");
+        assert_eq!(
+            model["accuracy"]["of"], 3,
+            "statements labelled NOTHING do not count for a model: {model}"
+        );
     }
     let results = document["results"].as_array().unwrap();
     assert_eq!((results[1]["line"].as_u64(), results[1]["right"].as_bool()), (Some(2), Some(false)));
@@ -92,7 +96,7 @@ fn json_has_every_share_with_what_it_is_of() {
 }
 
 #[test]
-fn a_gate_fails_below_its_share_and_says_which() {
+fn min_accuracy_fails_below_its_threshold() {
     let ran = sandbox(&dataset(&FACTS), &["--min-accuracy", "50.1%", "--json"]);
     assert_eq!((ran.code(), ran.json()["exit"].as_u64()), (1, Some(1)), "{ran:?}");
     assert!(ran.stderr.contains("2 of 4, 50.0 %") && ran.stderr.contains("50.1 %"), "{ran:?}");
@@ -102,13 +106,13 @@ fn a_gate_fails_below_its_share_and_says_which() {
 }
 
 #[test]
-fn datasets_come_from_standard_input_and_from_several_files() {
+fn datasets_are_read_from_stdin_and_several_files() {
     let text = dataset(&FACTS);
     let stdin = Mk::new().args(["eval", "--sandbox", "-", "--limit", "1"]).stdin(text.as_str()).run();
     assert_eq!((stdin.code(), stdin.stdout.lines().count()), (0, 1), "{stdin:?}");
     let enough =
         Mk::new().args(["eval", "--sandbox", "-", "nowhere.jsonl", "--limit", "4"]).stdin(text.as_str());
-    assert_eq!(enough.run().code(), 0, "what is not needed is not opened");
+    assert_eq!(enough.run().code(), 0, "files beyond the limit are not opened");
     let mk = in_sandbox(&text);
     let fever = "\u{feff}{\"id\": 9, \"claim\": \"Two plus two is five.\", \"label\": \"REFUTES\"}\n";
     std::fs::write(mk.home().join("fever.jsonl"), fever).unwrap();
@@ -118,7 +122,7 @@ fn datasets_come_from_standard_input_and_from_several_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_sent_before_every_line_is_understood() {
+async fn nothing_is_sent_before_every_line_is_parsed() {
     let (server, provider) = agreeing_panel().await;
     let call = against(&server, "{\"fact\": \"a\", \"expected\": true}\n{\"fact\": \"b\"}\n\nnone\n");
     let ran = call.run_beside().await;
@@ -132,7 +136,7 @@ async fn nothing_is_sent_before_every_line_is_understood() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
+fn unreadable_datasets_are_reported_by_name_and_line() {
     let mk = in_sandbox("");
     std::fs::write(mk.home().join("facts.jsonl"), b"{\"fact\": \"\xff\"}\n").unwrap();
     let binary = mk.run();
@@ -148,7 +152,7 @@ fn bytes_that_are_no_text_and_files_that_are_none_are_told_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_counts_neither_as_right_nor_as_wrong() {
+async fn failed_statements_count_neither_as_right_nor_as_wrong() {
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
         "claims" => finds_eiffel(),
@@ -168,14 +172,14 @@ async fn what_failed_counts_neither_as_right_nor_as_wrong() {
     assert_eq!(document["failed"], 1);
     let failed = &document["results"][1];
     assert_eq!((failed["line"].as_u64(), failed["error"]["kind"].as_str()), (Some(2), Some("server")));
-    assert_eq!(document["cost_usd"], Value::Null, "prices of these models are not known");
+    assert_eq!(document["cost_usd"], Value::Null, "the prices of these models are unknown");
     let quiet = against(&server, &text).args(["-q"]).run_beside().await;
     assert_eq!((quiet.code(), quiet.stdout.as_str()), (5, ""), "{quiet:?}");
     assert!(quiet.stderr.starts_with("error: 1 statement was not verified; line 2: "), "{quiet:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_line_says_outranks_the_flags() {
+async fn values_in_a_line_override_flags() {
     let (server, provider) = agreeing_panel().await;
     let own = json!({ "fact": "own", "expected": true, "context": "of the line", "asOf": "2001-02-03" });
     let text = format!("{own}\n{}\n", json!({ "fact": "common", "expected": true }));
@@ -190,7 +194,7 @@ async fn what_a_line_says_outranks_the_flags() {
 }
 
 #[test]
-fn people_see_what_was_wrong_and_how_much_was_right() {
+fn a_terminal_shows_the_wrong_statements_and_the_accuracy() {
     for columns in [44, 80] {
         let shown = pty::run(&in_sandbox(&dataset(&FACTS)), columns, 100).last;
         for words in
@@ -201,14 +205,14 @@ fn people_see_what_was_wrong_and_how_much_was_right() {
         for words in ["sandbox/alpha", "FALSE found", "4 statements: 2 right, 2 wrong"] {
             assert!(shown.contains(words), "{columns}: {words:?} is not in\n{shown}");
         }
-        assert!(!shown.contains("line 1:"), "those that are right need no reading\n{shown}");
+        assert!(!shown.contains("line 1:"), "right statements are not listed\n{shown}");
         let too_wide = shown.lines().find(|line| line.width() > usize::from(columns));
         assert_eq!(too_wide, None, "{columns}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
+async fn a_rejected_key_ends_the_evaluation_with_partial_results() {
     let (server, _provider) = agreeing_panel().await;
     let text = dataset(&[("one", "TRUE"), ("two", "TRUE"), ("three", "TRUE"), ("four", "TRUE")]);
     let wrong = against(&server, &text).env("MK_API_KEY", "mk_verify_00000000000000000000000000000000");
@@ -220,8 +224,8 @@ async fn a_key_that_is_refused_ends_it_and_what_was_found_is_told() {
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains("3 statements were not asked"), "{ran:?}");
 }
 
-/// A server whose caller's budget is used up by the statement "refused". It answers all others once it has said so, and
-/// fails at "broken".
+/// A server that rejects the statement "refused" because the budget is used up, and answers all others only after that:
+/// "broken" with an error.
 async fn server_with_a_small_budget() -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -267,7 +271,7 @@ async fn server_with_a_small_budget() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_under_way_when_the_budget_is_used_up_still_counts() {
+async fn statements_in_flight_when_the_budget_runs_out_still_count() {
     let base = server_with_a_small_budget().await;
     let facts = [
         ("one", "NOTHING"),
@@ -283,14 +287,14 @@ async fn what_is_under_way_when_the_budget_is_used_up_still_counts() {
     std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
     let ran = mk.run_beside().await;
     let starts: Vec<String> = ran.stdout.lines().map(|line| line[..7].to_owned()).collect();
-    assert_eq!(starts[..3], ["1\tRIGHT", "2\tERROR", "3\tERROR"], "in the order of the dataset: {ran:?}");
+    assert_eq!(starts[..3], ["1\tRIGHT", "2\tERROR", "3\tERROR"], "in dataset order: {ran:?}");
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("were not asked") || ran.stderr.contains("was not asked"), "{ran:?}");
-    assert!(ran.stderr.contains("not verified; line 2: no budget"), "what ended it is told: {ran:?}");
+    assert!(ran.stderr.contains("not verified; line 2: no budget"), "the cause is reported: {ran:?}");
 }
 
 #[test]
-fn a_server_that_is_not_there_is_not_asked_for_ever() {
+fn an_unreachable_server_is_given_up_after_a_few_statements() {
     let facts: Vec<(String, &str)> = (0..40).map(|at| (format!("{at}"), "TRUE")).collect();
     let facts: Vec<(&str, &str)> = facts.iter().map(|(fact, label)| (fact.as_str(), *label)).collect();
     let mk = Mk::new()
@@ -309,7 +313,7 @@ fn a_server_that_is_not_there_is_not_asked_for_ever() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_keeps_what_was_found() {
+async fn an_interrupt_keeps_partial_results() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
@@ -322,7 +326,7 @@ async fn an_interrupt_keeps_what_was_found() {
     let text = dataset(&[("stuck", "TRUE"), ("quick", "TRUE"), ("stuck", "TRUE")]);
     let call = against(&server, &text).args(["--jobs", "2", "--json"]);
     let child = call.command().stdout(Stdio::piped()).spawn().unwrap();
-    crate::support::eventually("the second is done and the third asked", || {
+    crate::support::eventually("the second statement is done and the third sent", || {
         provider.asks_of("extractor").len() == 3 && provider.in_flight() == 2
     })
     .await;

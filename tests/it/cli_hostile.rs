@@ -1,4 +1,4 @@
-//! `mk verify` against servers that are broken or mean: clear words, the right code, in time, and never a panic.
+//! `mk verify` against broken or malicious servers: a clear error, the right exit code, in time, and never a panic.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ fn call(server: &str, arguments: &[&str]) -> Mk {
         .env("MK_API_KEY", "mk_verify_x")
 }
 
-/// What a person sees of a failure: a sentence that fits a screen, and nothing of our insides.
-fn must_be_clear(ran: &Ran) {
+/// Asserts that an error is short and shows no internals.
+fn assert_clear_error(ran: &Ran) {
     assert!(ran.stderr.starts_with("error: "), "{ran:?}");
     assert!(ran.stderr.len() < 2000, "{} bytes: {:.300}", ran.stderr.len(), ran.stderr);
     for word in ["panicked", ".rs:", "RUST_BACKTRACE"] {
@@ -24,41 +24,41 @@ fn must_be_clear(ran: &Ran) {
     }
 }
 
-async fn meets(answer: Vec<u8>, code: i32) -> Ran {
+async fn expect_exit(answer: Vec<u8>, code: i32) -> Ran {
     let server = Scripted::answering(answer).await;
     let ran = call(&server.base, &["--timeout", "20s"]).run_beside().await;
     assert_eq!(ran.code(), code, "{:.1000}", format!("{ran:?}"));
-    must_be_clear(&ran);
-    assert_eq!(server.requests().len(), 1, "posted again");
+    assert_clear_error(&ran);
+    assert_eq!(server.requests().len(), 1, "the request was sent again");
     ran
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_event_stream_is_5() {
+async fn a_response_that_is_no_event_stream_exits_with_5() {
     let html = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>Welcome</html>";
-    meets(html.as_bytes().to_vec(), 5).await;
-    meets(answer("200 OK", "", "{}"), 5).await;
-    meets(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), 5).await;
-    meets(b"220 mail.example.org ESMTP\r\n".to_vec(), 5).await;
-    meets(stream(&format!("\u{feff}event: starting\ndata: {{}}\n\n{COMPLETED}")), 5).await;
+    expect_exit(html.as_bytes().to_vec(), 5).await;
+    expect_exit(answer("200 OK", "", "{}"), 5).await;
+    expect_exit(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), 5).await;
+    expect_exit(b"220 mail.example.org ESMTP\r\n".to_vec(), 5).await;
+    expect_exit(stream(&format!("\u{feff}event: starting\ndata: {{}}\n\n{COMPLETED}")), 5).await;
     let gzip = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03";
-    meets(gzip.to_vec(), 5).await;
+    expect_exit(gzip.to_vec(), 5).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_events_are_5_in_few_words() {
+async fn malformed_events_exit_with_5_and_a_short_message() {
     for data in ["{", "[]", "\"x\"", "{\"status\":7}", &"[".repeat(50_000)] {
-        meets(stream(&format!("event: starting\ndata: {data}\n\n")), 5).await;
+        expect_exit(stream(&format!("event: starting\ndata: {data}\n\n")), 5).await;
     }
     let long = "x".repeat(100_000);
-    meets(
+    expect_exit(
         stream(&format!("event: claim_verified\ndata: {{\"claim_index\":0,\"assessment\":\"{long}\"}}\n\n")),
         5,
     )
     .await;
     let error = json!({"error": long, "message": long, "code": "x", "requestId": "r"});
-    meets(stream(&format!("event: error\ndata: {error}\n\n")), 5).await;
-    meets(
+    expect_exit(stream(&format!("event: error\ndata: {error}\n\n")), 5).await;
+    expect_exit(
         answer(
             "500 Internal Server Error",
             "",
@@ -70,42 +70,42 @@ async fn broken_events_are_5_in_few_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_huge_frame_is_5() {
+async fn an_oversized_frame_exits_with_5() {
     let line = format!("data: {}\n", "x".repeat(8000));
     for frames in [line.repeat(600) + "\n", (line + "\n").repeat(2200)] {
-        let ran = meets(stream(&frames), 5).await;
+        let ran = expect_exit(stream(&frames), 5).await;
         assert!(ran.stderr.contains("larger than any"), "{ran:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_length_may_lie() {
+async fn a_wrong_content_length_is_tolerated() {
     let lie = |length: usize, body: &str| {
         format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{body}"
         )
         .into_bytes()
     };
-    meets(lie(1_000_000, "event: starting\ndata: {\"status\":\"starting\"}\n\n"), 8).await;
-    meets(lie(20, COMPLETED), 8).await;
+    expect_exit(lie(1_000_000, "event: starting\ndata: {\"status\":\"starting\"}\n\n"), 8).await;
+    expect_exit(lie(20, COMPLETED), 8).await;
     let server = Scripted::answering(lie(1_000_000, COMPLETED)).await;
     let ran = call(&server.base, &[]).run_beside().await;
-    assert_eq!(ran.code(), 12, "the terminal event was there: {ran:?}");
+    assert_eq!(ran.code(), 12, "the terminal event had arrived: {ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_does_not_follow_a_redirect() {
+async fn redirects_are_not_followed_with_the_key() {
     let other = Scripted::answering(stream(COMPLETED)).await;
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
         let location = format!("location: {}/verify/v1/stream\r\n", other.base);
-        let ran = meets(answer(status, &location, ""), 5).await;
-        assert!(ran.stderr.contains(&other.base), "it says where to: {ran:?}");
+        let ran = expect_exit(answer(status, &location, ""), 5).await;
+        assert!(ran.stderr.contains(&other.base), "the error names the target: {ran:?}");
     }
     assert_eq!(other.requests(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_body_of_a_refusal_may_come_late() {
+async fn a_delayed_error_body_is_read() {
     let body = json!({"error": "Rate Limit Exceeded", "message": "Too many requests per minute",
         "code": "rate_limited_minute", "request_id": "r"});
     let whole =
@@ -122,7 +122,7 @@ async fn the_body_of_a_refusal_may_come_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_wait_outlasts_the_limit() {
+async fn no_wait_exceeds_the_timeout() {
     let head = || Step::Send(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n"));
     for end in [
         vec![Step::Hang],
@@ -134,16 +134,16 @@ async fn no_wait_outlasts_the_limit() {
     ] {
         let shown = format!("{:.100}", format!("{end:?}"));
         let server = Scripted::start(move |_| end.clone()).await;
-        let begun = Instant::now();
+        let started = Instant::now();
         let ran = call(&server.base, &["--timeout", "700ms"]).run_beside().await;
         assert_eq!(ran.code(), 6, "{shown}: {ran:?}");
-        must_be_clear(&ran);
-        assert!(begun.elapsed() < Duration::from_secs(6), "{shown}: {:?}", begun.elapsed());
+        assert_clear_error(&ran);
+        assert!(started.elapsed() < Duration::from_secs(6), "{shown}: {:?}", started.elapsed());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_server_says_cannot_command_a_terminal() {
+async fn a_server_s_text_cannot_control_the_terminal() {
     let message = "Too\u{1b}[2J many\u{9b}31m\u{202e}\nerror: forged";
     let refusal = json!({"error": message, "message": message, "code": message, "request_id": message, "param": message});
     let server = Scripted::start(move |n| {
@@ -166,7 +166,7 @@ async fn what_a_server_says_cannot_command_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waits_that_nobody_can_wait_end_it() {
+async fn an_absurd_retry_after_ends_the_command() {
     let server = Scripted::start(|n| {
         let wait = if n == 0 { 1 } else { u64::MAX };
         vec![Step::Send(answer("429 Too Many Requests", &format!("retry-after: {wait}\r\n"), "{}"))]
@@ -178,9 +178,9 @@ async fn waits_that_nobody_can_wait_end_it() {
     assert!(!ran.stderr.contains("panicked"), "{ran:?}");
 }
 
-/// Nothing but what the reference of the API lists.
+/// Events with only the fields that the API reference lists.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_tells_no_more_than_the_reference_is_understood() {
+async fn a_stream_with_only_the_documented_fields_is_understood() {
     let claim = json!({"id": "1", "claim": "Paris is in France.", "assessment": "TRUE", "original_question": "Where is Paris?",
         "original_options": {"A": "France", "B": "Spain"}, "claimed_answer": "A", "consensus_answer": "A",
         "model_answers": [{"model": "one", "answer": "A"}, {"model": "two", "answer": "A"}]});
@@ -205,7 +205,7 @@ async fn a_server_that_tells_no_more_than_the_reference_is_understood() {
     assert_eq!(plain.stdout, "1\tTRUE\tTT\tParis is in France.\n");
 }
 
-/// A result whose parts contradict each other and whose numbers are as large as they can be.
+/// A result with contradictory parts and the largest possible numbers.
 fn absurd() -> Value {
     let claim = |options: Value, claimed: &str, answers: Value| {
         json!({"id": "", "claim": "", "assessment": "FALSE", "original_question": "", "original_options": options,
@@ -225,7 +225,7 @@ fn absurd() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn absurd_results_are_shown_in_every_form() {
+async fn contradictory_results_are_shown_in_every_format() {
     let body = format!(
         "event: claims_extracted\ndata: {{\"claims\":[],\"count\":{max}}}\n\nevent: verifying_claim\ndata: \
          {{\"claim\":\"\",\"claimIndex\":{max}}}\n\nevent: completed\ndata: {}\n\n",

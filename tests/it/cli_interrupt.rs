@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as programs see them: one document where one was asked for, and death by the signal.
+//! SIGINT and SIGTERM: one JSON document if requested, then termination by the signal.
 #![cfg(unix)]
 
 use std::io::Write;
@@ -31,7 +31,7 @@ fn spawn(call: &Mk) -> Child {
     call.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// How a call ends that is interrupted now.
+/// Interrupts a command and waits for its end.
 async fn interrupted(child: Child) -> Ran {
     signalled(child, "INT").await
 }
@@ -48,14 +48,14 @@ async fn signalled(mut child: Child, name: &str) -> Ran {
     }
 }
 
-fn is_the_document_of_an_interrupt(document: &Value) -> bool {
+fn is_interrupt_document(document: &Value) -> bool {
     document["schema"] == "mk.error/1"
         && document["error"]["kind"] == "interrupted"
         && document["exit"] == 130
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asked_for_a_document_gets_one_before_the_death() {
+async fn an_interrupted_json_command_still_prints_its_document() {
     for arguments in [
         &["verify", "x", "--json"][..],
         &["verify", "x", "--jsonl"],
@@ -71,15 +71,15 @@ async fn whoever_asked_for_a_document_gets_one_before_the_death() {
             .fold(call, |call, variable| call.env(variable, "x"));
         let mut child = spawn(&call);
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"x\n").unwrap();
-        eventually("the server is asked", || !server.requests().is_empty()).await;
+        eventually("the request has arrived", || !server.requests().is_empty()).await;
         let ran = interrupted(child).await;
         assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");
-        assert!(is_the_document_of_an_interrupt(&ran.json()), "{arguments:?}: {ran:?}");
+        assert!(is_interrupt_document(&ran.json()), "{arguments:?}: {ran:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_that_were_verified_are_kept() {
+async fn an_interrupt_keeps_the_verified_statements() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("endless") => Turn::Hang,
         "claims" => finds_eiffel(),
@@ -93,23 +93,23 @@ async fn statements_that_were_verified_are_kept() {
         .env("MK_API_KEY", &server.key(Service::Verify));
     std::fs::write(call.home().join("facts.txt"), "one\nendless\n").unwrap();
     let child = spawn(&call);
-    eventually("the second is asked", || provider.asks_of("extractor").len() == 2).await;
+    eventually("the second statement is sent", || provider.asks_of("extractor").len() == 2).await;
     let ran = interrupted(child).await;
     assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
     let document = ran.json();
-    assert!(is_the_document_of_an_interrupt(&document), "{ran:?}");
+    assert!(is_interrupt_document(&document), "{ran:?}");
     let found = &document["partial"];
     assert_eq!((&found["schema"], &found["exit"]), (&"mk.verify.batch/1".into(), &130.into()), "{ran:?}");
     assert_eq!(found["statements"].as_array().unwrap().len(), 1, "{ran:?}");
     assert_eq!(found["statements"][0]["results"][0]["assessment"], "TRUE", "{ran:?}");
 }
 
-/// A server at which nothing becomes of `endless`, and which notes when a client has let go of another answer.
+/// A server that never answers `endless`, and records when a client has closed the connection of another response.
 async fn server_with_an_endless_one() -> (String, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let has_let_go = Arc::new(AtomicBool::new(false));
-    let noted = has_let_go.clone();
+    let has_closed = Arc::new(AtomicBool::new(false));
+    let noted = has_closed.clone();
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -124,13 +124,13 @@ async fn server_with_an_endless_one() -> (String, Arc<AtomicBool>) {
             });
         }
     });
-    (base, has_let_go)
+    (base, has_closed)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_that_wait_for_one_before_them_are_kept_too() {
+async fn an_interrupt_keeps_statements_waiting_for_an_earlier_one() {
     for (format, expected) in [(&["--json"][..], "\"line\":2"), (&[], "2\t-\tNOTHING\t")] {
-        let (base, has_let_go) = server_with_an_endless_one().await;
+        let (base, has_closed) = server_with_an_endless_one().await;
         let call = Mk::new()
             .args(["verify", "--lines", "facts.txt", "--jobs", "2"])
             .args(format.iter().copied())
@@ -138,16 +138,16 @@ async fn statements_that_wait_for_one_before_them_are_kept_too() {
             .env("MK_VERIFY_KEY", "x");
         std::fs::write(call.home().join("facts.txt"), "endless\nquick\n").unwrap();
         let child = spawn(&call);
-        eventually("the second is done", || has_let_go.load(Ordering::Relaxed)).await;
+        eventually("the second statement is done", || has_closed.load(Ordering::Relaxed)).await;
         let ran = interrupted(child).await;
         assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
         assert!(ran.stdout.contains(expected), "{ran:?}");
     }
 }
 
-/// A call that is interrupted while it reads standard input, which nobody writes to.
+/// Interrupts a command while it waits for stdin.
 #[cfg(target_os = "linux")]
-async fn silent(arguments: &[&str]) -> Ran {
+async fn interrupted_at_stdin(arguments: &[&str]) -> Ran {
     let child = spawn(&Mk::new().args(arguments.iter().copied()));
     eventually("a thread reads", || threads(&child) > 1).await;
     interrupted(child).await
@@ -160,7 +160,7 @@ fn threads(child: &Child) -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_is_told_while_standard_input_is_silent() {
+async fn an_interrupt_is_reported_while_waiting_for_stdin() {
     for arguments in [
         &["verify", "--sandbox", "-"][..],
         &["verify", "--sandbox", "-f", "-"],
@@ -169,21 +169,21 @@ async fn an_interrupt_is_told_while_standard_input_is_silent() {
         &["keys", "show", "-"],
         &["login", "--server", "http://127.0.0.1:9"],
     ] {
-        let ran = silent(arguments).await;
+        let ran = interrupted_at_stdin(arguments).await;
         assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");
         assert!(ran.stdout.is_empty() && ran.stderr.ends_with("interrupted\n"), "{arguments:?}: {ran:?}");
     }
     for arguments in [&["verify", "--sandbox", "-", "--json"][..], &["keys", "check", "-", "--json"]] {
-        let ran = silent(arguments).await;
+        let ran = interrupted_at_stdin(arguments).await;
         assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");
-        assert!(is_the_document_of_an_interrupt(&ran.json()), "{arguments:?}: {ran:?}");
+        assert!(is_interrupt_document(&ran.json()), "{arguments:?}: {ran:?}");
     }
 }
 
-/// As in `cat | mk verify -`, where Ctrl-C ends both: a text that was cut off by it is not verified.
+/// As in `cat | mk verify -`, where Ctrl-C ends both: a text cut off by it must not be verified.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_is_not_taken_for_the_end_of_the_text() {
+async fn an_interrupt_is_not_mistaken_for_the_end_of_stdin() {
     for _ in 0..20 {
         let mut child = spawn(&Mk::new().args(["verify", "--sandbox", "-"]));
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"Two plus two is").unwrap();
@@ -199,7 +199,7 @@ async fn an_interrupt_is_not_taken_for_the_end_of_the_text() {
 }
 
 #[test]
-fn an_interrupt_is_told_at_once_to_whoever_types_a_text() {
+fn an_interrupt_while_typing_a_text_is_reported_immediately() {
     let mut person = Person::at(&Mk::new().args(["verify", "--sandbox", "-"]).command());
     person.until("waiting for text on standard input");
     person.types("The Eiffel");
@@ -209,19 +209,19 @@ fn an_interrupt_is_told_at_once_to_whoever_types_a_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asked_for_none_gets_none() {
+async fn without_json_an_interrupt_prints_no_document() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", "x");
     let child = spawn(&call);
-    eventually("the server is asked", || !server.requests().is_empty()).await;
+    eventually("the request has arrived", || !server.requests().is_empty()).await;
     let ran = interrupted(child).await;
     assert_eq!((ran.status.signal(), ran.stdout.as_str()), (SIGINT, ""), "{ran:?}");
     assert_eq!(ran.stderr, "interrupted\n");
 }
 
-/// One SIGTERM is all that `timeout` sends.
+/// `timeout` sends only one SIGTERM, so the first one must suffice.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_whose_reader_has_stalled_dies_of_the_first_signal() {
+async fn the_first_signal_terminates_a_command_whose_reader_has_stalled() {
     for (name, expected) in [("TERM", SIGTERM), ("INT", SIGINT)] {
         let (reader, mut full) = UnixStream::pair().unwrap();
         full.set_nonblocking(true).unwrap();
@@ -232,7 +232,7 @@ async fn a_command_whose_reader_has_stalled_dies_of_the_first_signal() {
         let child = command.stdin(Stdio::null()).stdout(OwnedFd::from(full)).stderr(Stdio::piped());
         let child = child.spawn().unwrap();
         drop(command);
-        // Long enough to come to its output; sooner it is heard as always.
+        // Long enough to block on its output; before that, the signal is handled as usual.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let ran = tokio::time::timeout(Duration::from_secs(20), signalled(child, name)).await.unwrap();
         assert_eq!(ran.status.signal(), expected, "{ran:?}");
@@ -241,13 +241,13 @@ async fn a_command_whose_reader_has_stalled_dies_of_the_first_signal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_ends_a_command_as_an_interrupt_does() {
+async fn sigterm_ends_a_command_like_an_interrupt() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
     let call =
         Mk::new().env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", "x").env("MK_INFERENCE_KEY", "x");
     for (asked, line) in ["verify x --json", "models --json", "verify x"].into_iter().enumerate() {
         let child = spawn(&call.clone().args(line.split(' ')));
-        eventually("the server is asked", || server.requests().len() > asked).await;
+        eventually("the request has arrived", || server.requests().len() > asked).await;
         let ran = signalled(child, "TERM").await;
         assert_eq!((ran.status.signal(), ran.stderr.as_str()), (SIGTERM, "terminated\n"), "{line}: {ran:?}");
         if line.ends_with("--json") {

@@ -1,4 +1,4 @@
-//! Files of keys that cannot be read, hold none, or hold one for something else: what needs no key of theirs does not mind.
+//! Key files that are unreadable, empty, or hold a key for another service: commands that do not need them still work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use mk::secret::ExposeSecret;
 use crate::support::mk::{Mk, Ran};
 use crate::support::panel::agreeing_panel;
 
-/// Nobody listens there.
+/// Nothing listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
 
 fn run(mk: &Mk, line: &str) -> Ran {
@@ -22,7 +22,7 @@ fn key(service: Service) -> String {
 }
 
 #[test]
-fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
+fn an_empty_key_file_does_not_block_commands_that_need_no_key() {
     let home = Mk::new();
     let file = home.home().join("key");
     fs::write(&file, "").unwrap();
@@ -47,7 +47,7 @@ fn a_file_that_is_to_hold_a_key_does_not_keep_it_from_being_made() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
+fn an_unreadable_key_file_is_reported_where_its_key_is_needed() {
     let home = Mk::new().env("MK_SERVER", NOBODY);
     let user = home
         .clone()
@@ -59,7 +59,11 @@ fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
     let models = run(&user, "models");
     assert!(models.code() == 6 && !models.stderr.contains(told), "{models:?}");
     let console = home.env("MK_CONSOLE_KEY_FILE", "/no/such/key");
-    assert_eq!(run(&console, "apps list").code(), 2, "whether the server is meant cannot be told");
+    assert_eq!(
+        run(&console, "apps list").code(),
+        2,
+        "without the key it is unclear whether the server is meant"
+    );
 
     let whoami = run(&user, "whoami");
     assert!(whoami.stdout.contains(told), "{whoami:?}");
@@ -69,13 +73,17 @@ fn a_file_that_cannot_be_read_is_told_where_its_key_is_needed() {
     assert_eq!(doctor.matches(told).count(), 1, "{doctor}");
     let any = Mk::new().env("MK_API_KEY_FILE", "/no/such/key");
     let (doctor, whoami) = (run(&any, "doctor").stdout, run(&any, "whoami"));
-    assert_eq!(doctor.matches("MK_API_KEY_FILE names").count(), 1, "once for all services: {doctor}");
+    assert_eq!(
+        doctor.matches("MK_API_KEY_FILE names").count(),
+        1,
+        "reported once for all services: {doctor}"
+    );
     assert_eq!(whoami.stdout.matches("MK_API_KEY_FILE names").count(), 3, "{whoami:?}");
     assert_eq!(whoami.stderr.matches("MK_API_KEY_FILE names").count(), 1, "{whoami:?}");
 }
 
 #[test]
-fn stored_keys_that_others_can_read_are_not_used_and_can_be_replaced() {
+fn stored_keys_readable_by_others_are_rejected_and_can_be_replaced() {
     let user = Mk::new().env("MK_SERVER", NOBODY);
     let login = || user.clone().args(["login", "--no-check"]).stdin(key(Service::Verify)).run();
     assert_eq!(login().code(), 0);
@@ -91,13 +99,13 @@ fn stored_keys_that_others_can_read_are_not_used_and_can_be_replaced() {
     assert!(again.code() == 0 && again.stderr.contains(told) && is_private(), "{again:?}");
     expose();
     let other = run(&user, "logout --server http://127.0.0.1:2");
-    assert!(other.stderr.contains("chmod 600 ") && !is_private(), "nothing is rewritten: {other:?}");
+    assert!(other.stderr.contains("chmod 600 ") && !is_private(), "the file is not rewritten: {other:?}");
     let logout = run(&user, "logout");
     assert!(logout.code() == 0 && logout.stderr.contains(told) && is_private(), "{logout:?}");
 }
 
 #[test]
-fn a_key_that_a_flag_names_is_not_replaced_by_another() {
+fn a_key_named_by_flag_is_not_replaced_by_another() {
     let user = Mk::new().env("MK_SERVER", NOBODY).env("MK_INFERENCE_KEY", &key(Service::Inference));
     let user = user.env("MK_CONSOLE_KEY", &key(Service::Console));
     let file = user.home().join("key");
@@ -116,7 +124,7 @@ fn a_key_that_a_flag_names_is_not_replaced_by_another() {
 }
 
 #[test]
-fn a_key_that_a_flag_names_does_not_go_with_the_database_of_this_machine() {
+fn a_key_named_by_flag_requires_a_server() {
     let home = Mk::new();
     let file = home.home().join("key");
     fs::write(&file, key(Service::Console)).unwrap();
@@ -131,7 +139,7 @@ fn a_key_that_a_flag_names_does_not_go_with_the_database_of_this_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_to_check_is_not_what_the_server_is_asked_with() {
+async fn the_key_to_check_is_not_used_for_authentication() {
     let (server, _provider) = agreeing_panel().await;
     let user = Mk::new().env("MK_CONSOLE_KEY", &server.key(Service::Console));
     let file = user.home().join("key");
@@ -157,6 +165,6 @@ async fn a_key_to_check_is_not_what_the_server_is_asked_with() {
     assert_eq!(
         ran.json()["state"],
         "active",
-        "the file is the server's where the key comes otherwise: {ran:?}"
+        "with the key on stdin, the file is for authentication: {ran:?}"
     );
 }

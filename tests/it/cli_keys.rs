@@ -17,14 +17,14 @@ async fn run(server: &TestServer, arguments: &[&str]) -> Ran {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_created_key_stands_alone_on_stdout_and_works_at_once() {
+async fn a_created_key_is_alone_on_stdout_and_works_at_once() {
     let (server, _provider) = agreeing_panel().await;
     let ran = run(&server, &["keys", "create", "--service", "verify", "--name", "ci"]).await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     let key = ran.stdout.trim_end();
     assert_eq!(ran.stdout, format!("{key}\n"));
     assert!(key.starts_with("mk_verify_") && key.len() == "mk_verify_".len() + 32, "{key}");
-    assert!(!ran.stderr.contains(key), "once is once");
+    assert!(!ran.stderr.contains(key), "the key is printed only once");
     assert_eq!(server.verify(key, &json!({})).send().await.unwrap().status(), 400);
 
     let listed = run(&server, &["keys", "list", "--json"]).await;
@@ -34,7 +34,7 @@ async fn a_created_key_stands_alone_on_stdout_and_works_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_needs_a_yes_and_holds_at_once() {
+async fn a_revocation_needs_confirmation_and_takes_effect_at_once() {
     let (server, _provider) = agreeing_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let refused = run(&server, &["keys", "revoke", &id]).await;
@@ -50,7 +50,7 @@ async fn a_revocation_needs_a_yes_and_holds_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rotated_key_leaves_the_old_one_its_grace() {
+async fn a_rotated_key_keeps_working_for_its_grace_period() {
     let (server, _provider) = agreeing_panel().await;
     let (old, id) = server.key_with(Service::Verify, |_| {});
     let ran = run(&server, &["keys", "rotate", &id, "--grace", "24h"]).await;
@@ -62,7 +62,7 @@ async fn a_rotated_key_leaves_the_old_one_its_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn apps_come_and_go_with_their_keys() {
+async fn deleting_an_app_revokes_its_keys() {
     let (server, _provider) = agreeing_panel().await;
     assert_eq!(run(&server, &["apps", "create", "website"]).await.code(), 0);
     let taken = run(&server, &["apps", "create", "website"]).await;
@@ -77,7 +77,7 @@ async fn apps_come_and_go_with_their_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_tells_a_typo_without_a_database() {
+async fn keys_check_detects_a_typo_without_a_database() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let check = |key: &str| Mk::new().args(["keys", "check", "-"]).stdin(key).run();
@@ -92,15 +92,15 @@ async fn check_tells_a_typo_without_a_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_processes_write_beside_a_server() {
+async fn many_processes_can_write_beside_a_server() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let calls: Vec<_> = (0..8).map(|n| on(&server, &["apps", "create", &format!("app {n}")])).collect();
     let runs = futures_util::future::join_all(calls.iter().map(Mk::run_beside));
-    let knocks = futures_util::future::join_all((0..20).map(|_| server.verify(&key, &json!({})).send()));
-    let (runs, knocks) = tokio::join!(runs, knocks);
+    let requests = futures_util::future::join_all((0..20).map(|_| server.verify(&key, &json!({})).send()));
+    let (runs, requests) = tokio::join!(runs, requests);
     assert!(runs.iter().all(|ran| ran.code() == 0), "{runs:?}");
-    assert!(knocks.into_iter().all(|response| response.unwrap().status() == 400));
+    assert!(requests.into_iter().all(|response| response.unwrap().status() == 400));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn help_and_version_go_to_stdout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_itself_is_named_on_stdin_and_never_as_an_argument() {
+async fn a_key_itself_is_accepted_on_stdin_but_not_as_an_argument() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let refused = run(&server, &["keys", "revoke", &key, "--yes"]).await;
@@ -127,7 +127,7 @@ async fn a_key_itself_is_named_on_stdin_and_never_as_an_argument() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_key_that_nobody_could_see_is_revoked() {
+async fn a_new_key_that_could_not_be_printed_is_revoked() {
     let (server, _provider) = agreeing_panel().await;
     let call = on(&server, &["keys", "create", "--service", "verify", "--name", "unseen"]);
     let mut command = call.command();
@@ -140,7 +140,7 @@ async fn a_new_key_that_nobody_could_see_is_revoked() {
 }
 
 #[test]
-fn a_key_is_made_whatever_became_of_the_first_app() {
+fn a_key_can_be_created_after_the_first_app_was_renamed_or_deleted() {
     let home = Mk::new();
     let run = |line: &str| home.clone().args(line.split(' ')).run();
     assert_eq!(run("apps create web").code(), 0);
@@ -161,7 +161,7 @@ fn a_key_is_made_whatever_became_of_the_first_app() {
 }
 
 #[test]
-fn a_check_tells_which_key_has_ended() {
+fn checking_a_revoked_key_identifies_it() {
     let home = Mk::new();
     let run = |line: &str| home.clone().args(line.split(' ')).run();
     let key = run("keys create --service verify --name ci").stdout;
@@ -179,7 +179,7 @@ fn a_check_tells_which_key_has_ended() {
 }
 
 #[test]
-fn of_several_keys_the_one_that_is_not_there_is_told_by_its_place() {
+fn an_unknown_key_among_several_is_reported_by_position() {
     let home = Mk::new();
     let run = |line: &str| home.clone().args(line.split(' ')).run();
     assert_eq!(run("keys create --service verify --name v").code(), 0);
@@ -187,11 +187,11 @@ fn of_several_keys_the_one_that_is_not_there_is_told_by_its_place() {
     assert!(ran.code() == 9 && ran.stderr.starts_with("error: KEY 2 of 2: no such key; give "), "{ran:?}");
     let ran = run("keys revoke nope --yes");
     assert!(ran.stderr.starts_with("error: no such key; give "), "{ran:?}");
-    assert!(run("keys list").stdout.contains("\tactive\t"), "none is revoked unless all are known");
+    assert!(run("keys list").stdout.contains("\tactive\t"), "no key is revoked unless all are known");
 }
 
 #[test]
-fn the_app_that_has_a_name_already_is_told() {
+fn a_duplicate_app_name_is_reported() {
     let home = Mk::new();
     let run = |line: &str| home.clone().args(line.split(' ')).run();
     assert_eq!(run("apps create web").code(), 0);

@@ -1,4 +1,4 @@
-//! `mk keys list` on a terminal: what people tell keys apart by stays on one line, and ids are to be had.
+//! `mk keys list` on a terminal: what identifies a key stays on one line, and ids are available.
 
 use mk::api::Service;
 use mk::clock::Clock;
@@ -10,7 +10,7 @@ use crate::support::mk::Mk;
 use crate::support::place::local;
 use crate::support::pty;
 
-/// A call on a database with keys of every service, one with a name of several words and an expiry.
+/// A command on a database with several keys, one with a name of several words and an expiry.
 fn with_keys() -> (Mk, Vec<KeyRow>) {
     let (store, mk) = local();
     let now = Clock::system().now();
@@ -30,7 +30,7 @@ fn listed(mk: &Mk, columns: u16) -> String {
 }
 
 #[test]
-fn a_key_stands_on_one_line_at_every_width() {
+fn each_key_fits_on_one_line_at_every_width() {
     let (mk, rows) = with_keys();
     for columns in [44, 60, 80, 100, 140] {
         let shown = listed(&mk, columns);
@@ -41,13 +41,13 @@ fn a_key_stands_on_one_line_at_every_width() {
         assert!(shown.contains("active") && shown.contains("expires"), "{shown}");
     }
     let narrow = listed(&mk, 80);
-    assert_eq!(narrow.lines().count(), 4 + 4 + 1 + 1, "a table with a line for each key:\n{narrow}");
+    assert_eq!(narrow.lines().count(), 4 + 4 + 1 + 1, "a table with one line per key:\n{narrow}");
     assert!(narrow.trim_end().ends_with("left out for want of room: created (--json shows all)"), "{narrow}");
     assert!(!listed(&mk, 140).contains("left out"));
 }
 
 #[test]
-fn ids_are_shown_where_there_is_room_and_by_show() {
+fn ids_are_shown_on_wide_terminals_and_by_keys_show() {
     let (mk, rows) = with_keys();
     let wide = listed(&mk, 140);
     for row in &rows {
@@ -57,11 +57,11 @@ fn ids_are_shown_where_there_is_room_and_by_show() {
     let one = pty::run(&mk.clone().args(["keys", "show", &rows[0].last4]), 80, 40).last;
     assert!(one.contains(&*rows[0].id), "{one}");
     let help = mk.args(["keys", "list", "--help"]).run().stdout;
-    assert!(help.contains("mk keys show"), "the help says where ids are: {help}");
+    assert!(help.contains("mk keys show"), "the help says where to find ids: {help}");
 }
 
 #[test]
-fn ascii_is_enough_for_keys_and_sentences() {
+fn ascii_mode_prints_only_ascii() {
     let (mk, rows) = with_keys();
     let mk = mk.env("MK_ASCII", "1");
     let shown = |arguments: &[&str], columns: u16| {
@@ -83,7 +83,7 @@ fn ascii_is_enough_for_keys_and_sentences() {
 }
 
 #[test]
-fn a_directory_without_a_database_is_told_and_not_made() {
+fn a_missing_database_is_reported_and_not_created() {
     let mk = Mk::new();
     let nowhere = mk.home().join("typo");
     for command in [
@@ -112,7 +112,7 @@ fn a_directory_without_a_database_is_told_and_not_made() {
 }
 
 #[test]
-fn a_database_that_is_made_is_told_once() {
+fn creating_a_database_is_reported_once() {
     let mk = Mk::new();
     let new = mk.home().join("new");
     let told = format!("made a new database in {}\n", new.display());

@@ -1,10 +1,10 @@
-//! `mk keys update`: what is named changes, all else stays.
+//! `mk keys update` changes only the named fields.
 
 use serde_json::json;
 
 use crate::support::mk::Mk;
 
-fn user() -> Mk {
+fn user_with_key() -> Mk {
     let user = Mk::new();
     let arguments = [
         "keys",
@@ -32,8 +32,8 @@ fn user() -> Mk {
 }
 
 #[test]
-fn each_flag_changes_its_field_alone() {
-    let user = user();
+fn each_flag_changes_only_its_field() {
+    let user = user_with_key();
     let mut record = user.clone().args(["keys", "show", "ci", "--json"]).run().json();
     let id = record["id"].as_str().unwrap().to_owned();
     for (flags, field, value) in [
@@ -61,8 +61,8 @@ fn each_flag_changes_its_field_alone() {
 }
 
 #[test]
-fn nothing_and_opposites_are_refused_by_name() {
-    let user = user();
+fn empty_and_contradictory_updates_are_rejected_by_flag_name() {
+    let user = user_with_key();
     let update =
         |flags: &[&str]| user.clone().args(["keys", "update", "ci"]).args(flags.iter().copied()).run();
     let nothing = update(&[]);
@@ -84,17 +84,17 @@ fn nothing_and_opposites_are_refused_by_name() {
 }
 
 #[test]
-fn keys_of_one_name_are_told_apart() {
+fn duplicate_key_names_cause_a_warning_and_are_distinguished() {
     let user = Mk::new();
     let create =
         |name: &str| user.clone().args(["keys", "create", "--service", "verify", "--name", name]).run();
-    assert!(!create("ci").stderr.contains("warning: "), "the first one");
-    assert!(!create("other").stderr.contains("warning: "), "another one");
+    assert!(!create("ci").stderr.contains("warning: "), "no other key has this name");
+    assert!(!create("other").stderr.contains("warning: "), "a different name");
     let second = create("ci");
     assert_eq!(second.code(), 0, "{second:?}");
     assert!(second.stderr.contains("(ci) has this name too"), "{second:?}");
     let rename = |name: &str| user.clone().args(["keys", "update", "other", "--name", name]).run();
-    assert!(!rename("other").stderr.contains("warning: "), "its own name");
+    assert!(!rename("other").stderr.contains("warning: "), "its own name is no duplicate");
     let which = user.clone().args(["keys", "show", "ci"]).run();
     assert_eq!(which.code(), 9, "{which:?}");
     let hints: Vec<&str> = which.stderr.lines().filter(|line| line.starts_with("hint: key_")).collect();

@@ -1,4 +1,4 @@
-//! The prompt of a conversation: lines edited on a terminal, recalled, pasted, and typed ahead.
+//! The prompt of a conversation: line editing, history, pasting and typing ahead.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ const UP: &str = "\x1b[A";
 const DOWN: &str = "\x1b[B";
 const LEFT: &str = "\x1b[D";
 
-/// The last thing that was said to the model.
+/// The last message sent to the model.
 fn question(ask: &Ask) -> String {
     ask.body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
-/// A question with `slow` in it is answered slowly, one with `endless` has no end.
+/// A provider that answers questions with `slow` slowly and never finishes those with `endless`.
 async fn talkative() -> Desk {
     desk(|ask: &Ask| {
-        let begun = vec![role_chunk(), text_chunk("Well"), Beat::APART];
+        let start = vec![role_chunk(), text_chunk("Well"), Beat::APART];
         let wait = match question(ask) {
-            text if text.contains("endless") => return Turn::Stream([begun, vec![Beat::Stall]].concat()),
+            text if text.contains("endless") => return Turn::Stream([start, vec![Beat::Stall]].concat()),
             text if text.contains("slow") => Beat::Pause(Duration::from_secs(1)),
             _ => return stream(&["So it is."]),
         };
         let end = vec![wait, text_chunk(", it is so."), finish_chunk("stop"), done()];
-        Turn::Stream([begun, end].concat())
+        Turn::Stream([start, end].concat())
     })
     .await
 }
 
-/// A conversation on this many columns: how it ended, what was shown, and what was asked.
+/// Runs a conversation on this many columns; returns how it ended, its output, and the questions sent.
 async fn converse(
     columns: u16,
     act: impl FnOnce(&mut Person) + Send + 'static,
@@ -52,7 +52,7 @@ async fn converse(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_is_edited_in_its_middle() {
+async fn a_line_can_be_edited_in_the_middle() {
     let (status, shown, asked) = converse(80, |person| {
         person.types(&format!("whot?{LEFT}{LEFT}\x7fa\x05!\x01So \r"));
         person.until("tokens");
@@ -66,7 +66,7 @@ async fn a_line_is_edited_in_its_middle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn earlier_questions_are_recalled_and_the_draft_is_kept() {
+async fn earlier_questions_can_be_recalled_without_losing_the_draft() {
     let (_, shown, asked) = converse(80, |person| {
         for question in ["first?\r", "second?\r"] {
             person.types(question);
@@ -87,7 +87,7 @@ async fn earlier_questions_are_recalled_and_the_draft_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_while_an_answer_comes_is_kept_for_the_next_prompts() {
+async fn input_typed_during_an_answer_is_kept_for_the_next_prompts() {
     let (status, shown, asked) = converse(80, |person| {
         person.types("a slow one\r");
         person.until("Well");
@@ -100,7 +100,7 @@ async fn what_is_typed_while_an_answer_comes_is_kept_for_the_next_prompts() {
     .await;
     assert_eq!(status, "code 0", "{shown}");
     assert_eq!(asked, ["a slow one", "ahead one", "ahead two", "and a draft"], "{shown}");
-    assert!(shown.contains("Well, it is so."), "an answer is not interspersed: {shown}");
+    assert!(shown.contains("Well, it is so."), "the answer is not interrupted by typed text: {shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,7 +125,7 @@ async fn pasted_lines_are_one_question() {
         person.until_on_screen("> See: one\n  two\n      three");
         person.types("?\r");
         person.until("tokens");
-        // While an answer comes, too.
+        // Pasting also works during an answer.
         person.types("slow\r");
         person.until("Well");
         person.types("\x1b[200~a\rb\x1b[201~\rc\x1b\rd\r");
@@ -137,11 +137,11 @@ async fn pasted_lines_are_one_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_stops_an_answer_then_clears_a_line_then_leaves() {
+async fn ctrl_c_stops_the_answer_then_clears_the_line_then_exits() {
     let (status, shown, asked) = converse(80, |person| {
         person.types("an endless one\r");
         person.until("Well");
-        // Whoever stops one answer does not ask for the next one.
+        // Stopping an answer turns the queued questions back into a draft.
         person.types("kept\rtoo\r\x03");
         person.until_on_screen("> kept\n  too");
         person.types("\x03");
@@ -174,7 +174,7 @@ async fn long_lines_and_wide_characters_fit_44_columns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_colour_or_unicode_the_prompt_is_the_same() {
+async fn the_prompt_works_without_colour_or_unicode() {
     let desk = talkative().await;
     let mk = Mk::new()
         .args(["chat", "-m", "fake/m"])

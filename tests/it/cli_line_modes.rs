@@ -1,15 +1,14 @@
-//! The terminal's modes: ours within a conversation, given back however it ends.
+//! Terminal modes: changed during a conversation and restored however it ends.
 
 use std::process::Command;
 
 use crate::support::mk::Mk;
 use crate::support::pty::Person;
 
-/// What a terminal is told so that it marks pasted texts no longer.
-const LEFT: &str = "\x1b[?2004l";
+/// The escape sequence that disables bracketed paste.
+const PASTE_OFF: &str = "\x1b[?2004l";
 
-/// A conversation in a shell that shows the modes before and after it; `around` is the shell's text, in which `mk` is
-/// the conversation.
+/// A shell that runs the script `around`, in which `mk` starts a conversation.
 fn shell(around: &str) -> Command {
     let mk = Mk::new().args(["chat", "--sandbox"]);
     let binary = env!("CARGO_BIN_EXE_mk");
@@ -23,7 +22,7 @@ fn shell(around: &str) -> Command {
     command
 }
 
-/// What stands behind `before=` and `after=`, each in brackets.
+/// The modes after `before=` and `after=`, each in brackets.
 fn modes(shown: &str) -> (&str, &str) {
     let of = |name: &str| {
         let rest = &shown[shown.find(name).unwrap_or_else(|| panic!("no {name}: {shown}")) + name.len()..];
@@ -32,13 +31,13 @@ fn modes(shown: &str) -> (&str, &str) {
     (of("before=["), of("after=["))
 }
 
-/// A shell that survives the Ctrl-C that it gets, too.
+/// Prints the modes before and after a conversation, and survives a Ctrl-C.
 const SHOWING: &str = "trap : INT; echo \"before=[$(stty -a)]\"; mk; echo \"ended=$?\"; \
      echo \"after=[$(stty -a)]\"";
 
 #[test]
-fn they_are_given_back_at_each_end() {
-    // Ctrl-\ is a signal.
+fn terminal_modes_are_restored_at_every_exit() {
+    // \x1c is Ctrl-\, which sends SIGQUIT.
     for (keys, code) in [("\x04", 0), ("/exit\r", 0), ("two\x03\x04", 0), ("\x03", 130), ("draft\x1c", 131)] {
         let mut person = Person::at(&shell(SHOWING));
         person.until("> ");
@@ -47,12 +46,12 @@ fn they_are_given_back_at_each_end() {
         assert!(shown.contains(&format!("ended={code}")), "{keys:?}: {shown}");
         let (before, after) = modes(&shown);
         assert_eq!(before, after, "{keys:?}");
-        assert!(before.contains(" icanon") && shown.contains(LEFT), "{keys:?}: {shown:?}");
+        assert!(before.contains(" icanon") && shown.contains(PASTE_OFF), "{keys:?}: {shown:?}");
     }
 }
 
 #[test]
-fn they_are_given_back_when_a_signal_ends_it() {
+fn terminal_modes_are_restored_after_a_signal() {
     for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
         let mut person = Person::at(&shell(SHOWING));
         person.until("process=");
@@ -63,12 +62,12 @@ fn they_are_given_back_when_a_signal_ends_it() {
         assert!(shown.contains(&format!("ended={code}")), "{name}: {shown}");
         let (before, after) = modes(&shown);
         assert_eq!(before, after, "{name}");
-        assert!(shown.contains(LEFT), "{name}: {shown:?}");
+        assert!(shown.contains(PASTE_OFF), "{name}: {shown:?}");
     }
 }
 
 #[test]
-fn a_stop_gives_them_back_and_the_prompt_comes_again() {
+fn terminal_modes_are_restored_while_stopped_and_the_prompt_returns() {
     let mut person = Person::at(&shell(&format!(
         "set -m; {}",
         SHOWING.replace("echo \"after", "echo \"stopped=[$(stty -a)]\"; fg; echo \"after")
@@ -89,7 +88,7 @@ fn a_stop_gives_them_back_and_the_prompt_comes_again() {
 }
 
 #[test]
-fn a_dumb_terminal_has_plain_lines() {
+fn a_dumb_terminal_gets_a_plain_prompt() {
     let mut person = Person::at(&shell("export TERM=dumb; mk"));
     person.until("> ");
     person.types("What is 6 times 7?\n");

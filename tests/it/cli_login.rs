@@ -1,4 +1,4 @@
-//! Keys stored by several processes at once.
+//! `mk login`: concurrent logins, and profiles for named servers.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use mk::secret::ExposeSecret;
 use crate::support::mk::Mk;
 
 #[test]
-fn no_key_is_lost_where_many_are_stored_at_once() {
+fn concurrent_logins_lose_no_key() {
     let user = Mk::new();
     let servers: Vec<String> =
         (0..12).map(|number| format!("http://127.0.0.1:{}", 20_000 + number)).collect();
@@ -34,7 +34,7 @@ fn no_key_is_lost_where_many_are_stored_at_once() {
 }
 
 #[test]
-fn a_server_that_is_named_keeps_its_name() {
+fn login_stores_a_named_server_as_a_profile() {
     let user = Mk::new();
     let key = mint(Service::Verify).unwrap().key;
     let login = |line: &str| {

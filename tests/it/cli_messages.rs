@@ -1,4 +1,4 @@
-//! What the program says when something is off: true, in the user's own words, with a next step that works.
+//! Error messages: correct, in the user's own terms, and with a next step that works.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::mk::{Mk, Ran};
 use crate::support::panel::agreeing_panel;
 use crate::support::pty;
 
-/// Port 9 of this machine: nobody listens there.
+/// Nothing listens on port 9 of this machine.
 const NOBODY: &str = "http://127.0.0.1:9";
 
 fn mk(arguments: &[&str]) -> Ran {
@@ -29,7 +29,7 @@ fn the_command_suggested_after_making_an_app_works() {
 }
 
 #[test]
-fn usage_hints_show_the_usage_and_not_what_was_wrong_with_it() {
+fn usage_hints_show_the_full_usage() {
     for arguments in [
         &["verify", "-f", "x", "2+2=4"][..],
         &["verify", "--json", "--jsonl", "x"],
@@ -43,7 +43,7 @@ fn usage_hints_show_the_usage_and_not_what_was_wrong_with_it() {
 }
 
 #[test]
-fn what_a_project_may_set_is_told_and_is_so() {
+fn documented_project_settings_are_accepted() {
     let readme = include_str!("../../README.md");
     let example = readme.split("```toml\n[verify]").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let user = Mk::new();
@@ -65,7 +65,7 @@ fn what_a_project_may_set_is_told_and_is_so() {
 }
 
 #[test]
-fn a_text_without_quotes_gets_the_advice_to_quote_it() {
+fn an_unquoted_text_gets_a_hint_to_quote_it() {
     let ran = mk(&["verify", "Paris", "is", "in", "France."]);
     assert_eq!(ran.code(), 2, "{ran:?}");
     assert!(ran.stderr.contains("quotes"), "{ran:?}");
@@ -73,7 +73,7 @@ fn a_text_without_quotes_gets_the_advice_to_quote_it() {
 }
 
 #[test]
-fn wrong_numbers_are_told_in_words() {
+fn invalid_numbers_are_reported_with_their_range() {
     for (arguments, range) in [
         (&["verify", "--min-required", "4", "x"][..], "from 2 to 3"),
         (&["verify", "--total-models", "two", "x"], "from 2 to 9"),
@@ -87,11 +87,11 @@ fn wrong_numbers_are_told_in_words() {
 }
 
 #[test]
-fn complaints_name_flags_and_not_the_fields_of_the_api() {
+fn errors_name_flags_instead_of_api_fields() {
     let fewer = mk(&["verify", "--sandbox", "--min-required", "3", "--total-models", "2", "x"]);
     assert_eq!(fewer.code(), 2, "{fewer:?}");
     assert!(fewer.stderr.contains("--total-models") && fewer.stderr.contains("--min-required"), "{fewer:?}");
-    assert!(!fewer.stderr.contains("SANDBOX"), "nothing was begun: {fewer:?}");
+    assert!(!fewer.stderr.contains("SANDBOX"), "rejected before the sandbox starts: {fewer:?}");
     let more = mk(&["verify", "--sandbox", "--total-models", "9", "x"]);
     assert!(more.stderr.contains("error: --total-models "), "{more:?}");
     let long = mk(&["verify", "--sandbox", &"long ".repeat(5000)]);
@@ -104,14 +104,14 @@ fn complaints_name_flags_and_not_the_fields_of_the_api() {
 }
 
 #[test]
-fn a_time_limit_is_told_as_it_was_given() {
+fn a_timeout_is_reported_as_it_was_given() {
     let ran = mk(&["verify", "--sandbox", "--timeout", "40ms", "2+2=4 [sandbox:stall]."]);
     assert_eq!(ran.code(), 6, "{ran:?}");
     assert!(ran.stderr.contains("no result within 40 ms"), "{ran:?}");
 }
 
 #[test]
-fn whoami_answers_even_without_a_server() {
+fn whoami_works_without_a_reachable_server() {
     let user = Mk::new().env("MK_SERVER", NOBODY).env("MK_API_KEY", "mk_verify_x");
     let ran = user.clone().args(["whoami", "--json"]).run();
     assert_eq!(ran.code(), 6, "{ran:?}");
@@ -123,11 +123,11 @@ fn whoami_answers_even_without_a_server() {
     let ran = user.args(["whoami"]).run();
     assert_eq!(ran.code(), 6, "{ran:?}");
     assert!(ran.stdout.contains("MK_API_KEY; mistyped"), "{ran:?}");
-    assert!(!ran.stderr.contains("mk whoami"), "it does not send people to itself: {ran:?}");
+    assert!(!ran.stderr.contains("mk whoami"), "whoami does not refer to itself: {ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_says_how_to_wait_it_out() {
+async fn a_rate_limit_error_hints_at_max_wait() {
     let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
@@ -137,7 +137,7 @@ async fn a_limit_says_how_to_wait_it_out() {
 }
 
 #[test]
-fn stored_keys_are_counted_in_good_english() {
+fn logout_lists_the_forgotten_keys() {
     let user = Mk::new().env("MK_SERVER", NOBODY);
     for service in ["verify", "console"] {
         let key = user.clone().args(["keys", "create", "--service", service]).run().stdout;
@@ -151,7 +151,7 @@ fn stored_keys_are_counted_in_good_english() {
 }
 
 #[test]
-fn a_settings_file_without_a_provider_is_named_to_be_edited() {
+fn serve_names_the_config_file_that_lacks_a_provider() {
     let user = Mk::new();
     let made = user.clone().args(["config", "init"]).run();
     assert_eq!(made.code(), 0, "{made:?}");
@@ -160,18 +160,18 @@ fn a_settings_file_without_a_provider_is_named_to_be_edited() {
     let ran = user.args(["serve", "--check"]).run();
     assert_eq!(ran.code(), 2, "{ran:?}");
     assert!(ran.stderr.contains(file.to_str().unwrap()), "{ran:?}");
-    assert!(!ran.stderr.contains("mk config init"), "it would refuse: {ran:?}");
+    assert!(!ran.stderr.contains("mk config init"), "it would fail because the file exists: {ran:?}");
 }
 
 #[test]
-fn a_check_tells_of_a_log_that_a_start_would_refuse() {
+fn serve_check_rejects_an_invalid_log_filter() {
     let ran = Mk::new().env("MK_LOG", "inof").args(["serve", "--sandbox", "--check"]).run();
     assert_eq!(ran.code(), 2, "{ran:?}");
     assert!(ran.stderr.contains("MK_LOG: `inof` cannot be understood"), "{ran:?}");
 }
 
 #[test]
-fn a_check_tells_of_a_provider_that_a_start_would_refuse() {
+fn serve_check_rejects_an_invalid_provider_key() {
     let with_key = Mk::new().env("OPENAI_API_KEY", "sk-\u{7f}");
     for arguments in [&["serve", "--check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
         let ran = with_key.clone().args(arguments.iter().copied()).run();
@@ -182,7 +182,7 @@ fn a_check_tells_of_a_provider_that_a_start_would_refuse() {
 }
 
 #[test]
-fn the_command_that_makes_the_first_console_key_works_as_it_is_printed() {
+fn the_suggested_command_for_the_first_console_key_works() {
     for place in ["data", "o'clock dir"] {
         let user = Mk::new();
         let data = user.home().join(place);
@@ -206,7 +206,7 @@ fn the_command_that_makes_the_first_console_key_works_as_it_is_printed() {
 }
 
 #[test]
-fn a_key_for_an_app_that_is_gone_says_how_to_make_one() {
+fn a_key_for_a_missing_app_is_rejected_with_a_hint() {
     let mk = Mk::new();
     let (old, new) = (mk.home().join("old"), mk.home().join("new"));
     let create = |dir: &Path, app: &str| {
@@ -222,7 +222,7 @@ fn a_key_for_an_app_that_is_gone_says_how_to_make_one() {
     }
     let taken = mk.clone().args(["apps", "create", "default", "--data-dir", new.to_str().unwrap()]).run();
     assert_eq!(taken.code(), 9, "{taken:?}");
-    assert!(!new.exists(), "made for what is refused");
+    assert!(!new.exists(), "a rejected command creates no database");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn settings_are_listed_as_json_values() {
 }
 
 #[test]
-fn the_server_s_settings_are_listed_also_before_there_is_a_provider() {
+fn server_settings_are_listed_even_without_a_provider() {
     for arguments in [&["config", "list"][..], &["config", "list", "server"]] {
         let ran = Mk::new().args(arguments.iter().copied()).env("MK_LISTEN", "127.0.0.1:9").run();
         assert_eq!(ran.code(), 0, "{ran:?}");
@@ -255,7 +255,7 @@ fn the_server_s_settings_are_listed_also_before_there_is_a_provider() {
 }
 
 #[test]
-fn a_directory_holds_no_lines() {
+fn a_directory_is_rejected_as_a_file_of_lines() {
     let ran = mk(&["verify", "--sandbox", "--lines", "."]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
     assert!(ran.stderr.contains("error: cannot read .: "), "{ran:?}");
@@ -263,7 +263,7 @@ fn a_directory_holds_no_lines() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_no_closed_pipe() {
+fn a_full_disk_is_not_mistaken_for_a_closed_pipe() {
     for arguments in [&["verify", "--sandbox", "2+2=4."][..], &["verify", "--sandbox", "--json", "2+2=4."]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = Mk::new().args(arguments.iter().copied()).command().stdout(full).output().unwrap();
@@ -272,7 +272,7 @@ fn a_full_disk_is_no_closed_pipe() {
 }
 
 #[test]
-fn records_stay_readable_where_a_table_does_not_fit() {
+fn lists_stay_readable_where_a_table_does_not_fit() {
     let user = Mk::new();
     let made = user.clone().args(["keys", "create", "--service", "verify", "--name", "nightly build"]).run();
     assert_eq!(made.code(), 0, "{made:?}");
@@ -281,21 +281,21 @@ fn records_stay_readable_where_a_table_does_not_fit() {
     for words in ["nightly build", "active", "last used", "default"] {
         assert!(narrow.contains(words), "{words:?} is not in\n{narrow}");
     }
-    assert!(pty::run(&listed, 80, 24).last.contains("last used\n"), "a table where there is room");
+    assert!(pty::run(&listed, 80, 24).last.contains("last used\n"), "a table if there is room");
 }
 
 #[test]
-fn a_server_that_is_none_of_ours_is_told_as_such() {
+fn a_foreign_server_is_recognised() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let stranger = std::thread::spawn(move || {
+    let foreign = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = std::io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
         let answer = "HTTP/1.1 501 Not Implemented\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno";
         std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
     });
     let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x").run();
-    stranger.join().unwrap();
+    foreign.join().unwrap();
     assert_eq!(ran.code(), 5, "{ran:?}");
     let complaint = format!("error: {base} answered 501 Not Implemented, and not as mk does");
     assert!(ran.stderr.contains(&complaint), "{ran:?}");
@@ -303,7 +303,7 @@ fn a_server_that_is_none_of_ours_is_told_as_such() {
 }
 
 #[test]
-fn a_schema_is_one_shape() {
+fn a_schema_has_the_same_shape_in_every_command() {
     let user = Mk::new();
     let json =
         |arguments: &[&str]| user.clone().args(arguments.iter().copied()).args(["--json"]).run().json();
@@ -316,7 +316,7 @@ fn a_schema_is_one_shape() {
 }
 
 #[test]
-fn sentences_break_between_words() {
+fn sentences_wrap_between_words() {
     let user = Mk::new();
     let name = "a key for the nightly build of the website";
     let made = user.clone().args(["keys", "create", "--service", "verify", "--name", name]);
@@ -327,7 +327,7 @@ fn sentences_break_between_words() {
 }
 
 #[test]
-fn a_context_that_says_nothing_is_not_taken_for_one() {
+fn an_empty_or_unreadable_context_is_rejected() {
     let user = Mk::new().args(["verify", "--sandbox", "x"]);
     std::fs::write(user.home().join("empty.txt"), " \n").unwrap();
     for (file, told) in [
@@ -341,7 +341,7 @@ fn a_context_that_says_nothing_is_not_taken_for_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_key_may_not_do_is_told_with_who_can_change_it() {
+async fn a_restricted_key_is_reported_with_who_can_change_it() {
     let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.addresses = vec!["192.0.2.0/24".to_owned()]);
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
@@ -354,7 +354,7 @@ async fn what_a_key_may_not_do_is_told_with_who_can_change_it() {
 }
 
 #[test]
-fn what_to_do_next_works_in_the_same_place() {
+fn the_suggested_next_command_uses_the_same_data_directory() {
     let user = Mk::new();
     let made = user.clone().args(["apps", "create", "news", "--data-dir", "own place"]).run();
     assert!(
@@ -368,7 +368,7 @@ fn what_to_do_next_works_in_the_same_place() {
 }
 
 #[test]
-fn statements_with_nothing_to_verify_are_not_called_verified() {
+fn statements_with_nothing_to_verify_are_counted_separately() {
     let user = Mk::new().args(["verify", "--sandbox", "--lines", "facts.txt", "--view", "list"]);
     std::fs::write(user.home().join("facts.txt"), "2+2=4.\nWhat a lovely day!\n").unwrap();
     let ran = user.run();

@@ -1,4 +1,4 @@
-//! `mk models`: a table for people, lines for programs, a document.
+//! `mk models`: a table on a terminal, lines in a pipe, or JSON.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::provider::stream;
 use crate::support::pty;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_s_models_with_what_is_known_of_them() {
+async fn a_server_s_models_are_listed_with_known_prices() {
     let desk = desk(|_| stream(&["x"])).await;
     let call =
         Mk::new().args(["models"]).env("MK_SERVER", &desk.server.base).env("MK_INFERENCE_KEY", &desk.key);
@@ -25,7 +25,7 @@ async fn a_server_s_models_with_what_is_known_of_them() {
 }
 
 #[test]
-fn configured_providers_are_listed_with_the_catalogue_s_facts() {
+fn local_models_are_listed_with_catalogue_data() {
     let ran = Mk::new()
         .args(["models", "--local", "--json"])
         .env("OPENAI_API_KEY", "sk-x")
@@ -46,7 +46,7 @@ fn configured_providers_are_listed_with_the_catalogue_s_facts() {
 }
 
 #[test]
-fn people_get_a_table() {
+fn a_terminal_gets_a_table() {
     let shown = pty::run(&Mk::new().args(["models", "--sandbox"]), 100, 30).last;
     for words in ["SANDBOX", "model", "$/M in", "context", "sandbox/alpha"] {
         assert!(shown.contains(words), "{words:?} is not in\n{shown}");
@@ -54,12 +54,12 @@ fn people_get_a_table() {
 }
 
 #[test]
-fn a_usual_terminal_gets_a_table_of_real_models_too() {
+fn a_table_of_real_models_fits_80_columns() {
     let call = Mk::new().args(["models", "--local"]).env("ANTHROPIC_API_KEY", "x").env("GEMINI_API_KEY", "x");
     let shown = pty::run(&call, 80, 120).last;
     for words in ["model", "$/M in", "retired on"] {
         assert!(shown.contains(words), "{words:?} is not in\n{shown}");
     }
     let line = shown.lines().find(|line| line.contains("anthropic/claude-haiku-4-5 ")).unwrap_or_default();
-    assert!(line.contains(" 1 ") && line.contains(" 5 "), "a model a line:\n{shown}");
+    assert!(line.contains(" 1 ") && line.contains(" 5 "), "one line per model:\n{shown}");
 }

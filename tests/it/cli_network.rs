@@ -1,5 +1,5 @@
-//! `mk verify` on the way to a server: proxies, certificates, limits that are waited out, many lines at a time; and
-//! that every failure on that way is one JSON document for programs.
+//! `mk verify` and the network: proxies, certificates, waiting for rate limits, many lines at a time, and one JSON
+//! document for every failure.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::support::serve::{self, Serve};
 use crate::support::server::Setup;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_is_for_others_and_not_for_this_machine() {
+async fn a_proxy_is_bypassed_for_this_machine() {
     let proxy = Scripted::answering(stream(COMPLETED)).await;
     let (server, _provider) = agreeing_panel().await;
     let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", &server.key(Service::Verify));
@@ -41,7 +41,7 @@ async fn a_proxy_is_for_others_and_not_for_this_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_are_checked_and_further_authorities_are_taken() {
+async fn certificates_are_verified_and_extra_authorities_accepted() {
     let provider = panel_by(|_, ask| ask.choose("Paris")).await;
     let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let call = serve::call(&provider.base_url, "tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"");
@@ -71,7 +71,7 @@ async fn certificates_are_checked_and_further_authorities_are_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_certificate_is_told_with_what_to_do() {
+async fn certificate_errors_are_explained_with_a_hint() {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, date_time_ymd};
     let made = |name: &str| CertificateParams::new(vec![name.to_owned()]).unwrap();
     let mut authority = made("127.0.0.1");
@@ -105,7 +105,7 @@ async fn what_is_wrong_with_a_certificate_is_told_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quiet_lines_tell_their_errors_in_one_and_nothing_else() {
+async fn quiet_line_mode_reports_errors_in_one_message() {
     let failing = lines("http://127.0.0.1:1", "one\n\nthree\n", &["-q"]).run_beside().await;
     assert_eq!((failing.code(), failing.stdout.as_str()), (6, ""), "{failing:?}");
     let told: Vec<&str> = failing.stderr.lines().collect();
@@ -122,7 +122,7 @@ async fn quiet_lines_tell_their_errors_in_one_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_scheme_is_told_with_the_right_one() {
+async fn a_wrong_scheme_is_reported_with_the_right_one() {
     let (plain, _provider) = agreeing_panel().await;
     let at = |scheme: &str, base: &str| format!("{scheme}{}", base.split_once("://").unwrap().1);
     let https = at("https://", &plain.base);
@@ -150,7 +150,7 @@ fn lines(server: &str, text: &str, arguments: &[&str]) -> Mk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_minute_is_waited_out_by_all_lines_together() {
+async fn all_lines_wait_together_for_the_minute_limit() {
     let busy = json!({"error": "Rate Limit Exceeded", "message": "Too many requests per minute",
         "code": "rate_limited_minute", "request_id": "r"});
     let server = Scripted::start(move |number| {
@@ -158,10 +158,10 @@ async fn a_full_minute_is_waited_out_by_all_lines_together() {
         vec![Step::Send(if number == 1 { limited } else { stream(COMPLETED) })]
     })
     .await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let ran = lines(&server.base, "one\ntwo\nthree\n", &["--jobs", "1"]).run_beside().await;
     assert_eq!(ran.code(), 12, "{ran:?}");
-    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert!(started.elapsed() >= Duration::from_secs(1));
     assert_eq!(ran.stderr.matches("waiting 1 s: too many requests per minute").count(), 1, "{ran:?}");
     let facts: Vec<Value> = server
         .requests()
@@ -169,12 +169,12 @@ async fn a_full_minute_is_waited_out_by_all_lines_together() {
         .map(|request| serde_json::from_str(request.split("\r\n\r\n").nth(1).unwrap()).unwrap())
         .map(|body: Value| body["fact"].clone())
         .collect();
-    assert_eq!(facts, ["one", "two", "two", "three"], "what was refused is posted again, and nothing else");
+    assert_eq!(facts, ["one", "two", "two", "three"], "only the rejected request is sent again");
     assert_eq!(ran.stdout, "1\t-\tNOTHING\t-\t\n2\t-\tNOTHING\t-\t\n3\t-\tNOTHING\t-\t\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_day_that_is_used_up_is_not_waited_for() {
+async fn an_exhausted_daily_limit_is_not_waited_for() {
     let busy = json!({"error": "Rate Limit Exceeded", "message": "Too many requests per day",
         "code": "rate_limited_day", "request_id": "r"});
     let headers = "retry-after: 2\r\nx-should-retry: false\r\n";
@@ -189,7 +189,7 @@ async fn a_day_that_is_used_up_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_is_that_of_the_lines_and_no_failure_stops_the_next() {
+async fn results_keep_the_order_of_lines_and_failures_do_not_stop_the_rest() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => match ask.block("STATEMENT").as_str() {
             "slow" => finds_eiffel().after(Duration::from_millis(400)),
@@ -204,7 +204,7 @@ async fn the_order_is_that_of_the_lines_and_no_failure_stops_the_next() {
     for jobs in ["1", "3"] {
         let call = lines(&server.base, "", &["--jobs", jobs]).stdin(text.clone());
         let ran = call.env("MK_API_KEY", &server.key(Service::Verify)).run_beside().await;
-        assert_eq!(ran.code(), 2, "the worst of all: {ran:?}");
+        assert_eq!(ran.code(), 2, "the exit code of the worst result: {ran:?}");
         let shown: Vec<Vec<&str>> =
             ran.stdout.lines().map(|line| line.split('\t').take(3).collect()).collect();
         let expected = [
@@ -220,7 +220,7 @@ async fn the_order_is_that_of_the_lines_and_no_failure_stops_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn as_many_lines_run_at_a_time_as_was_said() {
+async fn jobs_limits_the_lines_verified_at_once() {
     for (jobs, most) in [("1", 1), ("3", 3)] {
         let provider = FakeProvider::start(|ask| match ask.task.as_str() {
             "claims" => claims(&[]).after(Duration::from_millis(100)),
@@ -275,7 +275,7 @@ async fn verbose_adds_the_request_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_whose_log_nobody_reads_goes_on() {
+async fn a_server_keeps_running_after_its_log_is_closed() {
     let call = serve::call("http://127.0.0.1:1/v1", "");
     let mut child = call.command().stderr(std::process::Stdio::piped()).spawn().unwrap();
     let base = serve::first_address(child.stderr.take().unwrap());
@@ -288,7 +288,7 @@ async fn a_server_whose_log_nobody_reads_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoami_has_an_end_too() {
+async fn whoami_has_a_timeout() {
     let server = Scripted::start(|_| {
         let mut steps = vec![Step::Send(b"HTTP/1.1 500 Oh\r\ncontent-length: 60000\r\n\r\n".to_vec())];
         steps.extend(
@@ -298,14 +298,14 @@ async fn whoami_has_an_end_too() {
     })
     .await;
     let mk = Mk::new().args(["whoami"]).env("MK_SERVER", &server.base).env("MK_TIMEOUT", "500ms");
-    let begun = Instant::now();
+    let started = Instant::now();
     let ran = mk.run_beside().await;
     assert_eq!(ran.code(), 6, "{ran:?}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_another_kind_is_not_taken_for_one_that_is_well() {
+async fn a_foreign_server_is_not_reported_as_healthy() {
     for (body, words) in [("<html>It works!", "its answer is not JSON"), ("{}", "is not `ok`")] {
         let length = body.len();
         let answer =

@@ -1,4 +1,4 @@
-//! A person before a terminal: what is asked, what Ctrl-C does, and which stream shows what.
+//! Interactive use: confirmations, Ctrl-C, and which stream shows what.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::support::scripted::{Scripted, Step, stream};
 
 const TRUE: &str = "The Eiffel Tower is in Paris.";
 
-/// A shell script of a user with this home, in which `mk` is the binary.
+/// A shell script in this home directory, in which `mk` runs the binary.
 fn script(home: &Path, text: &str) -> Command {
     let mut command = Command::new("bash");
     let text = format!("mk() {{ '{}' \"$@\"; }}\n{text}", env!("CARGO_BIN_EXE_mk"));
@@ -34,7 +34,7 @@ fn is_revoked(user: &Mk, id: &str) -> bool {
 }
 
 #[test]
-fn only_a_yes_revokes() {
+fn only_a_yes_revokes_the_key() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     for (answer, code, revoked) in [("n\n", 3, false), ("\n", 3, false), ("\x04", 3, false), ("y\n", 0, true)]
@@ -50,12 +50,12 @@ fn only_a_yes_revokes() {
 }
 
 #[test]
-fn the_time_of_a_revocation_is_that_of_the_answer() {
+fn the_revocation_time_is_when_the_question_was_answered() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
     person.until("[y/N] ");
-    // The clock tells milliseconds; the answer is to come later than in the same one.
+    // Times have a resolution of a millisecond, so the answer must not come within the same one.
     std::thread::sleep(Duration::from_millis(20));
     let answered = mk::clock::Clock::system().now();
     person.types("y\n");
@@ -66,7 +66,7 @@ fn the_time_of_a_revocation_is_that_of_the_answer() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_changes_nothing() {
+fn ctrl_c_at_the_confirmation_changes_nothing() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     let mut person = Person::at(&user.clone().args(["keys", "revoke", "ci"]).command());
@@ -78,7 +78,7 @@ fn ctrl_c_at_a_question_changes_nothing() {
 }
 
 #[test]
-fn nobody_is_asked_who_cannot_see_the_question() {
+fn without_a_visible_prompt_confirmation_is_refused() {
     let user = Mk::new();
     let id = id_of_a_new_key(&user);
     for redirect in ["2>err.txt", "</dev/null 2>err.txt", "</dev/null"] {
@@ -92,23 +92,26 @@ fn nobody_is_asked_who_cannot_see_the_question() {
     let mut person = Person::at(&script(user.home(), "mk keys revoke ci >out.txt"));
     person.until("[y/N] ");
     person.types("y\n");
-    assert_eq!(person.end().0, "code 0", "the answer is read from the terminal, wherever results go");
+    assert_eq!(person.end().0, "code 0", "stdout need not be a terminal to confirm");
 }
 
 #[test]
-fn each_stream_is_a_terminal_or_not_by_itself() {
+fn stdout_and_stderr_are_checked_separately_for_a_terminal() {
     let home = tempfile::tempdir().unwrap();
     let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
     let slow = "The Eiffel Tower is in Paris [sandbox:slow].";
     let (_, shown) =
         Person::at(&script(home.path(), &format!("mk verify --sandbox '{slow}' >out.txt"))).end();
-    assert!(shown.contains("asking models") && shown.contains('\u{1b}'), "progress stays: {shown:?}");
+    assert!(
+        shown.contains("asking models") && shown.contains('\u{1b}'),
+        "progress is still shown: {shown:?}"
+    );
     assert!(!shown.contains("TRUE\t"), "{shown:?}");
     assert!(read("out.txt").starts_with("1\tTRUE\tTTT\t") && !read("out.txt").contains('\u{1b}'));
 
     let (_, shown) =
         Person::at(&script(home.path(), &format!("mk verify --sandbox '{TRUE}' 2>err.txt"))).end();
-    assert!(shown.contains("\u{1b}[36m✓"), "colour stays: {shown:?}");
+    assert!(shown.contains("\u{1b}[36m✓"), "colour is still used: {shown:?}");
     assert!(!shown.contains("SANDBOX"), "{shown:?}");
     assert!(
         read("err.txt").contains("SANDBOX") && !read("err.txt").contains('\u{1b}'),
@@ -118,7 +121,7 @@ fn each_stream_is_a_terminal_or_not_by_itself() {
 }
 
 #[test]
-fn nothing_is_drawn_over_results_that_come_back_through_a_pipe() {
+fn progress_is_not_drawn_over_piped_results() {
     let home = tempfile::tempdir().unwrap();
     let slow = "Paris is the capital of France. The capital of Australia is Sydney [sandbox:slow].";
     for (call, first, second) in [
@@ -132,13 +135,13 @@ fn nothing_is_drawn_over_results_that_come_back_through_a_pipe() {
     ] {
         let (_, shown) = Person::at(&script(home.path(), &call)).end();
         let (before, results) = shown.split_once(first).unwrap_or_else(|| panic!("{call}: {shown:?}"));
-        assert!(before.contains('\u{1b}'), "progress is shown until then: {call}: {shown:?}");
+        assert!(before.contains('\u{1b}'), "progress is shown before the results: {call}: {shown:?}");
         assert!(results.contains(second) && !results.contains('\u{1b}'), "{call}: {shown:?}");
     }
 }
 
 #[test]
-fn ctrl_c_leaves_no_progress_behind() {
+fn ctrl_c_clears_the_progress_display() {
     let mk = Mk::new().args(["verify", "--sandbox", "Paris is the capital of France. [sandbox:stall]"]);
     let mut person = Person::at(&mk.command());
     person.until_on_screen("asking models");
@@ -150,7 +153,7 @@ fn ctrl_c_leaves_no_progress_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn something_is_shown_before_the_server_says_anything() {
+async fn progress_is_shown_before_the_server_responds() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
     let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
     let ended = tokio::task::spawn_blocking(move || {
@@ -165,7 +168,7 @@ async fn something_is_shown_before_the_server_says_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_ends_a_loop_of_the_shell() {
+async fn ctrl_c_ends_a_shell_loop() {
     let server = Scripted::start(|_| {
         vec![Step::Send(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n")), Step::Hang]
     })
@@ -186,18 +189,18 @@ async fn ctrl_c_ends_a_loop_of_the_shell() {
 }
 
 #[test]
-fn a_silent_terminal_is_told_what_is_waited_for() {
-    let begun = Instant::now();
+fn a_silent_terminal_gets_a_notice_that_input_is_awaited() {
+    let started = Instant::now();
     let mut person = Person::at(&Mk::new().args(["verify", "--sandbox", "-"]).command());
     person.until("waiting for text on standard input");
-    assert!(begun.elapsed() >= Duration::from_millis(2900), "{:?}", begun.elapsed());
+    assert!(started.elapsed() >= Duration::from_millis(2900), "{:?}", started.elapsed());
     person.types(&format!("{TRUE}\n\x04"));
     let (status, shown) = person.end();
     assert!(status == "code 0" && shown.contains("TRUE"), "{status} {shown}");
 }
 
 #[test]
-fn a_key_is_typed_unseen() {
+fn a_typed_key_is_not_echoed() {
     let user = Mk::new().env("MK_SERVER", "http://127.0.0.1:9");
     let key = user.clone().args(["keys", "create", "--service", "verify"]).run().stdout.trim().to_owned();
     let mut person = Person::at(&user.clone().args(["login"]).command());
@@ -211,7 +214,7 @@ fn a_key_is_typed_unseen() {
 }
 
 #[test]
-fn help_fits_and_begins_with_examples() {
+fn help_fits_the_terminal_and_starts_with_examples() {
     for arguments in [&["--help"][..], &["verify", "--help"], &["serve", "-h"], &["help", "keys", "create"]] {
         for columns in ["60", "80", "200"] {
             let ran = Mk::new().args(arguments.iter().copied()).env("COLUMNS", columns).run();

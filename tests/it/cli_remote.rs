@@ -1,5 +1,5 @@
-//! `mk apps` and `mk keys` on a server: when it is the server's turn, what is asked before something is destroyed there,
-//! and servers that are none.
+//! `mk apps` and `mk keys` on a remote server: when the server is used instead of the database, confirmations before
+//! something is deleted, and servers that misbehave.
 
 use std::fs::OpenOptions;
 
@@ -13,59 +13,63 @@ use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step, answer};
 use crate::support::server::TestServer;
 
-/// Well formed, and of no server.
-const STRANGER: &str = "mk_verify_000000000000000000000000004ANCeP";
+/// A well-formed key that no server knows.
+const UNKNOWN_KEY: &str = "mk_verify_000000000000000000000000004ANCeP";
 
 async fn run(mk: &Mk, arguments: &[&str]) -> Ran {
     mk.clone().args(arguments.iter().copied()).run_beside().await
 }
 
-/// Whether a call is answered by the server, as `-v` tells.
-async fn asks(server: &TestServer, call: Mk) -> bool {
-    asks_for(server, &call.args(["apps", "list", "-v"])).await
+/// Whether a command uses the server rather than the database, as reported by `-v`.
+async fn uses_server(server: &TestServer, call: Mk) -> bool {
+    command_uses_server(server, &call.args(["apps", "list", "-v"])).await
 }
 
-async fn asks_for(server: &TestServer, call: &Mk) -> bool {
+async fn command_uses_server(server: &TestServer, call: &Mk) -> bool {
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     let (at_server, in_database) = (format!("on {}\n", server.base), "database: ");
-    assert_ne!(ran.stderr.contains(&at_server), ran.stderr.contains(in_database), "one of them: {ran:?}");
+    assert_ne!(
+        ran.stderr.contains(&at_server),
+        ran.stderr.contains(in_database),
+        "exactly one of them is used: {ran:?}"
+    );
     ran.stderr.contains(&at_server)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_is_asked_if_it_is_named_and_its_key_is_at_hand() {
+async fn the_server_is_used_if_it_is_named_and_its_key_is_known() {
     let (server, named) = remote().await;
     let console = server.key(Service::Console);
     let verify = server.key(Service::Verify);
     let at = |variable: &str, key: &str| Mk::new().env("MK_SERVER", &server.base).env(variable, key);
-    assert!(asks(&server, named.clone()).await);
-    assert!(asks(&server, at("MK_API_KEY", &console)).await);
-    assert!(!asks(&server, at("MK_API_KEY", &verify)).await, "no console key");
-    assert!(!asks(&server, Mk::new().env("MK_CONSOLE_KEY", &console)).await, "no server");
+    assert!(uses_server(&server, named.clone()).await);
+    assert!(uses_server(&server, at("MK_API_KEY", &console)).await);
+    assert!(!uses_server(&server, at("MK_API_KEY", &verify)).await, "no console key");
+    assert!(!uses_server(&server, Mk::new().env("MK_CONSOLE_KEY", &console)).await, "no server");
     let data = named.home().join("data");
     let of_database = named.args(["apps", "list", "-v", "--data-dir", data.to_str().unwrap()]);
-    assert!(!asks_for(&server, &of_database).await, "the database");
+    assert!(!command_uses_server(&server, &of_database).await, "the database");
 
     let by_flag = Mk::new().env("MK_CONSOLE_KEY", &console).args(["--server", &server.base]);
-    assert!(asks(&server, by_flag).await);
+    assert!(uses_server(&server, by_flag).await);
     let stored = Mk::new();
     let login =
         stored.clone().args(["login", "--server", &server.base]).stdin(console.clone()).run_beside().await;
     assert_eq!(login.code(), 0, "{login:?}");
-    assert!(!asks(&server, stored.clone()).await, "nobody names the server");
-    assert!(asks(&server, stored.clone().env("MK_SERVER", &server.base)).await);
+    assert!(!uses_server(&server, stored.clone()).await, "the server is not named");
+    assert!(uses_server(&server, stored.clone().env("MK_SERVER", &server.base)).await);
     let config = stored.home().join(".config/mk");
     let file = format!("[profiles.there]\nserver = \"{}\"\n", server.base);
     std::fs::write(config.join("config.toml"), &file).unwrap();
-    assert!(!asks(&server, stored.clone()).await);
-    assert!(asks(&server, stored.clone().args(["--profile", "there"])).await);
+    assert!(!uses_server(&server, stored.clone()).await);
+    assert!(uses_server(&server, stored.clone().args(["--profile", "there"])).await);
     std::fs::write(config.join("config.toml"), format!("profile = \"there\"\n{file}")).unwrap();
-    assert!(asks(&server, stored).await);
+    assert!(uses_server(&server, stored).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_by_flag_without_its_key_is_no_reason_to_take_the_database() {
+async fn a_server_named_by_flag_without_its_key_does_not_fall_back_to_the_database() {
     let (server, _) = remote().await;
     let verify = server.key(Service::Verify);
     for arguments in [&["apps", "list"][..], &["keys", "revoke", "x", "--yes"]] {
@@ -77,7 +81,7 @@ async fn a_server_by_flag_without_its_key_is_no_reason_to_take_the_database() {
             ran.stderr.contains("--service console") && ran.stderr.contains("mk login --server"),
             "{ran:?}"
         );
-        assert!(!call.home().join(".local").exists(), "no database is made");
+        assert!(!call.home().join(".local").exists(), "no database is created");
     }
     let both = run(&Mk::new(), &["apps", "list", "--server", &server.base, "--data-dir", "."]).await;
     assert!(
@@ -87,7 +91,7 @@ async fn a_server_by_flag_without_its_key_is_no_reason_to_take_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_there_holds_there_and_is_noted_as_the_key_s() {
+async fn remote_changes_apply_on_the_server_and_are_audited_as_the_key_s() {
     let (server, there) = remote().await;
     let made = run(&there, &["keys", "create", "--service", "verify", "--name", "ci"]).await;
     let key = made.stdout.trim_end().to_owned();
@@ -106,7 +110,7 @@ async fn what_is_done_there_holds_there_and_is_noted_as_the_key_s() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
+async fn confirmations_of_remote_deletions_name_the_server() {
     let (server, there) = remote().await;
     server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
     run(&there, &["apps", "create", "news"]).await;
@@ -134,7 +138,7 @@ async fn what_is_destroyed_elsewhere_is_named_with_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_named_by_itself_through_standard_input() {
+async fn a_key_itself_can_be_given_on_stdin() {
     let (server, there) = remote().await;
     let (key, id) = server.key_with(Service::Verify, |new| new.name = Some("ci".to_owned()));
     let piped = |key: &str, arguments: &[&str]| {
@@ -151,16 +155,16 @@ async fn a_key_is_named_by_itself_through_standard_input() {
     let revoked = piped(&key, &check[..3]).await;
     assert!(revoked.code() == 4 && revoked.stdout.contains(&id), "{revoked:?}");
 
-    let unknown = piped(STRANGER, &["keys", "revoke", "-", "--yes"]).await;
+    let unknown = piped(UNKNOWN_KEY, &["keys", "revoke", "-", "--yes"]).await;
     assert!(unknown.code() == 9 && unknown.stderr.contains("no such key"), "{unknown:?}");
-    let unknown = piped(STRANGER, &check[..3]).await;
+    let unknown = piped(UNKNOWN_KEY, &check[..3]).await;
     assert!(unknown.stdout.contains(&format!("state\tnot known on {}", server.base)), "{unknown:?}");
     let as_argument = run(&there, &["keys", "revoke", &key, "--yes"]).await;
     assert!(as_argument.code() == 2 && !as_argument.stderr.contains(&key), "{as_argument:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_server_refuses_is_told_with_what_to_do() {
+async fn errors_from_the_server_are_reported_with_their_exit_code() {
     let (server, there) = remote().await;
     let (console, id) = server.key_with(Service::Console, |_| {});
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
@@ -177,7 +181,7 @@ async fn what_the_server_refuses_is_told_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_whole_however_many_pages_they_have() {
+async fn lists_are_complete_over_many_pages() {
     let (server, there) = remote().await;
     for number in 0..250 {
         server.key_with(Service::Inference, |new| new.name = Some(format!("key {number}")));
@@ -190,7 +194,7 @@ async fn lists_are_whole_however_many_pages_they_have() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_has_no_end_or_talks_nonsense_is_given_up() {
+async fn endless_malformed_and_missing_responses_are_errors() {
     let record = r#"{"id":"app_1","name":"a","budget_usd":null,"created_at":"t","active_keys":0}"#;
     for (body, told) in [
         (format!(r#"{{"data":[{record}],"next_cursor":"app_1"}}"#), "its list has no end"),
@@ -207,11 +211,11 @@ async fn a_server_that_has_no_end_or_talks_nonsense_is_given_up() {
     let mute = Scripted::start(|_| vec![Step::Hang]).await;
     let ran = run(&call.env("MK_SERVER", &mute.base), &["apps", "create", "x"]).await;
     assert_eq!(ran.code(), 6, "{ran:?}");
-    assert_eq!(mute.requests().len(), 1, "sent once, whatever happens");
+    assert_eq!(mute.requests().len(), 1, "a write is never retried");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_apps_than_requests_in_a_minute_are_waited_for() {
+async fn listing_keys_waits_out_the_minute_limit() {
     let apps = r#"{"data":[{"id":"app_1","name":"a","budget_usd":null,"created_at":"t","active_keys":0}],"next_cursor":null}"#;
     let busy = r#"{"error":"Rate Limit Exceeded","message":"Too many requests per minute","code":"rate_limited_minute","request_id":"req_1"}"#;
     let server = Scripted::start(move |number| {
@@ -234,7 +238,7 @@ async fn more_apps_than_requests_in_a_minute_are_waited_for() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_key_that_nobody_could_see_is_revoked_at_the_server() {
+async fn a_new_remote_key_that_could_not_be_printed_is_revoked() {
     let (server, there) = remote().await;
     let mut command =
         there.clone().args(["keys", "create", "--service", "verify", "--name", "unseen"]).command();
@@ -247,7 +251,7 @@ async fn a_new_key_that_nobody_could_see_is_revoked_at_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_a_deleted_app_is_listed_neither_here_nor_there() {
+async fn keys_of_a_deleted_app_are_listed_neither_locally_nor_remotely() {
     let ((_store, here), (_server, there)) = (local(), remote().await);
     for mk in [here, there] {
         for arguments in [

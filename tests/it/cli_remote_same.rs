@@ -1,5 +1,5 @@
-//! `mk apps`, `mk keys` and `mk usage` print the same of the local database and of a server: each byte, but for what differs by its
-//! nature (ids, the keys themselves, times).
+//! `mk apps`, `mk keys` and `mk usage` print exactly the same for the local database and a server, except for values
+//! that necessarily differ: ids, keys and times.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::support::mk::{Mk, Ran};
 use crate::support::place::{book, key_row, local, remote};
 use crate::support::pty;
 
-/// What an operator does, one command after the other, with how each ends.
+/// An operator's commands in order, with their exit codes.
 const SCRIPT: [(&[&str], i32); 47] = [
     (&["apps", "create", "website", "--budget-usd", "50"], 0),
     (&["apps", "create", "press office", "--json"], 0),
@@ -85,8 +85,8 @@ const SCRIPT: [(&[&str], i32); 47] = [
     (&["apps", "delete", "press office", "--yes"], 0),
 ];
 
-/// A text without what differs by its nature.
-fn timeless(text: &str) -> String {
+/// Replaces the values that necessarily differ by placeholders.
+fn normalised(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -103,7 +103,7 @@ fn timeless(text: &str) -> String {
     out
 }
 
-/// What `text` begins with that differs by its nature: what is to stand for it, and its length.
+/// If `text` begins with a value that necessarily differs: its placeholder and its length.
 fn differing(text: &str) -> (&'static str, usize) {
     let run = |at: usize, is: fn(char) -> bool| text[at..].find(|c| !is(c)).unwrap_or(text.len() - at);
     for (prefix, mark, digits) in [
@@ -126,9 +126,9 @@ fn differing(text: &str) -> (&'static str, usize) {
     if moment == "2026-11-20T19:26:00.123Z".len() { ("MOMENT", moment) } else { ("", 0) }
 }
 
-/// How a call ended, and its two streams without what differs by its nature; to a failure's document a server adds its
-/// code and the request's id.
-fn harmonised(ran: &Ran) -> (i32, String, String) {
+/// Exit code and normalised output of a command, without the error code and request id that only a server adds to an
+/// error document.
+fn comparable(ran: &Ran) -> (i32, String, String) {
     let mut stdout = ran.stdout.clone();
     if let Ok(mut document) = serde_json::from_str::<Value>(&stdout)
         && let Some(error) = document.get_mut("error").and_then(Value::as_object_mut)
@@ -137,7 +137,7 @@ fn harmonised(ran: &Ran) -> (i32, String, String) {
         error.remove("request_id");
         stdout = format!("{document}\n");
     }
-    (ran.code(), timeless(&stdout), timeless(&ran.stderr))
+    (ran.code(), normalised(&stdout), normalised(&ran.stderr))
 }
 
 async fn both(local: &Mk, remote: &Mk, arguments: &[&str]) -> (Ran, Ran) {
@@ -146,17 +146,17 @@ async fn both(local: &Mk, remote: &Mk, arguments: &[&str]) -> (Ran, Ran) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_command_prints_the_same_and_ends_alike() {
+async fn every_command_has_the_same_output_and_exit_code_locally_and_remotely() {
     let ((_store, here), (_server, there)) = (local(), remote().await);
     for (arguments, code) in SCRIPT {
         let (local, remote) = both(&here, &there, arguments).await;
-        assert_eq!(harmonised(&local), harmonised(&remote), "{arguments:?}");
+        assert_eq!(comparable(&local), comparable(&remote), "{arguments:?}");
         assert_eq!(local.code(), code, "{arguments:?}: {local:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn budgets_are_told_alike_on_terminals_of_all_widths() {
+async fn budgets_look_the_same_locally_and_remotely_at_all_widths() {
     let ((store, here), (server, there)) = (local(), remote().await);
     for arguments in [
         &["apps", "create", "news", "--budget-usd", "10"][..],
@@ -215,16 +215,16 @@ async fn budgets_are_told_alike_on_terminals_of_all_widths() {
         &["keys", "list", "--app", "news", "--json"],
     ] {
         let (local, remote) = both(&here, &there, arguments).await;
-        assert_eq!(harmonised(&local), harmonised(&remote), "{arguments:?}");
+        assert_eq!(comparable(&local), comparable(&remote), "{arguments:?}");
         for width in [44, 80, 120] {
             let shown = |mk: &Mk| {
                 let mk = mk.clone().args(arguments.iter().copied());
                 tokio::task::spawn_blocking(move || pty::run(&mk, width, 200))
             };
             let (local, remote) = (shown(&here).await.unwrap(), shown(&there).await.unwrap());
-            assert_eq!(timeless(&local.raw), timeless(&remote.raw), "{arguments:?} {width}");
+            assert_eq!(normalised(&local.raw), normalised(&remote.raw), "{arguments:?} {width}");
             let json = arguments.contains(&"--json");
-            // An id is one word, which a terminal breaks itself.
+            // An id is a single word, which the terminal itself has to wrap.
             let fits = |line: &str| line.chars().count() <= width.into() || line.starts_with("id ");
             assert!(json || local.last.lines().all(fits), "{}", local.last);
             if arguments[..2] == ["keys", "list"] && !json {
@@ -238,7 +238,7 @@ async fn budgets_are_told_alike_on_terminals_of_all_widths() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn usage_and_statements_are_told_alike_also_of_deleted_apps() {
+async fn usage_and_statements_are_the_same_locally_and_remotely() {
     let ((store, here), (server, there)) = (local(), remote().await);
     for (app, key) in [("news", "till"), ("gone", "left")] {
         for arguments in [
@@ -288,10 +288,10 @@ async fn usage_and_statements_are_told_alike_also_of_deleted_apps() {
         };
         let (here, there) = (with(&here, &of_local), with(&there, &of_remote));
         let (local, remote) = (here.run_beside().await, there.run_beside().await);
-        assert_eq!(harmonised(&local), harmonised(&remote), "{arguments:?}");
+        assert_eq!(comparable(&local), comparable(&remote), "{arguments:?}");
         assert_eq!(local.code(), code, "{arguments:?}: {local:?}");
         let shown = |mk: Mk| tokio::task::spawn_blocking(move || pty::run(&mk, 80, 200));
         let (local, remote) = (shown(here).await.unwrap(), shown(there).await.unwrap());
-        assert_eq!(timeless(&local.raw), timeless(&remote.raw), "{arguments:?}");
+        assert_eq!(normalised(&local.raw), normalised(&remote.raw), "{arguments:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where keys may stand, and where they must never show up: arguments, logs, messages, files.
+//! Where keys are accepted, and where they must never appear: arguments, logs, messages, files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::support::server::{Setup, client};
 
 const PROVIDER_KEY: &str = "sk-provider-8f3a1c5e7d9b";
 
-/// The part of a key that nobody else may know; no part of it may be shown but its last four characters.
+/// The secret part of a key; only its last four characters, which are not included here, may be shown.
 fn random_part(key: &str) -> &str {
     let random = key.trim_end().rsplit('_').next().unwrap();
     &random[..random.len() - 4]
@@ -29,7 +29,7 @@ fn created(home: &Mk) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_tells_no_key_however_much_it_tells() {
+async fn no_key_is_logged_even_at_trace_level() {
     let provider = panel_by(|model, ask| match model {
         "three" => Turn::status(401, &json!({"error": {"message": format!("bad key {PROVIDER_KEY}")}})),
         _ => ask.choose("Paris"),
@@ -58,12 +58,12 @@ async fn the_log_tells_no_key_however_much_it_tells() {
     assert!(status.success());
     assert!(
         log.contains("\"level\":\"TRACE\"") && log.contains("\"message\":\"request\""),
-        "it is a full log"
+        "the log has full detail"
     );
     for secret in [random_part(&key), PROVIDER_KEY] {
         assert!(!log.contains(secret), "{secret} in the log");
         assert!(!answers.contains(secret), "{secret} in {answers}");
-        assert_eq!(holders(call.home(), secret), Vec::<String>::new());
+        assert_eq!(files_containing(call.home(), secret), Vec::<String>::new());
     }
     let is_private = |name: &str| {
         let mode = std::fs::metadata(serve::data_dir(call.home()).join(name)).unwrap().permissions().mode();
@@ -72,13 +72,13 @@ async fn the_log_tells_no_key_however_much_it_tells() {
     ["mk.db", "ledger.db"].into_iter().for_each(is_private);
 }
 
-/// The files below a directory that hold a text, but for the one that was given it.
-fn holders(dir: &Path, text: &str) -> Vec<String> {
+/// The files below a directory that contain a text, except the provider's key file.
+fn files_containing(dir: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(holders(&path, text));
+            found.extend(files_containing(&path, text));
         } else if !path.ends_with("provider.key")
             && String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(text)
         {
@@ -89,7 +89,7 @@ fn holders(dir: &Path, text: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_client_command_repeats_its_key() {
+async fn no_client_command_prints_its_key() {
     let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
     let (revoked, id) = server.key_with(Service::Verify, |_| {});
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
@@ -109,31 +109,31 @@ async fn no_client_command_repeats_its_key() {
                 .env("MK_LOG", "trace")
                 .run_beside()
                 .await;
-            must_not_show(&ran, random_part(key));
+            assert_not_shown(&ran, random_part(key));
         }
     }
 }
 
-fn must_not_show(ran: &Ran, secret: &str) {
+fn assert_not_shown(ran: &Ran, secret: &str) {
     assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "{secret} in {ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn login_takes_a_key_from_stdin_into_a_private_file_and_nowhere_else() {
+async fn login_stores_a_key_from_stdin_only_in_a_private_file() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let user = Mk::new().env("MK_SERVER", &server.base);
     let login = user.clone().args(["login", "-v"]).stdin(format!("{key}\r\n")).run_beside().await;
     assert_eq!(login.code(), 0, "{login:?}");
-    must_not_show(&login, random_part(&key));
-    let held = holders(user.home(), random_part(&key));
+    assert_not_shown(&login, random_part(&key));
+    let held = files_containing(user.home(), random_part(&key));
     let [file] = &held[..] else { panic!("{held:?}") };
     assert!(file.ends_with("/credentials.toml"), "{file}");
     assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(user.clone().args(["verify", "x"]).run_beside().await.code(), 0);
 
     let elsewhere = user.clone().args(["verify", "x", "--server", "http://127.0.0.1:9"]).run_beside().await;
-    assert_eq!(elsewhere.code(), 4, "a stored key is for its server only: {elsewhere:?}");
+    assert_eq!(elsewhere.code(), 4, "a stored key is used for its server only: {elsewhere:?}");
 
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let loose = user.clone().args(["verify", "x"]).run_beside().await;
@@ -142,27 +142,27 @@ async fn login_takes_a_key_from_stdin_into_a_private_file_and_nowhere_else() {
         loose.stderr.contains("can be read by others") && loose.stderr.contains("hint: chmod 600 "),
         "{loose:?}"
     );
-    must_not_show(&loose, random_part(&key));
+    assert_not_shown(&loose, random_part(&key));
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
 
     assert_eq!(user.clone().args(["logout"]).run_beside().await.code(), 0);
-    assert_eq!(holders(user.home(), random_part(&key)), Vec::<String>::new());
+    assert_eq!(files_containing(user.home(), random_part(&key)), Vec::<String>::new());
     assert_eq!(user.args(["verify", "x"]).run_beside().await.code(), 4);
 }
 
 #[test]
-fn what_is_no_key_is_not_stored_and_not_repeated() {
+fn an_invalid_key_is_neither_stored_nor_printed() {
     let user = Mk::new().args(["login", "-v"]);
     for wrong in ["sk-somebody-elses-secret", "mk_verify_0123456789abcdef0123456789abcdef", ""] {
         let ran = user.clone().stdin(wrong).run();
         assert_eq!(ran.code(), 2, "{ran:?}");
         assert!(wrong.is_empty() || !ran.stderr.contains(wrong), "{ran:?}");
     }
-    assert_eq!(holders(user.home(), "somebody"), Vec::<String>::new());
+    assert_eq!(files_containing(user.home(), "somebody"), Vec::<String>::new());
 }
 
 #[test]
-fn a_project_does_not_decide_where_keys_go() {
+fn a_project_file_cannot_redirect_keys() {
     for (text, word) in [
         ("server = \"http://evil.example\"", "server"),
         ("profile = \"x\"", "profile"),
@@ -184,7 +184,7 @@ async fn the_process_list_shows_no_key() {
     let key = server.key(Service::Verify);
     let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
     let mut child = mk.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    eventually("the extractor is asked", || provider.in_flight() == 1).await;
+    eventually("the extractor is called", || provider.in_flight() == 1).await;
     let listed = std::process::Command::new("ps")
         .args(["-o", "args=", "-p", &child.id().to_string()])
         .output()
@@ -196,5 +196,5 @@ async fn the_process_list_shows_no_key() {
 
     let key_as_argument = Mk::new().args(["keys", "check", &key]).run_beside().await;
     assert_eq!(key_as_argument.code(), 2, "{key_as_argument:?}");
-    must_not_show(&key_as_argument, random_part(&key));
+    assert_not_shown(&key_as_argument, random_part(&key));
 }

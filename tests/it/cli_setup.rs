@@ -1,4 +1,4 @@
-//! The way to the first console key: the one-time link that `mk serve` gives, and keys that are checked when stored.
+//! Setting up the first console key by the one-time link of `mk serve`, and checking keys at login.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::support::scripted::{Scripted, answer};
 use crate::support::serve::{self, Serve};
 use crate::support::server::{Setup, client};
 
-/// Nobody listens there.
+/// Nothing listens there.
 const NOBODY: &str = "http://127.0.0.1:9";
 
 fn link_file(call: &Mk) -> PathBuf {
@@ -30,7 +30,7 @@ async fn open(link: &str) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_terminal_the_link_stands_in_a_private_file_until_it_is_used() {
+async fn without_a_terminal_the_setup_link_is_in_a_private_file_until_used() {
     let call = serve::call(NOBODY, "").env("MK_LOG", "trace");
     let server = Serve::start(&call);
     let file = link_file(&call);
@@ -46,18 +46,18 @@ async fn without_a_terminal_the_link_stands_in_a_private_file_until_it_is_used()
     server.signal("TERM");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert!(status.success());
-    assert!(log.contains(file.to_str().unwrap()), "the log tells where it is: {log}");
+    assert!(log.contains(file.to_str().unwrap()), "the log names the file: {log}");
     let token = link.rsplit('/').next().unwrap();
     let key = made["created"]["key"].as_str().unwrap();
     assert!(!log.contains(token) && !log.contains(key), "{log}");
 
     let again = Serve::start(&call);
-    assert!(!file.exists(), "there is a console key now");
+    assert!(!file.exists(), "no new link once there is a console key");
     drop(again);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_file_goes_with_a_console_key_that_is_made_elsewhere() {
+async fn the_setup_file_is_removed_when_a_console_key_is_created_elsewhere() {
     let call = serve::call(NOBODY, "");
     let server = Serve::start(&call);
     let file = link_file(&call);
@@ -69,14 +69,14 @@ async fn the_file_goes_with_a_console_key_that_is_made_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_that_takes_nothing_holds_nobody_up() {
+async fn a_terminal_that_reads_nothing_does_not_block_the_server() {
     let mut person = Person::at(&Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]).command());
     person.until("Next, in another terminal:");
     person.until("/#/setup/");
     let shown = person.shown();
     let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown);
     let (base, _) = link.split_once("/#/setup/").unwrap();
-    // A line of the log each, of which a terminal holds some 4 KB.
+    // Each writes a line to the log; the terminal's buffer holds about 4 KB.
     for _ in 0..200 {
         let refused = client().get(format!("{base}/v1/apps")).send().await.unwrap().status();
         assert!(refused.is_client_error(), "{refused}");
@@ -87,7 +87,7 @@ async fn a_terminal_that_takes_nothing_holds_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_file_goes_with_the_server_and_a_leftover_with_the_next_one() {
+async fn the_setup_file_is_removed_at_shutdown_or_by_the_next_start() {
     let call = serve::call(NOBODY, "");
     let file = link_file(&call);
     let server = Serve::start(&call);
@@ -108,7 +108,7 @@ async fn the_file_goes_with_the_server_and_a_leftover_with_the_next_one() {
     let data = serve::data_dir(call.home());
     assert_eq!(operator(&data, &["keys", "create", "--service", "console"]).run().code(), 0);
     let server = Serve::start(&call);
-    assert!(!file.exists(), "a leftover is removed");
+    assert!(!file.exists(), "the leftover file is removed");
     assert_eq!(
         open(&link.trim_end().replace(link.split("/#").next().unwrap(), &server.base)).await.status(),
         401
@@ -116,7 +116,7 @@ async fn the_file_goes_with_the_server_and_a_leftover_with_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_shows_the_link_in_whole_beside_the_next_steps() {
+async fn a_terminal_shows_the_whole_setup_link_with_the_next_steps() {
     for arguments in
         [&["serve", "--listen", "127.0.0.1:0", "--sandbox"][..], &["serve", "--listen", "127.0.0.1:0"]]
     {
@@ -140,7 +140,7 @@ async fn a_terminal_shows_the_link_in_whole_beside_the_next_steps() {
 }
 
 #[test]
-fn the_welcome_fits_narrow_terminals_but_for_what_is_to_be_copied() {
+fn the_welcome_fits_narrow_terminals_except_for_text_to_copy() {
     let call = Mk::new().args(["serve", "--sandbox", "--listen", "127.0.0.1:0"]);
     for columns in [44_u16, 80] {
         let mut person = Person::at_columns(&call.command(), columns);
@@ -164,7 +164,7 @@ fn the_welcome_fits_narrow_terminals_but_for_what_is_to_be_copied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_checked_before_it_is_stored() {
+async fn login_checks_a_key_before_storing_it() {
     let (server, _provider) = with_panel(|_, _| Turn::Hang).await;
     let (revoked, id) = server.key_with(Service::Inference, |_| {});
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
@@ -200,7 +200,7 @@ async fn a_key_is_checked_before_it_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_cannot_be_checked_is_stored_with_a_warning() {
+async fn login_stores_an_uncheckable_key_with_a_warning() {
     let key = Mk::new().args(["keys", "create", "--service", "verify"]).run().stdout;
     let old = Scripted::answering(answer("404 Not Found", "", "{}")).await;
     for (server, words) in [(NOBODY, "cannot reach"), (&old.base, "cannot check keys")] {
@@ -213,7 +213,7 @@ async fn a_key_that_cannot_be_checked_is_stored_with_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoami_tells_what_is_left_of_the_limits_and_uses_nothing_up() {
+async fn whoami_shows_the_remaining_limits_without_using_them() {
     let (server, _provider) = with_panel(|_, _| Turn::Hang).await;
     let (key, id) = server.key_with(Service::Verify, |new| new.per_minute = Some(5));
     let (open, _) = server.key_with(Service::Console, |new| {

@@ -1,4 +1,4 @@
-//! `mk verify` as a person sees it, on a pseudo-terminal.
+//! `mk verify` on a pseudo-terminal.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -17,7 +17,7 @@ fn verify(variables: &[(&str, &str)], arguments: &[&str], columns: u16) -> Shown
 }
 
 #[test]
-fn the_result_shows_symbols_words_and_dissent() {
+fn a_result_shows_symbols_words_and_dissent() {
     let shown = verify(&[], &[STATEMENT], 80).last;
     for words in
         ["✓", "TRUE", "✗", "FALSE", "~", "NO CONSENSUS", "3/3", "Q: ", "3 claims", "skipped (opinion)"]
@@ -28,10 +28,10 @@ fn the_result_shows_symbols_words_and_dissent() {
 }
 
 #[test]
-fn it_fits_narrow_and_wide_terminals() {
+fn results_fit_narrow_and_wide_terminals() {
     for columns in [40, 44, 80, 120] {
         let shown = verify(&[], &[STATEMENT], columns);
-        // Lines that a terminal had to break are told as one here.
+        // Lines that the terminal itself had to wrap are one line here.
         for line in shown.last.lines() {
             assert!(line.width() <= usize::from(columns), "{columns}: {line:?}");
         }
@@ -40,14 +40,14 @@ fn it_fits_narrow_and_wide_terminals() {
 }
 
 #[test]
-fn bars_move_while_it_works_and_are_gone_at_the_end() {
+fn progress_is_shown_while_working_and_cleared_at_the_end() {
     let shown = verify(&[], &["The Eiffel Tower is in Paris [sandbox:slow]."], 80);
     assert!(shown.frames.iter().any(|frame| frame.contains("asking models")), "{:?}", shown.frames);
     assert!(!shown.last.contains("asking models"), "{}", shown.last);
 }
 
 #[test]
-fn no_color_means_no_colour_but_bars() {
+fn no_color_disables_colours_but_not_progress() {
     let shown = verify(&[("NO_COLOR", "1")], &["The Eiffel Tower is in Paris [sandbox:slow]."], 80);
     assert!(shown.frames.iter().any(|frame| frame.contains("asking models")));
     for colour in 30..=37 {
@@ -56,7 +56,7 @@ fn no_color_means_no_colour_but_bars() {
 }
 
 #[test]
-fn no_color_leaves_help_its_bold() {
+fn no_color_keeps_bold_in_help() {
     let help = Mk::new().args(["verify", "--help"]);
     let raw = pty::run(&help.env("NO_COLOR", "1"), 80, 24).raw;
     assert!(raw.contains("\u{1b}[1m"), "{raw:?}");
@@ -64,21 +64,21 @@ fn no_color_leaves_help_its_bold() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_no_escape_byte() {
+fn a_dumb_terminal_gets_no_escape_sequences() {
     let mk = Mk::new().args(["verify", "--sandbox", STATEMENT]);
     let raw = pty::run(&mk.env("TERM", "dumb"), 80, 24).raw;
     assert!(raw.contains("NO CONSENSUS") && !raw.contains('\u{1b}'), "{raw:?}");
 }
 
 #[test]
-fn ascii_is_enough_outside_utf_8() {
+fn only_ascii_is_printed_outside_utf_8_locales() {
     let shown = verify(&[("LANG", "C"), ("LC_ALL", "C")], &[STATEMENT], 80);
     assert!(shown.raw.is_ascii(), "{}", shown.raw);
     assert!(shown.last.contains("x  2  FALSE"), "{}", shown.last);
 }
 
 #[test]
-fn what_was_found_before_the_time_was_up_is_shown_with_the_error_behind_it() {
+fn partial_results_are_shown_before_a_timeout_error() {
     let stalls = "The capital of Australia is Sydney [sandbox:stall].";
     let text = format!("{stalls} The Eiffel Tower is in Paris.");
     let list = "✓  2  TRUE  3/3";
@@ -99,7 +99,7 @@ fn what_was_found_before_the_time_was_up_is_shown_with_the_error_behind_it() {
 }
 
 #[test]
-fn a_table_has_a_row_a_claim() {
+fn a_table_has_one_row_per_claim() {
     let shown = verify(&[], &["--view", "table", STATEMENT], 100).last;
     assert!(shown.contains("TRUE") && shown.contains("NO CONSENSUS"), "{shown}");
     let summary = shown.trim_end().lines().last().unwrap();

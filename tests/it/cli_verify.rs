@@ -1,4 +1,4 @@
-//! `mk verify` as scripts see it: streams, formats, exit codes.
+//! `mk verify` in scripts: streams, formats, exit codes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
 use crate::support::scrape::scrape_until;
 use crate::support::server::{Setup, TestServer};
 
-/// A sentence that is TRUE, and one that is FALSE, to the sandbox's models.
+/// Statements that the sandbox assesses as TRUE and FALSE, and one without a consensus.
 const TRUE: &str = "The Eiffel Tower is in Paris.";
 const FALSE: &str = "The capital of Australia is Sydney.";
 const UNSURE: &str = "The Nile is the longest river in the world.";
@@ -29,7 +29,7 @@ fn against(server: &TestServer, arguments: &[&str]) -> Mk {
 }
 
 #[test]
-fn the_exit_code_says_what_became_of_the_claims() {
+fn the_exit_code_reflects_the_assessments() {
     assert_eq!(sandbox(&[TRUE]).code(), 0);
     assert_eq!(sandbox(&[&format!("{TRUE} {FALSE}")]).code(), 10);
     assert_eq!(sandbox(&[&format!("{TRUE} {UNSURE}")]).code(), 11);
@@ -39,7 +39,7 @@ fn the_exit_code_says_what_became_of_the_claims() {
 }
 
 #[test]
-fn a_pipe_gets_tab_separated_lines_and_nothing_else() {
+fn a_pipe_gets_only_tab_separated_lines() {
     let ran = sandbox(&[&format!("{TRUE} {FALSE} {UNSURE}")]);
     let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(lines.len(), 3, "{ran:?}");
@@ -47,24 +47,24 @@ fn a_pipe_gets_tab_separated_lines_and_nothing_else() {
     assert_eq!((lines[1][1], lines[1][3]), ("FALSE", FALSE));
     assert_eq!((lines[2][1], lines[2][2]), ("NO_CONSENSUS", "TFU"));
     assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran:?}");
-    assert!(ran.stderr.to_lowercase().contains("sandbox"), "the answers are said to be simulated");
+    assert!(ran.stderr.to_lowercase().contains("sandbox"), "simulated answers are marked");
 }
 
 #[test]
-fn letters_stand_in_the_order_of_the_panel() {
+fn answer_letters_are_in_panel_order() {
     let statement = "The capital of Australia is Canberra. [sandbox:fail=alpha] [sandbox:fail=delta]";
     let ran = sandbox(&[statement]);
     assert!(ran.stdout.starts_with("1\tNO_CONSENSUS\t-FT-\t"), "{ran:?}");
 }
 
 #[test]
-fn quiet_prints_nothing_on_stdout_and_keeps_the_code() {
+fn quiet_prints_nothing_on_stdout_but_keeps_the_exit_code() {
     let ran = sandbox(&["-q", FALSE]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (10, ""));
 }
 
 #[test]
-fn json_is_one_document_with_a_schema() {
+fn json_output_is_one_document_with_a_schema() {
     let ran = sandbox(&["--json", &format!("{TRUE} {FALSE}")]);
     let document = ran.json();
     assert_eq!(document["schema"], "mk.verify/1");
@@ -75,7 +75,7 @@ fn json_is_one_document_with_a_schema() {
 }
 
 #[test]
-fn jsonl_is_one_object_a_line() {
+fn jsonl_prints_one_object_per_line() {
     let ran = sandbox(&["--jsonl", &format!("{TRUE} {FALSE}")]);
     let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.len() >= 2, "{ran:?}");
@@ -83,7 +83,7 @@ fn jsonl_is_one_object_a_line() {
 }
 
 #[test]
-fn colour_is_only_for_those_who_want_it() {
+fn colour_is_used_only_if_requested() {
     let ran = |arguments: &[&str], forced: bool| {
         let call = Mk::new().args([&["verify", "--sandbox", TRUE][..], arguments].concat());
         let ran = if forced { call.env("CLICOLOR_FORCE", "1").run() } else { call.run() };
@@ -97,12 +97,12 @@ fn colour_is_only_for_those_who_want_it() {
         assert!(!ran(&["--view", view], false).contains('\u{1b}'), "{view}");
         assert!(!ran(&["--view", view, "--color", "never"], true).contains('\u{1b}'), "{view}");
     }
-    // What programs read has none in any case.
+    // Piped lines never have colour.
     assert!(!ran(&["--color", "always"], true).contains('\u{1b}'));
 }
 
 #[test]
-fn statements_come_from_stdin_and_files() {
+fn statements_are_read_from_stdin_and_files() {
     let stdin = Mk::new().args(["verify", "--sandbox", "-"]).stdin(TRUE).run();
     assert_eq!(stdin.code(), 0, "{stdin:?}");
     let mk = Mk::new().args(["verify", "--sandbox", "-f", "fact.txt"]);
@@ -119,7 +119,7 @@ fn statements_come_from_stdin_and_files() {
 }
 
 #[test]
-fn usage_errors_are_2_with_a_hint() {
+fn usage_errors_exit_with_2() {
     for arguments in [
         &["verify"][..],
         &["verify", "--sandbox", "--min-required", "7", "x"],
@@ -135,7 +135,7 @@ fn usage_errors_are_2_with_a_hint() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_value_of_a_file_that_does_not_fit_is_told_by_its_key_and_place() {
+async fn conflicting_values_from_files_are_reported_by_key_and_location() {
     let ours = Mk::new().args(["verify", "--sandbox", "x"]);
     let project = ours.home().join(".mk.toml");
     std::fs::write(&project, "[verify]\nmin_required = 3\n").unwrap();
@@ -180,7 +180,7 @@ async fn a_value_of_a_file_that_does_not_fit_is_told_by_its_key_and_place() {
 }
 
 #[test]
-fn without_server_or_key_it_says_what_to_do() {
+fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
     let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("error: no API key for http://127.0.0.1:9"), "{ran:?}");
@@ -193,7 +193,7 @@ fn without_server_or_key_it_says_what_to_do() {
     let beside = Mk::new().args(["verify", "x"]).env("MK_INFERENCE_KEY", foreign.trim()).run();
     assert!(
         beside.code() == 4 && !beside.stderr.contains("MK_INFERENCE_KEY"),
-        "it is no mistake: {beside:?}"
+        "an inference key alone is no mistake: {beside:?}"
     );
     let json = Mk::new().args(["verify", "--json", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
     assert_eq!(json.code(), 4);
@@ -201,7 +201,7 @@ fn without_server_or_key_it_says_what_to_do() {
 }
 
 #[test]
-fn an_unreachable_server_is_6() {
+fn an_unreachable_server_exits_with_6() {
     let ran = Mk::new()
         .args(["verify", "x"])
         .env("MK_SERVER", "http://127.0.0.1:1")
@@ -212,7 +212,7 @@ fn an_unreachable_server_is_6() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_key_is_4_and_a_failed_provider_5() {
+async fn a_rejected_key_exits_with_4_and_a_failed_provider_with_5() {
     let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
     let ran = against(&server, &["x"]).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
@@ -222,7 +222,7 @@ async fn a_refused_key_is_4_and_a_failed_provider_5() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_requests_are_7_with_the_wait() {
+async fn a_rate_limit_exits_with_7_and_reports_the_wait() {
     let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
     let call = against(&server, &["x"]).env("MK_API_KEY", &key);
@@ -241,7 +241,7 @@ async fn a_verification_is_posted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_breaks_off_is_8() {
+async fn a_broken_stream_exits_with_8() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let posts = tokio::spawn(async move {
@@ -262,11 +262,11 @@ async fn a_stream_that_breaks_off_is_8() {
     let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x");
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 8, "{ran:?}");
-    assert_eq!(posts.await.unwrap(), 1, "posted again after the stream ended");
+    assert_eq!(posts.await.unwrap(), 1, "the request was sent again after the stream ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_models_write_cannot_command_a_terminal() {
+async fn model_output_cannot_control_the_terminal() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => claims(&[claim("\u{1b}[2J\u{9b}31mIn\tParis\u{202e}.", "Where?", "Paris", &["Rome"])]),
         _ => ask.choose("Paris"),
@@ -280,7 +280,7 @@ async fn what_models_write_cannot_command_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_are_verified_each_by_itself() {
+async fn each_line_is_verified_separately() {
     let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
         "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
         "claims" => finds_eiffel(),
@@ -292,7 +292,7 @@ async fn lines_are_verified_each_by_itself() {
     std::fs::write(call.home().join("facts.txt"), "one\nbroken\n\nthree\n").unwrap();
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
-    assert_eq!(provider.asks_of("extractor").len(), 3, "an empty line is no statement");
+    assert_eq!(provider.asks_of("extractor").len(), 3, "empty lines are skipped");
     let text = ran.json().to_string();
     assert_eq!(text.matches("\"assessment\":\"TRUE\"").count(), 2, "{text}");
     let lines = against(&server, &["--lines", "facts.txt", "--jsonl"]);
@@ -305,16 +305,17 @@ async fn lines_are_verified_each_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_the_key_is_refused_no_more_statements_are_asked() {
+async fn a_rejected_key_stops_further_statements() {
     let (server, _provider) = agreeing_panel().await;
     let call = against(&server, &["--lines", "facts.txt", "--jobs", "2"]);
     std::fs::write(call.home().join("facts.txt"), "a statement\n".repeat(40)).unwrap();
     let ran = call.env("MK_API_KEY", "mk_verify_00000000000000000000000000000000").run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
-    assert_eq!(ran.stdout.lines().count(), 40, "each is told of: {ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 40, "each line is reported: {ran:?}");
     assert!(ran.stdout.lines().last().unwrap().contains("not asked, as another was refused: "), "{ran:?}");
     let refused = r#"mk_http_requests_total{route="/verify/v1/stream",method="POST",status="401"}"#;
-    let page = scrape_until(&server, "refusals are counted", |page| page.get(refused) > 0.0).await;
+    let page =
+        scrape_until(&server, "the rejected requests are counted", |page| page.get(refused) > 0.0).await;
     assert!((1.0..=2.0).contains(&page.get(refused)), "{page:?}");
 }
 
@@ -338,11 +339,11 @@ async fn parameters_reach_the_server() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_stops_the_work_and_is_died_of() {
+async fn an_interrupt_stops_the_work_and_terminates_the_process() {
     use std::os::unix::process::ExitStatusExt;
     let (server, provider) = hanging_panel().await;
     let mut child = against(&server, &["x"]).command().spawn().unwrap();
-    crate::support::eventually("the panel is asked", || provider.in_flight() == 3).await;
+    crate::support::eventually("the panel is called", || provider.in_flight() == 3).await;
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
@@ -352,7 +353,7 @@ async fn an_interrupt_stops_the_work_and_is_died_of() {
 
 #[cfg(unix)]
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     let mk = format!("{} verify --sandbox --jsonl '{TRUE} {FALSE} {UNSURE}'", env!("CARGO_BIN_EXE_mk"));
     let script = format!("{mk} 2>err.txt | true; echo ${{PIPESTATUS[0]}}");
     let home = tempfile::tempdir().unwrap();
@@ -372,7 +373,7 @@ fn a_closed_pipe_ends_it_quietly() {
 
 #[cfg(unix)]
 #[test]
-fn a_text_argument_leaves_stdin_to_others() {
+fn a_text_argument_leaves_stdin_unread() {
     let script = format!(
         "printf 'a\\nb\\nc\\n' | while read -r line; do {} verify --sandbox -q '{TRUE}'; echo \"$line\"; done",
         env!("CARGO_BIN_EXE_mk")

@@ -1,4 +1,4 @@
-//! `/v1/apps`: the life of an app over HTTP.
+//! `/v1/apps`: creating, reading, changing and deleting apps over HTTP.
 
 use mk::api::Service;
 use reqwest::{Method, Url};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::console::{Console, server, text};
 
 #[tokio::test]
-async fn an_app_is_made_shown_changed_and_deleted() {
+async fn an_app_can_be_created_shown_changed_and_deleted() {
     let (server, console) = server().await;
     let create =
         console.request(Method::POST, "/v1/apps").json(&json!({"name": " news ", "budget_usd": 25.5}));
@@ -36,7 +36,7 @@ async fn an_app_is_made_shown_changed_and_deleted() {
         app["name"] = json!(name);
         let (percent, threshold) = match budget.as_f64() {
             None => (Value::Null, Value::Null),
-            // Of nothing, everything is used up.
+            // A budget of zero counts as used up.
             Some(0.0) => (json!(100.0), json!(100)),
             Some(_) => (json!(0.0), Value::Null),
         };
@@ -63,7 +63,7 @@ async fn an_app_is_made_shown_changed_and_deleted() {
     let deleted = |revoked: u64| (200, json!({"id": id, "deleted_at": deleted_at, "revoked_keys": revoked}));
     assert_eq!(console.delete(path).await, deleted(1));
     server.clock.advance(std::time::Duration::from_mins(1));
-    assert_eq!(console.delete(path).await, deleted(0), "repeatable, and it was deleted then");
+    assert_eq!(console.delete(path).await, deleted(0), "repeatable, with the original time");
     assert_eq!(console.get(path).await.0, 404);
     assert_eq!(console.patch(path, &json!({"name": "x"})).await.0, 404);
     assert_eq!(console.post(&format!("{path}/keys"), &json!({"service": "verify"})).await.0, 404);
@@ -73,7 +73,7 @@ async fn an_app_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_deleted_app_takes_its_keys_with_it_at_once_and_frees_its_name() {
+async fn deleting_an_app_revokes_its_keys_at_once_and_frees_its_name() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let (key, _) = console.key(&app, &json!({"service": "verify"})).await;
@@ -85,7 +85,7 @@ async fn a_deleted_app_takes_its_keys_with_it_at_once_and_frees_its_name() {
 }
 
 #[tokio::test]
-async fn a_console_key_that_goes_with_its_app_is_gone_with_the_answer() {
+async fn deleting_its_own_app_revokes_the_console_key() {
     let (server, console) = server().await;
     let app = console.app("tools").await;
     let (key, _) = console.key(&app, &json!({"service": "console"})).await;
@@ -96,7 +96,7 @@ async fn a_console_key_that_goes_with_its_app_is_gone_with_the_answer() {
 }
 
 #[tokio::test]
-async fn names_are_unique_and_the_last_app_stays() {
+async fn app_names_are_unique_and_the_last_app_cannot_be_deleted() {
     let (_server, console) = server().await;
     let default = text(&console.get("/v1/apps").await.1["data"][0]["id"]);
     let (status, error) = console.delete(&format!("/v1/apps/{default}")).await;
@@ -113,11 +113,11 @@ async fn names_are_unique_and_the_last_app_stays() {
     assert_eq!(console.get(&path).await.1["budget_usd"], Value::Null, "a refused change changes nothing");
     assert_eq!(console.patch(&path, &json!({"name": "news"})).await.0, 200, "its own name is not taken");
 
-    assert_eq!(console.delete(&format!("/v1/apps/{default}")).await.0, 200, "now there is another");
+    assert_eq!(console.delete(&format!("/v1/apps/{default}")).await.0, 200, "it is no longer the last app");
 }
 
 #[tokio::test]
-async fn locations_are_right_behind_a_prefix_as_well() {
+async fn location_headers_work_behind_a_path_prefix() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify"})).await;
@@ -139,9 +139,9 @@ async fn locations_are_right_behind_a_prefix_as_well() {
 }
 
 #[tokio::test]
-async fn an_app_is_found_by_its_id_alone() {
+async fn apps_are_found_by_id_only() {
     let (server, console) = server().await;
-    assert_eq!(console.get("/v1/apps/default").await.0, 404, "names are for people");
+    assert_eq!(console.get("/v1/apps/default").await.0, 404, "names are not accepted in paths");
     assert_eq!(console.get("/v1/apps/default/keys").await.0, 404);
     assert_eq!(console.post("/v1/apps/default/keys", &json!({"service": "verify"})).await.0, 404);
     let (_, id) = server.key_with(Service::Verify, |_| {});

@@ -1,4 +1,4 @@
-//! `/v1/audit`: an entry for every write, whoever did it by whatever way, and no secret in any.
+//! `/v1/audit`: an entry for every write, whatever its actor and channel, and no secrets.
 
 use std::time::Duration;
 
@@ -20,42 +20,42 @@ async fn newest(console: &Console) -> Value {
 }
 
 #[tokio::test]
-async fn every_write_is_noted_with_what_it_did() {
+async fn every_write_is_audited_with_its_details() {
     let (_server, console) = server().await;
-    let noted = async |action: &str, object: &str, name: Value, details: Value| {
+    let assert_newest = async |action: &str, object: &str, name: Value, details: Value| {
         let entry = newest(&console).await;
         assert_eq!((&entry["action"], &entry["object"]), (&json!(action), &json!(object)));
         assert_eq!((&entry["object_name"], &entry["details"]), (&name, &details), "{action}");
     };
     let app = console.app("news").await;
-    noted("app.created", &app, json!("news"), json!({})).await;
+    assert_newest("app.created", &app, json!("news"), json!({})).await;
     let path = format!("/v1/apps/{app}");
     console.patch(&path, &json!({"name": "press", "budget_usd": 5})).await;
     let changed = json!({"name": {"from": "news", "to": "press"}, "budget_usd": {"from": null, "to": 5.0}});
-    noted("app.updated", &app, json!("press"), changed).await;
+    assert_newest("app.updated", &app, json!("press"), changed).await;
     let (_, key) = console
         .key(&app, &json!({"service": "verify", "name": "ci", "limits": {"per_day": 5}, "models": ["a/*"]}))
         .await;
     let id = text(&json!(key.rsplit('/').next()));
     let set = json!({"app_id": app, "service": "verify", "per_day": 5, "models": ["a/*"]});
-    noted("key.created", &id, json!("ci"), set).await;
+    assert_newest("key.created", &id, json!("ci"), set).await;
     console.patch(&key, &json!({"name": null, "models": [], "limits": {"per_day": 5}})).await;
     let changed = json!({"name": {"from": "ci", "to": null}, "models": {"from": ["a/*"], "to": []}});
-    noted("key.updated", &id, Value::Null, changed).await;
+    assert_newest("key.updated", &id, Value::Null, changed).await;
     let (_, new) = console.post(&format!("{key}/rotate"), &json!({"grace_seconds": 60})).await;
     let ends = NOON.plus(Duration::from_mins(1)).rfc3339();
-    noted("key.rotated", &id, Value::Null, json!({"replaced_by": new["id"], "ends_at": ends})).await;
+    assert_newest("key.rotated", &id, Value::Null, json!({"replaced_by": new["id"], "ends_at": ends})).await;
     console.delete(&key).await;
-    noted("key.revoked", &id, Value::Null, json!({})).await;
+    assert_newest("key.revoked", &id, Value::Null, json!({})).await;
     console.delete(&path).await;
-    noted("app.deleted", &app, json!("press"), json!({"revoked_keys": 1})).await;
+    assert_newest("app.deleted", &app, json!("press"), json!({"revoked_keys": 1})).await;
     let of_key = console.get(&format!("/v1/audit?object={}", text(&new["id"]))).await.1;
     assert_eq!(of_key["data"][0]["action"], "key.revoked");
     assert_eq!(of_key["data"][0]["details"], json!({"with_app": app}));
 }
 
 #[tokio::test]
-async fn what_changes_nothing_is_not_noted() {
+async fn requests_that_change_nothing_are_not_audited() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify", "name": "ci"})).await;
@@ -78,7 +78,7 @@ async fn what_changes_nothing_is_not_noted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_tells_who_did_it_and_by_which_way() {
+async fn an_audit_entry_names_the_actor_and_the_channel() {
     let (server, console) = server().await;
     let request = console.request(Method::POST, "/v1/apps").header("x-request-id", "mine-1");
     assert_eq!(Console::ask(request.json(&json!({"name": "by api"}))).await.status(), 201);
@@ -115,7 +115,7 @@ async fn an_entry_tells_who_did_it_and_by_which_way() {
 }
 
 #[tokio::test]
-async fn two_changes_at_once_are_both_noted_in_their_order() {
+async fn concurrent_changes_are_both_audited_in_order() {
     let (_server, console) = server().await;
     let path = format!("/v1/apps/{}", console.app("0").await);
     for round in 0..5 {
@@ -145,7 +145,7 @@ async fn no_secret_is_in_the_audit_or_the_log() {
     for service in Service::ALL {
         let (key, path) = console.key(&app, &json!({"service": service, "name": "ci"})).await;
         let (_, new) = console.post(&format!("{path}/rotate"), &json!({})).await;
-        // People mistake a key for its id.
+        // Keys sent by mistake where an id belongs must not be logged either.
         assert_eq!(console.get(&format!("/v1/apps/{app}/keys/{key}")).await.0, 404);
         assert_eq!(console.get(&format!("/v1/apps/{key}")).await.0, 404);
         let nowhere = client().get(format!("{}/{key}/rotate", server.base)).send().await.unwrap();
@@ -166,8 +166,8 @@ async fn no_secret_is_in_the_audit_or_the_log() {
         let random = secret.rsplit('_').next().unwrap();
         let hash = format!("{:x}", Sha256::digest(&secret));
         for text in [&log, &entries] {
-            assert!(!text.contains(random), "a secret is told");
-            assert!(!text.to_lowercase().contains(&hash), "a hash is told");
+            assert!(!text.contains(random), "a secret is exposed");
+            assert!(!text.to_lowercase().contains(&hash), "a hash is exposed");
         }
     }
 }

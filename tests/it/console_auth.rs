@@ -1,4 +1,4 @@
-//! Logging in to the dashboard: who may, how often, and what comes of it.
+//! Logging in to the dashboard: which keys may, how often, and the resulting session.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn a_console_key_becomes_a_session() {
+async fn a_console_key_can_log_in() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |new| new.name = Some("desk".to_owned()));
     let response = log_in(&server, &format!(" {key}\n")).await;
@@ -37,7 +37,7 @@ async fn a_console_key_becomes_a_session() {
     let shown = browser.get(SESSION).await;
     assert_eq!((shown.status().as_u16(), header(&shown, "cache-control")), (200, "no-store"));
     let mut told: Value = shown.json().await.unwrap();
-    // When the key was used is written a little later.
+    // The key's last use is written a little later.
     told["key"]["last_used_at"] = info["key"]["last_used_at"].clone();
     assert_eq!(told, info);
     assert!(is_let_in(&browser.get("/v1/apps").await));
@@ -45,21 +45,21 @@ async fn a_console_key_becomes_a_session() {
 
     let again = browser.write(Method::POST, SESSION, &json!({"key": key})).await;
     let second = Browser::with(&server, &set_cookie(&again));
-    assert_ne!(second.token(), token, "a session is never taken over");
-    assert_eq!(browser.get(SESSION).await.status(), 401, "and ends where another takes its place");
+    assert_ne!(second.token(), token, "logging in always creates a new session");
+    assert_eq!(browser.get(SESSION).await.status(), 401, "the new session replaces the old one");
     assert_eq!(second.get(SESSION).await.status(), 200);
     assert_eq!(audit(&server)[0], ["session.created", "dashboard", &id, &id, "desk"]);
 }
 
 #[tokio::test]
-async fn the_sandbox_says_so() {
+async fn a_sandbox_session_has_mode_sandbox() {
     let server = Setup::new(sandbox()).start().await;
     let response = log_in(&server, &server.key(Service::Console)).await;
     assert_eq!(response.json::<Value>().await.unwrap()["mode"], "sandbox");
 }
 
 #[tokio::test]
-async fn no_other_key_logs_in() {
+async fn only_valid_console_keys_can_log_in() {
     let server = idle_server().await;
     let (revoked, id) = server.key_with(Service::Console, |_| {});
     server.app.store.revoke_key(&id, NOON).unwrap();
@@ -84,7 +84,7 @@ async fn no_other_key_logs_in() {
 }
 
 #[tokio::test]
-async fn the_body_holds_a_key_and_is_not_repeated() {
+async fn errors_about_the_login_body_do_not_repeat_it() {
     let server = idle_server().await;
     let post = |body: &'static str| {
         let post = client().post(format!("{}{SESSION}", server.base)).body(body);
@@ -104,7 +104,7 @@ async fn the_body_holds_a_key_and_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn attempts_are_limited_by_address_whatever_comes_of_them() {
+async fn login_attempts_are_limited_by_address_whatever_their_outcome() {
     let server = idle_setup()
         .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
         .start()
@@ -145,7 +145,7 @@ async fn wrong_keys_count_as_failed_authentication() {
 }
 
 #[tokio::test]
-async fn what_is_no_session_is_refused() {
+async fn invalid_session_cookies_are_rejected_and_counted() {
     let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 3).start().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let mut changed = browser.token().to_owned();
@@ -158,9 +158,9 @@ async fn what_is_no_session_is_refused() {
     for cookie in [format!("mk_session={changed}"), twice, "mk_session=".to_owned()] {
         assert_eq!(refused(&cookie).await, (401, "invalid_session".to_owned()), "{cookie}");
     }
-    assert_eq!(refused("mk_session=x").await.0, 429, "guesses are counted");
+    assert_eq!(refused("mk_session=x").await.0, 429, "guesses count as failures");
     let without = client().get(format!("{}{SESSION}", server.base)).send().await.unwrap();
-    assert_eq!(header(&without, "x-ratelimit-limit"), "600", "to ask without one is no guess");
+    assert_eq!(header(&without, "x-ratelimit-limit"), "600", "a request without a cookie is no guess");
     assert_eq!(refusal(without).await, (401, "invalid_session".to_owned()));
     assert_eq!(refused("other=x").await.0, 429);
     assert_eq!(browser.get(SESSION).await.status(), 200);

@@ -1,4 +1,4 @@
-//! Input of every wrong kind under `/v1`: named, refused in the contract's order, and nothing is written.
+//! Invalid input under `/v1`: reported by name, checked in the documented order, and nothing is written.
 
 use mk::api::Service;
 use reqwest::Method;
@@ -9,7 +9,7 @@ use crate::support::raw::exchange;
 
 const HUGE: &str = "1000000000000000000000000000000";
 
-/// Asks with a body as it is.
+/// Sends a body as it is.
 async fn raw(console: &Console, method: Method, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
     let request = console.request(method, path).header("content-type", "application/json").body(body);
     let response = Console::ask(request).await;
@@ -17,7 +17,7 @@ async fn raw(console: &Console, method: Method, path: &str, body: impl Into<reqw
 }
 
 #[tokio::test]
-async fn a_wrong_parameter_is_named_by_its_path() {
+async fn an_invalid_parameter_is_named_by_its_path() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "console"})).await;
@@ -82,7 +82,7 @@ async fn a_wrong_parameter_is_named_by_its_path() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused_as_such() {
+async fn a_body_that_is_no_json_object_is_rejected() {
     let (_server, console) = server().await;
     let (deep, huge) = ("[".repeat(200_000), format!(r#"{{"name":"x","budget_usd":{HUGE}}}"#));
     for body in
@@ -99,7 +99,7 @@ async fn a_body_that_is_no_json_object_is_refused_as_such() {
 }
 
 #[tokio::test]
-async fn a_parameter_is_sent_once() {
+async fn duplicate_parameters_are_rejected() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let keys = format!("/v1/apps/{app}/keys");
@@ -126,7 +126,7 @@ async fn a_parameter_is_sent_once() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_wrong_input_stays_short_and_harmless() {
+async fn errors_about_input_are_short_and_without_control_characters() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let long = format!("\u{1b}[2J\u{202e}{}", "é".repeat(200_000));
@@ -149,7 +149,7 @@ async fn what_is_said_of_wrong_input_stays_short_and_harmless() {
 }
 
 #[tokio::test]
-async fn query_parameters_are_known_and_sent_once() {
+async fn unknown_invalid_and_duplicate_query_parameters_are_rejected() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify"})).await;
@@ -174,7 +174,7 @@ async fn query_parameters_are_known_and_sent_once() {
         (&get, "/v1/audit", "since=2026", "since"),
         (&get, &format!("/v1/apps/{app}"), "full=1", "full"),
         (&get, &key, "full", "full"),
-        // Whoever hopes that a write is only tried must not be answered with a real one.
+        // Ignoring an unknown `dry_run` would carry out the write.
         (&post, "/v1/apps", "dry_run=true", "dry_run"),
         (&patch, &format!("/v1/apps/{app}"), "dry_run=true", "dry_run"),
         (&Method::DELETE, &format!("/v1/apps/{app}"), "dry_run=true", "dry_run"),
@@ -195,14 +195,14 @@ async fn query_parameters_are_known_and_sent_once() {
         assert_eq!(is_unknown, error["message"].as_str().unwrap().contains("unknown"), "{error}");
     }
     let (status, error) = console.post("/v1/apps?dry_run=1", &json!([])).await;
-    assert_eq!((status, &error["code"]), (400, &json!("invalid_json")), "JSON comes before parameters");
+    assert_eq!((status, &error["code"]), (400, &json!("invalid_json")), "JSON is checked before parameters");
     let many = (0..12_000).map(|number| number.to_string()).collect::<Vec<_>>().join("&");
     assert_eq!(console.get(&format!("/v1/apps?{many}")).await.0, 400);
     assert_eq!(console.audit().await, before);
 }
 
 #[tokio::test]
-async fn checks_come_in_the_contract_s_order() {
+async fn checks_run_in_the_documented_order() {
     let (server, console) = server().await;
     let revoked = server.key_with(Service::Verify, |_| {});
     server.app.store.revoke_key(&revoked.1, server.clock.now()).unwrap();
@@ -233,7 +233,7 @@ async fn checks_come_in_the_contract_s_order() {
         let head =
             format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {kind}\r\n");
         let key = if key.is_empty() { String::new() } else { format!("authorization: Bearer {key}\r\n") };
-        // Of a body that is not read, no more is sent than its length.
+        // A body that will not be read is only announced by its length.
         let sent = if body.len() > 100 { "" } else { body };
         let request = format!("{head}{key}content-length: {}\r\n\r\n{sent}", body.len());
         let answer = exchange(server.authority(), request.as_bytes()).await;
@@ -245,7 +245,7 @@ async fn checks_come_in_the_contract_s_order() {
     let chunks = large.as_bytes().chunks(1 << 16).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec()));
     let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks.collect::<Vec<_>>()));
     let request = console.request(Method::POST, "/v1/apps").header("content-type", json).body(chunked);
-    // The server may answer and close while we still send; a client then sees either.
+    // The server may respond and close while the body is still being sent, which the client may see as an error.
     if let Ok(response) = request.send().await {
         assert_eq!(response.status(), 413);
     }
@@ -253,7 +253,7 @@ async fn checks_come_in_the_contract_s_order() {
 }
 
 #[tokio::test]
-async fn every_address_says_which_methods_it_takes() {
+async fn every_path_reports_its_allowed_methods() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify"})).await;
@@ -296,7 +296,7 @@ async fn every_address_says_which_methods_it_takes() {
 }
 
 #[tokio::test]
-async fn head_is_get_without_its_body() {
+async fn head_returns_the_headers_of_get() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, key) = console.key(&app, &json!({"service": "verify"})).await;
@@ -306,7 +306,7 @@ async fn head_is_get_without_its_body() {
         let head = Console::ask(console.request(Method::HEAD, path)).await;
         assert_eq!(head.status(), got.status(), "{path}");
         assert_eq!(head.headers()["content-type"], "application/json");
-        // An error's body holds the request's id, which is of one length.
+        // The request id in an error's body has a fixed length.
         assert_eq!(head.headers()["content-length"], got.headers()["content-length"], "{path}");
         assert!(head.bytes().await.unwrap().is_empty());
     }

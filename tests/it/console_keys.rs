@@ -1,4 +1,4 @@
-//! `/v1/apps/{id}/keys`: the life of a key over HTTP.
+//! `/v1/apps/{id}/keys`: creating, changing, rotating and revoking keys over HTTP.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::support::panel::hanging_panel;
 use crate::support::provider::Turn;
 use crate::support::server::{NOON, TestServer};
 
-/// What the server says to a request with this key, if it is refused for the key.
+/// The error code of a request with this key, if it is rejected because of the key.
 async fn refusal(server: &TestServer, key: &str) -> Option<String> {
     let error: Value = server.verify(key, &json!({})).send().await.unwrap().json().await.unwrap();
     if error["error"] == "Unauthorized" { Some(text(&error["code"])) } else { None }
@@ -80,7 +80,7 @@ async fn a_new_key_is_shown_once_and_works_at_once() {
 }
 
 #[tokio::test]
-async fn a_new_inference_key_completes_chats() {
+async fn a_new_inference_key_can_request_completions() {
     let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
     let console = Console::of(&desk.server);
     let app = console.app("news").await;
@@ -92,7 +92,7 @@ async fn a_new_inference_key_completes_chats() {
 }
 
 #[tokio::test]
-async fn a_change_changes_what_it_names_and_null_clears() {
+async fn a_patch_changes_only_named_fields_and_null_clears_them() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -125,7 +125,7 @@ async fn a_change_changes_what_it_names_and_null_clears() {
 }
 
 #[tokio::test]
-async fn a_revocation_is_for_ever_holds_at_once_and_is_repeatable() {
+async fn a_revocation_is_final_immediate_and_idempotent() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let (key, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -134,7 +134,7 @@ async fn a_revocation_is_for_ever_holds_at_once_and_is_repeatable() {
     assert_eq!(console.delete(&path).await, revoked);
     assert_eq!(refusal(&server, &key).await.as_deref(), Some("api_key_revoked"));
     server.clock.advance(Duration::from_mins(1));
-    assert_eq!(console.delete(&path).await, revoked, "repeatable, and it was revoked then");
+    assert_eq!(console.delete(&path).await, revoked, "repeatable, with the original time");
 
     let (status, error) = console.patch(&path, &json!({"name": "again"})).await;
     assert_eq!((status, &error["code"]), (409, &json!("conflict")));
@@ -144,8 +144,9 @@ async fn a_revocation_is_for_ever_holds_at_once_and_is_repeatable() {
     assert_eq!((&shown["state"], &shown["revoked_at"]), (&json!("revoked"), &json!(NOON.rfc3339())));
 }
 
-/// Has somebody, whom these lines of a head tell, make a console key whose body comes after `end`; the answer.
-async fn made_behind(server: &TestServer, who: &str, end: impl AsyncFnOnce()) -> String {
+/// Creates a console key with the credentials in the header lines `who`, and calls `end` before the body is complete;
+/// returns the response.
+async fn created_after(server: &TestServer, who: &str, end: impl AsyncFnOnce()) -> String {
     let app = server.app.store.app("default").unwrap().id;
     let body = r#"{"service":"console"}"#;
     let head = format!(
@@ -156,11 +157,11 @@ async fn made_behind(server: &TestServer, who: &str, end: impl AsyncFnOnce()) ->
     );
     let mut stream = TcpStream::connect(server.authority()).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The body is asked for once the head was let in.
-    let go_on = b"HTTP/1.1 100 Continue\r\n\r\n";
+    // `100 Continue` is sent only after the gate has admitted the head.
+    let expected = b"HTTP/1.1 100 Continue\r\n\r\n";
     let mut asked = [0; 25];
     stream.read_exact(&mut asked).await.unwrap();
-    assert_eq!(&asked, go_on);
+    assert_eq!(&asked, expected);
     stream.write_all(&body.as_bytes()[..1]).await.unwrap();
     end().await;
     stream.write_all(&body.as_bytes()[1..]).await.unwrap();
@@ -170,7 +171,7 @@ async fn made_behind(server: &TestServer, who: &str, end: impl AsyncFnOnce()) ->
 }
 
 #[tokio::test]
-async fn what_comes_behind_the_end_of_its_key_is_not_written() {
+async fn a_write_completed_after_its_key_ended_is_rejected() {
     let (server, console) = server().await;
     let bearer = |key: &str| format!("authorization: Bearer {key}");
     let cookie = |browser: &Browser| format!("cookie: {}\r\norigin: {}", browser.cookie, server.base);
@@ -188,16 +189,22 @@ async fn what_comes_behind_the_end_of_its_key_is_not_written() {
         assert_eq!(gone.status(), 204);
     };
     let answers = [
-        (made_behind(&server, &cookie(&left), log_out).await, "invalid_session"),
-        (made_behind(&server, &cookie(&stolen), async || revoke(&second_id).await).await, "api_key_revoked"),
-        (made_behind(&server, &bearer(&first), async || revoke(&first_id).await).await, "api_key_revoked"),
-        (made_behind(&server, &bearer(&expiring), async || server.clock.set(soon)).await, "api_key_expired"),
+        (created_after(&server, &cookie(&left), log_out).await, "invalid_session"),
+        (
+            created_after(&server, &cookie(&stolen), async || revoke(&second_id).await).await,
+            "api_key_revoked",
+        ),
+        (created_after(&server, &bearer(&first), async || revoke(&first_id).await).await, "api_key_revoked"),
+        (
+            created_after(&server, &bearer(&expiring), async || server.clock.set(soon)).await,
+            "api_key_expired",
+        ),
     ];
     for (answer, code) in answers {
         assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains(code), "{code}: {answer}");
     }
     assert_eq!(console.walk("/v1/audit?action=key.created&", 100).await.len(), before);
-    let made = made_behind(&server, &bearer(&console.key), async || ()).await;
+    let made = created_after(&server, &bearer(&console.key), async || ()).await;
     assert!(made.starts_with("HTTP/1.1 201 "), "{made}");
 }
 
@@ -217,12 +224,12 @@ async fn a_revocation_ends_the_streams_of_its_key() {
         }
         rest
     };
-    let rest = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("the stream was not cut");
+    let rest = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("the stream did not end");
     assert_eq!(Events::parse(rest).end("error")["code"], "api_key_revoked");
 }
 
 #[tokio::test]
-async fn a_rotation_makes_the_new_key_at_once_and_ends_the_old_one_after_its_grace() {
+async fn a_rotation_creates_the_new_key_at_once_and_ends_the_old_one_after_its_grace_period() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let body =
@@ -250,7 +257,7 @@ async fn a_rotation_makes_the_new_key_at_once_and_ends_the_old_one_after_its_gra
 }
 
 #[tokio::test]
-async fn a_rotation_without_a_content_type_is_not_taken_for_one_without_a_body() {
+async fn a_rotation_with_a_body_needs_a_content_type() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let (old, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -260,16 +267,16 @@ async fn a_rotation_without_a_content_type_is_not_taken_for_one_without_a_body()
     for body in [chunked, r#"{"grace_seconds":60}"#.into()] {
         assert_eq!(Console::ask(rotate(body)).await.status(), 415);
     }
-    assert_eq!(refusal(&server, &old).await, None, "nothing has happened to the key");
+    assert_eq!(refusal(&server, &old).await, None, "the key is unchanged");
     let empty = reqwest::Body::wrap_stream(futures_util::stream::empty::<Result<String, std::io::Error>>());
-    assert_eq!(Console::ask(rotate(empty)).await.status(), 201, "an empty body has no type");
+    assert_eq!(Console::ask(rotate(empty)).await.status(), 201, "an empty body needs no type");
     let form = console.request(Method::POST, &format!("{path}/rotate"));
     let form = form.header("content-type", "application/x-www-form-urlencoded").header("content-length", "0");
-    assert_eq!(Console::ask(form).await.status(), 409, "as curl sends no data");
+    assert_eq!(Console::ask(form).await.status(), 409, "as curl sends an empty body");
 }
 
 #[tokio::test]
-async fn a_key_is_rotated_once() {
+async fn a_key_can_be_rotated_only_once() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let (_, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -282,12 +289,16 @@ async fn a_key_is_rotated_once() {
     let (status, error) = rotate(path.clone()).await;
     assert_eq!((status, &error["code"]), (409, &json!("conflict")), "{error}");
     let (status, third) = rotate(format!("/v1/apps/{app}/keys/{}", text(&second["id"]))).await;
-    assert_eq!((status, &third["expires_at"]), (201, &Value::Null), "a grace is not inherited");
+    assert_eq!(
+        (status, &third["expires_at"]),
+        (201, &Value::Null),
+        "the expiry from a grace period is not inherited"
+    );
     assert_eq!(console.walk(&format!("/v1/apps/{app}/keys?"), 50).await.len(), 3);
 }
 
 #[tokio::test]
-async fn a_key_that_was_replaced_is_not_brought_back_and_one_that_expired_may_be() {
+async fn a_rotated_key_cannot_be_extended_but_an_expired_one_can() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     let (old, path) = console.key(&app, &json!({"service": "verify"})).await;
@@ -301,7 +312,7 @@ async fn a_key_that_was_replaced_is_not_brought_back_and_one_that_expired_may_be
     server.clock.advance(Duration::from_secs(30));
     assert_eq!(console.patch(&path, &json!({"expires_at": null})).await.0, 409);
     assert_eq!(refusal(&server, &old).await.as_deref(), Some("api_key_expired"));
-    assert_eq!(console.patch(&path, &json!({"name": "older"})).await.0, 200, "the rest may change");
+    assert_eq!(console.patch(&path, &json!({"name": "older"})).await.0, 200, "other fields can still change");
 
     let ends = server.clock.now().plus(Duration::from_secs(1)).rfc3339();
     let (expired, path) = console.key(&app, &json!({"service": "verify", "expires_at": ends})).await;
@@ -331,7 +342,7 @@ async fn every_id_of_another_app_is_not_found() {
     }
     for (status, error) in &answers {
         assert_eq!((*status, &error["code"]), (404, &json!("not_found")), "{error}");
-        assert_eq!(error["message"], answers[0].1["message"], "none tells what is elsewhere");
+        assert_eq!(error["message"], answers[0].1["message"], "no message reveals what exists elsewhere");
     }
     assert_eq!(console.get(&path).await, before);
     assert_eq!(refusal(&server, &key).await, None);

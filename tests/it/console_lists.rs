@@ -1,4 +1,4 @@
-//! Lists: pages that neither lose nor repeat, and filters.
+//! Lists: pages without gaps or duplicates, and filters.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn keys(console: &Console, app: &str, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn pages_of_any_size_hold_every_record_once_and_in_order() {
+async fn pages_of_any_size_contain_every_record_once_and_in_order() {
     let (_server, console) = server().await;
     let mut apps = ids(&console.walk("/v1/apps?", 200).await);
     for name in ["a", "b", "c", "d", "e"] {
@@ -34,14 +34,14 @@ async fn pages_of_any_size_hold_every_record_once_and_in_order() {
     }
     let empty = json!({"data": [], "next_cursor": null});
     assert_eq!(console.get(&format!("/v1/apps/{}/keys", apps[3])).await, (200, empty.clone()));
-    let behind = format!("/v1/apps?cursor={}", apps[5]);
-    assert_eq!(console.get(&behind).await, (200, empty));
+    let after_last = format!("/v1/apps?cursor={}", apps[5]);
+    assert_eq!(console.get(&after_last).await, (200, empty));
     let (_, page) = console.get("/v1/apps?limit=&cursor=").await;
-    assert_eq!(page["data"].as_array().unwrap().len(), 6, "what is left empty is left out");
+    assert_eq!(page["data"].as_array().unwrap().len(), 6, "empty parameters are ignored");
 }
 
 #[tokio::test]
-async fn a_page_has_fifty_unless_asked_otherwise() {
+async fn the_default_page_size_is_fifty() {
     let (server, console) = server().await;
     let app = console.app("news").await;
     for _ in 0..51 {
@@ -55,7 +55,7 @@ async fn a_page_has_fifty_unless_asked_otherwise() {
 }
 
 #[tokio::test]
-async fn a_walk_is_complete_while_records_come_and_go() {
+async fn paging_is_complete_while_records_are_added_and_deleted() {
     let (_server, console) = server().await;
     let app = console.app("news").await;
     let list = format!("/v1/apps/{app}/keys");
@@ -70,7 +70,7 @@ async fn a_walk_is_complete_while_records_come_and_go() {
             cursor = format!("&cursor={next}");
             if added.len() < 8 {
                 added.extend(keys(&console, &app, 1).await);
-                // What was read last may go: the next page begins behind it all the same.
+                // Deleting the record at the cursor does not affect the next page.
                 assert_eq!(console.delete(&format!("{list}/{next}")).await.0, 200);
             }
         }
@@ -85,11 +85,11 @@ async fn a_walk_is_complete_while_records_come_and_go() {
         cursor = format!("&cursor={next}");
         console.patch(&format!("/v1/apps/{app}"), &json!({"name": format!("news {}", seen.len())})).await;
     }
-    assert_eq!(seen, before, "newest first: what is added stands before the first page");
+    assert_eq!(seen, before, "newest first, so new entries come before the first page");
 }
 
 #[tokio::test]
-async fn a_cursor_outlives_its_record() {
+async fn a_cursor_stays_valid_after_its_record_is_deleted() {
     let (_server, console) = server().await;
     let (a, b) = (console.app("a").await, console.app("b").await);
     assert_eq!(console.delete(&format!("/v1/apps/{a}")).await.0, 200);

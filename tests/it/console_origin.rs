@@ -1,4 +1,4 @@
-//! Requests that a browser was tricked into: what a page of another site may not make the server do.
+//! Cross-site request forgery: what a page of another site cannot make the server do.
 
 use mk::api::Service;
 use mk::secret::ExposeSecret;
@@ -18,7 +18,7 @@ async fn with_browser() -> (TestServer, Browser) {
     (server, browser)
 }
 
-/// Whether a request is refused as one from a foreign page; if not, it is let in.
+/// Whether a request is rejected because of its origin; otherwise it must be authenticated.
 async fn is_foreign(request: RequestBuilder) -> bool {
     let response = request.send().await.unwrap();
     if response.status() != 403 {
@@ -31,7 +31,7 @@ async fn is_foreign(request: RequestBuilder) -> bool {
 }
 
 #[tokio::test]
-async fn what_writes_by_cookie_comes_from_a_page_of_ours() {
+async fn writes_by_cookie_require_the_server_s_own_origin() {
     let (server, browser) = with_browser().await;
     let (port, own) = (server.authority().rsplit_once(':').unwrap().1, server.base.as_str());
     let write = || browser.request(Method::POST, "/v1/apps").json(&json!({}));
@@ -49,7 +49,7 @@ async fn what_writes_by_cookie_comes_from_a_page_of_ours() {
     ] {
         assert!(is_foreign(write().header("origin", origin)).await, "{origin:?}");
     }
-    assert!(is_foreign(write().header("origin", own).header("origin", own)).await, "two of them");
+    assert!(is_foreign(write().header("origin", own).header("origin", own)).await, "two origins");
     assert!(is_foreign(write().header("origin", &b"\xff"[..])).await);
     for site in ["cross-site", "same-site", ""] {
         let forged = write().header("origin", own).header("sec-fetch-site", site);
@@ -64,14 +64,17 @@ async fn what_writes_by_cookie_comes_from_a_page_of_ours() {
         assert!(!is_foreign(write().header("origin", own).header("sec-fetch-site", site)).await);
     }
     let read = browser.request(Method::GET, "/v1/apps").header("sec-fetch-site", "same-origin");
-    assert!(!is_foreign(read).await, "to read, no origin is needed");
+    assert!(!is_foreign(read).await, "reads need no origin");
     assert!(!is_foreign(browser.request(Method::HEAD, "/v1/apps")).await);
     let by_key = client().post(format!("{own}/v1/apps")).bearer_auth(server.key(Service::Console));
-    assert!(!is_foreign(by_key.json(&json!({}))).await, "nor for a key, which no browser adds by itself");
+    assert!(
+        !is_foreign(by_key.json(&json!({}))).await,
+        "nor do requests with a key, which no browser sends by itself"
+    );
 }
 
 #[tokio::test]
-async fn a_foreign_page_neither_logs_in_nor_out_nor_sets_up() {
+async fn a_foreign_page_can_neither_log_in_nor_log_out_nor_set_up() {
     let (server, browser) = with_browser().await;
     let key = server.key(Service::Console);
     let token = server.app.setup.issue(NOON).unwrap();
@@ -87,7 +90,7 @@ async fn a_foreign_page_neither_logs_in_nor_out_nor_sets_up() {
         assert!(is_foreign(setting_up().header(name, value)).await, "{name}: {value}");
     }
     assert!(!is_foreign(logging_in().header("origin", &server.base)).await);
-    assert!(!is_foreign(setting_up()).await, "whoever is no browser sends none");
+    assert!(!is_foreign(setting_up()).await, "clients other than browsers send no origin");
 
     let logging_out = || browser.request(Method::DELETE, SESSION);
     assert!(is_foreign(logging_out()).await);
@@ -96,7 +99,7 @@ async fn a_foreign_page_neither_logs_in_nor_out_nor_sets_up() {
 }
 
 #[tokio::test]
-async fn refused_pages_count_as_failed_authentication() {
+async fn rejected_origins_count_as_failed_authentication() {
     let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 2).start().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     for status in [403, 403, 429] {
@@ -107,7 +110,7 @@ async fn refused_pages_count_as_failed_authentication() {
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_its_word_on_the_address_counts() {
+async fn forwarded_host_and_scheme_of_a_trusted_proxy_are_believed() {
     let server = idle_setup()
         .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
         .start()
@@ -129,28 +132,28 @@ async fn behind_a_trusted_proxy_its_word_on_the_address_counts() {
     assert!(!is_foreign(through(write(), "https")).await);
     assert!(is_foreign(through(write(), "https").header("origin", "https://evil.example")).await);
     let plain = through(browser.request(Method::GET, SESSION), "http").send().await.unwrap();
-    assert_eq!(plain.status(), 401, "this cookie is not for plain http");
+    assert_eq!(plain.status(), 401, "a `__Host-` cookie is not accepted over plain HTTP");
     let renamed = Browser::with(&server, &browser.cookie.replace("__Host-", ""));
     let get = through(renamed.request(Method::GET, SESSION), "https").send().await.unwrap();
-    assert_eq!(get.status(), 401, "nor is a cookie that anybody may have set for https");
+    assert_eq!(get.status(), 401, "nor is an unprefixed cookie over HTTPS, which another site may have set");
     let gone = through(browser.request(Method::DELETE, SESSION), "https").send().await.unwrap();
     assert_eq!(set_cookie(&gone), "__Host-mk_session=; HttpOnly; SameSite=Strict; Path=/; Secure; Max-Age=0");
 }
 
 #[tokio::test]
-async fn nobody_else_s_word_on_the_address_counts() {
+async fn forwarded_host_and_scheme_of_anyone_else_are_ignored() {
     let (server, browser) = with_browser().await;
     let write = browser.request(Method::POST, "/v1/apps").json(&json!({}));
     let forged = write.header("x-forwarded-host", "evil.example").header("origin", "https://evil.example");
     assert!(is_foreign(forged).await);
     let get = browser.request(Method::GET, SESSION).header("x-forwarded-proto", "https");
-    assert_eq!(get.send().await.unwrap().status(), 200, "it is http, whoever says otherwise");
+    assert_eq!(get.send().await.unwrap().status(), 200, "the forwarded scheme is ignored");
     let response = log_in(&server, &server.key(Service::Console)).await;
     assert!(!set_cookie(&response).contains("Secure"));
 }
 
 #[tokio::test]
-async fn over_tls_the_cookie_is_for_tls_alone_in_both_versions_of_http() {
+async fn over_tls_the_cookie_is_secure_in_both_http_versions() {
     let identity = Identity::new();
     let server = idle_setup().options(|options| options.tls = Some(identity.tls())).start().await;
     let key = server.key(Service::Console);

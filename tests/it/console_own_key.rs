@@ -1,4 +1,4 @@
-//! `GET /v1/key`: a key asks about itself.
+//! `GET /v1/key`: a key reads its own record.
 
 use mk::api::Service;
 use reqwest::Response;
@@ -13,7 +13,7 @@ async fn ask(server: &TestServer, key: &str) -> Response {
 }
 
 #[tokio::test]
-async fn a_key_of_any_service_learns_its_limits_free_of_charge() {
+async fn a_key_of_any_service_can_read_its_limits_without_using_them() {
     let server = idle_server().await;
     for service in Service::ALL {
         let (key, id) = server.key_with(service, |new| {
@@ -40,7 +40,7 @@ async fn a_key_of_any_service_learns_its_limits_free_of_charge() {
 }
 
 #[tokio::test]
-async fn it_tells_what_is_left_and_what_has_no_limit() {
+async fn a_key_reads_its_remaining_requests_and_missing_limits() {
     let server = idle_server().await;
     let key = server.key(Service::Verify);
     server.verify(&key, &json!({})).send().await.unwrap();
@@ -55,7 +55,7 @@ async fn it_tells_what_is_left_and_what_has_no_limit() {
 }
 
 #[tokio::test]
-async fn a_session_asks_about_its_key() {
+async fn a_session_can_read_its_key() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let browser = Browser::log_in(&server, &key).await;
@@ -67,7 +67,7 @@ async fn a_session_asks_about_its_key() {
 }
 
 #[tokio::test]
-async fn only_a_good_key_is_answered() {
+async fn invalid_keys_cannot_read_themselves() {
     let server = idle_server().await;
     let (revoked, id) = server.key_with(Service::Inference, |_| {});
     server.app.store.revoke_key(&id, NOON).unwrap();
@@ -81,7 +81,7 @@ async fn only_a_good_key_is_answered() {
 }
 
 #[tokio::test]
-async fn it_counts_by_address() {
+async fn reading_one_s_own_key_is_limited_by_address() {
     let setup = idle_setup();
     let server = setup.config(|config| config.limits.open_pages_per_minute = 1).start().await;
     let (one, two) = (server.key(Service::Verify), server.key(Service::Console));

@@ -1,4 +1,4 @@
-//! The life of a dashboard's session: what it may, what keeps it alive, how it ends.
+//! Dashboard sessions: what they permit, what keeps them alive, how they end.
 
 use std::time::Duration;
 
@@ -31,33 +31,33 @@ async fn a_session_ends_after_half_an_hour_without_a_request() {
 }
 
 #[tokio::test]
-async fn a_page_does_not_wait_until_its_session_can_be_noted() {
+async fn reads_do_not_wait_for_the_session_update_to_be_written() {
     let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let other = Connection::open(server.dir.path().join("data/mk.db")).unwrap();
     other.busy_timeout(Duration::from_secs(10)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     server.clock.advance(20 * MINUTE);
-    // A writer gives up after ten seconds, and each of these would wait for those before it.
+    // A blocked writer gives up only after ten seconds, which exceeds the timeout here.
     let pages = join_all((0..3).map(|_| browser.get("/v1/apps")));
-    let pages = timeout(Duration::from_secs(8), pages).await.expect("they wait for whoever writes");
+    let pages = timeout(Duration::from_secs(8), pages).await.expect("the reads wait for the writer");
     assert!(pages.iter().all(is_let_in));
     other.execute_batch("ROLLBACK").unwrap();
 
     assert!(is_let_in(&browser.get("/v1/apps").await));
     server.clock.advance(20 * MINUTE);
-    assert!(is_let_in(&browser.get("/v1/apps").await), "its use was noted since");
+    assert!(is_let_in(&browser.get("/v1/apps").await), "its use has been recorded since");
 }
 
 #[tokio::test]
-async fn none_is_made_of_a_key_that_was_revoked_meanwhile() {
+async fn logging_in_with_a_key_revoked_meanwhile_creates_no_session() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let other = Connection::open(server.dir.path().join("data/mk.db")).unwrap();
     other.busy_timeout(Duration::from_secs(10)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let revoked = async {
-        // By then the key was found good, and the session waits for its turn.
+        // By then the key has been checked, and creating the session waits for the lock.
         sleep(Duration::from_millis(500)).await;
         other.execute("UPDATE keys SET revoked_at = 1 WHERE id = ?1", [&id]).unwrap();
         other.execute_batch("COMMIT").unwrap();
@@ -81,24 +81,24 @@ async fn a_session_ends_after_twelve_hours_whatever_happens() {
 }
 
 #[tokio::test]
-async fn its_use_is_written_once_a_minute() {
+async fn session_use_is_written_once_a_minute() {
     let server = idle_server().await;
     let browser = Browser::log_in(&server, &server.key(Service::Console)).await;
     let version = || server.app.store.version().unwrap();
-    let begun = version();
+    let before = version();
     server.clock.advance(Duration::from_secs(59));
     browser.get(SESSION).await;
-    assert_eq!(version(), begun);
+    assert_eq!(version(), before);
     server.clock.advance(Duration::from_secs(1));
     browser.get(SESSION).await;
     let written = version();
-    assert_ne!(written, begun);
+    assert_ne!(written, before);
     browser.get(SESSION).await;
     assert_eq!(version(), written);
 }
 
 #[tokio::test]
-async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
+async fn a_session_survives_a_restart_without_its_cookie_on_disk() {
     let setup = idle_setup();
     let again = Setup {
         config: setup.config.clone(),
@@ -120,13 +120,13 @@ async fn a_session_survives_a_restart_and_its_cookie_is_nowhere_on_disk() {
 }
 
 #[tokio::test]
-async fn a_stolen_cookie_dies_with_its_key() {
+async fn revoking_a_key_ends_its_sessions_stolen_ones_included() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let (owner, thief) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
     let other = Browser::log_in(&server, &server.key(Service::Console)).await;
     assert_eq!(thief.get(SESSION).await.status(), 200);
-    // As the command line would, beside the server.
+    // As the command line would, from another process.
     let elsewhere = Store::open(&server.dir.path().join("data"), NOON).unwrap();
     elsewhere.revoke_key(&id, NOON).unwrap();
     for browser in [owner, thief] {
@@ -134,11 +134,11 @@ async fn a_stolen_cookie_dies_with_its_key() {
         let write = browser.write(Method::POST, "/v1/apps", &json!({"name": "x"})).await;
         assert_eq!(refusal(write).await, (401, "api_key_revoked".to_owned()));
     }
-    assert_eq!(other.get(SESSION).await.status(), 200, "it is one key's sessions that end");
+    assert_eq!(other.get(SESSION).await.status(), 200, "sessions of other keys continue");
 }
 
 #[tokio::test]
-async fn a_session_goes_where_its_key_goes() {
+async fn a_session_has_its_key_s_address_and_expiry_limits() {
     let server = idle_setup()
         .config(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
         .start()
@@ -159,7 +159,7 @@ async fn a_session_goes_where_its_key_goes() {
 }
 
 #[tokio::test]
-async fn logging_out_ends_the_session_and_can_be_repeated() {
+async fn logging_out_ends_the_session_and_is_idempotent() {
     let server = idle_server().await;
     let (key, id) = server.key_with(Service::Console, |_| {});
     let (browser, other) = (Browser::log_in(&server, &key).await, Browser::log_in(&server, &key).await);
@@ -171,13 +171,13 @@ async fn logging_out_ends_the_session_and_can_be_repeated() {
     }
     let without = client().delete(format!("{}{SESSION}", server.base)).send().await.unwrap();
     assert_eq!(without.status(), 204);
-    assert_eq!(other.get(SESSION).await.status(), 200, "the others go on");
+    assert_eq!(other.get(SESSION).await.status(), 200, "other sessions continue");
     let ended: Vec<_> = audit(&server).into_iter().filter(|entry| entry[0] == "session.ended").collect();
     assert_eq!(ended, [["session.ended", "dashboard", &id, &id, ""]]);
 }
 
 #[tokio::test]
-async fn sessions_have_a_bucket_of_their_own() {
+async fn sessions_have_their_own_rate_limit() {
     let server = idle_setup().config(|config| config.limits.open_pages_per_minute = 3).start().await;
     let (key, id) = server.key_with(Service::Console, |new| new.per_minute = Some(1));
     let browser = Browser::log_in(&server, &key).await;
@@ -189,7 +189,11 @@ async fn sessions_have_a_bucket_of_their_own() {
     assert_eq!(browser.get("/v1/apps").await.status(), 429);
     let both = || browser.request(Method::GET, "/v1/apps").bearer_auth(&key).send();
     let counted = both().await.unwrap();
-    assert_eq!((header(&counted, "x-ratelimit-limit"), is_let_in(&counted)), ("1", true), "the key counts");
+    assert_eq!(
+        (header(&counted, "x-ratelimit-limit"), is_let_in(&counted)),
+        ("1", true),
+        "the key's own limit applies"
+    );
     assert_eq!(both().await.unwrap().status(), 429);
     server.app.flush().unwrap();
     assert_eq!(server.app.store.day_count(&id, NOON.utc_day()).unwrap(), 1);
@@ -197,7 +201,7 @@ async fn sessions_have_a_bucket_of_their_own() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_from_a_query() {
+async fn authentication_routes_reject_query_parameters() {
     let server = idle_server().await;
     let key = server.key(Service::Console);
     let browser = Browser::log_in(&server, &key).await;

@@ -1,4 +1,4 @@
-//! The first console key, made by whoever holds the token of the one-time link.
+//! Creating the first console key with the token of the one-time link.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn set_up(server: &TestServer, token: &str) -> Response {
 }
 
 #[tokio::test]
-async fn the_token_makes_the_first_key_and_a_session() {
+async fn the_setup_token_creates_the_first_key_and_a_session() {
     let server = idle_server().await;
     let token = issued(&server);
     let response = set_up(&server, &token).await;
@@ -51,7 +51,7 @@ async fn the_token_makes_the_first_key_and_a_session() {
 }
 
 #[tokio::test]
-async fn no_other_token_does() {
+async fn no_other_setup_token_is_accepted() {
     let server = idle_server().await;
     let none = set_up(&server, "").await;
     assert_eq!(refusal(none).await, (401, "invalid_setup_token".to_owned()), "none was issued");
@@ -69,22 +69,26 @@ async fn no_other_token_does() {
 }
 
 #[tokio::test]
-async fn a_console_key_that_can_be_used_is_in_the_way() {
+async fn setup_conflicts_with_a_usable_console_key() {
     let server = idle_server().await;
     let token = issued(&server);
     server.key(Service::Verify);
     let (_, id) = server.key_with(Service::Console, |_| {});
     assert_eq!(refusal(set_up(&server, &token).await).await, (409, "conflict".to_owned()));
     server.app.store.revoke_key(&id, NOON).unwrap();
-    assert_eq!(refusal(set_up(&server, &token).await).await.0, 401, "that was its one use");
+    assert_eq!(refusal(set_up(&server, &token).await).await.0, 401, "the token was used up by the attempt");
     let expires = NOON.plus(Duration::from_mins(1));
     server.key_with(Service::Console, |new| new.expires_at = Some(expires));
     server.clock.advance(Duration::from_mins(1));
-    assert_eq!(set_up(&server, &issued(&server)).await.status(), 201, "one that cannot be used is not");
+    assert_eq!(
+        set_up(&server, &issued(&server)).await.status(),
+        201,
+        "an expired console key is no conflict"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_at_once_one_gets_a_key() {
+async fn concurrent_setups_create_one_key() {
     let server = idle_server().await;
     let token = issued(&server);
     let all = futures_util::future::join_all((0..8).map(|_| set_up(&server, &token))).await;
@@ -96,7 +100,7 @@ async fn of_two_at_once_one_gets_a_key() {
 }
 
 #[tokio::test]
-async fn guesses_are_counted_and_limited() {
+async fn guessed_setup_tokens_are_counted_and_limited() {
     let server = idle_setup().config(|config| config.limits.failed_auth_per_minute = 3).start();
     let server = server.await;
     let token = issued(&server);

@@ -1,4 +1,4 @@
-//! What callers of the console take of the server's threads: no more than a few, however many wait for the database.
+//! Console requests use only a few of the server's threads, however many wait for the database.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;
@@ -15,13 +15,13 @@ use serde_json::json;
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
-/// As many as a minute allows a key are more.
+/// More than the threads allowed below, but within a key's limit per minute.
 const CALLERS: usize = 24;
-/// The one that writes, those that read, and some of the background's that were idle before.
-const MORE: usize = 6;
+/// The writer, the readers, and a few background threads that were idle before.
+const ALLOWED: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_changes_and_pages_at_once_take_few_threads() {
+async fn many_concurrent_changes_and_reads_use_few_threads() {
     let mk = serve::call("http://127.0.0.1:9/v1", "");
     let data = data_dir(mk.home());
     let key = {
@@ -34,7 +34,8 @@ async fn many_changes_and_pages_at_once_take_few_threads() {
     let apps = format!("{}/v1/apps", server.base);
     let read = async || {
         let asked = client().get(&apps).bearer_auth(key.expose_secret()).send();
-        let asked = tokio::time::timeout(Duration::from_secs(8), asked).await.expect("it waits for a writer");
+        let asked =
+            tokio::time::timeout(Duration::from_secs(8), asked).await.expect("the read waits for a writer");
         assert_eq!(asked.unwrap().status(), 200);
     };
     read().await;
@@ -49,13 +50,13 @@ async fn many_changes_and_pages_at_once_take_few_threads() {
     };
     let changes = join_all((0..CALLERS).map(change));
     let pages = async {
-        // They come in between the changes, which wait; nobody who reads does.
+        // The changes wait for the lock; the reads in between do not.
         join_all((0..CALLERS).map(|_| read())).await;
         other.execute_batch("ROLLBACK").unwrap();
     };
     let (made, ()) = join(changes, pages).await;
     assert!(made.iter().all(|status| *status == 201), "{made:?}");
-    // A thread that is idle stays for some seconds: what was needed at once is still there.
+    // Idle threads stay alive for some seconds, so the peak is still visible.
     let more = server.threads().saturating_sub(before);
-    assert!(more <= MORE, "{more} threads more than {before}");
+    assert!(more <= ALLOWED, "{more} more threads than the {before} before");
 }

@@ -1,4 +1,4 @@
-//! Many operators at once: what was acknowledged is what the audit and the lists say, no more and no less.
+//! Many operators at once: the audit and the lists show exactly what was acknowledged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use crate::support::dice::Dice;
 const TASKS: u64 = 8;
 const STEPS: u64 = 14;
 
-/// What was acknowledged: the request's id, what it did, and to which key.
+/// The acknowledged requests: request id, action and key id.
 type Acknowledged = Vec<(String, &'static str, String)>;
 
-/// The keys that anybody may do something to, and all that was acknowledged.
+/// The keys that all operators work on, and the acknowledged requests.
 #[derive(Default)]
 struct Shared {
     keys: Mutex<Vec<String>>,
@@ -58,7 +58,7 @@ async fn operate(task: u64, console: Console, list: String, shared: Arc<Shared>)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn audit_and_lists_say_what_was_acknowledged() {
+async fn audit_and_lists_match_the_acknowledged_requests() {
     let (_server, console) = server().await;
     let list = format!("/v1/apps/{}/keys", console.app("shared").await);
     let shared = Arc::new(Shared::default());
@@ -68,14 +68,14 @@ async fn audit_and_lists_say_what_was_acknowledged() {
         task.await.unwrap();
     }
 
-    // The console's own key was made by the server.
+    // The console's own key was created by the server.
     let mut entries = console.audit().await;
     entries.retain(|entry| entry["channel"] == "api" && text(&entry["action"]).starts_with("key."));
     let acknowledged = std::mem::take(&mut *shared.acknowledged.lock().unwrap());
     let by_request: HashMap<String, &Value> =
         entries.iter().map(|entry| (text(&entry["request_id"]), entry)).collect();
-    assert_eq!(by_request.len(), entries.len(), "two entries of one request");
-    let mut noted = 0;
+    assert_eq!(by_request.len(), entries.len(), "two entries for one request");
+    let mut audited = 0;
     for (request, action, object) in &acknowledged {
         match by_request.get(request) {
             Some(entry) => {
@@ -83,15 +83,15 @@ async fn audit_and_lists_say_what_was_acknowledged() {
                     (text(&entry["action"]), text(&entry["object"])),
                     ((*action).to_owned(), object.clone())
                 );
-                noted += 1;
+                audited += 1;
             }
-            // Of several revocations of a key, one has done it.
-            None => assert_eq!(*action, "key.revoked", "{request} is not noted"),
+            // Of several revocations of a key, only the first is audited.
+            None => assert_eq!(*action, "key.revoked", "{request} is not audited"),
         }
     }
-    assert_eq!(noted, entries.len(), "entries of what was not acknowledged");
+    assert_eq!(audited, entries.len(), "entries for requests that were not acknowledged");
 
-    // The audit, gone through in its order, ends at the very state that the list shows.
+    // Replaying the audit in order yields the state that the list shows.
     let mut expected = BTreeMap::<String, (Value, bool)>::new();
     for entry in &entries {
         let (object, details) = (text(&entry["object"]), &entry["details"]);
@@ -124,6 +124,6 @@ async fn audit_and_lists_say_what_was_acknowledged() {
         .collect();
     assert_eq!(shown, expected);
     for action in ["key.created", "key.rotated", "key.updated", "key.revoked"] {
-        assert!(entries.iter().any(|entry| entry["action"] == action), "no {action} among {noted}");
+        assert!(entries.iter().any(|entry| entry["action"] == action), "no {action} among {audited}");
     }
 }

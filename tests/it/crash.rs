@@ -1,4 +1,4 @@
-//! The server as a process that dies, and its files: what was said to be done stays done.
+//! Signals, shared data directories, and data directories that cannot be used.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -8,12 +8,12 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::database::must_be_whole;
+use crate::support::database::assert_intact;
 use crate::support::events::{Events, read_until};
 use crate::support::eventually;
-use crate::support::mk::{Mk, Ran, operator};
+use crate::support::mk::{CommandOutput, Mk, operator};
 use crate::support::panel::panel_by;
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
@@ -23,12 +23,12 @@ async fn provider() -> FakeProvider {
     panel_by(|_, ask| ask.choose("Paris")).await
 }
 
-async fn operate(server: &Mk, arguments: &[&str]) -> Ran {
+async fn operate(server: &Mk, arguments: &[&str]) -> CommandOutput {
     operator(&data_dir(server.home()), arguments).run_beside().await
 }
 
-/// A key without a limit a minute.
-async fn create(server: &Mk) -> Ran {
+/// Creates a key without a limit per minute.
+async fn create(server: &Mk) -> CommandOutput {
     let per_day = PER_DAY.to_string();
     let arguments =
         ["keys", "create", "--service", "verify", "--per-minute", "0", "--per-day", &per_day, "--json"];
@@ -39,7 +39,7 @@ async fn post(base: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::R
     client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(body).send().await
 }
 
-/// How many rows there are of a table, or groups.
+/// The number of rows of a table, or of a FROM clause with grouping.
 fn count(database: &rusqlite::Connection, of: &str) -> usize {
     let query = format!("SELECT count(*) FROM (SELECT 1 FROM {of})");
     let found: i64 = database.query_row(&query, [], |row| row.get(0)).unwrap();
@@ -47,7 +47,7 @@ fn count(database: &rusqlite::Connection, of: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_lets_a_stream_end_and_is_an_orderly_end() {
+async fn sigterm_drains_streams_and_shuts_down_cleanly() {
     let provider = panel_by(|_, ask| ask.choose("Paris").after(Duration::from_millis(500))).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
@@ -62,20 +62,20 @@ async fn sigterm_lets_a_stream_end_and_is_an_orderly_end() {
     Events::parse(rest).end("completed");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
-    must_be_whole(&data_dir(call.home()));
+    assert_intact(&data_dir(call.home()));
     let ledger = rusqlite::Connection::open(data_dir(call.home()).join("ledger.db")).unwrap();
-    assert_eq!(count(&ledger, "attempts"), 4, "an orderly end loses nothing");
+    assert_eq!(count(&ledger, "attempts"), 4, "a clean shutdown loses nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_signal_ends_requests_under_way_and_loses_nothing() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+async fn the_second_signal_ends_requests_in_flight_and_loses_nothing() {
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
     let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
     let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
     read_until(&mut stream, "extracting_claims").await;
-    eventually("the extractor is asked", || provider.in_flight() == 1).await;
+    eventually("the extractor is called", || provider.in_flight() == 1).await;
     server.signal("INT");
     server.until_logged(1, |line| line.contains("shutting down")).await;
     let second = Instant::now();
@@ -86,21 +86,21 @@ async fn the_second_signal_ends_requests_under_way_and_loses_nothing() {
     }
     Events::parse(rest).end("error");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
-    assert!(second.elapsed() < Duration::from_secs(10), "it waits for the whole grace period");
+    assert!(second.elapsed() < Duration::from_secs(10), "the server waits for the whole grace period");
     assert_eq!(status.signal(), Some(2), "{status} {log}");
     let ledger = rusqlite::Connection::open(data_dir(call.home()).join("ledger.db")).unwrap();
-    assert_eq!(count(&ledger, "attempts"), 1, "the call under way is booked");
+    assert_eq!(count(&ledger, "attempts"), 1, "the call in flight is booked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_third_signal_ends_at_once() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+async fn the_third_signal_terminates_immediately() {
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
     let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
     let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
     read_until(&mut stream, "extracting_claims").await;
-    // What is used can't be written for now, so an orderly end takes a while.
+    // The locked ledger delays the clean shutdown.
     let ledger = rusqlite::Connection::open(data_dir(call.home()).join("ledger.db")).unwrap();
     ledger.execute_batch("BEGIN EXCLUSIVE").unwrap();
     server.signal("TERM");
@@ -111,12 +111,12 @@ async fn the_third_signal_ends_at_once() {
     server.signal("TERM");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert_eq!(status.signal(), Some(15), "{status} {log}");
-    assert!(third.elapsed() < Duration::from_secs(5), "it waits for the ledger");
+    assert!(third.elapsed() < Duration::from_secs(5), "the server waits for the ledger");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigint_is_died_of() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+async fn sigint_terminates_the_process() {
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Serve::start_beside(&serve::call(&provider.base_url, "")).await;
     server.signal("INT");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
@@ -125,7 +125,7 @@ async fn sigint_is_died_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_servers_and_many_commands_share_a_directory() {
+async fn two_servers_and_many_commands_can_share_a_data_directory() {
     let provider = provider().await;
     let call = serve::call(&provider.base_url, "");
     let (one, two) = tokio::join!(Serve::start_beside(&call), Serve::start_beside(&call));
@@ -163,11 +163,11 @@ async fn two_servers_and_many_commands_share_a_directory() {
         assert_eq!(status.code(), Some(0), "{log}");
         assert!(!log.contains("locked") && !log.contains("\"level\":\"ERROR\""), "{log}");
     }
-    must_be_whole(&data);
+    assert_intact(&data);
 }
 
-/// Both `mk serve` and a command refuse this data directory in one clear sentence.
-fn must_refuse(data: &Path, words: &str) {
+/// Asserts that `mk serve` and other commands reject this data directory with one error and one hint.
+fn assert_rejected(data: &Path, words: &str) {
     let data = data.to_str().unwrap();
     let create = ["keys", "create", "--service", "verify"];
     for arguments in [&["serve", "--sandbox", "--listen", "127.0.0.1:0"][..], &create] {
@@ -182,12 +182,12 @@ fn must_refuse(data: &Path, words: &str) {
 }
 
 #[test]
-fn a_data_directory_that_cannot_be_used_is_said_in_a_sentence() {
+fn an_unusable_data_directory_is_reported_in_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
-    must_refuse(&file, "not a directory");
-    must_refuse(&file.join("below"), "ot a directory");
+    assert_rejected(&file, "not a directory");
+    assert_rejected(&file.join("below"), "ot a directory");
 
     let used = |name: &str| {
         let data = dir.path().join(name);
@@ -198,19 +198,19 @@ fn a_data_directory_that_cannot_be_used_is_said_in_a_sentence() {
     let corrupt = used("corrupt");
     std::fs::write(corrupt.join("mk.db"), "This is no database, but a text of some length. ".repeat(100))
         .unwrap();
-    must_refuse(&corrupt, "not a database");
+    assert_rejected(&corrupt, "not a database");
     let torn = used("torn");
     std::fs::write(torn.join("ledger.db"), "x".repeat(10_000)).unwrap();
-    must_refuse(&torn, "not a database");
+    assert_rejected(&torn, "not a database");
     let newer = used("newer");
     let database = rusqlite::Connection::open(newer.join("mk.db")).unwrap();
     database.pragma_update(None, "user_version", 999).unwrap();
     drop(database);
-    must_refuse(&newer, "written by a later version (schema 999");
+    assert_rejected(&newer, "written by a later version (schema 999");
 }
 
 #[test]
-fn a_data_directory_that_may_not_be_written_is_said_in_a_sentence() {
+fn an_unwritable_data_directory_is_reported_in_one_sentence() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -218,8 +218,8 @@ fn a_data_directory_that_may_not_be_written_is_said_in_a_sentence() {
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o500)).unwrap();
     let is_root = std::fs::write(data.join("probe"), "").is_ok();
     if is_root {
-        // Permissions do not bind root; a file system that takes no directories does.
-        return must_refuse(Path::new("/sys/kernel/mk"), "ermi");
+        // Root ignores permissions, but sysfs allows no new directories.
+        return assert_rejected(Path::new("/sys/kernel/mk"), "ermi");
     }
-    must_refuse(&data, "ermission denied");
+    assert_rejected(&data, "ermission denied");
 }

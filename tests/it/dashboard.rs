@@ -1,5 +1,5 @@
-//! The dashboard as it is served; what must hold of its files is in `dashboard_files`, and how its pages behave is
-//! tested in a browser.
+//! How the dashboard's files are served. `dashboard_files` checks their content; how the pages behave is tested in a
+//! browser (`tests/web`).
 
 use std::fs;
 
@@ -16,7 +16,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The addresses of all files that are served, each with its name.
+/// The paths of all served files, with their file names.
 fn served() -> Vec<(String, String)> {
     let address = |name: &str| match name {
         "index.html" => Some("/".to_owned()),
@@ -31,7 +31,7 @@ async fn server() -> (TestServer, FakeProvider) {
 }
 
 #[tokio::test]
-async fn every_file_is_served_whole_under_the_strict_policy() {
+async fn every_file_is_served_completely_with_the_strict_policy() {
     let (server, _provider) = server().await;
     assert!(served().len() > 30);
     for (address, name) in served() {
@@ -57,7 +57,11 @@ async fn every_file_is_served_whole_under_the_strict_policy() {
         for (header, value) in expected {
             assert_eq!(response.headers()[header], value, "{address}: {header}");
         }
-        assert_eq!(response.headers()["x-ratelimit-limit"], "600", "{address} is not an open page");
+        assert_eq!(
+            response.headers()["x-ratelimit-limit"],
+            "600",
+            "{address} is not limited as an open page"
+        );
         assert!(response.headers().contains_key("x-request-id"));
         if address != "/" {
             let body = response.bytes().await.unwrap();
@@ -67,7 +71,7 @@ async fn every_file_is_served_whole_under_the_strict_policy() {
 }
 
 #[tokio::test]
-async fn the_page_asks_for_files_of_its_own_version_which_never_change() {
+async fn the_page_loads_immutable_files_of_its_own_version() {
     let (server, _provider) = server().await;
     let page = client().get(&server.base).send().await.unwrap().text().await.unwrap();
     let asked: Vec<&str> = page.split('"').filter(|part| part.starts_with("assets/")).collect();
@@ -85,7 +89,7 @@ async fn the_page_asks_for_files_of_its_own_version_which_never_change() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_browser_has_is_not_sent_again() {
+async fn a_file_with_a_matching_etag_is_not_sent_again() {
     let (server, _provider) = server().await;
     for address in ["/", "/assets/app.js"] {
         let address = format!("{}{address}", server.base);
@@ -104,7 +108,7 @@ async fn a_file_that_the_browser_has_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn head_tells_the_same_without_the_file() {
+async fn head_returns_the_headers_without_the_file() {
     let (server, _provider) = server().await;
     for address in ["/", "/assets/lib/ui.js", "/assets/favicon.svg"] {
         let answer = exchange(server.authority(), &request("HEAD", address, &[], "")).await;
@@ -117,7 +121,7 @@ async fn head_tells_the_same_without_the_file() {
 }
 
 #[tokio::test]
-async fn nothing_else_is_there_whatever_the_path_looks_like() {
+async fn no_other_path_or_method_is_served() {
     let (server, _provider) = server().await;
     let paths = [
         "/assets",
@@ -154,7 +158,7 @@ async fn nothing_else_is_there_whatever_the_path_looks_like() {
 }
 
 #[tokio::test]
-async fn it_counts_as_an_open_page_and_needs_no_key() {
+async fn the_dashboard_is_rate_limited_as_an_open_page_without_a_key() {
     let provider = FakeProvider::start(|_| Turn::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.limits.open_pages_per_minute = 2)
@@ -170,7 +174,7 @@ async fn it_counts_as_an_open_page_and_needs_no_key() {
 }
 
 #[tokio::test]
-async fn the_page_of_a_sandbox_says_so_to_anyone() {
+async fn the_page_shows_whether_the_server_is_a_sandbox() {
     let simulated = Setup::new(sandbox()).start().await;
     let (live, _provider) = server().await;
     for (server, mode) in [(&simulated, "sandbox"), (&live, "live")] {

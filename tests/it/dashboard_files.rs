@@ -1,16 +1,16 @@
-//! What must hold of the dashboard's files: nothing from elsewhere, nothing inline, nothing missing.
+//! The dashboard's files: nothing from other hosts, nothing inline, nothing missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Where the files lie.
+/// The folder of the files.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/dashboard/assets")
 }
 
-/// All files, by their names below `assets`.
+/// The names of all files, relative to `assets`.
 pub fn names() -> Vec<String> {
     let mut directories = vec![root()];
     let mut found = Vec::new();
@@ -28,14 +28,14 @@ pub fn names() -> Vec<String> {
     found
 }
 
-/// Our own texts: what others wrote is held by its checksum.
+/// Our own files. Vendored ones are checked by their checksums instead.
 fn own_texts() -> Vec<(String, String)> {
     let own = names().into_iter().filter(|name| !name.starts_with("vendor/"));
     own.map(|name| (name.clone(), fs::read_to_string(root().join(&name)).unwrap())).collect()
 }
 
 #[test]
-fn what_others_wrote_is_what_they_published() {
+fn vendored_files_match_their_checksums() {
     let vendor = root().join("vendor");
     let sums = fs::read_to_string(vendor.join("SHA256SUMS")).unwrap();
     let mut listed = vec!["SHA256SUMS"];
@@ -54,8 +54,8 @@ fn what_others_wrote_is_what_they_published() {
 }
 
 #[test]
-fn nothing_comes_from_elsewhere_and_nothing_is_inline() {
-    // A name of a format, and not an address: no browser asks there.
+fn nothing_is_loaded_from_elsewhere_or_inline() {
+    // An XML namespace, which no browser fetches.
     let svg = "http://www.w3.org/2000/svg";
     let banned = [
         "://",
@@ -71,7 +71,7 @@ fn nothing_comes_from_elsewhere_and_nothing_is_inline() {
         "document.cookie",
         "style=\"",
         "javascript:",
-        // From the root, which under a path prefix is somebody else's.
+        // Absolute paths break behind a path prefix.
         "\"/v1",
         "`/v1",
         "\"/assets",
@@ -86,10 +86,10 @@ fn nothing_comes_from_elsewhere_and_nothing_is_inline() {
             assert!(!text.contains(word), "{name} has {word}");
         }
         if Path::new(&name).extension().is_some_and(|extension| extension == "css") {
-            assert!(!text.contains("url(") && !text.contains("@import"), "{name} asks for more");
+            assert!(!text.contains("url(") && !text.contains("@import"), "{name} loads another file");
         }
         if name != "theme.js" && name != "lib/shell.js" {
-            assert!(!text.contains("localStorage"), "{name} keeps something in the browser");
+            assert!(!text.contains("localStorage"), "{name} uses the browser's storage");
         }
     }
     let page = fs::read_to_string(root().join("index.html")).unwrap();
@@ -101,7 +101,7 @@ fn nothing_comes_from_elsewhere_and_nothing_is_inline() {
 }
 
 #[test]
-fn whatever_is_asked_for_is_there() {
+fn every_referenced_file_exists() {
     let names = names();
     let mut asked = 0;
     for (name, text) in own_texts() {
@@ -117,22 +117,28 @@ fn whatever_is_asked_for_is_there() {
             for part in relative.split('/') {
                 match part {
                     "." => {}
-                    ".." => assert!(path.pop(), "{name} leaves the assets by {reference}"),
+                    ".." => assert!(path.pop(), "{name} leaves the assets with {reference}"),
                     part => path.push(part),
                 }
             }
-            assert!(names.iter().any(|name| Path::new(name) == path), "{name} asks for {reference}");
+            assert!(
+                names.iter().any(|name| Path::new(name) == path),
+                "{name} refers to {reference}, which does not exist"
+            );
             asked += 1;
         }
         for link in text.split("href=\"assets/").skip(1) {
             let linked = link.split('"').next().unwrap();
-            assert!(names.iter().any(|name| name == linked), "{name} links to {linked}");
+            assert!(
+                names.iter().any(|name| name == linked),
+                "{name} links to {linked}, which does not exist"
+            );
         }
     }
     assert!(asked > 60, "{asked}");
 }
 
-/// What a module imports: all of it lies beside it, as there is no build that could find it elsewhere.
+/// The paths that a module imports. They must be relative, as there is no bundler to resolve others.
 fn imports(text: &str) -> impl Iterator<Item = &str> {
     let statements = text.lines().filter(|line| {
         line.starts_with("import ") || line.starts_with("export {") || line.starts_with("} from ")

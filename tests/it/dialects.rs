@@ -1,4 +1,4 @@
-//! Whole verifications whose panel speaks three formats, each provider a socket of its own.
+//! Verifications with a panel of three formats, each provider on its own socket.
 
 use mk::api::Service;
 use mk::config::{Env, ServerArgs, ServerConfig};
@@ -18,7 +18,7 @@ struct Providers {
 }
 
 impl Providers {
-    /// The extractor is the Anthropic model; the panel answers by `script`.
+    /// Starts one provider per format. The extractor is the Anthropic model; the panel replies according to `script`.
     async fn start(script: impl Fn(&Ask) -> Turn + Clone + Send + Sync + 'static) -> Self {
         let start = || {
             let script = script.clone();
@@ -70,14 +70,14 @@ standby = []
 }
 
 #[tokio::test]
-async fn a_panel_of_three_formats_judges_a_claim() {
+async fn a_panel_of_three_formats_verifies_a_claim() {
     let providers = Providers::start(|ask| ask.choose("Paris")).await;
     let events = providers.verify().await;
     let result = &events.results()[0];
     assert_eq!(result["assessment"], "TRUE");
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 3, "{result}");
 
-    // Thoughts and cached prompts are counted as their formats count them: 100 + 10 a call, whoever answered.
+    // Thinking and cached prompt tokens are counted as each format reports them: 100 + 10 per call in every format.
     let completed = events.end("completed");
     assert_eq!(completed["tokenUsage"]["totalTokens"], 4 * 110, "{completed}");
 
@@ -90,23 +90,20 @@ async fn a_panel_of_three_formats_judges_a_claim() {
         assert_eq!(asks.len(), calls, "{format:?}");
         for ask in asks {
             assert_eq!((ask.format, ask.key.as_deref()), (format, Some(key)));
-            assert!(ask.text().contains("END "), "{format:?} brings the fenced texts");
+            assert!(ask.text().contains("END "), "{format:?} transmits the delimited texts");
         }
     }
     let google = &providers.google.asks()[0].body;
     assert_eq!(google["generationConfig"]["responseJsonSchema"]["required"], json!(["answer"]));
     let anthropic = providers.anthropic.asks();
     let extraction = anthropic.iter().find(|ask| ask.task == "claims").unwrap();
-    assert_eq!(
-        extraction.body["max_tokens"], 64_000,
-        "the model's own maximum, as extractions have no limit"
-    );
+    assert_eq!(extraction.body["max_tokens"], 64_000, "the model's own maximum, as extractions set no limit");
     assert_eq!(extraction.body["output_config"]["format"]["type"], "json_schema");
     assert!(!events.raw.contains("sk-"), "no key reaches a caller");
 }
 
 #[tokio::test]
-async fn a_repair_goes_back_in_every_format() {
+async fn a_repair_request_works_in_every_format() {
     let providers = Providers::start(|ask| {
         let is_repair = ask.text().contains("It is Paris.");
         if is_repair { ask.choose("Paris") } else { Turn::Text("It is Paris.".to_owned()) }
@@ -124,7 +121,7 @@ async fn a_repair_goes_back_in_every_format() {
 }
 
 #[tokio::test]
-async fn failures_of_every_format_are_named() {
+async fn failures_of_every_format_are_reported() {
     let providers = Providers::start(|ask| match ask.format {
         Format::Chat => ask.choose("Paris"),
         Format::Anthropic => {

@@ -1,4 +1,4 @@
-//! The caller leaves: provider calls stop, and what was used until then stays on the books.
+//! The caller disconnects: provider calls stop, and what was used until then is booked.
 
 use futures_util::StreamExt;
 use mk::api::Service;
@@ -9,7 +9,7 @@ use crate::support::eventually;
 use crate::support::panel::hanging_panel;
 
 #[tokio::test]
-async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {
+async fn disconnecting_from_a_stream_stops_the_provider_calls_and_books_their_usage() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
     let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
@@ -20,7 +20,7 @@ async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {
     if !std::str::from_utf8(&first).unwrap().contains("event: verifying_claim\n") {
         read_until(&mut stream, "verifying_claim").await;
     }
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
 
     drop(stream);
 
@@ -38,12 +38,12 @@ async fn leaving_a_stream_stops_the_provider_calls_and_keeps_the_usage() {
 }
 
 #[tokio::test]
-async fn leaving_a_json_request_stops_the_provider_calls() {
+async fn disconnecting_from_a_json_request_stops_the_provider_calls() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
     let request = server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send();
     let waiting = tokio::spawn(request);
-    eventually("the panel is asked", || provider.in_flight() == 3).await;
+    eventually("the panel is called", || provider.in_flight() == 3).await;
     waiting.abort();
     eventually("the calls are abandoned", || provider.in_flight() == 0 && provider.abandoned() == 3).await;
 }

@@ -1,4 +1,4 @@
-//! Traps on the wire: what of a provider's bytes, headers and silence reaches a caller, and what callers cost.
+//! Bugs on the wire: which of a provider's bytes and headers reach a caller, silent providers, and the cost of callers.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::support::serve::{self, Serve};
 use crate::support::server::{NOON, Setup, client};
 
 #[tokio::test]
-async fn comments_of_a_provider_are_nobody_s_data() {
+async fn a_provider_s_comments_are_dropped() {
     let desk = desk(|ask: &Ask| {
         let folder = FORMATS[ask.format as usize].1;
         let told =
@@ -39,7 +39,7 @@ async fn comments_of_a_provider_are_nobody_s_data() {
 }
 
 #[tokio::test]
-async fn no_header_of_a_provider_reaches_a_caller() {
+async fn no_provider_header_reaches_a_caller() {
     const THEIRS: &str = "x-ratelimit-limit-requests: 9\r\nx-ratelimit-limit: 9\r\nx-ratelimit-reset: 9\r\n\
         anthropic-ratelimit-tokens-remaining: 9\r\nratelimit: 9\r\nratelimit-policy: 9\r\nset-cookie: a=b\r\n\
         server: theirs\r\nx-request-id: theirs\r\nrequest-id: theirs\r\nopenai-organization: ours\r\nvia: 1.1 x\r\n\
@@ -92,7 +92,7 @@ async fn no_header_of_a_provider_reaches_a_caller() {
 }
 
 #[tokio::test]
-async fn a_silent_provider_is_waited_for_once() {
+async fn a_silent_provider_is_not_retried() {
     let script = |ask: &Ask| match ask.model.as_str() {
         "comments" => Turn::Stream(vec![Beat::Send(": hi\n\n".into()), Beat::Stall]),
         "begun" => Turn::Stream(vec![role_chunk(), Beat::Stall]),
@@ -107,11 +107,11 @@ async fn a_silent_provider_is_waited_for_once() {
         assert!(raw.contains("provider_timeout"), "{model}: {status} {raw}");
         assert!(began.elapsed() < Duration::from_secs(3), "{model}: {:?}", began.elapsed());
     }
-    assert_eq!(desk.provider.asks().len(), 4, "nobody is asked again");
+    assert_eq!(desk.provider.asks().len(), 4, "no call is retried");
 }
 
 #[tokio::test]
-async fn an_unknown_price_is_not_zero() {
+async fn an_unknown_price_is_not_counted_as_zero() {
     let desk = desk_with(
         "",
         "",
@@ -146,8 +146,8 @@ fn resident(process: u32) -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_who_do_not_read_cost_no_memory() {
-    // The first bring along what is there once for all: threads, and an allocator's pages for each size of blocks.
+async fn callers_who_do_not_read_use_little_memory() {
+    // The first callers cause one-time costs: threads, and the allocator's pages for each block size.
     const FIRST: usize = 24;
     const CALLERS: usize = 48;
     let text = "x".repeat(16 * 1024);
@@ -174,20 +174,20 @@ async fn callers_who_do_not_read_cost_no_memory() {
         let mut caller = TcpStream::connect(server.base.trim_start_matches("http://")).await.unwrap();
         caller.write_all(request.as_bytes()).await.unwrap();
         callers.push(caller);
-        rest(&provider).await;
+        wait_until_blocked(&provider).await;
         if callers.len() == FIRST {
             before = resident(server.process());
         }
     }
     let grown = resident(server.process()).saturating_sub(before);
-    let a_caller = grown / (CALLERS - FIRST);
-    // Of 96 MB that each was sent: the buffers of two connections.
-    assert!(a_caller < 1024 * 1024, "each caller who reads nothing costs {a_caller} bytes");
+    let per_caller = grown / (CALLERS - FIRST);
+    // Each was sent 96 MB; only the buffers of two connections may stay in memory.
+    assert!(per_caller < 1024 * 1024, "each caller who reads nothing costs {per_caller} bytes");
 }
 
-/// Waits until the wire takes no more of the provider's bytes.
+/// Waits until backpressure stops the provider from sending.
 #[cfg(target_os = "linux")]
-async fn rest(provider: &FakeProvider) {
+async fn wait_until_blocked(provider: &FakeProvider) {
     let mut taken = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,16 +1,17 @@
-//! Streams that break in their middle: providers that break them, and what a caller is to get.
+//! Streams that break midway: providers that break them, and what the caller must receive.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::chat::{Desk, chunks, desk_with, text_of};
 use super::provider::{Ask, Beat, Turn, role_chunk, text_chunk};
 
-/// How a stream of `fake/m` ends whose connection breaks.
+/// The error that ends a stream of `fake/m` whose upstream connection broke.
 pub const CUT: &str = r#"{"message":"the provider fake broke its answer off; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
-/// A fallback of `fake/m`.
+/// Configures one fallback for `fake/m`.
 pub const FALLBACK: &str = "[inference.fallbacks]\n\"fake/m\" = [\"fake/second\"]\n";
 
-/// What is said, and then the connection breaks; its chunks have an id of their own.
+/// A stream of these words that then ends in `end`, usually a broken connection. Its chunks carry a different id from
+/// those of later streams.
 pub fn broken(words: &[&str], end: Vec<Beat>) -> Turn {
     let mut beats = vec![role_chunk()];
     beats.extend(words.iter().map(|word| text_chunk(word)));
@@ -27,7 +28,7 @@ fn renamed(beats: Vec<Beat>, id: &str) -> Vec<Beat> {
     beats.into_iter().map(rename).collect()
 }
 
-/// A desk whose model `m` is tried again so many times, and whose n-th call (from 0) is answered by `script`.
+/// A desk whose model `m` gets `retries` retries, and whose n-th call (from 0) is answered by `script`.
 pub async fn desk_retrying(
     retries: u32,
     rest: &str,
@@ -35,7 +36,7 @@ pub async fn desk_retrying(
 ) -> Desk {
     let calls = AtomicUsize::new(0);
     let change = move |config: &mut mk::config::ServerConfig| config.providers[0].retries = retries;
-    // With one place only, a broken call that kept its place would be waited for.
+    // With a single slot, a broken call that never released it would block the next one.
     desk_with(
         "max_concurrent = 1",
         rest,
@@ -45,14 +46,14 @@ pub async fn desk_retrying(
     .await
 }
 
-/// Holds that a stream looks like one that never broke; its text.
+/// Asserts that a stream looks as if it had never broken, and returns its text.
 pub fn unbroken(raw: &str) -> String {
     let list = chunks(raw);
-    let begun = &list[0];
-    assert_eq!(begun["choices"][0]["delta"]["role"], "assistant");
+    let first = &list[0];
+    assert_eq!(first["choices"][0]["delta"]["role"], "assistant");
     for chunk in &list {
         for name in ["id", "created", "model"] {
-            assert_eq!(chunk[name], begun[name], "{raw}");
+            assert_eq!(chunk[name], first[name], "{raw}");
         }
         assert!(chunk.get("error").is_none(), "{raw}");
     }
@@ -61,7 +62,7 @@ pub fn unbroken(raw: &str) -> String {
     text_of(&list, 0)
 }
 
-/// Holds that a stream ends as one that broke; what it said until then.
+/// Asserts that a stream ends with this error, and returns the text before it.
 pub fn ended_broken(raw: &str, error: &str) -> String {
     let end = format!("{{}},\"finish_reason\":\"error\"}}],\"error\":{error}}}\n\ndata: [DONE]\n\n");
     assert!(raw.ends_with(&end), "{raw}");
@@ -69,12 +70,12 @@ pub fn ended_broken(raw: &str, error: &str) -> String {
     text_of(&chunks(raw), 0)
 }
 
-/// Model and outcome of each attempt.
+/// Model and outcome of each recorded attempt.
 pub fn outcomes(desk: &Desk) -> Vec<(String, String)> {
     desk.booked().into_iter().map(|(model, outcome, ..)| (model, outcome)).collect()
 }
 
-/// One of them.
+/// An expected entry of [`outcomes`].
 pub fn row(model: &str, outcome: &str) -> (String, String) {
     (model.to_owned(), outcome.to_owned())
 }

@@ -1,11 +1,11 @@
-//! A browser at the console, as far as the server can tell: it keeps the session's cookie and says which page asks.
+//! A browser using the console, as far as the server can tell: it keeps the session cookie and sends `Origin`.
 
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::server::{TestServer, client};
 
-/// A browser that has a session.
+/// A browser with a session.
 pub struct Browser {
     base: String,
     /// `name=value`.
@@ -20,66 +20,66 @@ impl Browser {
         Self::with(server, &set_cookie(&response))
     }
 
-    /// With the cookie that this header sets.
+    /// A browser holding the cookie from this `Set-Cookie` header.
     pub fn with(server: &TestServer, set_cookie: &str) -> Self {
         Self::at(&server.base, set_cookie)
     }
 
-    /// The same at the server with this base address.
+    /// As [`Self::with`], for the server with this base address.
     pub fn at(base: &str, set_cookie: &str) -> Self {
         let cookie = set_cookie.split(';').next().unwrap().to_owned();
         Self { base: base.to_owned(), cookie }
     }
 
-    /// What the cookie holds.
+    /// The cookie's value.
     pub fn token(&self) -> &str {
         self.cookie.split_once('=').unwrap().1
     }
 
-    /// A request with the cookie, and nothing about the page.
+    /// A request with the cookie but without `Origin`.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         client().request(method, format!("{}{path}", self.base)).header("cookie", &self.cookie)
     }
 
-    /// Reads.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Response {
         self.request(Method::GET, path).send().await.unwrap()
     }
 
-    /// Writes, from a page of the server itself.
+    /// Sends a writing request with the server's own origin.
     pub async fn write(&self, method: Method, path: &str, body: &Value) -> Response {
         let request = self.request(method, path).header("origin", &self.base).json(body);
         request.send().await.unwrap()
     }
 }
 
-/// The answer to an attempt to log in.
+/// Tries to log in and returns the response.
 pub async fn log_in(server: &TestServer, key: &str) -> Response {
     let post = client().post(format!("{}/v1/auth/session", server.base));
     post.json(&json!({"key": key})).send().await.unwrap()
 }
 
-/// The one `Set-Cookie` of an answer.
+/// The only `Set-Cookie` header of a response.
 pub fn set_cookie(response: &Response) -> String {
     let mut found = response.headers().get_all("set-cookie").iter();
-    let value = found.next().expect("no cookie").to_str().unwrap().to_owned();
-    assert!(found.next().is_none(), "two cookies");
+    let value = found.next().expect("no Set-Cookie header").to_str().unwrap().to_owned();
+    assert!(found.next().is_none(), "two Set-Cookie headers");
     value
 }
 
-/// Whether an answer is none of the gate's.
+/// Whether the gate admitted the request.
 pub fn is_let_in(response: &Response) -> bool {
     ![401, 403, 429, 503].contains(&response.status().as_u16())
 }
 
-/// Status and code of an answer; of one that is no error, an empty code.
+/// Status and error code of a response; the code is empty if it is not an error.
 pub async fn refusal(response: Response) -> (u16, String) {
     let status = response.status().as_u16();
     let body: Value = response.json().await.unwrap_or_default();
     (status, body["code"].as_str().unwrap_or_default().to_owned())
 }
 
-/// What the audit of a server holds, oldest first: action, channel, actor, object, and its name.
+/// The audit log of a server, oldest first: action, channel, actor, object and the object's name.
 pub fn audit(server: &TestServer) -> Vec<[String; 5]> {
     let file = server.dir.path().join("data/mk.db");
     let db = rusqlite::Connection::open(file).unwrap();

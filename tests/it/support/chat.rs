@@ -1,4 +1,4 @@
-//! Chat completions under test: a server in front of one fake provider, and streams read line by line.
+//! Chat completions: a server in front of one fake provider, and streams read line by line.
 
 use mk::api::Service;
 use mk::config::{Env, ServerArgs, ServerConfig};
@@ -9,15 +9,16 @@ use super::mk::Mk;
 use super::provider::{Ask, FakeProvider, Turn};
 use super::server::{NOON, Setup, TestServer, client};
 
-/// A server in front of the provider `fake`, whose model `m` costs a dollar and two for a million tokens.
+/// A server in front of the provider `fake`, whose model `m` costs $1 per million input tokens and $2 per million
+/// output tokens.
 pub struct Desk {
     pub server: TestServer,
     pub provider: FakeProvider,
     pub key: String,
 }
 
-/// The configuration, with more lines for the provider's table and the end of the file, where `{base_url}` stands for
-/// the provider's address.
+/// The server configuration. `of_provider` is added to the provider's table and `rest` to the end of the file, where
+/// `{base_url}` stands for the provider's address.
 pub fn config(base_url: &str, of_provider: &str, rest: &str) -> ServerConfig {
     let rest = rest.replace("{base_url}", base_url);
     let dir = tempfile::tempdir().unwrap();
@@ -47,12 +48,12 @@ panel = ["fake/m", "fake/n"]
     mk::config::load_server(&arguments, &Env::bare([], NOON)).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// A server and a provider that answers by `script`.
+/// A server and a provider that replies according to `script`.
 pub async fn desk(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Desk {
     desk_with("", "", |setup| setup, script).await
 }
 
-/// The same with more configuration.
+/// As [`desk`], with more configuration.
 pub async fn desk_with(
     of_provider: &str,
     rest: &str,
@@ -76,12 +77,12 @@ pub fn hello_stream() -> Value {
 }
 
 impl Desk {
-    /// A request, ready to be sent; its id is `req-1`.
+    /// An unsent request whose id is `req-1`.
     pub fn post(&self, body: impl Into<reqwest::Body>) -> reqwest::RequestBuilder {
         self.post_as(&self.key, body)
     }
 
-    /// The same with another key.
+    /// As [`Self::post`], with another key.
     pub fn post_as(&self, key: &str, body: impl Into<reqwest::Body>) -> reqwest::RequestBuilder {
         client()
             .post(format!("{}/inference/v1/chat/completions", self.server.base))
@@ -91,7 +92,7 @@ impl Desk {
             .body(body)
     }
 
-    /// `mk chat` as its user calls it.
+    /// An `mk chat` command against this server.
     pub fn mk_chat(&self, arguments: &[&str]) -> Mk {
         let mk = Mk::new().args(["chat"]).args(arguments.iter().copied());
         mk.env("MK_SERVER", &self.server.base).env("MK_INFERENCE_KEY", &self.key)
@@ -102,14 +103,14 @@ impl Desk {
         self.post(body.to_string()).send().await.unwrap()
     }
 
-    /// Sends a request and reads its answer as JSON, whatever its status.
+    /// Sends a request and reads the response as JSON, whatever its status.
     pub async fn json(&self, body: &Value) -> (u16, Value) {
         let response = self.ask(body).await;
         let status = response.status().as_u16();
         (status, response.json().await.unwrap())
     }
 
-    /// Sends a request whose answer is a stream, and reads it to its end.
+    /// Sends a streaming request and reads the response to the end.
     pub async fn stream(&self, body: &Value) -> String {
         let response = self.ask(body).await;
         assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
@@ -117,13 +118,13 @@ impl Desk {
         response.text().await.unwrap()
     }
 
-    /// The rows that the ledger holds of `req-1`.
+    /// The ledger's rows for `req-1`.
     pub fn rows(&self) -> Vec<AttemptRow> {
         self.server.app.flush().unwrap();
         self.server.app.store.attempts_of("req-1").unwrap()
     }
 
-    /// Model, outcome and tokens of each row.
+    /// Model, outcome, prompt tokens and completion tokens of each row.
     pub fn booked(&self) -> Vec<(String, String, u64, u64)> {
         let of = |row: AttemptRow| {
             (row.model.to_string(), row.outcome.into(), row.prompt_tokens, row.completion_tokens)
@@ -132,7 +133,7 @@ impl Desk {
     }
 }
 
-/// The chunks of a stream that must end with the end mark and hold nothing but `data: ` lines.
+/// The chunks of a stream, which must consist of `data: ` lines only and end with `[DONE]`.
 pub fn chunks(raw: &str) -> Vec<Value> {
     let mut lines: Vec<&str> = raw.split_terminator("\n\n").collect();
     assert_eq!(lines.pop(), Some("data: [DONE]"), "{raw}");
@@ -145,7 +146,7 @@ pub fn chunks(raw: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The text of all deltas of a choice.
+/// The concatenated text of one choice's deltas.
 pub fn text_of(chunks: &[Value], index: u64) -> String {
     let choices = chunks.iter().flat_map(|chunk| chunk["choices"].as_array().unwrap());
     let of_index = choices.filter(|choice| choice["index"] == index);

@@ -1,4 +1,4 @@
-//! The console over HTTP, as a program with a console key uses it.
+//! The console API as a program with a console key uses it.
 
 use mk::api::Service;
 use reqwest::{Method, RequestBuilder, Response};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::panel::idle_server;
 use super::server::{TestServer, client};
 
-/// The holder of a console key without limits.
+/// A client with a console key that has no rate limits.
 #[derive(Clone)]
 pub struct Console {
     pub base: String,
@@ -15,7 +15,7 @@ pub struct Console {
     pub key_id: String,
 }
 
-/// A server that nobody asks for models, and a console of it.
+/// A server whose models are never called, and a client of its console API.
 pub async fn server() -> (TestServer, Console) {
     let server = idle_server().await;
     let console = Console::of(&server);
@@ -23,7 +23,7 @@ pub async fn server() -> (TestServer, Console) {
 }
 
 impl Console {
-    /// With a key of its own, called `ops`.
+    /// Creates a console key called `ops`.
     pub fn of(server: &TestServer) -> Self {
         let (key, key_id) = server.key_with(Service::Console, |new| {
             new.name = Some("ops".to_owned());
@@ -32,12 +32,12 @@ impl Console {
         Self { base: server.base.clone(), key, key_id }
     }
 
-    /// A request, ready to be sent.
+    /// An unsent request.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         client().request(method, format!("{}{path}", self.base)).bearer_auth(&self.key)
     }
 
-    /// Sends a request; whatever is answered, no cache may have it.
+    /// Sends a request and asserts that the response may not be cached.
     pub async fn ask(request: RequestBuilder) -> Response {
         let response = request.send().await.unwrap();
         assert_eq!(response.headers()["cache-control"], "no-store", "{response:?}");
@@ -45,46 +45,46 @@ impl Console {
         response
     }
 
-    /// Status and body of an answer.
+    /// Sends a request and returns status and body.
     async fn read(request: RequestBuilder) -> (u16, Value) {
         let response = Self::ask(request).await;
         let status = response.status().as_u16();
         (status, response.json().await.unwrap())
     }
 
-    /// Reads.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> (u16, Value) {
         Self::read(self.request(Method::GET, path)).await
     }
 
-    /// Writes.
+    /// Sends a request with a JSON body.
     pub async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         Self::read(self.request(method, path).json(body)).await
     }
 
-    /// Makes something new.
+    /// Sends a POST request.
     pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send(Method::POST, path, body).await
     }
 
-    /// Changes.
+    /// Sends a PATCH request.
     pub async fn patch(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send(Method::PATCH, path, body).await
     }
 
-    /// Deletes.
+    /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> (u16, Value) {
         Self::read(self.request(Method::DELETE, path)).await
     }
 
-    /// A new app's id.
+    /// Creates an app and returns its id.
     pub async fn app(&self, name: &str) -> String {
         let (status, app) = self.post("/v1/apps", &json!({"name": name})).await;
         assert_eq!(status, 201, "{app}");
         text(&app["id"])
     }
 
-    /// A new key of an app, and the address of its record.
+    /// Creates a key for an app; returns the key and the path of its record.
     pub async fn key(&self, app: &str, body: &Value) -> (String, String) {
         let (status, key) = self.post(&format!("/v1/apps/{app}/keys"), body).await;
         assert_eq!(status, 201, "{key}");
@@ -106,11 +106,11 @@ impl Console {
                 Value::Null => return records,
                 next => cursor = format!("&cursor={}", text(next)),
             }
-            assert!(is_full, "a page that is not full has another behind it");
+            assert!(is_full, "a short page is followed by another");
         }
     }
 
-    /// All entries of the audit, oldest first.
+    /// The whole audit log, oldest first.
     pub async fn audit(&self) -> Vec<Value> {
         let mut entries = self.walk("/v1/audit?", 200).await;
         entries.reverse();
@@ -118,9 +118,9 @@ impl Console {
     }
 }
 
-/// A JSON string's text.
+/// The text of a JSON string.
 pub fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("not a string: {value}")).to_owned()
 }
 
 /// The ids of records.

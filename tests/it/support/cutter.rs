@@ -1,6 +1,6 @@
-//! Stands between a server and PostgreSQL, and cuts connections at the worst moment: when a commit has been carried
-//! out, before the server hears of it. It also makes the way long. Whatever comes back is passed on message by message,
-//! as the protocol frames them; TLS is declined.
+//! A proxy between a server and PostgreSQL that cuts connections at the worst moment: after a commit has been executed
+//! but before its acknowledgement arrives. It can also add latency. Replies are forwarded message by message, as the
+//! protocol frames them; TLS is declined.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,20 +12,20 @@ use tokio::task::JoinHandle;
 
 use super::postgres::{PASSWORD, Postgres, USER};
 
-/// What a client begins with that would rather have TLS: a length of 8, and a number that is no version.
-const WANTS_TLS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+/// PostgreSQL's `SSLRequest`, with which a client asks for TLS: the length 8 and a magic number.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 #[derive(Default)]
 struct Orders {
-    /// How many commits are still to be cut off.
+    /// Commits still to be cut off.
     left: AtomicUsize,
-    /// How many were.
+    /// Commits cut off so far.
     done: AtomicUsize,
-    /// How many milliseconds what goes to the server takes on its way.
+    /// Latency towards the server, in milliseconds.
     delay: AtomicU64,
 }
 
-/// The cutter; its port closes when it is dropped, and connections go with the test's runtime.
+/// The proxy. Dropping it closes the port; connections end with the test's runtime.
 pub struct Cutter {
     port: u16,
     orders: Arc<Orders>,
@@ -33,7 +33,7 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// In front of this cluster.
+    /// Starts a proxy in front of this cluster.
     pub async fn start(postgres: &Postgres) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -48,22 +48,22 @@ impl Cutter {
         Self { port, orders, task }
     }
 
-    /// The address of the database `mk` through it.
+    /// The URL of the database `mk` through the proxy.
     pub fn url(&self) -> String {
         format!("postgres://{USER}:{PASSWORD}@127.0.0.1:{}/{USER}", self.port)
     }
 
-    /// Has it cut off the next commits, so many.
+    /// Cuts off the next `commits` commits.
     pub fn cut(&self, commits: usize) {
         self.orders.left.store(commits, Ordering::SeqCst);
     }
 
-    /// Has what goes to the server take so long on its way.
+    /// Delays everything sent to the server.
     pub fn delay(&self, milliseconds: u64) {
         self.orders.delay.store(milliseconds, Ordering::SeqCst);
     }
 
-    /// How many were cut off so far.
+    /// The number of commits cut off so far.
     pub fn done(&self) -> usize {
         self.orders.done.load(Ordering::SeqCst)
     }
@@ -75,11 +75,11 @@ impl Drop for Cutter {
     }
 }
 
-/// Passes everything on until one of both ends, or is cut off.
+/// Forwards in both directions until either side ends or the connection is cut.
 async fn pass_on(mut client: TcpStream, to: u16, orders: Arc<Orders>) -> std::io::Result<()> {
     let mut first = [0; 8];
     client.read_exact(&mut first).await?;
-    if first == WANTS_TLS {
+    if first == SSL_REQUEST {
         client.write_all(b"N").await?;
         client.read_exact(&mut first).await?;
     }
@@ -88,7 +88,7 @@ async fn pass_on(mut client: TcpStream, to: u16, orders: Arc<Orders>) -> std::io
     server.write_all(&first).await?;
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
-    let back = async {
+    let backward = async {
         let mut has_written = false;
         loop {
             let message = message(&mut from_server).await?;
@@ -98,7 +98,7 @@ async fn pass_on(mut client: TcpStream, to: u16, orders: Arc<Orders>) -> std::io
             to_client.write_all(&message).await?;
         }
     };
-    let forth = async {
+    let forward = async {
         let mut some = vec![0; 1 << 16];
         loop {
             let read = from_client.read(&mut some).await?;
@@ -113,12 +113,12 @@ async fn pass_on(mut client: TcpStream, to: u16, orders: Arc<Orders>) -> std::io
         }
     };
     tokio::select! {
-        done = forth => done,
-        done = back => done,
+        done = forward => done,
+        done = backward => done,
     }
 }
 
-/// Type, length, and what follows.
+/// Reads one message: type, length and payload.
 async fn message(from: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<u8>> {
     let mut message = vec![0; 5];
     from.read_exact(&mut message).await?;
@@ -128,8 +128,8 @@ async fn message(from: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<u8>
     Ok(message)
 }
 
-/// Whether this is the first word of a commit's being done: `COMMIT` itself, or, where a statement is its own
-/// transaction, that the server is ready for another one.
+/// Whether this message is the first to acknowledge a commit: `COMMIT` itself or, where a statement is its own
+/// transaction, `ReadyForQuery`.
 fn is_committed(message: &[u8], has_written: &mut bool) -> bool {
     match message {
         [b'C', _, _, _, _, done @ ..] => {

@@ -1,12 +1,12 @@
-//! The files of a server that is its own storage, as they are found when it has ended or while it lives.
+//! The SQLite files of a server, after its end or while it runs.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
-/// As the next server would find them; looking at the files themselves would already mend them. SQLite also wants to
-/// find them by a path of their own.
+/// Copies the files as the next process would find them: opening the originals would already repair them, and SQLite
+/// needs a path of its own for each copy.
 pub fn copy(data: &Path) -> TempDir {
     let to = tempfile::tempdir().unwrap();
     for name in ["mk.db", "mk.db-wal", "ledger.db", "ledger.db-wal"] {
@@ -18,10 +18,10 @@ pub fn copy(data: &Path) -> TempDir {
     to
 }
 
-/// Holds that both databases pass SQLite's own checks.
+/// Asserts that both databases pass SQLite's integrity checks.
 pub fn must_be_whole(data: &Path) {
     for name in ["mk.db", "ledger.db"] {
-        // One that is not there would be made, and be whole.
+        // Without these flags, a missing database would be created and pass.
         let database =
             Connection::open_with_flags(data.join(name), OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
         let found: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

@@ -1,4 +1,4 @@
-//! `/openapi.json` as a reader uses it: references are followed, values are held against their schemas.
+//! `/openapi.json` as its readers use it: references are resolved, values are validated against their schemas.
 
 use jsonschema::Validator;
 use reqwest::Response;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::server::{TestServer, client};
 
-/// A server's description of itself.
+/// A server's `OpenAPI` document.
 pub struct Description(pub Value);
 
-/// An answer that was read to its end.
+/// A response read to the end.
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
@@ -18,7 +18,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Reads it.
+    /// Reads a response to the end.
     pub async fn read(response: Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Self { status, headers, text: response.text().await.unwrap() }
@@ -26,14 +26,14 @@ impl Answer {
 }
 
 impl Description {
-    /// Asks a server for it.
+    /// Fetches the document from a server.
     pub async fn of(server: &TestServer) -> Self {
         let response = client().get(format!("{}/openapi.json", server.base)).send().await.unwrap();
         assert_eq!(response.status(), 200);
         Self(response.json().await.unwrap())
     }
 
-    /// The operations: address, method and what is said of it.
+    /// The operations: path, method and description.
     pub fn operations(&self) -> Vec<(String, String, &Value)> {
         let item = |(path, item): (&String, &'_ Value)| (path.clone(), item.clone());
         let paths: Vec<(String, Value)> = self.0["paths"].as_object().unwrap().iter().map(item).collect();
@@ -43,29 +43,30 @@ impl Description {
         methods.map(|(path, method)| (path.clone(), method.clone(), &self.0["paths"][path][method])).collect()
     }
 
-    /// What a reference leads to; other values are what they are.
+    /// Resolves a reference; any other value is returned unchanged.
     pub fn follow<'a>(&'a self, value: &'a Value) -> &'a Value {
         let Some(place) = value.get("$ref").and_then(Value::as_str) else { return value };
-        let pointer = place.strip_prefix('#').unwrap_or_else(|| panic!("{place} leads out of the document"));
-        self.0.pointer(pointer).unwrap_or_else(|| panic!("{place} leads nowhere"))
+        let pointer =
+            place.strip_prefix('#').unwrap_or_else(|| panic!("{place} points outside the document"));
+        self.0.pointer(pointer).unwrap_or_else(|| panic!("{place} does not resolve"))
     }
 
-    /// A validator of a schema of the document.
+    /// A validator for a schema of the document.
     pub fn validator(&self, schema: &Value) -> Validator {
         let whole = json!({"allOf": [schema], "components": self.0["components"]});
         jsonschema::options()
             .with_draft(jsonschema::Draft::Draft202012)
             .should_validate_formats(true)
             .build(&whole)
-            .unwrap_or_else(|error| panic!("{schema} is no schema: {error}"))
+            .unwrap_or_else(|error| panic!("{schema} is not a schema: {error}"))
     }
 
-    /// A validator of one of the named schemas.
+    /// A validator for one of the named schemas.
     pub fn named(&self, name: &str) -> Validator {
         self.validator(&json!({"$ref": format!("#/components/schemas/{name}")}))
     }
 
-    /// Fails where a value is not of its schema.
+    /// Asserts that a value matches its schema.
     pub fn check(&self, schema: &Value, value: &Value, of: &str) {
         let validator = self.validator(schema);
         let errors: Vec<String> =
@@ -73,11 +74,11 @@ impl Description {
         assert!(errors.is_empty(), "{of}: {errors:#?} in {value}");
     }
 
-    /// Fails where a text is not what its media type promises: JSON, or frames whose data are of their schemas.
+    /// Asserts that a body is what its media type promises: JSON, or frames whose data match their schemas.
     pub fn check_content(&self, kind: &str, media: &Value, text: &str, of: &str) {
         match kind {
             "application/json" => {
-                let value = serde_json::from_str(text).unwrap_or_else(|_| panic!("{of}: no JSON: {text}"));
+                let value = serde_json::from_str(text).unwrap_or_else(|_| panic!("{of}: not JSON: {text}"));
                 self.check(&media["schema"], &value, of);
             }
             "text/event-stream" => self.check_frames(&media["schema"], text, of),
@@ -103,7 +104,7 @@ impl Description {
         assert!(seen > 0, "{of}: a stream without frames: {text:?}");
     }
 
-    /// The schema of what an event's data hold, which validators leave alone.
+    /// The schema of an event's data, which validators do not look into.
     fn data_schema<'a>(&'a self, schema: &'a Value, event: &Value) -> &'a Value {
         let schema = self.follow(schema);
         let all = schema["oneOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
@@ -114,17 +115,17 @@ impl Description {
         &data["contentSchema"]
     }
 
-    /// Fails unless an answer is one of those described: its status, headers, type and content.
+    /// Asserts that a response is documented: its status, headers, media type and content.
     pub fn check_answer(&self, method: &str, path: &str, answer: &Answer) {
         let Answer { status, headers, text } = answer;
         let of = format!("{method} {path}: {status} {text:.200}");
         let described = &self.0["paths"][path][method.to_ascii_lowercase()]["responses"][status.to_string()];
-        assert!(described.is_object(), "not described: {of}");
+        assert!(described.is_object(), "not documented: {of}");
         let described = self.follow(described);
         for (name, header) in described["headers"].as_object().unwrap() {
             let header = self.follow(header);
             let Some(value) = headers.get(name) else {
-                assert_ne!(header["required"], true, "without {name}: {of}");
+                assert_ne!(header["required"], true, "missing {name}: {of}");
                 continue;
             };
             let value = value.to_str().unwrap();
@@ -135,7 +136,7 @@ impl Description {
             None => assert_eq!(text, "", "{of}"),
             Some(content) => {
                 let kind = headers["content-type"].to_str().unwrap().split(';').next().unwrap().to_owned();
-                let media = content.get(&kind).unwrap_or_else(|| panic!("not described as {kind}: {of}"));
+                let media = content.get(&kind).unwrap_or_else(|| panic!("not documented as {kind}: {of}"));
                 self.check_content(&kind, media, text, &of);
             }
         }

@@ -1,10 +1,10 @@
-//! Chance that can be had again.
+//! Reproducible pseudo-random numbers.
 
-/// Numbers that look random, the same ones for the same seed (`SplitMix64`).
+/// A `SplitMix64` generator: the same seed yields the same numbers.
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// A number below this one.
+    /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -12,7 +12,7 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % end
     }
 
-    /// A place in a list that is so long.
+    /// An index into a list of this length.
     pub fn place(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap()
     }

@@ -1,25 +1,25 @@
-//! A verification stream, read as a naive client reads it: bytes, blank lines, two prefixes.
+//! A verification stream, parsed as a naive client does: split at blank lines, then two prefixes.
 
 use futures_util::StreamExt;
 use serde_json::Value;
 
-/// The frames of a stream that has ended.
+/// The frames of a finished stream.
 #[derive(Debug)]
 pub struct Events {
-    /// The bytes as they came.
+    /// The bytes as received.
     pub raw: String,
-    /// Names and data, comments left out.
+    /// Names and data, without comments.
     pub frames: Vec<(String, Value)>,
 }
 
 impl Events {
-    /// Reads an answer to its end.
+    /// Reads a response to the end.
     pub async fn read(response: reqwest::Response) -> Self {
         assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
         Self::parse(response.text().await.unwrap())
     }
 
-    /// Parses a whole stream; any line that is not of the contract's form fails.
+    /// Parses a whole stream and fails on any line that the API contract does not allow.
     pub fn parse(raw: String) -> Self {
         let mut frames = Vec::new();
         for frame in raw.split_terminator("\n\n") {
@@ -48,7 +48,7 @@ impl Events {
         data
     }
 
-    /// The data of the terminal frame, which must be this one.
+    /// The data of the last frame, which must have this name.
     pub fn end(&self, name: &str) -> &Value {
         let (last, data) = self.frames.last().expect("an empty stream");
         assert_eq!(last, name, "{data}");
@@ -61,14 +61,14 @@ impl Events {
     }
 }
 
-/// Reads a stream until a frame with this name has come, and hands back the rest.
+/// Reads a stream until a frame with this name has arrived.
 pub async fn read_until(
     response: &mut (impl StreamExt<Item = reqwest::Result<bytes::Bytes>> + Unpin),
     name: &str,
 ) {
     let mut seen = String::new();
     while !seen.contains(&format!("event: {name}\n")) {
-        let piece = response.next().await.unwrap_or_else(|| panic!("ended before {name}: {seen}")).unwrap();
-        seen.push_str(std::str::from_utf8(&piece).unwrap());
+        let chunk = response.next().await.unwrap_or_else(|| panic!("ended before {name}: {seen}")).unwrap();
+        seen.push_str(std::str::from_utf8(&chunk).unwrap());
     }
 }

@@ -1,9 +1,9 @@
-//! The formats that a fake provider speaks, told by the path of a call.
+//! The formats that a fake provider speaks, chosen by the path of a call.
 
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-/// A format.
+/// A provider's wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Chat completions.
@@ -15,7 +15,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format spoken at a path.
+    /// The format used at a path.
     pub fn at(path: &str) -> Self {
         match path {
             _ if path.ends_with("/messages") => Self::Anthropic,
@@ -26,7 +26,7 @@ impl Format {
         }
     }
 
-    /// The model that is asked.
+    /// The requested model.
     pub fn model(self, path: &str, body: &Value) -> String {
         match self {
             Self::Google => {
@@ -37,7 +37,7 @@ impl Format {
         }
     }
 
-    /// The key, where this format has it.
+    /// The API key, from wherever this format puts it.
     pub fn key(self, headers: &HeaderMap) -> Option<String> {
         let (name, prefix) = match self {
             Self::Chat => ("authorization", "Bearer "),
@@ -47,7 +47,7 @@ impl Format {
         headers.get(name)?.to_str().ok()?.strip_prefix(prefix).map(str::to_owned)
     }
 
-    /// All texts of the conversation, the system's first.
+    /// All texts of the conversation.
     pub fn texts(self, body: &Value) -> Vec<String> {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let texts: Vec<Value> = match self {
@@ -66,7 +66,7 @@ impl Format {
         texts.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// An answer with this text that took 100 + 10 tokens.
+    /// A response with this text that used 100 + 10 tokens.
     pub fn answer(self, model: &str, text: &str) -> String {
         let body = match self {
             Self::Chat => json!({

@@ -1,4 +1,4 @@
-//! What a server logs while a test runs.
+//! Captures what a server logs during a test.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,7 +9,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Keeps what is logged on this thread.
+/// The captured log of one thread.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -33,17 +33,17 @@ impl MakeWriter<'_> for Log {
 }
 
 impl Log {
-    /// All of it.
+    /// The whole log.
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// Line by line.
+    /// The parsed lines.
     pub fn lines(&self) -> Vec<Value> {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The lines of requests that have ended, their durations apart, which differ from run to run.
+    /// The lines of finished requests, without durations, which vary between runs.
     pub fn requests(&self) -> Vec<Value> {
         let mut lines: Vec<Value> = self.lines().into_iter().map(|line| line["fields"].clone()).collect();
         lines.retain(|fields| fields["message"] == "request");
@@ -56,10 +56,10 @@ impl Log {
         lines
     }
 
-    /// Captures what this thread logs, of this level and above, until the guard is dropped.
+    /// Captures what this thread logs at this level and above, until the guard is dropped.
     pub fn capture(&self, level: &str) -> tracing::subscriber::DefaultGuard {
-        // While there is one subscriber alone, whether a line is of interest is settled for good by the thread that
-        // comes upon it first, and other tests' threads have none. With a second one, all are asked.
+        // With only one subscriber, `tracing` caches each callsite's interest for good as decided by the first thread
+        // to reach it, and the threads of other tests have no subscriber. A second one makes it ask every time.
         static ANOTHER: OnceLock<tracing::Dispatch> = OnceLock::new();
         ANOTHER.get_or_init(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default()));
         let subscriber = tracing_subscriber::fmt()
@@ -72,7 +72,7 @@ impl Log {
     }
 }
 
-/// Serves on this thread, as only its records are captured.
+/// Serves on this thread, because only its log is captured.
 pub fn on_this_thread(options: &mut Options) {
     options.workers = 0;
 }

@@ -1,4 +1,4 @@
-//! The real binary, with a clean environment and a home of its own.
+//! The real binary, with a clean environment and a temporary home directory.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-/// A call of the binary being put together.
+/// A command line of the binary under construction.
 #[derive(Clone)]
 pub struct Mk {
     home: Arc<TempDir>,
@@ -17,7 +17,7 @@ pub struct Mk {
     stdin: Option<Vec<u8>>,
 }
 
-/// What a call left behind.
+/// The output of a finished command.
 #[derive(Debug)]
 pub struct Ran {
     pub status: ExitStatus,
@@ -26,7 +26,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The exit code; a death by signal fails.
+    /// The exit code; fails if a signal ended the process.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| panic!("{self:?}"))
     }
@@ -37,44 +37,44 @@ impl Ran {
     }
 }
 
-/// A call on a data directory, by a process of its own.
+/// A command on this data directory, run as a separate process.
 pub fn operator(data: &Path, arguments: &[&str]) -> Mk {
     Mk::new().args(arguments.iter().copied()).env("MK_DATA_DIR", data.to_str().unwrap())
 }
 
 impl Mk {
-    /// A user who has never run it.
+    /// A command of a user who has never run `mk` before.
     pub fn new() -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
         Self { home, launcher: Vec::new(), arguments: Vec::new(), variables: Vec::new(), stdin: None }
     }
 
-    /// Adds arguments.
+    /// Appends arguments.
     pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         self.arguments.extend(arguments.into_iter().map(str::to_owned));
         self
     }
 
-    /// Has it started by a shell that runs these commands first: limits of the system, a mounted file system.
+    /// Starts it from a shell that first runs these commands, such as `ulimit` or `mount`.
     pub fn after(mut self, commands: &str) -> Self {
         let script = format!("{commands} && exec \"$0\" \"$@\"");
         self.launcher = ["sh", "-c", &script].map(str::to_owned).to_vec();
         self
     }
 
-    /// Has it started by a program that is given its call as arguments.
+    /// Starts it through a program that takes the command line as arguments.
     pub fn through(mut self, launcher: &[&str]) -> Self {
         self.launcher = launcher.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Gives it something to read; without it, stdin is empty.
+    /// Sets its stdin, which is empty by default.
     pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(text.into());
         self
@@ -101,7 +101,7 @@ impl Mk {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs it to completion.
     pub fn run(&self) -> Ran {
         let mut child = self
             .command()
@@ -112,7 +112,7 @@ impl Mk {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         if let Some(text) = &self.stdin {
-            // A program that does not read its input is free to end before it is written.
+            // A program that does not read its input may exit before all of it is written.
             let _ = stdin.write_all(text);
         }
         drop(stdin);
@@ -124,7 +124,7 @@ impl Mk {
         }
     }
 
-    /// Runs it beside a server in this runtime.
+    /// Runs it without blocking a server in this runtime.
     pub async fn run_beside(&self) -> Ran {
         let call = self.clone();
         tokio::task::spawn_blocking(move || call.run()).await.unwrap()

@@ -1,4 +1,4 @@
-//! What tests share: servers, fake providers, the binary, streams read to their end.
+//! Shared helpers: servers, fake providers, the binary, stream readers.
 
 pub mod breaks;
 pub mod browser;
@@ -29,15 +29,15 @@ pub mod tls;
 
 use std::time::{Duration, Instant};
 
-/// What is done at once takes no longer, however busy the machine is; the next thing to end the same wait, such as a
-/// timeout or a comment that cannot be written, comes after three times as long.
+/// The longest that an immediate reaction may take, however busy the machine is. Anything else that could end the same
+/// wait, such as a timeout or a failed write of a comment, takes at least three times as long.
 pub const PROMPT: Duration = Duration::from_secs(5);
 
-/// Waits until something holds, and fails with `what` if it does not within a minute.
+/// Waits until a condition holds; fails with `what` after a minute.
 pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_mins(1);
     while !holds() {
-        assert!(Instant::now() < limit, "never: {what}");
+        assert!(Instant::now() < limit, "never happened: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

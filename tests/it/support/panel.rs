@@ -17,13 +17,13 @@ pub fn eiffel() -> serde_json::Value {
     )
 }
 
-/// The turn of an extractor that finds the usual claim.
+/// The reply of an extractor that finds the usual claim.
 pub fn finds_eiffel() -> Turn {
     claims(&[eiffel()])
 }
 
-/// The configuration file of a server on a free port whose panel is `one`, `two`, `three` of the provider at
-/// `base_url`, with no standby.
+/// The configuration file of a server on a free port, whose panel is `one`, `two` and `three` of the provider at
+/// `base_url`, without standby models.
 pub fn server_file(base_url: &str, data_dir: &Path) -> String {
     let data_dir = data_dir.display();
     format!(
@@ -43,7 +43,7 @@ standby = []
     )
 }
 
-/// That configuration, read from a file as an operator would give it.
+/// That configuration, loaded from a file as an operator would provide it.
 pub fn config(base_url: &str) -> ServerConfig {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("server.toml");
@@ -52,17 +52,18 @@ pub fn config(base_url: &str) -> ServerConfig {
     mk::config::load_server(&arguments, &Env::bare([], NOON)).unwrap()
 }
 
-/// A server to be whose models nobody asks.
+/// The setup of a server whose models are never called.
 pub fn idle_setup() -> Setup {
     Setup::new(config("http://127.0.0.1:9"))
 }
 
-/// A server whose models nobody asks.
+/// A server whose models are never called.
 pub async fn idle_server() -> TestServer {
     idle_setup().start().await
 }
 
-/// A provider whose extractor finds the usual claim, and whose panel answers by `script` (given the model's name).
+/// A provider whose extractor finds the usual claim and whose panel replies according to `script`, which gets the
+/// model's name.
 pub async fn panel_by(script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static) -> FakeProvider {
     FakeProvider::start(move |ask| match ask.task.as_str() {
         "claims" => finds_eiffel(),
@@ -71,7 +72,7 @@ pub async fn panel_by(script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'stati
     .await
 }
 
-/// A server in front of it.
+/// A server in front of such a provider.
 pub async fn with_panel(
     script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static,
 ) -> (TestServer, FakeProvider) {

@@ -1,4 +1,4 @@
-//! The two places where apps and keys are administered: a database of this machine, and a server elsewhere.
+//! The two places where apps and keys are administered: a local database and a remote server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::mk::Mk;
 use super::panel::idle_setup;
 use super::server::{Setup, TestServer};
 
-/// A server, and a call of the binary that is told where it is and with which console key.
+/// A server, and a command configured with its address and a console key.
 pub async fn remote() -> (TestServer, Mk) {
     let setup = Setup { clock: Clock::system(), ..idle_setup() };
     let server = setup.start().await;
@@ -22,7 +22,7 @@ pub async fn remote() -> (TestServer, Mk) {
     (server, mk)
 }
 
-/// A store of its own with as many keys as the server has at first, and a call of the binary that works on it.
+/// A local store with as many keys as the server of [`remote`] starts with, and a command that works on it.
 pub fn local() -> (Arc<Store>, Mk) {
     let mk = Mk::new();
     let data: PathBuf = mk.home().join("data");
@@ -31,7 +31,7 @@ pub fn local() -> (Arc<Store>, Mk) {
     (store, mk.env("MK_DATA_DIR", data.to_str().unwrap()))
 }
 
-/// A console key that may ask as often as a test does.
+/// A console key without a rate limit.
 fn operator() -> NewKey {
     let name = Some("operator".to_owned());
     NewKey { name, per_minute: Some(0), ..NewKey::new(Service::Console, "default") }
@@ -43,7 +43,7 @@ pub fn key_row(store: &Store, name: &str) -> KeyRow {
     keys.into_iter().find(|row| row.name.as_deref() == Some(name)).unwrap()
 }
 
-/// Books a call of the key with this name that cost so much.
+/// Records a call of this cost for the key with this name.
 pub fn book(store: &Store, key: &str, cost: NanoUsd) {
     let now = Clock::system().now();
     let row = key_row(store, key);

@@ -1,7 +1,7 @@
-//! A real PostgreSQL, for the tests of storage that servers share: a cluster of its own for each test, in a directory of
-//! its own, which ends with the test. What is killed and frozen is found in `/proc`, as Linux has it.
+//! A real PostgreSQL for tests of shared storage: each test starts its own temporary cluster, which ends with the test.
+//! The processes to kill or freeze are found in Linux's `/proc`.
 //!
-//! PostgreSQL refuses to run as root. Where the tests do, it runs as the user `postgres`, whom its package makes.
+//! PostgreSQL refuses to run as root. If the tests do, it runs as the user `postgres` that its package creates.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,11 +13,11 @@ use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
 use super::tls::Identity;
 
-/// The role that owns the database `mk`, and its password over TCP. It may do nothing that a superuser may.
+/// The role that owns the database `mk`, and its password over TCP. It has no superuser rights.
 pub const USER: &str = "mk";
 pub const PASSWORD: &str = "hunter2";
 
-/// A starting or ending cluster gets so long.
+/// The time limit for a cluster to start or stop.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running cluster with the database `mk`.
@@ -28,12 +28,12 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one.
+    /// Starts a cluster.
     pub fn start() -> Self {
         Self::start_with("", "host")
     }
 
-    /// Starts one that is spoken to over TCP with TLS only, with this certificate.
+    /// Starts a cluster that accepts TCP connections only with TLS and uses this certificate.
     pub fn start_tls(identity: &Identity) -> Self {
         let text = |path: &Path| std::fs::read_to_string(path).unwrap();
         Self::start_from("ssl = on\n", "hostssl", |data| {
@@ -43,7 +43,7 @@ impl Postgres {
         })
     }
 
-    /// Starts one with further settings; `host` is the kind of line that lets in over TCP.
+    /// Starts a cluster with further settings; `host` is the record type of `pg_hba.conf` for TCP connections.
     fn start_with(settings: &str, host: &str) -> Self {
         Self::start_from(settings, host, |_| {})
     }
@@ -61,7 +61,7 @@ impl Postgres {
         let data = cluster.dir.path().join("data");
         let port = cluster.port;
         let socket = cluster.dir.path().display();
-        // Commits that were acknowledged outlive the death of all its processes without `fsync`: the system lives on.
+        // Acknowledged commits survive `kill -9` even without `fsync`, because the operating system keeps running.
         let all = format!(
             "{settings}port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{socket}'\n\
              fsync = off\nshared_buffers = 16MB\njit = off\n"
@@ -79,11 +79,11 @@ impl Postgres {
         cluster
     }
 
-    /// Starts it again, with what it held, and waits until it answers.
+    /// Starts it, keeping its data, and waits until it answers.
     pub fn begin(&mut self) {
         let limit = Instant::now() + PATIENCE;
         loop {
-            // Until the last process of a killed one is gone, the next one refuses to start.
+            // PostgreSQL refuses to start until the last process of a killed predecessor is gone.
             if !self.is_running() {
                 self.postmaster = Some(self.spawn());
             }
@@ -95,12 +95,12 @@ impl Postgres {
         }
     }
 
-    /// Ends it in order: whoever is connected is thrown out.
+    /// Shuts it down in order and disconnects all clients.
     pub fn stop(&mut self) {
         self.end(Signal::INT);
     }
 
-    /// Kills all its processes at once, as a machine without power would.
+    /// Kills all its processes at once, like a power failure.
     pub fn kill(&mut self) {
         self.freeze();
         for process in self.processes() {
@@ -109,62 +109,62 @@ impl Postgres {
         self.postmaster.take().unwrap().wait().unwrap();
     }
 
-    /// All its processes stand still: connections stay open and nothing is answered.
+    /// Stops all its processes: connections stay open and nothing is answered.
     pub fn freeze(&self) {
         let limit = Instant::now() + PATIENCE;
-        // One that runs when it is told may still make another one.
+        // A process may still fork before the signal reaches it.
         while !self.processes().into_iter().all(is_stopped) {
             for process in self.processes() {
                 let _ = kill_process(process, Signal::STOP);
             }
-            assert!(Instant::now() < limit, "PostgreSQL goes on");
+            assert!(Instant::now() < limit, "PostgreSQL does not stop");
         }
     }
 
-    /// They go on.
+    /// Continues the stopped processes.
     pub fn thaw(&self) {
         for process in self.processes() {
             let _ = kill_process(process, Signal::CONT);
         }
     }
 
-    /// The address of the database `mk`, over TCP and with a password.
+    /// The URL of the database `mk`, over TCP with a password.
     pub fn url(&self) -> String {
         self.url_of(USER)
     }
 
-    /// The same of another database.
+    /// As [`Self::url`], for another database.
     pub fn url_of(&self, database: &str) -> String {
         format!("postgres://{USER}:{PASSWORD}@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// The address of the database `mk` by the socket, where no password is asked for.
+    /// The URL of the database `mk` over the Unix socket, without a password.
     pub fn socket_url(&self) -> String {
         let dir = self.dir.path().display().to_string().replace('/', "%2F");
         format!("postgres://{USER}@{dir}:{}/{USER}", self.port)
     }
 
-    /// Where it listens, on this machine.
+    /// Its TCP port on this machine.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Makes a database that belongs to the role `mk`.
+    /// Creates a database owned by the role `mk`.
     pub fn new_database(&self, name: &str, options: &str) {
         self.sql("postgres", &format!("CREATE DATABASE {name} OWNER {USER} {options}"));
     }
 
-    /// Has the superuser carry out statements.
+    /// Executes statements as superuser.
     pub fn sql(&self, database: &str, statements: &str) {
         self.query(database, statements).unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
-    /// What a query of the superuser finds, as text; NULL is empty.
+    /// The rows of a query run as superuser, as text; NULL is empty.
     pub fn rows(&self, database: &str, query: &str) -> Vec<Vec<String>> {
         self.query(database, query).unwrap_or_else(|error| panic!("{query}: {error:?}"))
     }
 
-    /// The one number that a query finds.
+    /// The single number that a query returns.
     pub fn number(&self, database: &str, query: &str) -> i64 {
         self.rows(database, query)[0][0].parse().unwrap()
     }
@@ -181,7 +181,7 @@ impl Postgres {
             let _ = driver.await;
             found
         };
-        // Tests call it from within their runtimes, which cannot be blocked on.
+        // Tests call this from within an async runtime, which cannot block on another one.
         let run = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(asked)
@@ -205,7 +205,7 @@ impl Postgres {
         program.spawn().unwrap()
     }
 
-    /// One of its programs, run by somebody who is not root.
+    /// One of its programs, run as a user other than root.
     fn program(&self, name: &str) -> Command {
         let program = programs().join(name);
         let mut command = if getuid().is_root() {
@@ -235,7 +235,7 @@ impl Postgres {
         }
     }
 
-    /// Its processes, the first one first.
+    /// Its processes, the postmaster first.
     fn processes(&self) -> Vec<Pid> {
         let first = Pid::from_child(self.postmaster.as_ref().unwrap());
         let others = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
@@ -255,13 +255,13 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         if self.is_running() {
             self.thaw();
-            // At once, and what it holds of the system is given back.
+            // An immediate shutdown still frees shared memory and other system resources.
             self.end(Signal::QUIT);
         }
     }
 }
 
-/// Where its programs are: in the path, or where Debian puts them, the latest version first.
+/// The directory of its programs: on the path, or where Debian puts them, latest version first.
 fn programs() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).collect::<Vec<_>>();
@@ -277,21 +277,20 @@ fn programs() -> PathBuf {
     found.expect("PostgreSQL's initdb and postgres must be installed for this test")
 }
 
-/// State and parent of a process, if it is there.
+/// State and parent of a process, if it exists.
 fn status(process: Pid) -> Option<(char, i32)> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
-    // Behind the program's name, which may hold anything.
+    // After the program's name, which may contain anything.
     let (state, parent) = stat.rsplit_once(") ")?.1.split_once(' ')?;
     Some((state.chars().next()?, parent.split(' ').next()?.parse().ok()?))
 }
 
-/// Whether a process stands still for good, or until it is told to go on.
+/// Whether a process is stopped or has ended.
 fn is_stopped(process: Pid) -> bool {
     status(process).is_none_or(|(state, _)| ['T', 'Z', 'X'].contains(&state))
 }
 
-/// A port that nobody listens on. Below those that the system hands out, so that it is still free when PostgreSQL comes
-/// back to it.
+/// A free port, below the ephemeral range so that it is still free when PostgreSQL is restarted.
 fn free_port() -> u16 {
     let mut random = [0; 2];
     loop {
@@ -303,11 +302,11 @@ fn free_port() -> u16 {
     }
 }
 
-/// Makes the user `postgres` the owner, where the tests run as root.
+/// Makes `postgres` the owner if the tests run as root.
 fn give(path: &Path) {
     if getuid().is_root() {
         let given = Command::new("chown").arg("postgres:postgres").arg(path).status().unwrap();
-        assert!(given.success(), "there is no user `postgres`");
+        assert!(given.success(), "chown failed; is there a user `postgres`?");
     }
 }
 

@@ -1,5 +1,5 @@
-//! A fake model provider on a real socket: speaks the formats of model APIs, plays what a test tells it to, and keeps
-//! what it was asked.
+//! A fake model provider on a real socket: it speaks the wire formats of model APIs, replies as a test's script says,
+//! and records the requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -20,24 +20,24 @@ use tokio::task::JoinHandle;
 
 use super::formats::Format;
 
-/// What a model was asked, as it arrived.
+/// A request to a model, as received.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// The format it came in.
+    /// Its wire format.
     pub format: Format,
     /// The provider's own model name.
     pub model: String,
-    /// `claims` or `answer`, from the JSON schema's name; empty without one.
+    /// `claims` or `answer`, by the name of the JSON schema or, without one, by the prompt.
     pub task: String,
     /// The whole body.
     pub body: Value,
-    /// The same, byte for byte.
+    /// The body, byte for byte.
     pub raw: String,
-    /// The key, from the header that the format has for it.
+    /// The API key, from the header that the format uses.
     pub key: Option<String>,
-    /// When it had arrived.
+    /// When it had been received.
     pub at: Instant,
-    /// Whether the answer is to be a stream.
+    /// Whether a stream was requested.
     pub stream: bool,
 }
 
@@ -47,7 +47,7 @@ impl Ask {
         self.format.texts(&self.body).join("\n")
     }
 
-    /// The text of a fenced block.
+    /// The text of a block of the prompt between its `BEGIN` and `END` markers.
     pub fn block(&self, label: &str) -> String {
         let text = self.text();
         let open = format!("BEGIN {label} ");
@@ -57,7 +57,7 @@ impl Ask {
         rest.split(&format!("\nEND {label} {marker}")).next().unwrap_or_default().to_owned()
     }
 
-    /// The options as the model sees them, by letter.
+    /// The options offered to the model, by letter.
     pub fn options(&self) -> BTreeMap<String, String> {
         let parse = |line: &str| line.split_once(") ").map(|(key, text)| (key.to_owned(), text.to_owned()));
         self.block("OPTIONS").lines().filter_map(parse).collect()
@@ -70,59 +70,60 @@ impl Ask {
         found.unwrap_or_else(|| panic!("no option {text:?} in {options:?}")).0.clone()
     }
 
-    /// The turn that answers with the option of this text.
+    /// The reply that chooses the option with this text.
     pub fn choose(&self, text: &str) -> Turn {
         Turn::json(&json!({"answer": self.letter(text)}))
     }
 }
 
-/// What the provider does with one call.
+/// How the provider replies to a request.
 #[derive(Clone, Debug)]
 pub enum Turn {
-    /// A completion with this text, 100 + 10 tokens.
+    /// A completion with this text that used 100 + 10 tokens.
     Text(String),
-    /// Any answer.
+    /// Any status, headers and body.
     Raw(u16, Vec<(&'static str, String)>, String),
-    /// The turn after a while.
+    /// The reply after a delay.
     After(Duration, Box<Turn>),
-    /// No answer, ever.
+    /// Never replies.
     Hang,
-    /// The connection is reset before a byte of an answer.
+    /// Resets the connection before the first byte of a response.
     Reset,
-    /// The connection breaks after half an answer.
+    /// Breaks the connection after half a response.
     Cut,
-    /// An answer in pieces, as they come to the wire.
+    /// A stream, step by step.
     Stream(Vec<Beat>),
 }
 
-/// One thing that happens in a stream.
+/// A step of a streamed reply.
 #[derive(Clone, Debug)]
 pub enum Beat {
-    /// Text goes out.
+    /// Sends text.
     Send(String),
-    /// Bytes go out, which need not be text.
+    /// Sends bytes, which need not be UTF-8.
     Bytes(Vec<u8>),
-    /// The same bytes go out so many times.
+    /// Sends the same text this many times.
     Repeat(String, usize),
-    /// Nothing happens for a while.
+    /// Waits.
     Pause(Duration),
-    /// Nothing happens any more, and the connection stays.
+    /// Sends nothing more, but keeps the connection open.
     Stall,
-    /// The connection breaks.
+    /// Breaks the connection.
     Cut,
 }
 
 impl Beat {
-    /// Between what the server is to come upon separately: what is there at once, it takes and passes on at once.
+    /// A pause long enough that the server reads what comes before and after it separately, and so forwards it
+    /// separately.
     pub const APART: Self = Self::Pause(Duration::from_millis(300));
 }
 
-/// A chunk's line: `choices` with one delta of text.
+/// A chunk with one text delta.
 pub fn text_chunk(text: &str) -> Beat {
     chunk(&json!([{"index": 0, "delta": {"content": text}, "finish_reason": null}]))
 }
 
-/// A chunk's line with these choices, as a provider writes it.
+/// A chunk with these choices, as a provider sends it.
 pub fn chunk(choices: &Value) -> Beat {
     let chunk = json!({
         "id": "chatcmpl-up",
@@ -134,7 +135,7 @@ pub fn chunk(choices: &Value) -> Beat {
     Beat::Send(format!("data: {chunk}\n\n"))
 }
 
-/// The chunk that opens a stream.
+/// The first chunk of a stream.
 pub fn role_chunk() -> Beat {
     chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": null}]))
 }
@@ -144,18 +145,18 @@ pub fn finish_chunk(reason: &str) -> Beat {
     chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]))
 }
 
-/// The chunk that says what it took: 7 and 3 tokens.
+/// The usage chunk: 7 prompt and 3 completion tokens.
 pub fn usage_chunk() -> Beat {
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10});
     Beat::Send(format!("data: {}\n\n", json!({"choices": [], "usage": usage})))
 }
 
-/// The end mark.
+/// The `[DONE]` marker.
 pub fn done() -> Beat {
     Beat::Send("data: [DONE]\n\n".to_owned())
 }
 
-/// A whole, well-formed stream of these words.
+/// A complete, well-formed stream of these words.
 pub fn stream(words: &[&str]) -> Turn {
     let mut beats = vec![role_chunk()];
     beats.extend(words.iter().map(|word| text_chunk(word)));
@@ -177,12 +178,12 @@ impl Turn {
     }
 }
 
-/// One claim as an extractor would give it.
+/// A claim as an extractor returns it.
 pub fn claim(claim: &str, question: &str, claimed: &str, rivals: &[&str]) -> Value {
     json!({"claim": claim, "question": question, "claimed_answer": claimed, "rivals": rivals})
 }
 
-/// The turn of an extractor that finds these claims.
+/// The reply of an extractor that finds these claims.
 pub fn claims(claims: &[Value]) -> Turn {
     Turn::json(&json!({"claims": claims, "skipped": []}))
 }
@@ -199,26 +200,26 @@ struct Shared {
     connections: AtomicUsize,
 }
 
-/// More than any test looks at; benches ask without end.
-const MOST_KEPT: usize = 500;
+/// More than any test looks at. Benchmarks send requests without limit.
+const MAX_RECORDED: usize = 500;
 
-fn keep(shared: &Shared, ask: &Ask) {
+fn record(shared: &Shared, ask: &Ask) {
     let mut asks = shared.asks.lock().unwrap();
-    if asks.len() < MOST_KEPT {
+    if asks.len() < MAX_RECORDED {
         asks.push(ask.clone());
     }
 }
 
-/// The provider; its port closes when it is dropped.
+/// The provider. Dropping it closes its port.
 pub struct FakeProvider {
-    /// For `base_url`.
+    /// The value for `base_url` in the configuration.
     pub base_url: String,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
 impl FakeProvider {
-    /// Starts a provider that answers by `script`.
+    /// Starts a provider that replies according to `script`.
     pub async fn start(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -235,37 +236,37 @@ impl FakeProvider {
         Self { base_url, shared, task }
     }
 
-    /// Everything that was asked so far.
+    /// All requests so far.
     pub fn asks(&self) -> Vec<Ask> {
         self.shared.asks.lock().unwrap().clone()
     }
 
-    /// What one model was asked.
+    /// The requests for one model.
     pub fn asks_of(&self, model: &str) -> Vec<Ask> {
         self.asks().into_iter().filter(|ask| ask.model == model).collect()
     }
 
-    /// Calls under way.
+    /// The number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.shared.in_flight.load(Ordering::SeqCst)
     }
 
-    /// The most calls that were under way at once.
+    /// The largest number of requests in flight at once.
     pub fn most_in_flight(&self) -> usize {
         self.shared.most_in_flight.load(Ordering::SeqCst)
     }
 
-    /// Connections that were opened.
+    /// The number of connections accepted.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Bytes of streams that the wire has taken.
+    /// The number of streamed bytes handed to the socket.
     pub fn streamed(&self) -> usize {
         self.shared.streamed.load(Ordering::SeqCst)
     }
 
-    /// Calls whose caller left before the answer.
+    /// The number of requests whose caller disconnected before the reply was complete.
     pub fn abandoned(&self) -> usize {
         self.shared.abandoned.load(Ordering::SeqCst)
     }
@@ -291,14 +292,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             let _ = poll_fn(|context| connection.poll_without_shutdown(context)).await;
             if is_reset.load(Ordering::SeqCst) {
-                // Closed with nothing left to say, it ends in a reset.
+                // Closing the socket with zero linger sends a reset.
                 let _ = connection.into_parts().io.inner().set_zero_linger();
             }
         });
     }
 }
 
-/// Counts a call; if it is dropped before its answer was made, its caller has left.
+/// Counts a request in flight. If it is dropped before the reply was complete, the caller has disconnected.
 struct Call {
     shared: Arc<Shared>,
     answered: bool,
@@ -341,7 +342,7 @@ async fn play(
         key,
         at: Instant::now(),
     };
-    keep(&shared, &ask);
+    record(&shared, &ask);
     let mut turn = (shared.script)(&ask);
     while let Turn::After(wait, next) = turn {
         tokio::time::sleep(wait).await;
@@ -358,13 +359,13 @@ async fn play(
         Turn::Stream(beats) => return Ok(streamed(beats, call)),
         Turn::Text(text) => whole(200, &[], format.answer(&ask.model, &text)),
         Turn::Raw(status, headers, body) => whole(status, &headers, body),
-        Turn::After(..) => unreachable!("unwrapped above"),
+        Turn::After(..) => unreachable!("resolved above"),
     };
     call.answered = true;
     Ok(response)
 }
 
-/// Told by the schema's name, or by the fences where a model takes no schema.
+/// Determined by the schema's name, or by the prompt if the model takes no schema.
 fn task_of(body: &Value) -> String {
     if let Some(name) = body["response_format"]["json_schema"]["name"].as_str() {
         return name.to_owned();
@@ -380,7 +381,7 @@ fn whole(status: u16, headers: &[(&'static str, String)], body: String) -> Respo
     response.body(Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed()).unwrap()
 }
 
-/// A stream that is written as the wire takes it; the call is under way until its end.
+/// A stream with backpressure. The request counts as in flight until its end.
 fn streamed(beats: Vec<Beat>, call: Call) -> Response<Body> {
     let queue: VecDeque<Beat> = beats.into();
     let pieces = futures_util::stream::unfold(Some((queue, call)), |state| async move {

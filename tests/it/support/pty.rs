@@ -1,4 +1,4 @@
-//! The binary on a pseudo-terminal: what a person sees, frame by frame.
+//! The binary on a pseudo-terminal: what a user sees, frame by frame.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -13,30 +13,30 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::mk::Mk;
 
-/// Runs the command on a terminal as its shell would.
+/// A shell script that runs the command on a terminal as an interactive shell would.
 ///
-/// The shell, and not the command, leads the session: when a process of several threads that leads one ends, the system
-/// throws away what the terminal has not passed on yet. Ctrl-C reaches both; this shell dies of it only where the command
-/// did, and tells that from an exit with 130.
+/// The shell, not the command, leads the session: when a multi-threaded session leader exits, the kernel discards the
+/// output that the terminal has not forwarded yet. Ctrl-C reaches both; bash terminates from it only if the command
+/// does, which it can tell from an exit with 130.
 const LEADER: &str = "\"$0\" \"$@\"; exit $?";
 
-/// How a call ended that died of Ctrl-C.
+/// What [`Person::end`] returns for a command that Ctrl-C terminated.
 pub const INTERRUPTED: &str = "signal 2";
 
-/// How long something may take to appear.
+/// The time limit for output to appear.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What appeared on a terminal.
+/// The output that appeared on a terminal.
 pub struct Shown {
-    /// The bytes as they came.
+    /// The bytes as received.
     pub raw: String,
-    /// The screen after each piece that arrived.
+    /// The screen after each read.
     pub frames: Vec<String>,
-    /// What stands there at the end.
+    /// The final screen.
     pub last: String,
 }
 
-/// Runs a call on a terminal of this size until it ends.
+/// Runs a command on a terminal of this size until it ends.
 pub fn run(mk: &Mk, columns: u16, rows: u16) -> Shown {
     let mut person = Person::on(&mk.command(), columns, rows);
     let mut frames = Vec::new();
@@ -52,7 +52,7 @@ pub fn run(mk: &Mk, columns: u16, rows: u16) -> Shown {
     Shown { raw: person.shown(), frames, last }
 }
 
-/// A person before a terminal: reads, types, and sees how it ends. The terminal is gone when they are.
+/// A user at a terminal: reads, types, and sees how the command ends. Dropping it closes the terminal.
 pub struct Person {
     terminal: Pty,
     leader: Child,
@@ -62,22 +62,21 @@ pub struct Person {
 }
 
 impl Person {
-    /// Starts a command there, on 80 columns and 24 rows.
+    /// Starts a command on a terminal of 80 columns and 24 rows.
     pub fn at(command: &Command) -> Self {
         Self::at_columns(command, 80)
     }
 
-    /// Starts a command there.
+    /// Starts a command on a terminal with this many columns and 24 rows.
     pub fn at_columns(command: &Command, columns: u16) -> Self {
         Self::on(command, columns, 24)
     }
 
-    /// Starts a command on a terminal of this size. Its environment is what it was given, with a type of terminal where
-    /// it has none.
+    /// Starts a command on a terminal of this size, with its own environment and a default `TERM`.
     fn on(command: &Command, columns: u16, rows: u16) -> Self {
         let (terminal, end) = open().unwrap();
         terminal.resize(Size::new(rows, columns)).unwrap();
-        // Whoever starts the tests may have told them to ignore Ctrl-C, as shells do in the background.
+        // The tests may have inherited an ignored SIGINT, as background jobs of a shell do.
         let mut leader = Command::new("/usr/bin/env");
         leader.args(["--default-signal", "bash", "-c", LEADER]);
         leader.arg(command.get_program()).args(command.get_args());
@@ -93,29 +92,29 @@ impl Person {
         Self { terminal, leader, screen, seen: Vec::new(), is_open: true }
     }
 
-    /// Reads until these words have come.
+    /// Reads until this text has appeared in the output.
     pub fn until(&mut self, words: &str) {
         self.read_until(words, |person| person.shown().contains(words));
     }
 
-    /// Reads until these words stand on the screen: where they came in pieces, or over others.
+    /// Reads until this text is on the screen, even if it was written in parts or over other text.
     pub fn until_on_screen(&mut self, words: &str) {
         self.read_until(words, |person| person.screen().contains(words));
     }
 
-    /// What was shown between these words.
+    /// The output between `words` and `end`.
     pub fn behind(&self, words: &str, end: &str) -> String {
         let shown = self.shown();
         let rest = shown.split_once(words).unwrap_or_else(|| panic!("no {words:?}: {shown}")).1;
         rest.split_once(end).unwrap_or_else(|| panic!("no {end:?}: {shown}")).0.to_owned()
     }
 
-    /// Reads until these words have come so many times.
+    /// Reads until this text has appeared this many times.
     pub fn until_times(&mut self, words: &str, times: usize) {
         self.read_until(words, |person| person.shown().matches(words).count() >= times);
     }
 
-    /// What stands on the screen, without blanks at the ends of lines.
+    /// The screen, without trailing blanks.
     pub fn screen(&self) -> String {
         let screen = self.screen.screen();
         let lines: Vec<String> =
@@ -123,19 +122,19 @@ impl Person {
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// Reads until what is typed is not shown any more; what was typed before that is thrown away.
+    /// Reads until the terminal has echo off; input typed before that is discarded.
     pub fn until_unseen(&mut self) {
         self.read_until("a terminal without echo", |person| {
             !tcgetattr(&person.terminal).unwrap().local_modes.contains(LocalModes::ECHO)
         });
     }
 
-    /// Types; `\x03` is Ctrl-C, `\x04` Ctrl-D.
+    /// Types text; `\x03` is Ctrl-C, `\x04` Ctrl-D.
     pub fn types(&mut self, text: &str) {
         self.terminal.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads to the end: how it ended (`code 3`, or as [`INTERRUPTED`]), and all that was shown.
+    /// Reads to the end; returns how it ended (`code 3`, or as [`INTERRUPTED`]) and the whole output.
     pub fn end(mut self) -> (String, String) {
         self.read_until("the end", |person| !person.is_open);
         let status = self.leader.wait().unwrap();
@@ -146,24 +145,24 @@ impl Person {
         (ended, self.shown())
     }
 
-    /// What has been shown so far.
+    /// The output so far.
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 
-    /// Reads until something holds, or fails after a minute.
+    /// Reads until a condition holds; fails after a minute.
     fn read_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let limit = Instant::now() + PATIENCE;
         while !holds(self) {
-            assert!(self.is_open, "{what:?} never came before the end: {:?}", self.shown());
-            assert!(Instant::now() < limit, "{what:?} never came: {:?}", self.shown());
+            assert!(self.is_open, "{what:?} did not appear before the end: {:?}", self.shown());
+            assert!(Instant::now() < limit, "{what:?} never appeared: {:?}", self.shown());
             self.read();
         }
     }
 
-    /// Whether something came within a moment; it is on the screen then.
+    /// Reads what arrives within a moment, and returns whether anything did.
     fn read(&mut self) -> bool {
-        // A change of the terminal's modes does not tell of itself.
+        // The wait is short because a change of terminal modes wakes nobody.
         let moment = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
         let mut awaited = [PollFd::new(&self.terminal, PollFlags::IN)];
         if retry_on_intr(|| poll(&mut awaited, Some(&moment))).unwrap() == 0 {

@@ -1,11 +1,11 @@
-//! HTTP by hand: for what no client library would send.
+//! Hand-written HTTP, for requests that no client library would send.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Sends bytes and reads until the server closes (or five seconds have passed, which returns what came).
+/// Sends bytes and returns what arrives until the server closes the connection or five seconds have passed.
 pub async fn exchange(authority: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(authority).await.unwrap();
     stream.write_all(request).await.unwrap();
@@ -15,7 +15,7 @@ pub async fn exchange(authority: &str, request: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A request's bytes, `connection: close` included.
+/// A request with `connection: close`.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     for (name, value) in headers {
@@ -27,7 +27,7 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -
     format!("{head}\r\n{body}").into_bytes()
 }
 
-/// The head of a verification, connection kept; the body is not in it.
+/// The head of a verification request that keeps its connection, without the body.
 pub fn head(key: &str, headers: &[(&str, &str)]) -> String {
     let mut head = format!(
         "POST /verify/v1/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\
@@ -39,7 +39,7 @@ pub fn head(key: &str, headers: &[(&str, &str)]) -> String {
     head + "\r\n"
 }
 
-/// A verification, connection kept.
+/// A verification request that keeps its connection.
 pub fn post(key: &str, headers: &[(&str, &str)], body: &str) -> String {
     let length = body.len().to_string();
     head(key, &[headers, &[("content-length", length.as_str())]].concat()) + body

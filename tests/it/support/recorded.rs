@@ -1,4 +1,4 @@
-//! Providers of every format behind one server, which play what is written down in `tests/data/providers`.
+//! Providers of every format behind one server, which replay the recordings in `tests/data/providers`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::chat::{Desk, desk_with};
 use super::provider::{Ask, Beat, Turn};
 
-/// The formats: the name of the provider here, and of its folder.
+/// The formats: the provider's name here and the folder of its recordings.
 pub const FORMATS: [(&str, &str); 3] = [("fake", "openai"), ("claude", "anthropic"), ("gemini", "google")];
 
 /// Models of every format at the one fake provider: `fake/…`, `claude/…`, `gemini/…`.
@@ -17,7 +17,7 @@ pub async fn desk(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Desk
     desk_with("", others, |setup| setup, script).await
 }
 
-/// A request for a model.
+/// A request for this model.
 pub fn hello_to(model: &str, stream: bool) -> Value {
     let mut body =
         json!({"model": model, "messages": [{"role": "user", "content": "Hello"}], "stream": stream});
@@ -27,7 +27,7 @@ pub fn hello_to(model: &str, stream: bool) -> Value {
     body
 }
 
-/// What a folder has written down, as the provider sends it: a stream, or a whole answer.
+/// Replays a recorded scenario: a stream or a complete response.
 pub fn play(folder: &str, scenario: &str) -> Turn {
     let text = |file: &str| std::fs::read_to_string(path(folder, scenario).join(file));
     match text("stream.txt") {
@@ -36,7 +36,7 @@ pub fn play(folder: &str, scenario: &str) -> Turn {
     }
 }
 
-/// The events of a stream, each with its end.
+/// The events of a recorded stream, each with its terminator.
 pub fn events(folder: &str, scenario: &str) -> Vec<String> {
     let stream = std::fs::read_to_string(path(folder, scenario).join("stream.txt")).unwrap();
     stream.split_inclusive("\n\n").map(str::to_owned).collect()

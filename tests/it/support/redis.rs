@@ -1,4 +1,4 @@
-//! A real Redis or Valkey, for the tests of limits that servers share. It listens on a socket in a directory of its own.
+//! A real Redis or Valkey for tests of shared limits. It listens on a Unix socket in a temporary directory.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use mk::limits::LimitsStore;
 use redis::{Client, Connection};
 use tempfile::TempDir;
 
-/// A running store; it ends when this is dropped.
+/// A running store, killed when dropped.
 pub struct Redis {
     process: Option<Child>,
     settings: &'static [&'static str],
@@ -17,23 +17,23 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one.
+    /// Starts a store.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// Starts one with these settings.
+    /// Starts a store with these settings.
     pub fn start_with(settings: &'static [&'static str]) -> Self {
         let mut redis = Self { process: None, settings, dir: tempfile::tempdir().unwrap() };
         redis.begin();
         redis
     }
 
-    /// Starts it again, with nothing in it.
+    /// Starts it, empty, and waits until it answers.
     pub fn begin(&mut self) {
         let program = ["redis-server", "valkey-server"].into_iter().find_map(in_path);
         let program = program.expect("redis-server or valkey-server must be installed for this test");
-        let begun = Command::new(program)
+        let started = Command::new(program)
             .current_dir(self.dir.path())
             .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
             .arg(self.socket())
@@ -41,7 +41,7 @@ impl Redis {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        self.process = Some(begun.unwrap());
+        self.process = Some(started.unwrap());
         for _ in 0..1000 {
             if self
                 .client()
@@ -55,7 +55,7 @@ impl Redis {
         panic!("the store does not start");
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub fn kill(&mut self) {
         let mut process = self.process.take().unwrap();
         process.kill().unwrap();
@@ -63,23 +63,23 @@ impl Redis {
         std::fs::remove_file(self.socket()).unwrap();
     }
 
-    /// Its address, as `limits_url` takes it.
+    /// Its URL, as `limits_url` takes it.
     pub fn url(&self) -> String {
         format!("redis+unix://{}", self.socket().display())
     }
 
-    /// The same, read.
+    /// The parsed URL.
     pub fn store(&self) -> LimitsStore {
         LimitsStore::parse(&self.url()).unwrap()
     }
 
-    /// Has it carry out a command.
+    /// Executes a command.
     pub fn command(&self, command: &[&str]) {
         let mut named = redis::cmd(command[0]);
         named.arg(&command[1..]).exec(&mut self.connection()).unwrap();
     }
 
-    /// Lets this time pass for all minutes, by moving into the past what they hold; a negative one moves it ahead.
+    /// Lets time pass for all per-minute windows by moving their entries into the past, or ahead if negative.
     pub fn let_pass(&self, seconds: i64) {
         let mut connection = self.connection();
         let minutes: Vec<String> = redis::cmd("KEYS").arg("*:minute").query(&mut connection).unwrap();

@@ -1,4 +1,4 @@
-//! `mk serve` whose configuration file is written anew while it runs.
+//! `mk serve` with a configuration file that changes while it runs.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ use super::scrape::Page;
 use super::serve::{Serve, data_dir};
 use super::server::client;
 
-/// What the log says of a reload, whatever came of it.
+/// The log messages that end a reload, whatever its outcome.
 const DONE: [&str; 3] =
     ["\"configuration reloaded\"", "the configuration is not reloaded", "\"nothing to reload: "];
 
-/// A server in front of the provider `fake`.
+/// A server process in front of the provider `fake`.
 pub struct Desk {
     pub provider: FakeProvider,
     pub server: Serve,
@@ -22,13 +22,13 @@ pub struct Desk {
     pub key: String,
 }
 
-/// A request for a model.
+/// A request for this model.
 pub fn hello(model: &str) -> Value {
     json!({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
 }
 
 impl Desk {
-    /// Starts the server, with more lines for the provider's table and the end of its file.
+    /// Starts the server. `of_provider` is added to the provider's table and `rest` to the end of the file.
     pub async fn start(
         of_provider: &str,
         rest: &str,
@@ -38,7 +38,7 @@ impl Desk {
         Self::start_with(Mk::new(), provider, of_provider, rest).await
     }
 
-    /// The same with a home of the caller's.
+    /// As [`Self::start`], with a given home directory and provider.
     pub async fn start_with(mk: Mk, provider: FakeProvider, of_provider: &str, rest: &str) -> Self {
         let path = file(&mk);
         std::fs::write(&path, text(&mk, &provider.base_url, "", of_provider, rest)).unwrap();
@@ -56,20 +56,20 @@ impl Desk {
         file(&self.call)
     }
 
-    /// Writes the file anew, with more lines at its top, in the provider's table and at its end.
+    /// Rewrites the file with these lines at the top, in the provider's table and at the end.
     pub fn write(&self, top: &str, of_provider: &str, rest: &str) {
         self.write_raw(&text(&self.call, &self.provider.base_url, top, of_provider, rest));
     }
 
-    /// Writes the file anew, all of it.
+    /// Replaces the whole file.
     pub fn write_raw(&self, text: &str) {
-        // As careful programs do: nobody ever reads half of it.
+        // Renaming keeps the server from reading a half-written file.
         let beside = self.file().with_extension("new");
         std::fs::write(&beside, text).unwrap();
         std::fs::rename(beside, self.file()).unwrap();
     }
 
-    /// Asks for a reload and waits for it: what the log says of it.
+    /// Triggers a reload and returns the log line that ends it.
     pub async fn reload(&self) -> Value {
         let is_done = |line: &str| DONE.iter().any(|words| line.contains(words));
         let before = self.server.logged().lines().filter(|line| is_done(line)).count();
@@ -78,7 +78,7 @@ impl Desk {
         serde_json::from_str(lines.last().unwrap()).unwrap()
     }
 
-    /// Writes the file anew and has it read: what was changed, by names.
+    /// Rewrites the file, reloads it, and returns the names of the changed settings.
     pub async fn change(&self, top: &str, of_provider: &str, rest: &str) -> String {
         self.write(top, of_provider, rest);
         let said = self.reload().await;
@@ -86,7 +86,7 @@ impl Desk {
         said["changed"].as_str().unwrap().to_owned()
     }
 
-    /// A request for a completion, ready to be sent.
+    /// An unsent chat-completion request.
     pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
         client()
             .post(format!("{}/inference/v1/chat/completions", self.server.base))
@@ -94,19 +94,19 @@ impl Desk {
             .json(body)
     }
 
-    /// Asks a model: the status, and the answer.
+    /// Sends a request to a model; returns status and body.
     pub async fn ask(&self, model: &str) -> (u16, Value) {
         let response = self.post(&hello(model)).send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
-    /// Reads an address with the key, as JSON.
+    /// Sends a GET request with the key and returns the JSON body.
     pub async fn get(&self, path: &str) -> Value {
         let request = client().get(format!("{}{path}", self.server.base)).bearer_auth(&self.key);
         request.send().await.unwrap().json().await.unwrap()
     }
 
-    /// The page of metrics.
+    /// Scrapes the metrics.
     pub async fn scrape(&self) -> Page {
         let response = client().get(format!("{}/metrics", self.server.base)).send().await.unwrap();
         assert_eq!(response.status(), 200);

@@ -1,19 +1,19 @@
-//! The page of `GET /metrics` as a strict reader of the exposition format sees it.
+//! `GET /metrics`, read by a strict parser of the exposition format.
 
 use std::collections::BTreeMap;
 
 use super::server::TestServer;
 
-/// The page: each series with its value, and the families that were declared.
+/// A scraped page: each series with its value, and the declared metric families.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// By name and labels, as they stand on the page.
+    /// Values by name and labels, as written on the page.
     pub series: BTreeMap<String, f64>,
-    /// Kind of each family, by its name.
+    /// The type of each family, by name.
     pub families: BTreeMap<String, String>,
 }
 
-/// Scrapes until the page says so, for ten seconds and fewer times than a minute allows.
+/// Scrapes until a condition holds, for about ten seconds.
 pub async fn scrape_until(server: &TestServer, what: &str, holds: impl Fn(&Page) -> bool) -> Page {
     for _ in 0..500 {
         let page = scrape(server).await;
@@ -22,10 +22,10 @@ pub async fn scrape_until(server: &TestServer, what: &str, holds: impl Fn(&Page)
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    panic!("never: {what}");
+    panic!("never happened: {what}");
 }
 
-/// Scrapes a server from its own machine.
+/// Scrapes a server over loopback.
 pub async fn scrape(server: &TestServer) -> Page {
     let response = super::server::client().get(format!("{}/metrics", server.base)).send().await.unwrap();
     assert_eq!(response.status(), 200);
@@ -33,10 +33,10 @@ pub async fn scrape(server: &TestServer) -> Page {
 }
 
 impl Page {
-    /// Reads a page; whatever is not in the format fails.
+    /// Parses a page and fails on any violation of the format.
     pub fn read(text: &str) -> Self {
         let mut page = Self::default();
-        let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("no end: {text}"));
+        let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("missing EOF: {text}"));
         let mut lines = body.split_terminator('\n').peekable();
         while let Some(line) = lines.next() {
             let (family, help) = declared(line, "HELP");
@@ -59,13 +59,14 @@ impl Page {
     }
 
     fn add(&mut self, family: &str, kind: &str, line: &str) {
-        let (series, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no value: {line}"));
-        let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
+        let (series, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("missing value: {line}"));
+        let value: f64 = value.parse().unwrap_or_else(|_| panic!("not a number: {line}"));
         let name = series.split('{').next().unwrap();
         if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
             check_labels(labels);
         }
-        let suffix = name.strip_prefix(family).unwrap_or_else(|| panic!("{name} is not of {family}"));
+        let suffix =
+            name.strip_prefix(family).unwrap_or_else(|| panic!("{name} does not belong to {family}"));
         let suffixes: &[&str] = match kind {
             "counter" => &["_total"],
             "histogram" => &["_bucket", "_sum", "_count"],
@@ -73,10 +74,10 @@ impl Page {
         };
         assert!(suffixes.contains(&suffix), "{line} in a {kind}");
         assert!(value >= 0.0, "{line}");
-        assert_eq!(self.series.insert(series.to_owned(), value), None, "{series} stands twice");
+        assert_eq!(self.series.insert(series.to_owned(), value), None, "{series} appears twice");
     }
 
-    /// Buckets grow, and the last one is the count.
+    /// Asserts that bucket counts are cumulative and that the last bucket equals the count.
     fn check_histograms(&self) {
         let mut last = BTreeMap::<String, (f64, f64)>::new();
         for (series, value) in self.series.iter().filter(|(series, _)| series.contains("_bucket{le=")) {
@@ -102,12 +103,12 @@ impl Page {
         }
     }
 
-    /// The value of a series; zero if it is not there.
+    /// The value of a series; zero if it is absent.
     pub fn get(&self, series: &str) -> f64 {
         self.series.get(series).copied().unwrap_or(0.0)
     }
 
-    /// Fails unless these series have these values.
+    /// Asserts that these series have these values.
     pub fn assert(&self, expected: &[(&str, f64)]) {
         for (series, value) in expected {
             let found = self.get(series);
@@ -115,23 +116,23 @@ impl Page {
         }
     }
 
-    /// Fails if something that only grows has shrunk since `earlier`.
+    /// Asserts that nothing cumulative has decreased since `earlier`.
     pub fn assert_grown_from(&self, earlier: &Self) {
         for (series, value) in &earlier.series {
             let name = series.split('{').next().unwrap();
             if ["_total", "_bucket", "_sum", "_count"].iter().any(|suffix| name.ends_with(suffix)) {
-                assert!(self.get(series) >= *value, "{series} has shrunk from {value}");
+                assert!(self.get(series) >= *value, "{series} has decreased from {value}");
             }
         }
     }
 }
 
 fn declared<'a>(line: &'a str, what: &str) -> (&'a str, &'a str) {
-    let rest = line.strip_prefix(&format!("# {what} ")).unwrap_or_else(|| panic!("no {what}: {line}"));
+    let rest = line.strip_prefix(&format!("# {what} ")).unwrap_or_else(|| panic!("missing {what}: {line}"));
     rest.split_once(' ').unwrap_or_else(|| panic!("{line}"))
 }
 
-/// `{name="value",…}` with escapes, and nothing else.
+/// `{name="value",…}` with escapes, with nothing after it.
 fn check_labels(labels: &str) {
     let mut rest = labels.strip_prefix('{').unwrap_or_else(|| panic!("{labels}"));
     loop {

@@ -1,4 +1,4 @@
-//! A server that says, byte by byte, what a test tells it to: for what no proper server sends.
+//! A server that sends exactly the bytes of a test's script, for responses that no real server would send.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,20 +7,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What it does next on a connection; after the last step it closes.
+/// A step on a connection, which closes after the last one.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Sends bytes.
     Send(Vec<u8>),
     /// Waits.
     Wait(Duration),
-    /// Sends the same bytes until nobody takes them.
+    /// Sends the same bytes over and over until the peer disconnects.
     Flood(Vec<u8>),
-    /// Nothing more, ever.
+    /// Sends nothing more, but keeps the connection open.
     Hang,
 }
 
-/// A scripted server; its port closes when it is dropped.
+/// A scripted server. Dropping it closes its port.
 pub struct Scripted {
     /// Its base address.
     pub base: String,
@@ -29,7 +29,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Starts a server that answers the n-th request (from 0) by `script`.
+    /// Starts a server that replies to the n-th request (from 0) according to `script`.
     pub async fn start(script: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -50,7 +50,7 @@ impl Scripted {
         Self { base, requests, task }
     }
 
-    /// A server that answers every request with these bytes.
+    /// Starts a server that answers every request with these bytes.
     pub async fn answering(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::start(move |_| vec![Step::Send(answer.clone())]).await
@@ -68,13 +68,13 @@ impl Drop for Scripted {
     }
 }
 
-/// The head of a proper event stream that ends with its connection, and then `body`.
+/// An event-stream response with this body, ended by closing the connection.
 pub fn stream(body: &str) -> Vec<u8> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     format!("{head}{body}").into_bytes()
 }
 
-/// An answer with a status and a JSON body.
+/// A response with a JSON body.
 pub fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}connection: close\r\n\r\n{body}")
@@ -106,11 +106,11 @@ async fn play(mut stream: TcpStream, steps: Vec<Step>) {
             return;
         }
     }
-    // Whoever has left needs no proper end.
+    // The peer may have disconnected already.
     let _ = stream.shutdown().await;
 }
 
-/// A request with its body, as far as `Content-Length` tells.
+/// Reads a request with the body that its `Content-Length` announces.
 pub async fn read_request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! `mk serve` as a process of its own, for what only a process can suffer: signals, `kill -9`, a log that is read.
+//! `mk serve` as a separate process, for tests of signals, `kill -9` and the log on stderr.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use super::mk::Mk;
 use super::panel;
 
-/// A running `mk serve`; killed when dropped.
+/// A running `mk serve`, killed when dropped.
 pub struct Serve {
-    /// Its base address, as its log tells it.
+    /// Its base URL, taken from its log.
     pub base: String,
     child: Child,
     log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
 }
 
-/// A call of `mk serve` on a free port, with the usual panel at `provider`; `more` are further top-level settings.
+/// An `mk serve` command on a free port, with the usual panel at `provider`; `more` adds top-level settings.
 pub fn call(provider: &str, more: &str) -> Mk {
     let mk = Mk::new();
     let (file, data) = (mk.home().join("server.toml"), mk.home().join("data"));
@@ -28,7 +28,7 @@ pub fn call(provider: &str, more: &str) -> Mk {
 }
 
 impl Serve {
-    /// Starts it and waits until it serves.
+    /// Starts it and waits until it is serving.
     pub fn start(mk: &Mk) -> Self {
         let mut child =
             mk.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -39,7 +39,7 @@ impl Serve {
         let reader = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if let Some(address) = address(&line) {
-                    // A second such line would have nobody to tell.
+                    // Only the first such line has a receiver.
                     let _ = serving.send(address);
                 }
                 written.lock().unwrap().extend([&line, "\n"]);
@@ -48,12 +48,12 @@ impl Serve {
         let Ok(base) = is_serving.recv_timeout(Duration::from_secs(20)) else {
             let _ = child.kill();
             reader.join().unwrap();
-            panic!("it does not serve: {}", log.lock().unwrap());
+            panic!("the server did not start: {}", log.lock().unwrap());
         };
         Self { base, child, log, reader: Some(reader) }
     }
 
-    /// The same beside a provider in this runtime.
+    /// As [`Self::start`], without blocking a provider in this runtime.
     pub async fn start_beside(mk: &Mk) -> Self {
         let mk = mk.clone();
         tokio::task::spawn_blocking(move || Self::start(&mk)).await.unwrap()
@@ -64,14 +64,14 @@ impl Serve {
         self.child.id()
     }
 
-    /// What is resident of its memory, in KB, as Linux tells it.
+    /// Its resident memory in KB, from Linux's `/proc`.
     pub fn resident_kb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// How many threads it has now, as Linux tells it.
+    /// Its current number of threads, from Linux's `/proc`.
     pub fn threads(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/task", self.process())).unwrap().count()
     }
@@ -86,7 +86,7 @@ impl Serve {
         self.log.lock().unwrap().clone()
     }
 
-    /// Waits until it has logged so many lines for which this holds, and hands them back.
+    /// Waits until it has logged `count` lines that satisfy `holds`, and returns them.
     pub async fn until_logged(&self, count: usize, holds: impl Fn(&str) -> bool) -> Vec<String> {
         let limit = Instant::now() + Duration::from_mins(1);
         loop {
@@ -100,13 +100,13 @@ impl Serve {
         }
     }
 
-    /// `kill -9`, as a machine that runs out of memory would.
+    /// Kills it with SIGKILL, as the OOM killer would.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end: how, and what it has logged.
+    /// Waits for it to exit; returns the exit status and the log.
     pub fn wait(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
         if let Some(reader) = self.reader.take() {
@@ -119,7 +119,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -132,18 +132,18 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// The data directory of a [`call`].
+/// The data directory of a command made by [`call`].
 pub fn data_dir(home: &Path) -> std::path::PathBuf {
     home.join("data")
 }
 
-/// The address of a server whose log is this, which is closed once it has told it.
+/// The address in a server's log. Closes the log once it has been read.
 pub fn first_address(log: impl std::io::Read) -> String {
     BufReader::new(log)
         .lines()
         .map_while(Result::ok)
         .find_map(|line| address(&line))
-        .expect("it does not serve")
+        .expect("the server did not start")
 }
 
 fn address(line: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! A server under test: `server::serve` on a free port, with a store and a clock of its own.
+//! A server under test: `server::serve` on a free port, with its own store and a manual clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use tokio::task::JoinHandle;
 /// 2026-11-20, noon UTC: far from any midnight.
 pub const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
 
-/// The configuration of a simulated server, which has no file.
+/// The configuration of `--sandbox`, which needs no file.
 pub fn sandbox() -> ServerConfig {
     let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
     mk::config::load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOON)).unwrap()
 }
 
-/// A server under test; it is told to end when dropped.
+/// A server under test. Dropping it begins its shutdown.
 pub struct TestServer {
     pub base: String,
     pub app: Arc<App>,
@@ -34,7 +34,7 @@ pub struct TestServer {
     task: JoinHandle<std::io::Result<()>>,
 }
 
-/// How a test wants its server.
+/// The setup of a server.
 pub struct Setup {
     pub config: ServerConfig,
     pub options: Options,
@@ -43,7 +43,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// On a fresh directory, with the hands of the clock at noon.
+    /// With an empty data directory and the clock at noon.
     pub fn new(mut config: ServerConfig) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         config.data_dir = dir.path().join("data");
@@ -56,7 +56,7 @@ impl Setup {
         self
     }
 
-    /// Changes how connections are treated.
+    /// Changes the server's options.
     pub fn options(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(&mut self.options);
         self
@@ -77,12 +77,12 @@ impl Setup {
 }
 
 impl TestServer {
-    /// A key for a service, made as an operator would make it.
+    /// Creates a key for a service, as an operator would.
     pub fn key(&self, service: Service) -> String {
         self.key_with(service, |_| {}).0
     }
 
-    /// A key with more about it; also its id.
+    /// Creates a key with further settings; returns the key and its id.
     pub fn key_with(&self, service: Service, change: impl FnOnce(&mut NewKey)) -> (String, String) {
         let mut new = NewKey::new(service, "default");
         change(&mut new);
@@ -90,26 +90,26 @@ impl TestServer {
         (key.expose_secret().to_owned(), row.id.to_string())
     }
 
-    /// The server's address without the scheme.
+    /// The server's host and port.
     pub fn authority(&self) -> &str {
         self.base.trim_start_matches("http://")
     }
 
-    /// A verification's request, ready to be sent.
+    /// An unsent verification request.
     pub fn verify(&self, key: &str, body: &serde_json::Value) -> reqwest::RequestBuilder {
         client().post(format!("{}/verify/v1/stream", self.base)).bearer_auth(key).json(body)
     }
 
-    /// Tells the server to end, without waiting.
+    /// Begins the shutdown without waiting for it.
     pub fn begin_shutdown(&mut self) {
         self.stop.take();
     }
 
-    /// Ends the server and waits for it.
+    /// Shuts the server down and waits for it.
     pub async fn shutdown(mut self) {
         self.begin_shutdown();
         let ended = tokio::time::timeout(Duration::from_secs(30), &mut self.task).await;
-        ended.expect("the server did not end").unwrap().unwrap();
+        ended.expect("the server did not shut down").unwrap().unwrap();
     }
 }
 
@@ -119,12 +119,12 @@ impl Drop for TestServer {
     }
 }
 
-/// A header of an answer, which must be there.
+/// A response header, which must be present.
 pub fn header<'a>(response: &'a reqwest::Response, name: &str) -> &'a str {
     response.headers()[name].to_str().unwrap()
 }
 
-/// An HTTP client that follows nothing and keeps no connection.
+/// An HTTP client that uses no proxy and keeps no idle connections.
 pub fn client() -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()

@@ -1,4 +1,4 @@
-//! A certificate for `localhost`, made for one test.
+//! A self-signed certificate for `localhost`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Certificate and key, as files and for clients.
+/// A certificate and its key, as files and as a trust root for clients.
 pub struct Identity {
     pub files: TlsFiles,
     pub pem: String,
@@ -33,18 +33,18 @@ impl Identity {
         Self { files, pem: cert.pem(), roots, _dir: dir }
     }
 
-    /// For a server's options.
+    /// The TLS settings for a server's options.
     pub fn tls(&self) -> mk::server::Tls {
         mk::server::Tls::read(&self.files).unwrap()
     }
 
-    /// A client that trusts this certificate alone.
+    /// An HTTP client that trusts only this certificate.
     pub fn client(&self) -> reqwest::ClientBuilder {
         let certificate = reqwest::Certificate::from_pem(self.pem.as_bytes()).unwrap();
         reqwest::Client::builder().no_proxy().tls_built_in_root_certs(false).add_root_certificate(certificate)
     }
 
-    /// A connection that offers these protocols.
+    /// A TLS connection that offers these ALPN protocols.
     pub async fn connect(
         &self,
         authority: &str,
