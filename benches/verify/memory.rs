@@ -6,7 +6,7 @@ use anyhow::ensure;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::provider::{FakeProvider, Turn, claim, claims};
+use crate::provider::{FakeProvider, Reply, claim, claims};
 use crate::server::Server;
 use crate::table::{Figure, Table};
 
@@ -71,7 +71,7 @@ async fn open_verification(client: &reqwest::Client, server: &Server) -> anyhow:
 
 /// A provider whose models never answer.
 async fn thinking() -> FakeProvider {
-    FakeProvider::start(|_| Turn::Hang).await
+    FakeProvider::start(|_| Reply::Hang).await
 }
 
 /// A provider whose extractor finds one claim at once, while the other models never answer.
@@ -80,7 +80,7 @@ async fn thinking_panel() -> FakeProvider {
         if ask.task == "claims" {
             return claims(&[claim("Claim.", "What is it?", "yes", &["no", "perhaps"])]);
         }
-        Turn::Hang
+        Reply::Hang
     })
     .await
 }

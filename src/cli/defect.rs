@@ -3,6 +3,7 @@
 //! The default hook would print the message, which may quote a key or control the terminal, and the process would end
 //! with an exit code that no script knows. A server reports defects in its log, along with everything else about it.
 
+use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
@@ -29,8 +30,7 @@ pub(crate) fn catch(command: impl FnOnce() -> Outcome) -> Outcome {
 
 fn report(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-    // Only a message that is a constant is known to hold nothing else.
-    let text = panic.payload().downcast_ref::<&str>().copied().unwrap_or("text not shown");
+    let text = constant_message(panic.payload()).unwrap_or("text not shown");
     if tracing::dispatcher::has_been_set() {
         tracing::error!(place, text, "a defect of mk");
         return;
@@ -44,9 +44,23 @@ fn report(panic: &PanicHookInfo<'_>) {
     }
 }
 
+/// The message of a panic if it is a constant: only then is it known to hold nothing of a key or a caller.
+fn constant_message(payload: &(dyn Any + Send)) -> Option<&'static str> {
+    payload.downcast_ref::<&'static str>().copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_message_with_values_in_it_is_not_shown() {
+        let key = String::from("mk_verify_secret");
+        let formatted = catch_unwind(|| panic!("cannot use {key}")).unwrap_err();
+        assert_eq!(constant_message(&*formatted), None);
+        let constant = catch_unwind(|| panic!("out of order")).unwrap_err();
+        assert_eq!(constant_message(&*constant), Some("out of order"));
+    }
 
     #[test]
     fn a_defect_becomes_an_ordinary_failure() {

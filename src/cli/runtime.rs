@@ -121,6 +121,39 @@ fn die_after_grace_period(_signal: i32) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Waits until stop signals that this process was sent already are handled, so that their flags are set. The thread that
+/// handles them may be scheduled later than one that sees another effect of the same Ctrl-C.
+#[cfg(target_os = "linux")]
+pub(crate) fn await_pending_signals() {
+    const STEP: Duration = Duration::from_millis(1);
+    const STEPS: u32 = 200;
+    let mut was_pending = false;
+    for _ in 0..STEPS {
+        if !is_stop_signal_pending() {
+            break;
+        }
+        was_pending = true;
+        std::thread::sleep(STEP);
+    }
+    if was_pending {
+        // It is pending no more as soon as its handler begins.
+        std::thread::sleep(STEP);
+    }
+}
+
+/// Other systems do not tell.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn await_pending_signals() {}
+
+/// Whether the process was sent a stop signal that no thread has begun to handle, by proc(5).
+#[cfg(target_os = "linux")]
+fn is_stop_signal_pending() -> bool {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return false };
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = pending.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    [SIGINT, SIGTERM].into_iter().any(|signal| pending & (1 << (signal - 1)) != 0)
+}
+
 /// Resolves once the signal has been `seen`, or `next` reports another one.
 async fn seen_or(seen: &AtomicBool, next: impl Future<Output = ()>) {
     let mut next = pin!(next);

@@ -35,7 +35,10 @@ pub(crate) fn read_stdin<T: Send + 'static>(
         std::thread::spawn(move || {
             let mut input = io::stdin().lock();
             let _ = input.fill_buf().map(|_| begun.send(()));
-            let _ = done.send(read(input));
+            let outcome = read(input);
+            // Ctrl-C ends whoever writes the text as well, and a text that was cut off by it must not be used.
+            runtime::await_pending_signals();
+            let _ = done.send(outcome);
         });
         if printer.terminal.input_is_tty && time::timeout(PROMPT_DELAY, has_begun).await.is_err() {
             printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");

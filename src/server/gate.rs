@@ -120,6 +120,7 @@
 //!   and the log get to see. Tests: `a_provider_key_echoed_in_an_error_is_redacted`
 //! - **Secrets in crashes, `Debug`, listings.** Panics report a location and fixed text, no core is dumped, secrets are
 //!   not printed. Tests: `a_handler_that_panics_gives_a_response_and_keeps_the_connection`,
+//!   `a_panic_message_with_values_in_it_is_not_shown`,
 //!   `a_crash_writes_no_core_dump`, `the_line_ending_is_trimmed_and_debug_is_redacted`,
 //!   `the_listing_shows_origins_and_no_secrets`, `the_process_list_shows_no_key`
 //! - **SQL injection, LIKE patterns.** Values are bound; there are no patterns. Tests:

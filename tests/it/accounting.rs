@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::events::{Events, read_until};
 use crate::support::eventually;
 use crate::support::panel::{config, finds_eiffel};
-use crate::support::provider::{Ask, FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, ModelRequest, Reply};
 use crate::support::server::{NOON, Setup, TestServer};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_secs(30);
 /// A server with two standby models and one retry.
 async fn server(
     model_timeout: Duration,
-    script: impl Fn(&Ask, usize) -> Turn + Send + Sync + 'static,
+    script: impl Fn(&ModelRequest, usize) -> Reply + Send + Sync + 'static,
 ) -> (TestServer, FakeProvider, String) {
     let counts = std::sync::Mutex::new(BTreeMap::<String, usize>::new());
     let provider = FakeProvider::start(move |ask| {
@@ -80,12 +80,12 @@ fn assert_sums(usage: &Value, rows: &[AttemptRow]) {
 async fn every_attempt_is_booked_once_whatever_its_outcome() {
     let (server, provider, key) =
         server(Duration::from_secs(2), |ask, count| match (ask.model.as_str(), count) {
-            ("extractor", 1) => Turn::status(503, &json!({})),
+            ("extractor", 1) => Reply::status(503, &json!({})),
             ("extractor", _) => finds_eiffel(),
-            ("one", 1) => Turn::Text("no json".into()),
-            ("two", _) => Turn::status(400, &json!({"error": {"message": "no"}})),
-            ("three", _) => Turn::Hang,
-            ("four", _) => Turn::Text("never json".into()),
+            ("one", 1) => Reply::Text("no json".into()),
+            ("two", _) => Reply::status(400, &json!({"error": {"message": "no"}})),
+            ("three", _) => Reply::Hang,
+            ("four", _) => Reply::Text("never json".into()),
             _ => ask.choose("Paris"),
         })
         .await;
@@ -106,7 +106,7 @@ async fn every_attempt_is_booked_once_whatever_its_outcome() {
             ("two", "rejected"),
         ]
     );
-    assert_eq!(rows.len(), provider.asks().len(), "one row per call");
+    assert_eq!(rows.len(), provider.requests().len(), "one row per call");
     assert_sums(&result["tokenUsage"], &rows);
     assert!(rows.iter().all(|row| !row.key_id.is_empty() && !row.app_id.is_empty() && row.at == NOON));
 }
@@ -115,7 +115,7 @@ async fn every_attempt_is_booked_once_whatever_its_outcome() {
 async fn the_total_usage_includes_attempts_cut_off_by_the_deadline() {
     let provider = FakeProvider::start(|ask| match ask.model.as_str() {
         "extractor" => finds_eiffel(),
-        "three" => Turn::Hang,
+        "three" => Reply::Hang,
         _ => ask.choose("Paris"),
     })
     .await;
@@ -148,8 +148,8 @@ async fn hanging(
     (starting.one("starting")["requestId"].as_str().unwrap().to_owned(), stream)
 }
 
-fn hanging_script(ask: &Ask, _: usize) -> Turn {
-    if ask.task == "claims" { finds_eiffel() } else { Turn::Hang }
+fn hanging_script(ask: &ModelRequest, _: usize) -> Reply {
+    if ask.task == "claims" { finds_eiffel() } else { Reply::Hang }
 }
 
 const CUT: [(&str, &str); 4] =
@@ -195,13 +195,13 @@ async fn attempts_cancelled_by_a_disconnect_or_a_revocation_are_booked() {
 async fn a_failed_verification_is_billed() {
     let (server, provider, key) = server(LONG, |ask, _| match ask.task.as_str() {
         "claims" => finds_eiffel(),
-        _ => Turn::Text("no json".into()),
+        _ => Reply::Text("no json".into()),
     })
     .await;
     let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
     let id = events.end("error")["requestId"].as_str().unwrap();
     let rows = rows_of(&server, id);
     assert_eq!(rows.len(), 11, "one extraction, and five models with one repair each");
-    assert_eq!(rows.len(), provider.asks().len());
+    assert_eq!(rows.len(), provider.requests().len());
     assert!(rows.iter().all(|row| (row.prompt_tokens, row.completion_tokens) == (100, 10)));
 }

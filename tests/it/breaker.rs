@@ -8,11 +8,13 @@ use mk::api::Service;
 use mk::inference::{BreakerReport, BreakerState};
 use serde_json::{Value, json};
 
-use crate::support::chat::{Desk, chunks, config, desk_with, hello, hello_stream, text_of};
+use crate::support::chat::{Gateway, chunks, config, gateway_with, hello, hello_stream, text_of};
 use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::panel::{self, finds_eiffel};
-use crate::support::provider::{Ask, Beat, FakeProvider, Turn, role_chunk, stream, text_chunk};
+use crate::support::provider::{
+    FakeProvider, ModelRequest, Reply, StreamStep, role_chunk, stream, text_chunk,
+};
 use crate::support::scrape::scrape;
 use crate::support::server::Setup;
 
@@ -36,68 +38,69 @@ impl Switch {
     }
 
     /// `m` fails while the switch is on; all other models answer.
-    fn script(&self) -> impl Fn(&Ask) -> Turn + Send + Sync + 'static {
+    fn script(&self) -> impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static {
         let fails = self.0.clone();
         move |ask| match ask.model.as_str() {
-            "m" if fails.load(Ordering::SeqCst) => Turn::status(500, &json!({})),
+            "m" if fails.load(Ordering::SeqCst) => Reply::status(500, &json!({})),
             _ if ask.body["stream"] == true => stream(&["hello"]),
-            _ => Turn::Text("hello".to_owned()),
+            _ => Reply::Text("hello".to_owned()),
         }
     }
 }
 
-async fn status(desk: &Desk) -> u16 {
-    desk.ask(&hello()).await.status().as_u16()
+async fn status(gateway: &Gateway) -> u16 {
+    gateway.ask(&hello()).await.status().as_u16()
 }
 
 /// Sends failing requests until the breaker of `m` is open.
-async fn open(desk: &Desk) {
+async fn open(gateway: &Gateway) {
     for _ in 0..3 {
-        status(desk).await;
+        status(gateway).await;
     }
-    assert!(state(desk).is_some_and(|state| state != BreakerState::Closed));
+    assert!(state(gateway).is_some_and(|state| state != BreakerState::Closed));
 }
 
 /// The state of the breaker of `m`, if it has recorded any failure.
-fn state(desk: &Desk) -> Option<BreakerState> {
-    let reports = desk.server.app.configured().gateway.breakers();
+fn state(gateway: &Gateway) -> Option<BreakerState> {
+    let reports = gateway.server.app.configured().gateway.breakers();
     reports.into_iter().find(|report| report.model.as_deref() == Some("m")).map(|report| report.state)
 }
 
-async fn half_open(desk: &Desk) {
-    eventually("the pause ends", || state(desk) == Some(BreakerState::HalfOpen)).await;
+async fn half_open(gateway: &Gateway) {
+    eventually("the pause ends", || state(gateway) == Some(BreakerState::HalfOpen)).await;
 }
 
 #[tokio::test]
 async fn responses_too_large_because_of_the_request_open_no_breaker_and_are_billed() {
     let huge = " ".repeat(9 << 20);
-    let desk = desk_with(LONG, "", |setup| setup, move |_| Turn::Raw(200, Vec::new(), huge.clone())).await;
+    let gateway =
+        gateway_with(LONG, "", |setup| setup, move |_| Reply::Raw(200, Vec::new(), huge.clone())).await;
     let mut body = hello();
     body["n"] = json!(128);
     for _ in 0..3 {
-        let (_, refused) = desk.json(&body).await;
+        let (_, refused) = gateway.json(&body).await;
         assert_eq!(refused["code"], "provider_invalid_response");
         assert!(refused["message"].as_str().unwrap().contains("ask for fewer choices"), "{refused}");
     }
-    assert_eq!(state(&desk), None);
+    assert_eq!(state(&gateway), None);
     // Estimated at a quarter of a token per byte, capped at what the choices may contain.
-    let row = desk.rows().remove(0);
+    let row = gateway.rows().remove(0);
     assert_eq!((&*row.outcome, row.prompt_tokens, row.completion_tokens), ("too_large", 6, 9 << 18));
     body["max_tokens"] = json!(10);
-    desk.json(&body).await;
-    assert_eq!(desk.rows()[3].completion_tokens, 1280);
+    gateway.json(&body).await;
+    assert_eq!(gateway.rows()[3].completion_tokens, 1280);
 }
 
 #[tokio::test]
 async fn a_model_that_keeps_failing_is_paused_and_the_response_says_for_how_long() {
-    let desk = desk_with(LONG, "", |setup| setup, Switch::on().script()).await;
+    let gateway = gateway_with(LONG, "", |setup| setup, Switch::on().script()).await;
     for _ in 0..3 {
-        assert_eq!(desk.json(&hello()).await.1["code"], "provider_error");
+        assert_eq!(gateway.json(&hello()).await.1["code"], "provider_error");
     }
-    let booked = desk.rows().len();
+    let booked = gateway.rows().len();
     for body in [hello(), hello_stream()] {
         let began = Instant::now();
-        let response = desk.ask(&body).await;
+        let response = gateway.ask(&body).await;
         assert!(began.elapsed() < Duration::from_secs(5));
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["x-mk-attempts"], "0");
@@ -110,125 +113,125 @@ async fn a_model_that_keeps_failing_is_paused_and_the_response_says_for_how_long
         );
         assert_eq!(error["message"], expected);
     }
-    assert_eq!(desk.provider.asks().len(), 3);
-    assert_eq!(desk.rows().len(), booked, "a call that was not made is not booked");
+    assert_eq!(gateway.provider.requests().len(), 3);
+    assert_eq!(gateway.rows().len(), booked, "a call that was not made is not booked");
     let report =
         BreakerReport { provider: "fake".to_owned(), model: Some("m".to_owned()), state: BreakerState::Open };
-    assert_eq!(desk.server.app.configured().gateway.breakers(), [report]);
-    scrape(&desk.server).await.assert(&[(r#"mk_breaker_state{provider="fake",model="m"}"#, 2.0)]);
+    assert_eq!(gateway.server.app.configured().gateway.breakers(), [report]);
+    scrape(&gateway.server).await.assert(&[(r#"mk_breaker_state{provider="fake",model="m"}"#, 2.0)]);
     // The provider's other models are unaffected.
-    assert_eq!(desk.ask(&json!({"model": "fake/n", "messages": hello()["messages"]})).await.status(), 200);
+    assert_eq!(gateway.ask(&json!({"model": "fake/n", "messages": hello()["messages"]})).await.status(), 200);
 }
 
 #[tokio::test]
 async fn the_fallback_answers_immediately_while_the_breaker_is_open() {
     // Until the breaker opens, the silent model is waited for.
     let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
-    let desk = desk_with(
+    let gateway = gateway_with(
         LONG,
         &more,
         |setup| setup,
         |ask| match ask.model.as_str() {
-            "m" => Turn::Hang,
+            "m" => Reply::Hang,
             _ => stream(&["hello"]),
         },
     )
     .await;
     for expected in ["2", "2", "2", "1", "1"] {
-        let response = desk.ask(&hello_stream()).await;
+        let response = gateway.ask(&hello_stream()).await;
         assert_eq!(response.headers()["x-mk-attempts"], expected);
         assert_eq!(response.headers()["x-mk-model"], "fake/n");
         assert_eq!(text_of(&chunks(&response.text().await.unwrap()), 0), "hello");
     }
     // A call may have been cancelled before the provider read it.
-    assert!((1..=3).contains(&desk.provider.asks_of("m").len()));
+    assert!((1..=3).contains(&gateway.provider.requests_for("m").len()));
 }
 
 #[tokio::test]
 async fn a_paused_fallback_does_not_shorten_the_first_token_timeout() {
     let more = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACK}");
-    let slow = |ask: &Ask| match ask.model.as_str() {
+    let slow = |ask: &ModelRequest| match ask.model.as_str() {
         "m" => stream(&["slow"]).after(Duration::from_secs(4)),
-        _ => Turn::status(500, &json!({})),
+        _ => Reply::status(500, &json!({})),
     };
     let of_provider = "breaker_pause = \"5m\"\nbreaker_failures = 0\n\
                        [providers.fake.models.n]\nbreaker_failures = 1";
-    let desk = desk_with(of_provider, &more, |setup| setup, slow).await;
+    let gateway = gateway_with(of_provider, &more, |setup| setup, slow).await;
     // Until its breaker opens, the fallback counts as available.
-    assert_eq!(desk.ask(&hello_stream()).await.status(), 504);
-    assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "slow");
+    assert_eq!(gateway.ask(&hello_stream()).await.status(), 504);
+    assert_eq!(text_of(&chunks(&gateway.stream(&hello_stream()).await), 0), "slow");
 }
 
 #[tokio::test]
 async fn a_successful_probe_closes_the_breaker_and_a_failed_one_doubles_the_pause() {
     let switch = Switch::on();
-    let desk = desk_with(SHORT, "", |setup| setup, switch.script()).await;
-    open(&desk).await;
+    let gateway = gateway_with(SHORT, "", |setup| setup, switch.script()).await;
+    open(&gateway).await;
     let mut asked = 3;
     for pause in [300, 600] {
-        half_open(&desk).await;
+        half_open(&gateway).await;
         let began = Instant::now();
-        assert_eq!(status(&desk).await, 502);
+        assert_eq!(status(&gateway).await, 502);
         asked += 1;
-        assert_eq!(desk.provider.asks().len(), asked);
-        half_open(&desk).await;
+        assert_eq!(gateway.provider.requests().len(), asked);
+        half_open(&gateway).await;
         assert!(began.elapsed() >= Duration::from_millis(pause), "{:?}", began.elapsed());
     }
     switch.turn(false);
     for _ in 0..4 {
-        assert_eq!(status(&desk).await, 200);
+        assert_eq!(status(&gateway).await, 200);
     }
-    assert_eq!((state(&desk), desk.provider.asks().len()), (None, asked + 4));
+    assert_eq!((state(&gateway), gateway.provider.requests().len()), (None, asked + 4));
     // The failure count starts again from zero.
     switch.turn(true);
-    assert_eq!((status(&desk).await, status(&desk).await), (502, 502));
-    assert_eq!(state(&desk), Some(BreakerState::Closed));
+    assert_eq!((status(&gateway).await, status(&gateway).await), (502, 502));
+    assert_eq!(state(&gateway), Some(BreakerState::Closed));
 }
 
 #[tokio::test]
 async fn only_one_of_many_concurrent_requests_is_the_probe() {
     let count = AtomicUsize::new(0);
-    let desk = desk_with(
+    let gateway = gateway_with(
         SHORT,
         "",
         |setup| setup,
         move |_| match count.fetch_add(1, Ordering::SeqCst) {
-            0..3 => Turn::status(500, &json!({})),
-            _ => Turn::Text("hello".to_owned()).after(Duration::from_secs(2)),
+            0..3 => Reply::status(500, &json!({})),
+            _ => Reply::Text("hello".to_owned()).after(Duration::from_secs(2)),
         },
     )
     .await;
-    open(&desk).await;
-    half_open(&desk).await;
-    let statuses = futures_util::future::join_all((0..10).map(|_| status(&desk))).await;
+    open(&gateway).await;
+    half_open(&gateway).await;
+    let statuses = futures_util::future::join_all((0..10).map(|_| status(&gateway))).await;
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 9, "{statuses:?}");
-    assert_eq!(desk.provider.asks().len(), 4);
+    assert_eq!(gateway.provider.requests().len(), 4);
 }
 
 #[tokio::test]
 async fn a_probe_abandoned_by_its_caller_makes_room_for_the_next() {
     let count = AtomicUsize::new(0);
-    let desk = desk_with(
+    let gateway = gateway_with(
         SHORT,
         "",
         |setup| setup,
         move |_| match count.fetch_add(1, Ordering::SeqCst) {
-            0..3 => Turn::status(500, &json!({})),
-            3 => Turn::Hang,
-            _ => Turn::Text("hello".to_owned()),
+            0..3 => Reply::status(500, &json!({})),
+            3 => Reply::Hang,
+            _ => Reply::Text("hello".to_owned()),
         },
     )
     .await;
-    open(&desk).await;
-    half_open(&desk).await;
-    let leaving = tokio::spawn(desk.post(hello().to_string()).send());
-    eventually("the probe is in flight", || desk.provider.asks().len() == 4).await;
-    assert_eq!(status(&desk).await, 503);
+    open(&gateway).await;
+    half_open(&gateway).await;
+    let leaving = tokio::spawn(gateway.post(hello().to_string()).send());
+    eventually("the probe is in flight", || gateway.provider.requests().len() == 4).await;
+    assert_eq!(status(&gateway).await, 503);
     leaving.abort();
-    eventually("the probe is cancelled", || desk.provider.in_flight() == 0).await;
-    assert_eq!(status(&desk).await, 200);
-    assert_eq!(state(&desk), None);
+    eventually("the probe is cancelled", || gateway.provider.in_flight() == 0).await;
+    assert_eq!(status(&gateway).await, 200);
+    assert_eq!(state(&gateway), None);
 }
 
 #[tokio::test]
@@ -242,20 +245,20 @@ async fn failures_caused_by_callers_do_not_count_towards_the_breaker() {
     ] {
         let switch = AtomicUsize::new(0);
         let told = body.clone();
-        let desk = desk_with(
+        let gateway = gateway_with(
             LONG,
             "",
             |setup| setup,
             move |_| match switch.fetch_add(1, Ordering::SeqCst) {
-                0..8 => Turn::status(code, &told),
-                _ => Turn::Text("hello".to_owned()),
+                0..8 => Reply::status(code, &told),
+                _ => Reply::Text("hello".to_owned()),
             },
         )
         .await;
         for _ in 0..8 {
-            assert_ne!(desk.json(&hello()).await.1["code"], "no_provider_available", "{body}");
+            assert_ne!(gateway.json(&hello()).await.1["code"], "no_provider_available", "{body}");
         }
-        assert_eq!(status(&desk).await, 200);
+        assert_eq!(status(&gateway).await, 200);
     }
 }
 
@@ -263,9 +266,10 @@ async fn failures_caused_by_callers_do_not_count_towards_the_breaker() {
 async fn broken_streams_count_as_failures_and_a_complete_one_resets_the_count() {
     let count = AtomicUsize::new(0);
     // The pause makes sure that the text has reached the caller before the stream breaks.
-    let pause = Beat::Pause(Duration::from_millis(300));
-    let broken = move || Turn::Stream(vec![role_chunk(), text_chunk("half"), pause.clone(), Beat::Cut]);
-    let desk = desk_with(
+    let pause = StreamStep::Pause(Duration::from_millis(300));
+    let broken =
+        move || Reply::Stream(vec![role_chunk(), text_chunk("half"), pause.clone(), StreamStep::Cut]);
+    let gateway = gateway_with(
         LONG,
         "",
         |setup| setup,
@@ -276,33 +280,33 @@ async fn broken_streams_count_as_failures_and_a_complete_one_resets_the_count() 
     )
     .await;
     for expected in ["half", "half", "hello", "half", "half", "half"] {
-        let raw = desk.stream(&hello_stream()).await;
+        let raw = gateway.stream(&hello_stream()).await;
         assert_eq!(text_of(&chunks(&raw), 0), expected);
     }
-    assert_eq!(desk.json(&hello_stream()).await.1["code"], "no_provider_available");
-    assert_eq!(desk.provider.asks().len(), 6);
+    assert_eq!(gateway.json(&hello_stream()).await.1["code"], "no_provider_available");
+    assert_eq!(gateway.provider.requests().len(), 6);
 }
 
 #[tokio::test]
 async fn an_unreachable_provider_is_paused_with_all_its_models() {
-    let gone = FakeProvider::start(|_| Turn::Hang).await;
+    let gone = FakeProvider::start(|_| Reply::Hang).await;
     let config = config(&gone.base_url, LONG, "");
     drop(gone);
-    let mut desk = desk_with("", "", |setup| setup, |_| Turn::Hang).await;
-    desk.server = Setup::new(config).start().await;
-    desk.key = desk.server.key(Service::Inference);
-    let whole = |desk: &Desk| {
-        let reports = desk.server.app.configured().gateway.breakers();
+    let mut gateway = gateway_with("", "", |setup| setup, |_| Reply::Hang).await;
+    gateway.server = Setup::new(config).start().await;
+    gateway.key = gateway.server.key(Service::Inference);
+    let whole = |gateway: &Gateway| {
+        let reports = gateway.server.app.configured().gateway.breakers();
         reports.iter().any(|report| report.model.is_none() && report.state == BreakerState::Open)
     };
     // The port may close a moment after the provider is dropped.
     for _ in 0..50 {
-        if whole(&desk) {
+        if whole(&gateway) {
             break;
         }
-        status(&desk).await;
+        status(&gateway).await;
     }
-    let (status, body) = desk.json(&json!({"model": "fake/n", "messages": hello()["messages"]})).await;
+    let (status, body) = gateway.json(&json!({"model": "fake/n", "messages": hello()["messages"]})).await;
     assert_eq!((status, &body["code"]), (503, &json!("no_provider_available")));
     let message = body["message"].as_str().unwrap();
     assert!(
@@ -312,15 +316,15 @@ async fn an_unreachable_provider_is_paused_with_all_its_models() {
 
 #[tokio::test]
 async fn an_open_breaker_ends_retries_and_honours_a_longer_retry_after() {
-    let busy = |_: &Ask| Turn::Raw(503, vec![("retry-after", "40".to_owned())], "{}".to_owned());
+    let busy = |_: &ModelRequest| Reply::Raw(503, vec![("retry-after", "40".to_owned())], "{}".to_owned());
     let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"\n";
-    let desk =
-        desk_with(of_provider, "", |setup| setup.config(|config| config.providers[0].retries = 2), busy)
+    let gateway =
+        gateway_with(of_provider, "", |setup| setup.config(|config| config.providers[0].retries = 2), busy)
             .await;
-    let response = desk.ask(&hello()).await;
+    let response = gateway.ask(&hello()).await;
     assert_eq!(response.headers()["x-mk-attempts"], "1");
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_overloaded");
-    let response = desk.ask(&hello()).await;
+    let response = gateway.ask(&hello()).await;
     let wait: u64 = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((20..=40).contains(&wait), "{wait}");
 }
@@ -329,7 +333,7 @@ async fn an_open_breaker_ends_retries_and_honours_a_longer_retry_after() {
 async fn a_verification_replaces_a_paused_model_by_a_standby() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
-        (_, "one") => Turn::status(500, &json!({})),
+        (_, "one") => Reply::status(500, &json!({})),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -352,12 +356,12 @@ async fn a_verification_replaces_a_paused_model_by_a_standby() {
             results[0]["model_answers"].as_array().unwrap().iter().map(|answer| &answer["model"]).collect();
         assert_eq!(answered, ["fake/two", "fake/three", "fake/four"]);
     }
-    assert_eq!(provider.asks_of("one").len(), 2);
+    assert_eq!(provider.requests_for("one").len(), 2);
 }
 
 #[tokio::test]
 async fn a_verification_without_an_available_provider_fails_with_that_code() {
-    let provider = FakeProvider::start(|_| Turn::status(500, &json!({}))).await;
+    let provider = FakeProvider::start(|_| Reply::status(500, &json!({}))).await;
     let server = Setup::new(panel::config(&provider.base_url))
         .config(|config| config.providers[0].breaker_failures = 1)
         .start()
@@ -367,5 +371,5 @@ async fn a_verification_without_an_available_provider_fails_with_that_code() {
         let request = server.verify(&key, &json!({"fact": "x"}));
         assert_eq!(Events::read(request.send().await.unwrap()).await.end("error")["code"], code);
     }
-    assert_eq!(provider.asks().len(), 1);
+    assert_eq!(provider.requests().len(), 1);
 }

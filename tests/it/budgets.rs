@@ -10,13 +10,13 @@ use mk::money::NanoUsd;
 use mk::storage::AppChange;
 use serde_json::{Value, json};
 
-use crate::support::chat::{Desk, config, desk, desk_with, hello, hello_stream};
+use crate::support::chat::{Gateway, config, gateway, gateway_with, hello, hello_stream};
 use crate::support::eventually;
 use crate::support::mk::Mk;
-use crate::support::provider::{Ask, Beat, FakeProvider, Turn, role_chunk, text_chunk};
+use crate::support::provider::{FakeProvider, ModelRequest, Reply, StreamStep, role_chunk, text_chunk};
 use crate::support::server::{NOON, Setup};
 
-/// The cost of a call answered by `Turn::Text`: 100 tokens at $1 and 10 at $2 per million.
+/// The cost of a call answered by `Reply::Text`: 100 tokens at $1 and 10 at $2 per million.
 const COST: u64 = 120_000;
 /// The maximum cost of [`small`]: 6 estimated prompt tokens and 100 completion tokens.
 const MOST: u64 = 206_000;
@@ -28,30 +28,30 @@ fn small() -> Value {
     body
 }
 
-fn says_hi(_: &Ask) -> Turn {
-    Turn::Text("Hi".to_owned())
+fn says_hi(_: &ModelRequest) -> Reply {
+    Reply::Text("Hi".to_owned())
 }
 
 /// A key with this budget, and its id.
-fn key_of(desk: &Desk, budget: u64) -> (String, String) {
-    desk.server.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(budget)))
+fn key_of(gateway: &Gateway, budget: u64) -> (String, String) {
+    gateway.server.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(budget)))
 }
 
-fn set_app_budget(desk: &Desk, budget: Option<u64>) {
+fn set_app_budget(gateway: &Gateway, budget: Option<u64>) {
     let change = AppChange { name: None, budget: Some(budget.map(NanoUsd)) };
-    let store = &desk.server.app.store;
+    let store = &gateway.server.app.store;
     let id = store.app("default").unwrap().id;
-    keys::apps::update(store, &id, &change, desk.server.clock.now()).unwrap();
+    keys::apps::update(store, &id, &change, gateway.server.clock.now()).unwrap();
 }
 
-async fn ask(desk: &Desk, key: &str, body: &Value) -> (u16, Value) {
-    let response = desk.post_as(key, body.to_string()).send().await.unwrap();
+async fn ask(gateway: &Gateway, key: &str, body: &Value) -> (u16, Value) {
+    let response = gateway.post_as(key, body.to_string()).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
 /// What is left of a budget, taken from the rejection of `hello`, whose maximum cost without a token limit exceeds it.
-async fn left(desk: &Desk, key: &str) -> String {
-    let (status, body) = ask(desk, key, &hello()).await;
+async fn left(gateway: &Gateway, key: &str) -> String {
+    let (status, body) = ask(gateway, key, &hello()).await;
     assert_eq!((status, &body["code"]), (402, &json!("budget_exceeded")), "{body}");
     let message = body["message"].as_str().unwrap();
     assert!(message.starts_with("this could cost up to $0.065542, but "), "{message}");
@@ -60,14 +60,14 @@ async fn left(desk: &Desk, key: &str) -> String {
 
 #[tokio::test]
 async fn a_request_beyond_the_budget_is_rejected_before_any_call() {
-    let desk = desk(says_hi).await;
-    let (key, _) = key_of(&desk, 200_000);
+    let gateway = gateway(says_hi).await;
+    let (key, _) = key_of(&gateway, 200_000);
     for body in [small(), {
         let mut body = hello_stream();
         body["max_tokens"] = json!(100);
         body
     }] {
-        let response = desk.post_as(&key, body.to_string()).send().await.unwrap();
+        let response = gateway.post_as(&key, body.to_string()).send().await.unwrap();
         assert_eq!(response.status(), 402);
         let headers = response.headers().clone();
         assert_eq!(headers["content-type"], "application/json");
@@ -83,24 +83,24 @@ async fn a_request_beyond_the_budget_is_rejected_before_any_call() {
         );
         assert_eq!(response.text().await.unwrap(), expected);
     }
-    assert_eq!((desk.provider.asks().len(), desk.rows().len()), (0, 0));
+    assert_eq!((gateway.provider.requests().len(), gateway.rows().len()), (0, 0));
 
     let mut smaller = small();
     smaller["max_tokens"] = json!(90);
-    assert_eq!(ask(&desk, &key, &smaller).await.0, 200, "a smaller answer fits");
+    assert_eq!(ask(&gateway, &key, &smaller).await.0, 200, "a smaller answer fits");
     smaller["n"] = json!(2);
-    assert_eq!(ask(&desk, &key, &smaller).await.0, 402, "two do not");
+    assert_eq!(ask(&gateway, &key, &smaller).await.0, 402, "two do not");
 }
 
 #[tokio::test]
 async fn an_exhausted_budget_is_reported_with_its_reset_date() {
-    let desk = desk(says_hi).await;
-    let (key, _) = key_of(&desk, MOST);
-    assert_eq!(ask(&desk, &key, &small()).await.0, 200);
+    let gateway = gateway(says_hi).await;
+    let (key, _) = key_of(&gateway, MOST);
+    assert_eq!(ask(&gateway, &key, &small()).await.0, 200);
     let mut tiny = small();
     tiny["max_tokens"] = json!(40);
-    assert_eq!(ask(&desk, &key, &tiny).await.0, 200, "the estimate of its prompt was too low");
-    let (status, body) = ask(&desk, &key, &tiny).await;
+    assert_eq!(ask(&gateway, &key, &tiny).await.0, 200, "the estimate of its prompt was too low");
+    let (status, body) = ask(&gateway, &key, &tiny).await;
     assert_eq!(status, 402);
     assert_eq!(
         body["message"],
@@ -108,47 +108,47 @@ async fn an_exhausted_budget_is_reported_with_its_reset_date() {
          it resets on 2026-12-01 (UTC)"
     );
     let (status, _) =
-        ask(&desk, &key, &json!({"model": "sandbox/alpha", "messages": hello()["messages"]})).await;
+        ask(&gateway, &key, &json!({"model": "sandbox/alpha", "messages": hello()["messages"]})).await;
     assert_eq!(status, 200, "a free model still works");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_requests_cannot_overrun_a_budget() {
-    let desk = desk(|_| Turn::Text("Hi".to_owned()).after(Duration::from_millis(150))).await;
-    let (key, id) = key_of(&desk, 5 * MOST - 1);
+    let gateway = gateway(|_| Reply::Text("Hi".to_owned()).after(Duration::from_millis(150))).await;
+    let (key, id) = key_of(&gateway, 5 * MOST - 1);
     let body = small();
-    let all = join_all((0..24).map(|_| ask(&desk, &key, &body))).await;
+    let all = join_all((0..24).map(|_| ask(&gateway, &key, &body))).await;
     assert!(all.iter().all(|(status, _)| matches!(status, 200 | 402)), "{all:?}");
     let served = all.iter().filter(|(status, _)| *status == 200).count();
     assert!(served >= 4 && served as u64 * COST < 5 * MOST, "{served}");
-    assert!(desk.provider.most_in_flight() <= 4, "{}", desk.provider.most_in_flight());
-    assert_eq!(desk.provider.asks().len(), served);
+    assert!(gateway.provider.most_in_flight() <= 4, "{}", gateway.provider.most_in_flight());
+    assert_eq!(gateway.provider.requests().len(), served);
 
-    desk.server.app.flush().unwrap();
-    let spent = keys::spent(&desk.server.app.store, &id, NOON).unwrap();
+    gateway.server.app.flush().unwrap();
+    let spent = keys::spent(&gateway.server.app.store, &id, NOON).unwrap();
     assert_eq!(spent, NanoUsd(served as u64 * COST));
-    assert_eq!(left(&desk, &key).await, NanoUsd(5 * MOST - 1).minus(spent).to_string());
+    assert_eq!(left(&gateway, &key).await, NanoUsd(5 * MOST - 1).minus(spent).to_string());
 }
 
 #[tokio::test]
 async fn an_app_s_budget_is_shared_by_all_its_keys() {
-    let desk = desk(says_hi).await;
-    set_app_budget(&desk, Some(MOST + COST));
-    let (own, _) = key_of(&desk, 10 * MOST);
-    assert_eq!(ask(&desk, &own, &small()).await.0, 200);
-    assert_eq!(ask(&desk, &desk.key, &small()).await.0, 200, "a key without its own budget");
-    for key in [&own, &desk.key] {
-        let (status, body) = ask(&desk, key, &small()).await;
+    let gateway = gateway(says_hi).await;
+    set_app_budget(&gateway, Some(MOST + COST));
+    let (own, _) = key_of(&gateway, 10 * MOST);
+    assert_eq!(ask(&gateway, &own, &small()).await.0, 200);
+    assert_eq!(ask(&gateway, &gateway.key, &small()).await.0, 200, "a key without its own budget");
+    for key in [&own, &gateway.key] {
+        let (status, body) = ask(&gateway, key, &small()).await;
         let message = body["message"].as_str().unwrap();
         assert!(
             status == 402 && message.contains("the monthly budget of this API key's app ($0.000326)"),
             "{body}"
         );
     }
-    set_app_budget(&desk, None);
-    assert_eq!(ask(&desk, &own, &small()).await.0, 200);
+    set_app_budget(&gateway, None);
+    assert_eq!(ask(&gateway, &own, &small()).await.0, 200);
     assert_eq!(
-        left(&desk, &own).await,
+        left(&gateway, &own).await,
         NanoUsd(10 * MOST - 2 * COST).to_string(),
         "a rejected request uses neither budget"
     );
@@ -156,8 +156,8 @@ async fn an_app_s_budget_is_shared_by_all_its_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_budget_changed_on_the_command_line_applies_to_the_next_request() {
-    let desk = desk(says_hi).await;
-    let data = desk.server.dir.path().join("data");
+    let gateway = gateway(says_hi).await;
+    let data = gateway.server.dir.path().join("data");
     let update = async |flags: &[&'static str]| {
         let arguments = ["apps", "update", "default"].into_iter().chain(flags.iter().copied());
         let ran = Mk::new().args(arguments).env("MK_DATA_DIR", data.to_str().unwrap()).run_beside().await;
@@ -172,52 +172,53 @@ async fn a_budget_changed_on_the_command_line_applies_to_the_next_request() {
         (&["--no-budget"], 200),
     ] {
         update(flags).await;
-        assert_eq!(ask(&desk, &desk.key, &small()).await.0, status, "{flags:?}");
+        assert_eq!(ask(&gateway, &gateway.key, &small()).await.0, status, "{flags:?}");
     }
 }
 
 #[tokio::test]
 async fn failed_calls_release_their_reservation_before_the_next_retry() {
     let calls = std::sync::atomic::AtomicUsize::new(0);
-    let script = move |_: &Ask| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-        0..3 => Turn::status(503, &json!({})),
-        3 => Turn::status(400, &json!({"error": {"message": "no"}})),
-        _ => Turn::Text("Hi".to_owned()),
+    let script = move |_: &ModelRequest| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0..3 => Reply::status(503, &json!({})),
+        3 => Reply::status(400, &json!({"error": {"message": "no"}})),
+        _ => Reply::Text("Hi".to_owned()),
     };
-    let desk =
-        desk_with("", "", |setup| setup.config(|config| config.providers[0].retries = 2), script).await;
-    let (key, _) = key_of(&desk, MOST);
-    assert_eq!(ask(&desk, &key, &small()).await.0, 503);
-    assert_eq!(desk.provider.asks().len(), 3, "each attempt found the full budget");
-    assert_eq!(ask(&desk, &key, &small()).await.0, 400);
-    assert_eq!(left(&desk, &key).await, "$0.000206");
-    assert_eq!(ask(&desk, &key, &small()).await.0, 200);
+    let gateway =
+        gateway_with("", "", |setup| setup.config(|config| config.providers[0].retries = 2), script).await;
+    let (key, _) = key_of(&gateway, MOST);
+    assert_eq!(ask(&gateway, &key, &small()).await.0, 503);
+    assert_eq!(gateway.provider.requests().len(), 3, "each attempt found the full budget");
+    assert_eq!(ask(&gateway, &key, &small()).await.0, 400);
+    assert_eq!(left(&gateway, &key).await, "$0.000206");
+    assert_eq!(ask(&gateway, &key, &small()).await.0, 200);
 }
 
 #[tokio::test]
 async fn an_abandoned_stream_is_billed_for_what_was_received() {
-    let desk = desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("four char"), Beat::Stall])).await;
-    let (key, id) = key_of(&desk, 60_000_000);
+    let gateway =
+        gateway(|_| Reply::Stream(vec![role_chunk(), text_chunk("four char"), StreamStep::Stall])).await;
+    let (key, id) = key_of(&gateway, 60_000_000);
     let mut body = hello_stream();
     body["max_tokens"] = json!(1000);
-    let response = desk.post_as(&key, body.to_string()).send().await.unwrap();
+    let response = gateway.post_as(&key, body.to_string()).send().await.unwrap();
     let mut stream = Box::pin(response.bytes_stream());
     let mut seen = String::new();
     while !seen.contains("four char") {
         seen.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
     }
     assert_eq!(
-        left(&desk, &key).await,
+        left(&gateway, &key).await,
         NanoUsd(60_000_000 - 6_000 - 2_000_000).to_string(),
         "the reservation counts"
     );
     drop(stream);
-    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
-    let row = desk.rows().remove(0);
+    eventually("the attempt is booked", || !gateway.rows().is_empty()).await;
+    let row = gateway.rows().remove(0);
     let cost = row.cost.unwrap();
     assert_eq!((&*row.outcome, cost > NanoUsd(6_000), cost < NanoUsd(100_000)), ("cancelled", true, true));
-    assert_eq!(keys::spent(&desk.server.app.store, &id, NOON).unwrap(), cost);
-    assert_eq!(left(&desk, &key).await, NanoUsd(60_000_000).minus(cost).to_string());
+    assert_eq!(keys::spent(&gateway.server.app.store, &id, NOON).unwrap(), cost);
+    assert_eq!(left(&gateway, &key).await, NanoUsd(60_000_000).minus(cost).to_string());
 }
 
 #[tokio::test]
@@ -226,50 +227,50 @@ async fn spending_survives_a_restart_and_resets_each_month() {
     let first = Setup::new(config(&provider.base_url, "", "")).start().await;
     let (key, _) = first.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(MOST)));
     let dir = first.dir.clone();
-    let desk = Desk { server: first, provider, key };
-    assert_eq!(desk.ask(&small()).await.status(), 200);
-    let Desk { server, provider, key } = desk;
+    let gateway = Gateway { server: first, provider, key };
+    assert_eq!(gateway.ask(&small()).await.status(), 200);
+    let Gateway { server, provider, key } = gateway;
     server.shutdown().await;
 
     let mut again = Setup::new(config(&provider.base_url, "", ""));
     again.config.data_dir = dir.path().join("data");
-    let desk = Desk { server: again.start().await, provider, key };
-    assert_eq!(left(&desk, &desk.key).await, NanoUsd(MOST - COST).to_string());
-    desk.server.clock.advance(NOON.next_utc_month().since(NOON));
-    assert_eq!(left(&desk, &desk.key).await, NanoUsd(MOST).to_string());
-    assert_eq!(desk.ask(&small()).await.status(), 200);
+    let gateway = Gateway { server: again.start().await, provider, key };
+    assert_eq!(left(&gateway, &gateway.key).await, NanoUsd(MOST - COST).to_string());
+    gateway.server.clock.advance(NOON.next_utc_month().since(NOON));
+    assert_eq!(left(&gateway, &gateway.key).await, NanoUsd(MOST).to_string());
+    assert_eq!(gateway.ask(&small()).await.status(), 200);
 }
 
 #[tokio::test]
 async fn a_model_without_a_price_is_not_called_on_a_budget() {
     let fallbacks = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]";
-    let desk = desk_with("", fallbacks, |setup| setup, |_| Turn::status(500, &json!({}))).await;
-    let (key, _) = key_of(&desk, 1_000_000_000);
+    let gateway = gateway_with("", fallbacks, |setup| setup, |_| Reply::status(500, &json!({}))).await;
+    let (key, _) = key_of(&gateway, 1_000_000_000);
     let mut body = small();
     body["model"] = json!("fake/n");
-    let (status, body) = ask(&desk, &key, &body).await;
+    let (status, body) = ask(&gateway, &key, &body).await;
     assert_eq!((status, &body["code"], &body["error"]), (403, &json!("price_unknown"), &json!("Forbidden")));
     assert_eq!(
         body["message"],
         "this API key has a budget, and what fake/n costs is not known; the server's operator can set \
          input_usd_per_mtok and output_usd_per_mtok for it"
     );
-    assert_eq!(ask(&desk, &key, &small()).await.0, 502);
-    assert_eq!(desk.provider.asks_of("n").len(), 0, "nor as a fallback");
-    assert_eq!(ask(&desk, &desk.key, &small()).await.0, 502);
-    assert_eq!(desk.provider.asks_of("n").len(), 1, "without a budget it is");
+    assert_eq!(ask(&gateway, &key, &small()).await.0, 502);
+    assert_eq!(gateway.provider.requests_for("n").len(), 0, "nor as a fallback");
+    assert_eq!(ask(&gateway, &gateway.key, &small()).await.0, 502);
+    assert_eq!(gateway.provider.requests_for("n").len(), 1, "without a budget it is");
 }
 
 #[tokio::test]
 async fn an_unreadable_ledger_rejects_requests_on_a_budget() {
-    let desk = desk(says_hi).await;
-    let (key, _) = key_of(&desk, 1_000_000_000);
-    let ledger = desk.server.dir.path().join("data").join("ledger.db");
+    let gateway = gateway(says_hi).await;
+    let (key, _) = key_of(&gateway, 1_000_000_000);
+    let ledger = gateway.server.dir.path().join("data").join("ledger.db");
     std::fs::rename(&ledger, ledger.with_extension("gone")).unwrap();
-    let response = desk.post_as(&key, small().to_string()).send().await.unwrap();
+    let response = gateway.post_as(&key, small().to_string()).send().await.unwrap();
     assert_eq!((response.status().as_u16(), response.headers().contains_key("retry-after")), (503, true));
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "store_unavailable");
-    assert_eq!(desk.provider.asks().len(), 0);
+    assert_eq!(gateway.provider.requests().len(), 0);
     std::fs::rename(ledger.with_extension("gone"), &ledger).unwrap();
-    assert_eq!(ask(&desk, &key, &small()).await.0, 200);
+    assert_eq!(ask(&gateway, &key, &small()).await.0, 200);
 }

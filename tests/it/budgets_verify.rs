@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::events::Events;
 use crate::support::panel::{config, finds_eiffel};
-use crate::support::provider::{FakeProvider, Turn, claim, claims};
+use crate::support::provider::{FakeProvider, Reply, claim, claims};
 use crate::support::server::{Setup, TestServer};
 
 /// The maximum cost of an extraction (32,768 tokens) and of a panel answer (4,096 tokens) at $1 per million.
@@ -30,7 +30,7 @@ async fn with_failures(
     change: impl FnOnce(&mut ServerConfig),
 ) -> (TestServer, FakeProvider) {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        _ if failing.contains(&ask.model.as_str()) => Turn::status(500, &json!({})),
+        _ if failing.contains(&ask.model.as_str()) => Reply::status(500, &json!({})),
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
@@ -79,7 +79,7 @@ async fn a_budget_too_small_for_the_extraction_is_rejected_before_the_stream() {
         "Calling fake/extractor: this could cost up to $0.032768, but $0.032767999 is left of the monthly budget of \
          this API key ($0.032767999). Ask the operator to raise it; it resets on 2026-12-01 (UTC)"
     );
-    assert_eq!(provider.asks().len(), 0);
+    assert_eq!(provider.requests().len(), 0);
 
     let key = key_of(&server, EXTRACTION);
     let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
@@ -95,7 +95,7 @@ async fn a_model_beyond_the_budget_fails_alone_and_is_not_replaced_by_a_standby(
     let result = &events.end("completed")["results"][0];
     assert_eq!(result["assessment"], "TRUE");
     assert_eq!(result["model_errors"], json!([{"model": "fake/three", "code": "budget_exceeded"}]));
-    assert_eq!(provider.asks_of("three").len() + provider.asks_of("four").len(), 0);
+    assert_eq!(provider.requests_for("three").len() + provider.requests_for("four").len(), 0);
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn a_budget_that_covers_only_the_extraction_fails_the_verification() {
         (response.status().as_u16(), &response.headers()["x-should-retry"]),
         (402, &"false".parse().unwrap())
     );
-    assert_eq!(provider.asks().len(), 2, "only the extractions");
+    assert_eq!(provider.requests().len(), 2, "only the extractions");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn models_without_a_price_are_reported_before_the_stream() {
             message.contains(&format!("fake/{missing} ")) && message.contains("input_usd_per_mtok"),
             "{message}"
         );
-        assert_eq!(provider.asks().len(), 0);
+        assert_eq!(provider.requests().len(), 0);
     }
 }
 
@@ -152,7 +152,7 @@ async fn concurrent_calls_wait_for_reservations_instead_of_failing() {
             "{result}"
         );
     }
-    assert_eq!(provider.asks().len(), 1 + 12);
+    assert_eq!(provider.requests().len(), 1 + 12);
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn a_standby_replaces_a_paused_model_but_none_beyond_the_budget() {
         json!([{"model": "fake/two", "code": "paused"}, {"model": "fake/three", "code": "budget_exceeded"}])
     );
     assert_eq!(second["assessment"], "TRUE");
-    let asked = ["two", "three", "four"].map(|model| provider.asks_of(model).len());
+    let asked = ["two", "three", "four"].map(|model| provider.requests_for(model).len());
     assert_eq!(
         asked,
         [1, 1, 2],
@@ -215,7 +215,7 @@ async fn a_failed_extraction_is_reported_rather_than_an_unaffordable_fallback() 
     .await;
     let (status, _, result) = as_document(&server, &key_of(&server, EXTRACTION)).await;
     assert_eq!((status, &result["results"][0]["assessment"]), (200, &json!("TRUE")));
-    assert_eq!((provider.asks_of("dear").len(), provider.asks_of("cheap").len()), (0, 1));
+    assert_eq!((provider.requests_for("dear").len(), provider.requests_for("cheap").len()), (0, 1));
 
     let (server, _provider) = with_failures(&["extractor"], |config| {
         config.verify.general.extractor_fallbacks = vec!["fake/dear".into()];

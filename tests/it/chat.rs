@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::chat::{Desk, desk, hello};
-use crate::support::provider::Turn;
+use crate::support::chat::{Gateway, gateway, hello};
+use crate::support::provider::Reply;
 use crate::support::raw::request;
 use crate::support::server::client;
 
-fn answer(body: &Value) -> Turn {
-    Turn::Raw(200, vec![("x-ratelimit-remaining-requests", "9".to_owned())], body.to_string())
+fn answer(body: &Value) -> Reply {
+    Reply::Raw(200, vec![("x-ratelimit-remaining-requests", "9".to_owned())], body.to_string())
 }
 
 /// A response with provider-specific fields.
@@ -37,8 +37,8 @@ fn rich() -> Value {
 
 #[tokio::test]
 async fn a_response_has_the_documented_shape_and_keeps_the_provider_s_extra_fields() {
-    let desk = desk(|_| answer(&rich())).await;
-    let response = desk.ask(&hello()).await;
+    let gateway = gateway(|_| answer(&rich())).await;
+    let response = gateway.ask(&hello()).await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/json");
     assert_eq!(response.headers()["x-mk-model"], "fake/m");
@@ -48,16 +48,16 @@ async fn a_response_has_the_documented_shape_and_keeps_the_provider_s_extra_fiel
     let mut expected = rich();
     expected["model"] = json!("fake/m");
     assert_eq!(response.json::<Value>().await.unwrap(), expected);
-    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 7, 3)]);
-    let row = desk.rows().remove(0);
+    assert_eq!(gateway.booked(), [("fake/m".to_owned(), "ok".to_owned(), 7, 3)]);
+    let row = gateway.rows().remove(0);
     assert_eq!((row.cost.unwrap().0, row.service), (13_000, Service::Inference));
 }
 
 #[tokio::test]
 async fn fields_that_a_provider_omits_are_filled_in() {
     let bare = json!({"choices": [{"message": {"content": "Hello there"}}]});
-    let desk = desk(move |_| answer(&bare)).await;
-    let (status, body) = desk.json(&hello()).await;
+    let gateway = gateway(move |_| answer(&bare)).await;
+    let (status, body) = gateway.json(&hello()).await;
     assert_eq!(status, 200);
     assert!(body["id"].as_str().unwrap().starts_with("chatcmpl_"));
     assert_eq!((&body["object"], &body["model"]), (&json!("chat.completion"), &json!("fake/m")));
@@ -66,33 +66,33 @@ async fn fields_that_a_provider_omits_are_filled_in() {
     assert_eq!(body["choices"], json!([{"message": message, "index": 0, "finish_reason": "stop"}]));
     let usage = json!({"prompt_tokens": 6, "completion_tokens": 3, "total_tokens": 9, "estimated": true});
     assert_eq!(body["usage"], usage);
-    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 3)]);
+    assert_eq!(gateway.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 3)]);
 }
 
 #[tokio::test]
 async fn a_request_is_forwarded_unchanged_except_for_the_model() {
-    let desk = desk(|_| answer(&rich())).await;
+    let gateway = gateway(|_| answer(&rich())).await;
     let body = concat!(
         r#"{"messages": [ {"role":"user","content":"caf\u00e9 \ud83d\ude00","name":"é"} ],"#,
         r#" "temperature": 0.70, "tools":[{"type":"function"}], "frobnicate": {"a" : 1.0e2},"#,
         r#" "max_tokens": 5, "model":"fake/m", "stream": false}"#
     );
-    let response = desk.post(body).send().await.unwrap();
+    let response = gateway.post(body).send().await.unwrap();
     assert_eq!(response.status(), 200);
     let expected = concat!(
         r#"{"model":"m","messages":[ {"role":"user","content":"caf\u00e9 \ud83d\ude00","name":"é"} ],"#,
         r#""temperature":0.70,"tools":[{"type":"function"}],"frobnicate":{"a" : 1.0e2},"#,
         r#""max_tokens":5,"stream":false}"#
     );
-    assert_eq!(desk.provider.asks()[0].raw, expected);
+    assert_eq!(gateway.provider.requests()[0].raw, expected);
 }
 
 #[tokio::test]
 async fn reasoning_models_get_max_completion_tokens() {
-    let desk = desk(|ask| match ask.body.get("max_tokens") {
+    let gateway = gateway(|ask| match ask.body.get("max_tokens") {
         Some(_) if ask.model == "hidden-reasoner" => {
             let message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
-            Turn::status(400, &json!({"error": {"message": message, "code": "unsupported_parameter"}}))
+            Reply::status(400, &json!({"error": {"message": message, "code": "unsupported_parameter"}}))
         }
         _ => answer(&rich()),
     })
@@ -101,9 +101,9 @@ async fn reasoning_models_get_max_completion_tokens() {
         let mut body = hello();
         body["model"] = json!(format!("fake/{model}"));
         body["max_tokens"] = json!(9);
-        let (status, _) = desk.json(&body).await;
+        let (status, _) = gateway.json(&body).await;
         assert_eq!(status, 200);
-        let asked = desk.provider.asks_of(model);
+        let asked = gateway.provider.requests_for(model);
         assert_eq!(asked.len(), asks, "{model}");
         let last = &asked.last().unwrap().body;
         assert_eq!((last.get("max_tokens"), &last["max_completion_tokens"]), (None, &json!(9)));
@@ -111,18 +111,18 @@ async fn reasoning_models_get_max_completion_tokens() {
 }
 
 /// Sends a body that must be rejected without a provider call; returns status, code, param and message.
-async fn refusal(desk: &Desk, body: &str) -> (u16, String, String, String) {
-    let response = desk.post(body.to_owned()).send().await.unwrap();
+async fn refusal(gateway: &Gateway, body: &str) -> (u16, String, String, String) {
+    let response = gateway.post(body.to_owned()).send().await.unwrap();
     let status = response.status().as_u16();
     let body: Value = response.json().await.unwrap();
-    assert_eq!(desk.provider.asks().len(), 0, "{body}");
+    assert_eq!(gateway.provider.requests().len(), 0, "{body}");
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     (status, text("code"), text("param"), text("message"))
 }
 
 #[tokio::test]
 async fn invalid_parameters_are_reported_with_path_value_and_range() {
-    let desk = desk(|_| answer(&rich())).await;
+    let gateway = gateway(|_| answer(&rich())).await;
     let user = r#"{"role":"user","content":"x"}"#;
     let with = |more: &str| format!(r#"{{"model":"fake/m","messages":[{user}],{more}}}"#);
     let messages = |list: &str| format!(r#"{{"model":"fake/m","messages":{list}}}"#);
@@ -167,14 +167,14 @@ async fn invalid_parameters_are_reported_with_path_value_and_range() {
         ),
     ] {
         let expected = format!("`{param}` must be {message}");
-        let refused = refusal(&desk, &body).await;
+        let refused = refusal(&gateway, &body).await;
         assert_eq!(refused, (400, "invalid_parameter".to_owned(), param.to_owned(), expected), "{body}");
     }
 }
 
 #[tokio::test]
 async fn missing_parameters_and_malformed_bodies_are_rejected() {
-    let desk = desk(|_| answer(&rich())).await;
+    let gateway = gateway(|_| answer(&rich())).await;
     for (body, param) in [
         (r#"{"messages":[{"role":"user","content":"x"}]}"#, "model"),
         (r#"{"model":"fake/m"}"#, "messages"),
@@ -184,18 +184,18 @@ async fn missing_parameters_and_malformed_bodies_are_rejected() {
         (r#"{"model":"fake/m","messages":[{"role":"assistant","content":null}]}"#, "messages[0].content"),
         (r#"{"model":"fake/m","messages":[{"role":"user","content":[{}]}]}"#, "messages[0].content[0].type"),
     ] {
-        let (status, code, named, _) = refusal(&desk, body).await;
+        let (status, code, named, _) = refusal(&gateway, body).await;
         assert_eq!((status, code.as_str(), named.as_str()), (400, "missing_parameter", param));
     }
     for body in ["", "[1]", "{", "nonsense", r#"{"model":"fake/m","model":"fake/n"}"#, "\u{feff}{}"] {
-        let (status, code, _, message) = refusal(&desk, body).await;
+        let (status, code, _, message) = refusal(&gateway, body).await;
         assert_eq!((status, code.as_str()), (400, "invalid_json"), "{message}");
     }
 }
 
 #[tokio::test]
 async fn tool_calls_images_and_developer_messages_are_forwarded() {
-    let desk = desk(|_| answer(&rich())).await;
+    let gateway = gateway(|_| answer(&rich())).await;
     let messages = json!([
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": [
@@ -207,29 +207,29 @@ async fn tool_calls_images_and_developer_messages_are_forwarded() {
         ]},
         {"role": "tool", "tool_call_id": "call_1", "content": "a cat"},
     ]);
-    let (status, _) = desk.json(&json!({"model": "fake/m", "messages": messages})).await;
+    let (status, _) = gateway.json(&json!({"model": "fake/m", "messages": messages})).await;
     assert_eq!(status, 200);
-    assert_eq!(desk.provider.asks()[0].body["messages"], messages);
+    assert_eq!(gateway.provider.requests()[0].body["messages"], messages);
 }
 
 #[tokio::test]
 async fn unknown_and_disallowed_models_are_rejected() {
-    let desk = desk(|_| answer(&rich())).await;
+    let gateway = gateway(|_| answer(&rich())).await;
     let ask = |model: &str| {
         let mut body = hello();
         body["model"] = json!(model);
         body.to_string()
     };
     for model in ["", "gpt-4", "nobody/gpt-4", "fake/", "/m", "fake/a b", "sandbox/omega", "fake/\u{7}"] {
-        let (status, code, param, message) = refusal(&desk, &ask(model)).await;
+        let (status, code, param, message) = refusal(&gateway, &ask(model)).await;
         assert_eq!((status, code.as_str(), param.as_str()), (404, "model_not_found", "model"), "{model}");
         assert!(message.contains("configured providers: fake, sandbox."), "{message}");
     }
-    let (limited, _) = desk.server.key_with(Service::Inference, |new| {
+    let (limited, _) = gateway.server.key_with(Service::Inference, |new| {
         new.models = vec!["sandbox/*".to_owned(), "fake/n".to_owned()];
     });
     let status = async |model: &str| {
-        let response = desk.post_as(&limited, ask(model)).send().await.unwrap();
+        let response = gateway.post_as(&limited, ask(model)).send().await.unwrap();
         let status = response.status().as_u16();
         (status, response.json::<Value>().await.unwrap()["code"].as_str().map(str::to_owned))
     };
@@ -240,12 +240,12 @@ async fn unknown_and_disallowed_models_are_rejected() {
 
 #[tokio::test]
 async fn only_inference_keys_may_request_completions() {
-    let desk = desk(|_| answer(&rich())).await;
-    let other = desk.server.key(Service::Verify);
-    let response = desk.post_as(&other, hello().to_string()).send().await.unwrap();
+    let gateway = gateway(|_| answer(&rich())).await;
+    let other = gateway.server.key(Service::Verify);
+    let response = gateway.post_as(&other, hello().to_string()).send().await.unwrap();
     assert_eq!(response.status(), 401);
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "wrong_service");
-    let url = format!("{}/inference/v1/chat/completions", desk.server.base);
+    let url = format!("{}/inference/v1/chat/completions", gateway.server.base);
     assert_eq!(client().post(&url).send().await.unwrap().status(), 401);
     let wrong_method = client().get(&url).send().await.unwrap();
     assert_eq!(
@@ -253,19 +253,19 @@ async fn only_inference_keys_may_request_completions() {
         (405, &"POST".parse().unwrap())
     );
     let large = "x".repeat(1_100_000);
-    assert_eq!(desk.post(large).send().await.unwrap().status(), 413);
-    assert_eq!(desk.provider.asks().len(), 0);
+    assert_eq!(gateway.post(large).send().await.unwrap().status(), 413);
+    assert_eq!(gateway.provider.requests().len(), 0);
 }
 
 #[tokio::test]
 async fn models_are_listed_with_prices_and_filtered_by_key() {
-    let desk = desk(|_| answer(&rich())).await;
+    let gateway = gateway(|_| answer(&rich())).await;
     let list = async |key: &str| {
-        let request = client().get(format!("{}/inference/v1/models", desk.server.base)).bearer_auth(key);
+        let request = client().get(format!("{}/inference/v1/models", gateway.server.base)).bearer_auth(key);
         let response = request.send().await.unwrap();
         (response.status().as_u16(), response.json::<Value>().await.unwrap())
     };
-    let (status, body) = list(&desk.key).await;
+    let (status, body) = list(&gateway.key).await;
     assert_eq!((status, &body["object"]), (200, &json!("list")));
     let mut model = json!({"id": "fake/n", "object": "model", "created": 1_795_176_000, "owned_by": "fake"});
     assert_eq!(body["data"][1], model, "unknown values are omitted");
@@ -280,15 +280,16 @@ async fn models_are_listed_with_prices_and_filtered_by_key() {
     let all = ids(&body);
     assert_eq!(all[..3], ["fake/m", "fake/n", "sandbox/alpha"]);
     assert_eq!(all.len(), 7);
-    let (limited, _) = desk.server.key_with(Service::Inference, |new| new.models = vec!["fake/n".to_owned()]);
+    let (limited, _) =
+        gateway.server.key_with(Service::Inference, |new| new.models = vec!["fake/n".to_owned()]);
     assert_eq!(ids(&list(&limited).await.1), ["fake/n"]);
-    assert_eq!(list(&desk.server.key(Service::Verify)).await.0, 401);
+    assert_eq!(list(&gateway.server.key(Service::Verify)).await.0, 401);
 }
 
 #[tokio::test]
 async fn a_key_revoked_during_the_upload_is_rejected() {
-    let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
-    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let gateway = gateway(|_| Reply::Text("Hi".to_owned())).await;
+    let (key, id) = gateway.server.key_with(Service::Inference, |_| {});
     let body = hello().to_string();
     let (length, bearer) = (body.len().to_string(), format!("Bearer {key}"));
     let headers = [
@@ -297,17 +298,17 @@ async fn a_key_revoked_during_the_upload_is_rejected() {
         ("content-length", &length),
         ("expect", "100-continue"),
     ];
-    let mut stream = TcpStream::connect(desk.server.authority()).await.unwrap();
+    let mut stream = TcpStream::connect(gateway.server.authority()).await.unwrap();
     stream.write_all(&request("POST", "/inference/v1/chat/completions", &headers, "")).await.unwrap();
     // `100 Continue` is sent only after the request has passed the gate.
     let mut asked = [0; 25];
     stream.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
     tokio::time::sleep(Duration::from_millis(200)).await;
-    desk.server.app.store.revoke_key(&id, desk.server.clock.now()).unwrap();
+    gateway.server.app.store.revoke_key(&id, gateway.server.clock.now()).unwrap();
     stream.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("api_key_revoked"), "{answer}");
-    assert_eq!(desk.provider.asks().len(), 0);
+    assert_eq!(gateway.provider.requests().len(), 0);
 }

@@ -3,74 +3,74 @@
 use mk::api::Service;
 use serde_json::json;
 
-use crate::support::chat::{desk, desk_with, hello, hello_stream};
+use crate::support::chat::{gateway, gateway_with, hello, hello_stream};
 use crate::support::eventually;
-use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
+use crate::support::provider::{Reply, StreamStep, role_chunk, stream, text_chunk};
 
 #[tokio::test]
 async fn abandoning_an_unstreamed_request_stops_the_provider_and_bills_the_prompt() {
-    let desk = desk(|_| Turn::Hang).await;
-    let waiting = tokio::spawn(desk.post(hello().to_string()).send());
-    eventually("the provider is called", || desk.provider.in_flight() == 1).await;
+    let gateway = gateway(|_| Reply::Hang).await;
+    let waiting = tokio::spawn(gateway.post(hello().to_string()).send());
+    eventually("the provider is called", || gateway.provider.in_flight() == 1).await;
     waiting.abort();
-    eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
-    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
-    assert_eq!(desk.booked(), [("fake/m".to_owned(), "cancelled".to_owned(), 6, 0)]);
+    eventually("the call is abandoned", || gateway.provider.abandoned() == 1).await;
+    eventually("the attempt is booked", || !gateway.rows().is_empty()).await;
+    assert_eq!(gateway.booked(), [("fake/m".to_owned(), "cancelled".to_owned(), 6, 0)]);
 }
 
 #[tokio::test]
 async fn implausible_usage_is_replaced_by_an_estimate() {
-    let desk = desk(|_| {
+    let gateway = gateway(|_| {
         let usage = json!({"prompt_tokens": -7, "completion_tokens": 1e30});
         let choice =
             json!({"index": 0, "message": {"role": "assistant", "content": "four"}, "finish_reason": "stop"});
-        Turn::status(200, &json!({"choices": [choice], "usage": usage}))
+        Reply::status(200, &json!({"choices": [choice], "usage": usage}))
     })
     .await;
-    let (_, body) = desk.json(&hello()).await;
+    let (_, body) = gateway.json(&hello()).await;
     assert_eq!(body["usage"]["estimated"], true);
-    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 1)]);
+    assert_eq!(gateway.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 1)]);
 }
 
 #[tokio::test]
 async fn a_model_without_a_price_has_an_unknown_cost() {
-    let desk = desk(|_| stream(&["x"])).await;
+    let gateway = gateway(|_| stream(&["x"])).await;
     let mut body = hello_stream();
     body["model"] = json!("fake/n");
-    desk.stream(&body).await;
-    let row = desk.rows().remove(0);
+    gateway.stream(&body).await;
+    let row = gateway.rows().remove(0);
     assert_eq!((row.cost, row.prompt_tokens, row.service), (None, 7, Service::Inference));
     assert!(!row.key_id.is_empty() && !row.app_id.is_empty());
 }
 
 #[tokio::test]
 async fn usage_reported_before_a_break_is_booked() {
-    let desk = desk(|_| {
+    let gateway = gateway(|_| {
         let usage =
             r#"data: {"choices":[],"usage":{"prompt_tokens":50,"completion_tokens":9,"total_tokens":59}}"#;
-        Turn::Stream(vec![
+        Reply::Stream(vec![
             role_chunk(),
             text_chunk("a"),
-            Beat::Send(format!("{usage}\n\n")),
-            Beat::APART,
-            Beat::Cut,
+            StreamStep::Send(format!("{usage}\n\n")),
+            StreamStep::APART,
+            StreamStep::Cut,
         ])
     })
     .await;
-    desk.stream(&hello_stream()).await;
-    assert_eq!(desk.booked(), [("fake/m".to_owned(), "cut".to_owned(), 50, 9)]);
+    gateway.stream(&hello_stream()).await;
+    assert_eq!(gateway.booked(), [("fake/m".to_owned(), "cut".to_owned(), 50, 9)]);
 }
 
 #[tokio::test]
 async fn streams_count_against_the_concurrency_limit_until_they_end() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "max_concurrent = 2",
         "",
         |setup| setup,
         |_| {
-            Turn::Stream(vec![
+            Reply::Stream(vec![
                 role_chunk(),
-                Beat::APART,
+                StreamStep::APART,
                 text_chunk("a"),
                 crate::support::provider::finish_chunk("stop"),
                 crate::support::provider::done(),
@@ -79,9 +79,9 @@ async fn streams_count_against_the_concurrency_limit_until_they_end() {
     )
     .await;
     let body = hello_stream();
-    let all = (0..6).map(|_| desk.stream(&body));
+    let all = (0..6).map(|_| gateway.stream(&body));
     let all = futures_util::future::join_all(all).await;
     assert!(all.iter().all(|raw| raw.ends_with("data: [DONE]\n\n")));
-    assert!(desk.provider.most_in_flight() <= 2, "{}", desk.provider.most_in_flight());
-    assert_eq!(desk.rows().len(), 6);
+    assert!(gateway.provider.most_in_flight() <= 2, "{}", gateway.provider.most_in_flight());
+    assert_eq!(gateway.rows().len(), 6);
 }

@@ -4,8 +4,8 @@ use mk::api::Service;
 use mk::config::{Env, ServerArgs, ServerConfig};
 use serde_json::{Value, json};
 
-use crate::support::chat::{chunks, desk, hello_stream};
-use crate::support::provider::{Beat, Turn};
+use crate::support::chat::{chunks, gateway, hello_stream};
+use crate::support::provider::{Reply, StreamStep};
 use crate::support::recorded;
 use crate::support::scripted::{Scripted, answer, stream};
 use crate::support::server::{NOON, Setup, client};
@@ -113,8 +113,9 @@ async fn parallel_tool_calls_stay_separate_however_a_server_numbers_them() {
         "chat-stream-gemini-tools",
     ] {
         let events = recorded::events("openai", scenario);
-        let desk = desk(move |_| Turn::Stream(events.iter().cloned().map(Beat::Send).collect())).await;
-        let list = chunks(&desk.stream(&hello_stream()).await);
+        let gateway =
+            gateway(move |_| Reply::Stream(events.iter().cloned().map(StreamStep::Send).collect())).await;
+        let list = chunks(&gateway.stream(&hello_stream()).await);
         let found = calls(&list);
         let arguments: Vec<&str> = found.iter().map(|(_, arguments)| arguments.as_str()).collect();
         assert_eq!(arguments, [r#"{"city":"Rome"}"#, r#"{"city":"Oslo"}"#], "{scenario}");

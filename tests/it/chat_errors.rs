@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::chat::chunks;
-use crate::support::chat::{Desk, desk, desk_with, hello, hello_stream, text_of};
-use crate::support::provider::{Ask, Beat, Turn, finish_chunk, role_chunk, stream, text_chunk};
+use crate::support::chat::{Gateway, gateway, gateway_with, hello, hello_stream, text_of};
+use crate::support::provider::{
+    ModelRequest, Reply, StreamStep, finish_chunk, role_chunk, stream, text_chunk,
+};
 
 /// Configures two fallbacks for `fake/m`.
 const FALLBACKS: &str = r#"
@@ -14,18 +16,18 @@ const FALLBACKS: &str = r#"
 "fake/m" = ["fake/second", "fake/third"]
 "#;
 
-async fn with_fallbacks(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Desk {
-    desk_with("", FALLBACKS, |setup| setup, script).await
+async fn with_fallbacks(script: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static) -> Gateway {
+    gateway_with("", FALLBACKS, |setup| setup, script).await
 }
 
-fn failing(status: u16, error: &Value) -> Turn {
-    Turn::status(status, &json!({"error": error}))
+fn failing(status: u16, error: &Value) -> Reply {
+    Reply::status(status, &json!({"error": error}))
 }
 
 #[tokio::test]
 async fn a_provider_failure_has_the_documented_bytes() {
-    let desk = desk(|_| failing(401, &json!({"message": "bad key sk-secret"}))).await;
-    let response = desk.ask(&hello()).await;
+    let gateway = gateway(|_| failing(401, &json!({"message": "bad key sk-secret"}))).await;
+    let response = gateway.ask(&hello()).await;
     assert_eq!(response.status(), 502);
     assert_eq!(response.headers()["x-should-retry"], "false");
     assert_eq!(response.headers()["x-request-id"], "req-1");
@@ -40,7 +42,7 @@ async fn a_provider_failure_has_the_documented_bytes() {
 #[tokio::test]
 async fn every_failure_has_its_status_and_code_streamed_or_not() {
     let long = format!("no {}\u{202e}\u{1b}[31m", "x".repeat(1000));
-    let cases: Vec<(Turn, u16, &str)> = vec![
+    let cases: Vec<(Reply, u16, &str)> = vec![
         (failing(400, &json!({"message": long, "code": "bad_thing"})), 400, "bad_thing"),
         (failing(422, &json!({"message": "no"})), 400, "provider_rejected"),
         (failing(400, &json!({"message": "API key not valid", "code": "x"})), 502, "provider_auth_failed"),
@@ -53,32 +55,40 @@ async fn every_failure_has_its_status_and_code_streamed_or_not() {
         (failing(429, &json!({"message": "no"})), 503, "provider_rate_limited"),
         (failing(529, &json!({"message": "no"})), 503, "provider_overloaded"),
         (failing(500, &json!({"message": "no"})), 502, "provider_error"),
-        (Turn::status(200, &json!({"error": {"code": 503}})), 503, "provider_overloaded"),
-        (Turn::Raw(200, Vec::new(), "no json".to_owned()), 502, "provider_invalid_response"),
-        (Turn::status(200, &json!({"choices": []})), 502, "provider_invalid_response"),
+        (Reply::status(200, &json!({"error": {"code": 503}})), 503, "provider_overloaded"),
+        (Reply::Raw(200, Vec::new(), "no json".to_owned()), 502, "provider_invalid_response"),
+        (Reply::status(200, &json!({"choices": []})), 502, "provider_invalid_response"),
         (
-            Turn::Raw(302, vec![("location", "http://127.0.0.1:9/".to_owned())], String::new()),
+            Reply::Raw(302, vec![("location", "http://127.0.0.1:9/".to_owned())], String::new()),
             502,
             "provider_invalid_response",
         ),
         (
-            Turn::Stream(vec![Beat::Send("data: {\"error\":{\"code\":429}}\n\n".into())]),
+            Reply::Stream(vec![StreamStep::Send("data: {\"error\":{\"code\":429}}\n\n".into())]),
             503,
             "provider_rate_limited",
         ),
-        (Turn::Stream(vec![Beat::Send("data: nonsense\n\n".into())]), 502, "provider_invalid_response"),
-        (Turn::Stream(vec![Beat::Send("data: [DONE]\n\n".into())]), 502, "provider_error"),
-        (Turn::Cut, 502, "provider_error"),
-        (Turn::Hang, 504, "provider_timeout"),
-        (Turn::Stream(vec![Beat::Send(": hi\n\n".into()), Beat::Stall]), 504, "provider_timeout"),
+        (
+            Reply::Stream(vec![StreamStep::Send("data: nonsense\n\n".into())]),
+            502,
+            "provider_invalid_response",
+        ),
+        (Reply::Stream(vec![StreamStep::Send("data: [DONE]\n\n".into())]), 502, "provider_error"),
+        (Reply::Cut, 502, "provider_error"),
+        (Reply::Hang, 504, "provider_timeout"),
+        (
+            Reply::Stream(vec![StreamStep::Send(": hi\n\n".into()), StreamStep::Stall]),
+            504,
+            "provider_timeout",
+        ),
     ];
     for (turn, status, code) in cases {
         let shown = format!("{turn:?}");
-        let only_streams = matches!(turn, Turn::Stream(_));
+        let only_streams = matches!(turn, Reply::Stream(_));
         let timeouts = "first_byte_timeout = \"2s\"\nidle_timeout = \"2s\"";
-        let desk = desk_with(timeouts, "", |setup| setup, move |_| turn.clone()).await;
+        let gateway = gateway_with(timeouts, "", |setup| setup, move |_| turn.clone()).await;
         for body in [hello_stream(), hello()].iter().take(if only_streams { 1 } else { 2 }) {
-            let response = desk.ask(body).await;
+            let response = gateway.ask(body).await;
             let headers = response.headers().clone();
             assert_eq!(response.status().as_u16(), status, "{shown}");
             let error: Value = response.json().await.unwrap();
@@ -95,19 +105,19 @@ async fn every_failure_has_its_status_and_code_streamed_or_not() {
 
 #[tokio::test]
 async fn an_unreachable_provider_is_reported() {
-    let mut desk = desk(|_| Turn::Hang).await;
-    let gone = crate::support::provider::FakeProvider::start(|_| Turn::Hang).await;
+    let mut gateway = gateway(|_| Reply::Hang).await;
+    let gone = crate::support::provider::FakeProvider::start(|_| Reply::Hang).await;
     let config = crate::support::chat::config(&gone.base_url, "", "");
     drop(gone);
-    desk.server = crate::support::server::Setup::new(config).start().await;
-    desk.key = desk.server.key(mk::api::Service::Inference);
+    gateway.server = crate::support::server::Setup::new(config).start().await;
+    gateway.key = gateway.server.key(mk::api::Service::Inference);
     // The port may close a moment after the provider is dropped.
-    let mut answer = desk.json(&hello()).await;
+    let mut answer = gateway.json(&hello()).await;
     for _ in 0..50 {
         if answer.1["code"] == "provider_unreachable" {
             break;
         }
-        answer = desk.json(&hello()).await;
+        answer = gateway.json(&hello()).await;
     }
     assert_eq!((answer.0, &answer.1["code"]), (502, &json!("provider_unreachable")));
 }
@@ -116,25 +126,25 @@ async fn an_unreachable_provider_is_reported() {
 async fn transient_failures_are_retried_after_the_provider_s_delay() {
     for body in [hello(), hello_stream()] {
         let count = std::sync::atomic::AtomicUsize::new(0);
-        let desk = desk_with(
+        let gateway = gateway_with(
             "",
             "",
             |setup| setup.config(|config| config.providers[0].retries = 2),
             move |ask| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-                0 => Turn::Raw(429, vec![("retry-after-ms", "200".to_owned())], "{}".to_owned()),
-                1 => Turn::Stream(vec![Beat::Cut]),
+                0 => Reply::Raw(429, vec![("retry-after-ms", "200".to_owned())], "{}".to_owned()),
+                1 => Reply::Stream(vec![StreamStep::Cut]),
                 _ if ask.body["stream"] == true => stream(&["ok"]),
-                _ => Turn::Text("ok".to_owned()),
+                _ => Reply::Text("ok".to_owned()),
             },
         )
         .await;
         let began = Instant::now();
-        let response = desk.ask(&body).await;
+        let response = gateway.ask(&body).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["x-mk-attempts"], "3");
         assert!(began.elapsed() >= Duration::from_millis(200));
         assert!(response.text().await.unwrap().contains("\"content\":\"ok\""));
-        let outcomes: Vec<_> = desk.rows().into_iter().map(|row| row.outcome).collect();
+        let outcomes: Vec<_> = gateway.rows().into_iter().map(|row| row.outcome).collect();
         assert_eq!(outcomes.len(), 3);
         assert!(
             ["rate_limited", "cut", "ok"].iter().all(|one| outcomes.iter().any(|outcome| outcome == one))
@@ -144,8 +154,8 @@ async fn transient_failures_are_retried_after_the_provider_s_delay() {
 
 #[tokio::test]
 async fn a_provider_s_retry_after_reaches_the_caller() {
-    let desk = desk(|_| Turn::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned())).await;
-    let response = desk.ask(&hello()).await;
+    let gateway = gateway(|_| Reply::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned())).await;
+    let response = gateway.ask(&hello()).await;
     assert_eq!(
         (response.status().as_u16(), &response.headers()["retry-after"]),
         (503, &"77".parse().unwrap())
@@ -155,20 +165,20 @@ async fn a_provider_s_retry_after_reaches_the_caller() {
 #[tokio::test]
 async fn fallbacks_are_tried_in_order_and_named_in_the_response() {
     for body in [hello(), hello_stream()] {
-        let desk = with_fallbacks(|ask| match ask.model.as_str() {
+        let gateway = with_fallbacks(|ask| match ask.model.as_str() {
             "m" => failing(400, &json!({"code": "context_length_exceeded"})),
             "second" => failing(401, &json!({})),
             _ if ask.body["stream"] == true => stream(&["hello"]),
-            _ => Turn::Text("hello".to_owned()),
+            _ => Reply::Text("hello".to_owned()),
         })
         .await;
-        let response = desk.ask(&body).await;
+        let response = gateway.ask(&body).await;
         assert_eq!(response.headers()["x-mk-model"], "fake/third");
         assert_eq!(response.headers()["x-mk-attempts"], "3");
         let text = response.text().await.unwrap();
         assert!(text.contains(r#""model":"fake/third""#) && !text.contains("fake/m\""), "{text}");
         let mut booked: Vec<_> =
-            desk.rows().into_iter().map(|row| (row.model.to_string(), row.outcome.to_string())).collect();
+            gateway.rows().into_iter().map(|row| (row.model.to_string(), row.outcome.to_string())).collect();
         booked.sort();
         let row = |model: &str, outcome: &str| (model.to_owned(), outcome.to_owned());
         assert_eq!(
@@ -183,26 +193,26 @@ async fn content_filters_and_bad_requests_never_trigger_a_fallback() {
     for (error, code) in
         [(json!({"code": "content_filter"}), "content_filter"), (json!({"code": "bad"}), "bad")]
     {
-        let desk = with_fallbacks(move |ask| match ask.model.as_str() {
+        let gateway = with_fallbacks(move |ask| match ask.model.as_str() {
             "m" => failing(400, &error),
-            _ => Turn::Text("hello".to_owned()),
+            _ => Reply::Text("hello".to_owned()),
         })
         .await;
-        let (status, body) = desk.json(&hello()).await;
+        let (status, body) = gateway.json(&hello()).await;
         assert_eq!((status, body["code"].as_str()), (400, Some(code)));
-        assert_eq!(desk.provider.asks().len(), 1);
+        assert_eq!(gateway.provider.requests().len(), 1);
     }
     let filtered = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null},
                           "finish_reason": "content_filter"}]});
-    let desk = with_fallbacks(move |_| Turn::status(200, &filtered)).await;
-    let (status, body) = desk.json(&hello()).await;
+    let gateway = with_fallbacks(move |_| Reply::status(200, &filtered)).await;
+    let (status, body) = gateway.json(&hello()).await;
     assert_eq!((status, body["choices"][0]["finish_reason"].as_str()), (200, Some("content_filter")));
-    assert_eq!(desk.provider.asks().len(), 1);
+    assert_eq!(gateway.provider.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn the_parameter_named_by_a_provider_is_forwarded() {
-    let desk = desk(|ask| {
+    let gateway = gateway(|ask| {
         let param = if ask.text() == "odd" { "not\u{1b} a path" } else { "messages[0].content" };
         failing(
             400,
@@ -214,18 +224,18 @@ async fn the_parameter_named_by_a_provider_is_forwarded() {
         r#"{"error":"Bad Request","message":"the provider fake refused the request: too odd","code":"odd","#,
         r#""request_id":"req-1","param":"messages[0].content","provider":"fake"}"#
     );
-    assert_eq!(desk.ask(&hello()).await.text().await.unwrap(), expected);
+    assert_eq!(gateway.ask(&hello()).await.text().await.unwrap(), expected);
     let mut body = hello();
     body["messages"][0]["content"] = json!("odd");
-    let (status, answer) = desk.json(&body).await;
+    let (status, answer) = gateway.json(&body).await;
     assert_eq!((status, answer["code"].as_str(), answer.get("param")), (400, Some("odd"), None));
 }
 
 #[tokio::test]
 async fn a_silent_model_is_abandoned_only_if_it_has_a_fallback() {
-    let script = |ask: &Ask| match ask.model.as_str() {
-        "m" => Turn::Stream(vec![
-            Beat::Pause(Duration::from_secs(6)),
+    let script = |ask: &ModelRequest| match ask.model.as_str() {
+        "m" => Reply::Stream(vec![
+            StreamStep::Pause(Duration::from_secs(6)),
             role_chunk(),
             text_chunk("slow"),
             finish_chunk("stop"),
@@ -233,62 +243,62 @@ async fn a_silent_model_is_abandoned_only_if_it_has_a_fallback() {
         _ => stream(&["quick"]),
     };
     let patience = format!("[inference]\nfirst_token_timeout_with_fallback = \"2s\"\n{FALLBACKS}");
-    let desk = desk_with("", &patience, |setup| setup, script).await;
-    assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "quick");
-    let mut outcomes: Vec<_> = desk.rows().into_iter().map(|row| row.outcome).collect();
+    let gateway = gateway_with("", &patience, |setup| setup, script).await;
+    assert_eq!(text_of(&chunks(&gateway.stream(&hello_stream()).await), 0), "quick");
+    let mut outcomes: Vec<_> = gateway.rows().into_iter().map(|row| row.outcome).collect();
     outcomes.sort();
     assert_eq!(outcomes, ["ok", "timeout"]);
-    crate::support::eventually("the silent call is cancelled", || desk.provider.in_flight() == 0).await;
-    let alone = crate::support::chat::desk(script).await;
+    crate::support::eventually("the silent call is cancelled", || gateway.provider.in_flight() == 0).await;
+    let alone = crate::support::chat::gateway(script).await;
     assert_eq!(text_of(&chunks(&alone.stream(&hello_stream()).await), 0), "slow");
 }
 
 #[tokio::test]
 async fn a_long_retry_after_is_skipped_if_a_fallback_can_answer() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "",
         FALLBACKS,
         |setup| setup.config(|config| config.providers[0].retries = 2),
         |ask| match ask.model.as_str() {
-            "m" => Turn::Raw(429, vec![("retry-after", "20".to_owned())], "{}".to_owned()),
-            _ => Turn::Text("hello".to_owned()),
+            "m" => Reply::Raw(429, vec![("retry-after", "20".to_owned())], "{}".to_owned()),
+            _ => Reply::Text("hello".to_owned()),
         },
     )
     .await;
     let began = Instant::now();
-    let response = desk.ask(&hello()).await;
+    let response = gateway.ask(&hello()).await;
     assert_eq!(response.headers()["x-mk-model"], "fake/second");
     assert!(began.elapsed() < Duration::from_secs(5));
-    assert_eq!(desk.provider.asks_of("m").len(), 1);
+    assert_eq!(gateway.provider.requests_for("m").len(), 1);
 }
 
 #[tokio::test]
 async fn if_all_models_fail_the_requested_model_s_error_is_returned() {
-    let desk = with_fallbacks(|ask| match ask.model.as_str() {
+    let gateway = with_fallbacks(|ask| match ask.model.as_str() {
         "m" => failing(503, &json!({})),
         _ => failing(401, &json!({})),
     })
     .await;
-    let response = desk.ask(&hello()).await;
+    let response = gateway.ask(&hello()).await;
     assert!(response.headers().get("x-should-retry").is_none());
     assert_eq!(response.headers()["x-mk-attempts"], "3");
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_overloaded");
-    assert_eq!(desk.provider.asks().len(), 3);
+    assert_eq!(gateway.provider.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn a_key_s_model_restriction_applies_to_fallbacks() {
-    let desk = with_fallbacks(|ask| match ask.model.as_str() {
+    let gateway = with_fallbacks(|ask| match ask.model.as_str() {
         "m" => failing(503, &json!({})),
-        _ => Turn::Text("hello".to_owned()),
+        _ => Reply::Text("hello".to_owned()),
     })
     .await;
-    let (key, _) = desk.server.key_with(mk::api::Service::Inference, |new| {
+    let (key, _) = gateway.server.key_with(mk::api::Service::Inference, |new| {
         new.models = vec!["fake/m".to_owned(), "fake/third".to_owned()];
     });
-    let response = desk.post_as(&key, hello().to_string()).send().await.unwrap();
+    let response = gateway.post_as(&key, hello().to_string()).send().await.unwrap();
     assert_eq!(response.headers()["x-mk-model"], "fake/third");
-    assert_eq!(desk.provider.asks_of("second").len(), 0);
+    assert_eq!(gateway.provider.requests_for("second").len(), 0);
 }
 
 #[tokio::test]
@@ -300,16 +310,16 @@ async fn a_provider_key_echoed_in_an_error_is_redacted() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("key");
     std::fs::write(&file, KEY).unwrap();
-    let desk = desk_with(
+    let gateway = gateway_with(
         &format!("api_key_file = {:?}", file.display().to_string()),
         "",
         |setup| setup,
         move |ask| match ask.body["messages"][0]["content"].as_str() {
             Some("break") => {
-                let error = Beat::Send(format!("data: {}\n\n", json!({"error": within})));
-                Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::APART, error])
+                let error = StreamStep::Send(format!("data: {}\n\n", json!({"error": within})));
+                Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::APART, error])
             }
-            Some("disguise") => Turn::status(200, &json!({"error": within})),
+            Some("disguise") => Reply::status(200, &json!({"error": within})),
             _ => failing(400, &error),
         },
     )
@@ -317,7 +327,7 @@ async fn a_provider_key_echoed_in_an_error_is_redacted() {
     for (text, streamed) in [("refuse", false), ("refuse", true), ("disguise", false), ("break", true)] {
         let mut body = if streamed { hello_stream() } else { hello() };
         body["messages"][0]["content"] = json!(text);
-        let told = desk.ask(&body).await.text().await.unwrap();
+        let told = gateway.ask(&body).await.text().await.unwrap();
         assert!(told.contains("the key ... may not do this"), "{told}");
         assert!(!told.contains("sk-proj"), "{told}");
     }

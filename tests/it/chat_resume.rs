@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken, outcomes, row, unbroken};
-use crate::support::chat::{chunks, desk_with, hello_stream};
+use crate::support::breaks::{
+    CUT, FALLBACK, broken, ended_broken, gateway_retrying, outcomes, row, unbroken,
+};
+use crate::support::chat::{chunks, gateway_with, hello_stream};
 use crate::support::eventually;
 use crate::support::provider::{
-    Beat, FakeProvider, Turn, chunk, finish_chunk, role_chunk, stream, text_chunk,
+    FakeProvider, Reply, StreamStep, chunk, finish_chunk, role_chunk, stream, text_chunk,
 };
 
 fn with_usage() -> Value {
@@ -17,70 +19,71 @@ fn with_usage() -> Value {
 
 #[tokio::test]
 async fn a_broken_stream_is_resumed_invisibly_by_the_same_model() {
-    let desk = desk_retrying(1, "", |call, _| match call {
-        0 => broken(&["Hel", "lo, wö"], vec![Beat::Cut]),
+    let gateway = gateway_retrying(1, "", |call, _| match call {
+        0 => broken(&["Hel", "lo, wö"], vec![StreamStep::Cut]),
         _ => stream(&["Hello", ", wörld 😀", "!"]),
     })
     .await;
-    let raw = desk.stream(&with_usage()).await;
+    let raw = gateway.stream(&with_usage()).await;
     assert_eq!(unbroken(&raw), "Hello, wörld 😀!");
     let list = chunks(&raw);
     assert_eq!((&list[0]["id"], &list[0]["model"]), (&json!("chatcmpl-first"), &json!("fake/m")));
     // The reported usage is that of the complete answer; the broken one is booked separately.
     assert_eq!(list.last().unwrap()["usage"]["completion_tokens"], 3);
-    let asks = desk.provider.asks();
+    let asks = gateway.provider.requests();
     assert_eq!((asks.len(), &asks[0].raw), (2, &asks[1].raw));
     let booked =
         |outcome: &str, prompt, completion| ("fake/m".to_owned(), outcome.to_owned(), prompt, completion);
-    assert_eq!(desk.booked(), [booked("cut", 6, 3), booked("ok", 7, 3)]);
+    assert_eq!(gateway.booked(), [booked("cut", 6, 3), booked("ok", 7, 3)]);
 }
 
 #[tokio::test]
 async fn a_stream_is_resumed_after_every_kind_of_break() {
-    let overloaded = Beat::Send("data: {\"error\":{\"message\":\"no\",\"code\":503}}\n\n".into());
+    let overloaded = StreamStep::Send("data: {\"error\":{\"message\":\"no\",\"code\":503}}\n\n".into());
     // A chunk that ends after the first byte of a two-byte character.
-    let Beat::Send(half) = text_chunk("wörld") else { unreachable!() };
+    let StreamStep::Send(half) = text_chunk("wörld") else { unreachable!() };
     let half = half.as_bytes()[..=half.find('ö').unwrap()].to_vec();
     for (end, outcome) in [
         (vec![], "cut"),
-        (vec![Beat::Cut], "cut"),
+        (vec![StreamStep::Cut], "cut"),
         (vec![overloaded], "overloaded"),
-        (vec![Beat::Bytes(half.clone()), Beat::Cut], "cut"),
-        (vec![Beat::Bytes(half)], "malformed"),
+        (vec![StreamStep::Bytes(half.clone()), StreamStep::Cut], "cut"),
+        (vec![StreamStep::Bytes(half)], "malformed"),
         (vec![finish_chunk("abort")], "cut"),
     ] {
-        let desk = desk_retrying(1, FALLBACK, move |call, _| match call {
+        let gateway = gateway_retrying(1, FALLBACK, move |call, _| match call {
             0 => broken(&["Hello "], end.clone()),
             _ => stream(&["Hello wörld"]),
         })
         .await;
-        assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello wörld", "{outcome}");
+        assert_eq!(unbroken(&gateway.stream(&hello_stream()).await), "Hello wörld", "{outcome}");
         // Only transient failures are retried with the same model.
         let next = if outcome == "malformed" { "fake/second" } else { "fake/m" };
-        assert_eq!(outcomes(&desk), [row("fake/m", outcome), row(next, "ok")]);
+        assert_eq!(outcomes(&gateway), [row("fake/m", outcome), row(next, "ok")]);
     }
 }
 
 #[tokio::test]
 async fn a_stream_that_goes_silent_is_resumed_by_a_fallback() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "idle_timeout = \"1s\"",
         FALLBACK,
         |setup| setup.config(|config| config.providers[0].retries = 2),
         |ask| match ask.model.as_str() {
-            "m" => broken(&["Hello"], vec![Beat::Stall]),
+            "m" => broken(&["Hello"], vec![StreamStep::Stall]),
             _ => stream(&["Hello!"]),
         },
     )
     .await;
-    assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello!");
-    assert_eq!(outcomes(&desk), [row("fake/m", "timeout"), row("fake/second", "ok")]);
+    assert_eq!(unbroken(&gateway.stream(&hello_stream()).await), "Hello!");
+    assert_eq!(outcomes(&gateway), [row("fake/m", "timeout"), row("fake/second", "ok")]);
 }
 
 #[tokio::test]
 async fn a_fallback_in_another_format_resumes_under_the_original_id_and_model() {
-    let event =
-        |body: Value| Beat::Send(format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap()));
+    let event = |body: Value| {
+        StreamStep::Send(format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap()))
+    };
     let says = move |text: &str| {
         event(
             json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
@@ -91,7 +94,7 @@ async fn a_fallback_in_another_format_resumes_under_the_original_id_and_model() 
         let usage = json!({"input_tokens": 11, "output_tokens": 1});
         let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [], "usage": usage});
         let block = json!({"type": "text", "text": ""});
-        Turn::Stream(vec![
+        Reply::Stream(vec![
             event(json!({"type": "message_start", "message": message})),
             event(json!({"type": "content_block_start", "index": 0, "content_block": block})),
             says("He"),
@@ -107,71 +110,72 @@ async fn a_fallback_in_another_format_resumes_under_the_original_id_and_model() 
         "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{}\"\n[inference.fallbacks]\n\"fake/m\" = [\"claude/c\"]\n",
         other.base_url
     );
-    let desk = desk_retrying(0, &rest, |_, _| broken(&["Hel", "lo"], vec![Beat::Cut])).await;
-    let raw = desk.stream(&with_usage()).await;
+    let gateway = gateway_retrying(0, &rest, |_, _| broken(&["Hel", "lo"], vec![StreamStep::Cut])).await;
+    let raw = gateway.stream(&with_usage()).await;
     assert_eq!(unbroken(&raw), "Hello there.");
     let list = chunks(&raw);
     assert_eq!((&list[1]["id"], &list[1]["model"]), (&json!("chatcmpl-first"), &json!("fake/m")));
     let usage = &list.last().unwrap()["usage"];
     assert_eq!((&usage["prompt_tokens"], &usage["completion_tokens"]), (&json!(11), &json!(5)));
-    assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("claude/c", "ok")]);
+    assert_eq!(outcomes(&gateway), [row("fake/m", "cut"), row("claude/c", "ok")]);
 }
 
 #[tokio::test]
 async fn a_second_answer_that_differs_or_is_shorter_ends_the_stream() {
     for (words, ends) in [(vec!["Hel", "p!"], false), (vec!["Hell"], true), (vec![], true)] {
-        let desk = desk_retrying(2, FALLBACK, move |call, _| {
+        let gateway = gateway_retrying(2, FALLBACK, move |call, _| {
             if call == 0 {
-                return broken(&["Hello"], vec![Beat::Cut]);
+                return broken(&["Hello"], vec![StreamStep::Cut]);
             }
             let mut beats = vec![role_chunk()];
             beats.extend(words.iter().map(|word| text_chunk(word)));
-            beats.push(if ends { finish_chunk("stop") } else { Beat::Stall });
-            Turn::Stream(beats)
+            beats.push(if ends { finish_chunk("stop") } else { StreamStep::Stall });
+            Reply::Stream(beats)
         })
         .await;
-        let raw = desk.stream(&hello_stream()).await;
+        let raw = gateway.stream(&hello_stream()).await;
         assert_eq!(ended_broken(&raw, CUT), "Hello");
         // After a mismatch there is no further retry and no fallback.
-        assert_eq!(desk.provider.asks().len(), 2);
-        eventually("the second call is stopped", || desk.provider.in_flight() == 0).await;
-        eventually("both attempts are booked", || desk.rows().len() == 2).await;
-        assert_eq!(outcomes(&desk)[0], row("fake/m", "cut"));
+        assert_eq!(gateway.provider.requests().len(), 2);
+        eventually("the second call is stopped", || gateway.provider.in_flight() == 0).await;
+        eventually("both attempts are booked", || gateway.rows().len() == 2).await;
+        assert_eq!(outcomes(&gateway)[0], row("fake/m", "cut"));
     }
 }
 
 #[tokio::test]
 async fn repeated_breaks_are_resumed_until_no_model_is_left() {
     // Two retries of the model, then its fallback with two retries as well.
-    let desk =
-        desk_retrying(2, FALLBACK, |call, _| broken(&["abcdef"[..=call.min(5)].as_ref()], vec![Beat::Cut]))
-            .await;
-    let raw = desk.stream(&hello_stream()).await;
+    let gateway = gateway_retrying(2, FALLBACK, |call, _| {
+        broken(&["abcdef"[..=call.min(5)].as_ref()], vec![StreamStep::Cut])
+    })
+    .await;
+    let raw = gateway.stream(&hello_stream()).await;
     assert_eq!(ended_broken(&raw, CUT), "abcdef");
-    assert_eq!(outcomes(&desk)[..3], [row("fake/m", "cut"), row("fake/m", "cut"), row("fake/m", "cut")]);
+    assert_eq!(outcomes(&gateway)[..3], [row("fake/m", "cut"), row("fake/m", "cut"), row("fake/m", "cut")]);
     assert_eq!(
-        outcomes(&desk)[3..],
+        outcomes(&gateway)[3..],
         [row("fake/second", "cut"), row("fake/second", "cut"), row("fake/second", "cut")]
     );
 }
 
 #[tokio::test]
 async fn a_break_before_the_second_answer_catches_up_counts_as_an_attempt() {
-    let desk = desk_retrying(1, FALLBACK, |call, _| match call {
-        0 => broken(&["Hello"], vec![Beat::Cut]),
-        1 => broken(&["Hel"], vec![Beat::Cut]),
-        2 => Turn::status(500, &json!({})),
+    let gateway = gateway_retrying(1, FALLBACK, |call, _| match call {
+        0 => broken(&["Hello"], vec![StreamStep::Cut]),
+        1 => broken(&["Hel"], vec![StreamStep::Cut]),
+        2 => Reply::status(500, &json!({})),
         _ => stream(&["Hello!"]),
     })
     .await;
-    assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello!");
+    assert_eq!(unbroken(&gateway.stream(&hello_stream()).await), "Hello!");
     let expected = [
         row("fake/m", "cut"),
         row("fake/m", "cut"),
         row("fake/second", "provider_error"),
         row("fake/second", "ok"),
     ];
-    assert_eq!(outcomes(&desk), expected);
+    assert_eq!(outcomes(&gateway), expected);
 }
 
 #[tokio::test]
@@ -188,30 +192,30 @@ async fn only_single_choice_text_streams_are_resumed() {
         delta(json!({"audio": {"data": "AAAA"}})),
         chunk(&logprobs),
     ] {
-        let desk = desk_retrying(2, FALLBACK, move |_, _| {
-            let pause = Beat::APART;
-            Turn::Stream(vec![role_chunk(), said.clone(), pause, Beat::Cut])
+        let gateway = gateway_retrying(2, FALLBACK, move |_, _| {
+            let pause = StreamStep::APART;
+            Reply::Stream(vec![role_chunk(), said.clone(), pause, StreamStep::Cut])
         })
         .await;
-        ended_broken(&desk.stream(&hello_stream()).await, CUT);
-        assert_eq!(desk.provider.asks().len(), 1);
+        ended_broken(&gateway.stream(&hello_stream()).await, CUT);
+        assert_eq!(gateway.provider.requests().len(), 1);
     }
-    let several = desk_retrying(2, FALLBACK, |_, _| broken(&["Hello"], vec![Beat::Cut])).await;
+    let several = gateway_retrying(2, FALLBACK, |_, _| broken(&["Hello"], vec![StreamStep::Cut])).await;
     let mut body = hello_stream();
     body["n"] = json!(2);
     ended_broken(&several.stream(&body).await, CUT);
-    assert_eq!(several.provider.asks().len(), 1);
+    assert_eq!(several.provider.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn a_stream_with_more_text_than_is_buffered_is_not_resumed() {
     let text = "x".repeat(64 * 1024);
-    let Beat::Send(line) = text_chunk(&text) else { unreachable!() };
-    let desk = desk_retrying(2, FALLBACK, move |_, _| {
-        let pause = Beat::APART;
-        Turn::Stream(vec![role_chunk(), Beat::Repeat(line.clone(), 17), pause, Beat::Cut])
+    let StreamStep::Send(line) = text_chunk(&text) else { unreachable!() };
+    let gateway = gateway_retrying(2, FALLBACK, move |_, _| {
+        let pause = StreamStep::APART;
+        Reply::Stream(vec![role_chunk(), StreamStep::Repeat(line.clone(), 17), pause, StreamStep::Cut])
     })
     .await;
-    ended_broken(&desk.stream(&hello_stream()).await, CUT);
-    assert_eq!(desk.provider.asks().len(), 1);
+    ended_broken(&gateway.stream(&hello_stream()).await, CUT);
+    assert_eq!(gateway.provider.requests().len(), 1);
 }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::chat::{chunks, desk, desk_with, hello_stream, text_of};
+use crate::support::chat::{chunks, gateway, gateway_with, hello_stream, text_of};
 use crate::support::provider::{
-    Beat, Turn, chunk, done, finish_chunk, role_chunk, stream, text_chunk, usage_chunk,
+    Reply, StreamStep, chunk, done, finish_chunk, role_chunk, stream, text_chunk, usage_chunk,
 };
 use crate::support::tls::Identity;
 use crate::support::{PROMPT, eventually};
@@ -39,8 +39,8 @@ fn fault(error: &str) -> String {
 
 #[tokio::test]
 async fn a_stream_has_the_documented_bytes() {
-    let desk = desk(|_| stream(&["Hel", "lo"])).await;
-    let response = desk.ask(&hello_stream()).await;
+    let gateway = gateway(|_| stream(&["Hel", "lo"])).await;
+    let response = gateway.ask(&hello_stream()).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
     assert_eq!(response.headers()["cache-control"], "no-cache, no-transform");
     assert_eq!(response.headers()["x-accel-buffering"], "no");
@@ -55,56 +55,56 @@ async fn a_stream_has_the_documented_bytes() {
     assert_eq!(response.text().await.unwrap(), whole.concat() + "data: [DONE]\n\n");
     let usage = r#""choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}"#;
     let asked = whole.concat() + &line(usage) + "data: [DONE]\n\n";
-    assert_eq!(desk.stream(&with_usage()).await, asked);
-    let asks = desk.provider.asks();
+    assert_eq!(gateway.stream(&with_usage()).await, asked);
+    let asks = gateway.provider.requests();
     assert!(asks.iter().all(|ask| ask.body["stream_options"] == json!({"include_usage": true})));
-    assert!(desk.booked().iter().all(|row| (row.1.as_str(), row.2, row.3) == ("ok", 7, 3)));
+    assert!(gateway.booked().iter().all(|row| (row.1.as_str(), row.2, row.3) == ("ok", 7, 3)));
 }
 
 #[tokio::test]
 async fn other_stream_options_are_forwarded() {
-    let desk = desk(|_| stream(&["x"])).await;
+    let gateway = gateway(|_| stream(&["x"])).await;
     let mut body = hello_stream();
     body["stream_options"] = json!({"include_obfuscation": false, "include_usage": false});
-    desk.stream(&body).await;
+    gateway.stream(&body).await;
     let options = json!({"include_usage": true, "include_obfuscation": false});
-    assert_eq!(desk.provider.asks()[0].body["stream_options"], options);
+    assert_eq!(gateway.provider.requests()[0].body["stream_options"], options);
 }
 
 #[tokio::test]
 async fn a_request_is_retried_without_stream_options_if_the_provider_rejects_them() {
-    let desk = desk(|ask| match ask.body.get("stream_options") {
-        Some(_) => Turn::status(400, &json!({"error": {"message": "unknown field stream_options"}})),
-        None => Turn::Stream(vec![role_chunk(), text_chunk("four score"), finish_chunk("stop"), done()]),
+    let gateway = gateway(|ask| match ask.body.get("stream_options") {
+        Some(_) => Reply::status(400, &json!({"error": {"message": "unknown field stream_options"}})),
+        None => Reply::Stream(vec![role_chunk(), text_chunk("four score"), finish_chunk("stop"), done()]),
     })
     .await;
-    let list = chunks(&desk.stream(&with_usage()).await);
+    let list = chunks(&gateway.stream(&with_usage()).await);
     let usage = json!({"prompt_tokens": 6, "completion_tokens": 3, "total_tokens": 9, "estimated": true});
     assert_eq!(list.last().unwrap()["usage"], usage);
-    assert_eq!(desk.provider.asks().len(), 2);
-    assert_eq!(desk.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 3)]);
+    assert_eq!(gateway.provider.requests().len(), 2);
+    assert_eq!(gateway.booked(), [("fake/m".to_owned(), "ok".to_owned(), 6, 3)]);
 }
 
 #[tokio::test]
 async fn provider_quirks_are_normalised() {
     // No role, content and finish reason in one chunk, usage in a content chunk, prompt filter results first, comments,
     // event names and ids, a non-standard finish reason, and chunks after it.
-    let desk = desk(|_| {
-        Turn::Stream(vec![
-            Beat::Send(": PROCESSING\n\ndata: {\"choices\":[],\"prompt_filter_results\":[]}\n\n".into()),
-            Beat::Send("event: message\nid: 1\n".into()),
-            Beat::Send(
+    let gateway = gateway(|_| {
+        Reply::Stream(vec![
+            StreamStep::Send(": PROCESSING\n\ndata: {\"choices\":[],\"prompt_filter_results\":[]}\n\n".into()),
+            StreamStep::Send("event: message\nid: 1\n".into()),
+            StreamStep::Send(
                 "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\r\n\r\n".into(),
             ),
-            Beat::Send("data: {\"choices\":[{\"index\":0,\n".into()),
-            Beat::Send("data: \"delta\":{\"content\":\" you\"},\"finish_reason\":\"eos\"}],\"fingerprint\":1}\n\n".into()),
+            StreamStep::Send("data: {\"choices\":[{\"index\":0,\n".into()),
+            StreamStep::Send("data: \"delta\":{\"content\":\" you\"},\"finish_reason\":\"eos\"}],\"fingerprint\":1}\n\n".into()),
             text_chunk("after the end"),
             usage_chunk(),
             done(),
         ])
     })
     .await;
-    let raw = desk.stream(&with_usage()).await;
+    let raw = gateway.stream(&with_usage()).await;
     let list = chunks(&raw);
     let choices: Vec<Value> = list.iter().map(|chunk| chunk["choices"].clone()).collect();
     let one = |delta: Value, finish: Value| json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
@@ -125,12 +125,12 @@ async fn provider_quirks_are_normalised() {
 
 #[tokio::test]
 async fn several_choices_and_tool_calls_are_streamed() {
-    let desk = desk(|_| {
+    let gateway = gateway(|_| {
         let call = json!([{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]);
-        Turn::Stream(vec![
+        Reply::Stream(vec![
             chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": null}])),
             chunk(&json!([{"index": 0, "delta": {}, "finish_reason": "length"}])),
-            Beat::Pause(Duration::from_millis(700)),
+            StreamStep::Pause(Duration::from_millis(700)),
             chunk(&json!([{"index": 1, "delta": {"role": "assistant", "tool_calls": call}, "finish_reason": null}])),
             chunk(&json!([{"index": 1, "delta": {}, "finish_reason": "tool_calls"}])),
             done(),
@@ -139,7 +139,7 @@ async fn several_choices_and_tool_calls_are_streamed() {
     .await;
     let mut body = hello_stream();
     body["n"] = json!(2);
-    let list = chunks(&desk.stream(&body).await);
+    let list = chunks(&gateway.stream(&body).await);
     let finishes: Vec<_> =
         list.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str()).collect();
     assert_eq!(finishes, ["length", "tool_calls"]);
@@ -148,83 +148,87 @@ async fn several_choices_and_tool_calls_are_streamed() {
 
 #[tokio::test]
 async fn a_malformed_chunk_is_dropped_from_a_complete_stream() {
-    let desk = desk(|_| {
-        Turn::Stream(vec![
-            Beat::Send("data: {\"choices\": [{\"del\n\n".into()),
+    let gateway = gateway(|_| {
+        Reply::Stream(vec![
+            StreamStep::Send("data: {\"choices\": [{\"del\n\n".into()),
             role_chunk(),
             text_chunk("a"),
-            Beat::Send("data: {\"choices\": 7}\n\ndata: \u{1}\n\n".into()),
+            StreamStep::Send("data: {\"choices\": 7}\n\ndata: \u{1}\n\n".into()),
             text_chunk("b"),
             finish_chunk("stop"),
             done(),
         ])
     })
     .await;
-    assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "ab");
+    assert_eq!(text_of(&chunks(&gateway.stream(&hello_stream()).await), 0), "ab");
 }
 
 #[tokio::test]
 async fn invalid_utf_8_replaces_only_one_character() {
-    let desk = desk(|_| {
+    let gateway = gateway(|_| {
         let half = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"caf\xc3 au\"}}]}\n\n".to_vec();
-        Turn::Stream(vec![
+        Reply::Stream(vec![
             role_chunk(),
             text_chunk("un "),
-            Beat::Bytes(half),
+            StreamStep::Bytes(half),
             text_chunk(" lait"),
             finish_chunk("stop"),
             done(),
         ])
     })
     .await;
-    assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "un caf\u{fffd} au lait");
-    assert_eq!(desk.booked()[0].1, "ok");
+    assert_eq!(text_of(&chunks(&gateway.stream(&hello_stream()).await), 0), "un caf\u{fffd} au lait");
+    assert_eq!(gateway.booked()[0].1, "ok");
 }
 
 #[tokio::test]
 async fn the_error_is_reported_for_an_unfinished_choice() {
-    let desk = desk(|_| {
-        Turn::Stream(vec![
+    let gateway = gateway(|_| {
+        Reply::Stream(vec![
             chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": "a"}}])),
             chunk(&json!([{"index": 1, "delta": {"role": "assistant", "content": "b"}}])),
             finish_chunk("stop"),
-            Beat::APART,
-            Beat::Cut,
+            StreamStep::APART,
+            StreamStep::Cut,
         ])
     })
     .await;
     let mut body = hello_stream();
     body["n"] = json!(2);
-    let raw = desk.stream(&body).await;
+    let raw = gateway.stream(&body).await;
     assert_eq!(raw.matches(r#"[{"index":1,"delta":{},"finish_reason":"error"}]"#).count(), 1, "{raw}");
 }
 
 #[tokio::test]
 async fn a_finish_reason_ends_the_stream_whatever_follows() {
-    for end in [Beat::Stall, Beat::Cut, Beat::Send("data: {\"error\":{\"message\":\"late\"}}\n\n".into())] {
-        let desk = desk(move |_| {
-            let pause = Beat::APART;
-            Turn::Stream(vec![role_chunk(), text_chunk("a"), finish_chunk("stop"), pause, end.clone()])
+    for end in [
+        StreamStep::Stall,
+        StreamStep::Cut,
+        StreamStep::Send("data: {\"error\":{\"message\":\"late\"}}\n\n".into()),
+    ] {
+        let gateway = gateway(move |_| {
+            let pause = StreamStep::APART;
+            Reply::Stream(vec![role_chunk(), text_chunk("a"), finish_chunk("stop"), pause, end.clone()])
         })
         .await;
         let began = Instant::now();
-        assert_eq!(text_of(&chunks(&desk.stream(&hello_stream()).await), 0), "a");
+        assert_eq!(text_of(&chunks(&gateway.stream(&hello_stream()).await), 0), "a");
         assert!(began.elapsed() < Duration::from_secs(15));
-        assert_eq!(desk.booked()[0].1, "ok");
-        drop(desk);
+        assert_eq!(gateway.booked()[0].1, "ok");
+        drop(gateway);
     }
 }
 
 #[tokio::test]
 async fn late_usage_chunks_are_waited_for() {
-    let desk = desk(|_| {
-        let late = Beat::Pause(Duration::from_millis(700));
-        Turn::Stream(vec![role_chunk(), text_chunk("a"), finish_chunk("stop"), late, usage_chunk(), done()])
+    let gateway = gateway(|_| {
+        let late = StreamStep::Pause(Duration::from_millis(700));
+        Reply::Stream(vec![role_chunk(), text_chunk("a"), finish_chunk("stop"), late, usage_chunk(), done()])
     })
     .await;
-    let list = chunks(&desk.stream(&with_usage()).await);
+    let list = chunks(&gateway.stream(&with_usage()).await);
     assert_eq!(list.last().unwrap()["usage"]["total_tokens"], 10);
-    assert_eq!((desk.booked()[0].2, desk.booked()[0].3), (7, 3));
+    assert_eq!((gateway.booked()[0].2, gateway.booked()[0].3), (7, 3));
 }
 
 #[tokio::test]
@@ -235,12 +239,12 @@ async fn an_error_belongs_to_an_open_choice_even_if_unrequested() {
         chunk(&json!([choice]))
     };
     // The request did not ask for a second choice.
-    let desk = desk(move |_| {
+    let gateway = gateway(move |_| {
         let ended = of_choice(0, json!({"finish_reason": "stop"}));
-        Turn::Stream(vec![of_choice(1, json!({})), ended, Beat::APART, Beat::Cut])
+        Reply::Stream(vec![of_choice(1, json!({})), ended, StreamStep::APART, StreamStep::Cut])
     })
     .await;
-    let raw = desk.stream(&hello_stream()).await;
+    let raw = gateway.stream(&hello_stream()).await;
     assert!(raw.contains(r#"[{"index":1,"delta":{},"finish_reason":"error"}]"#), "{raw}");
 }
 
@@ -248,111 +252,113 @@ async fn an_error_belongs_to_an_open_choice_even_if_unrequested() {
 async fn a_broken_stream_ends_with_an_error() {
     let cut = r#"{"message":"the provider fake broke its answer off; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
     let overloaded = r#"{"message":"the provider fake has no capacity now; try again later","type":"Service Unavailable","code":"provider_overloaded"}"#;
-    let error = Beat::Send("data: {\"error\":{\"message\":\"secret\",\"code\":503}}\n\n".into());
+    let error = StreamStep::Send("data: {\"error\":{\"message\":\"secret\",\"code\":503}}\n\n".into());
     let starved = finish_chunk("insufficient_system_resource");
     let unreadable = r#"{"message":"the provider fake sent an answer that cannot be read; try again in a moment","type":"Bad Gateway","code":"provider_invalid_response"}"#;
     // What follows the gap would look like a complete answer.
-    let hole =
-        Beat::Send("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" not\"},\"fin\n\n".into());
+    let hole = StreamStep::Send(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" not\"},\"fin\n\n".into(),
+    );
     let holed = vec![hole, text_chunk(" take it"), finish_chunk("stop"), done()];
     for (ends, error, outcome) in [
         (holed, unreadable, "malformed"),
         (vec![], cut, "cut"),
         (vec![done()], cut, "cut"),
-        (vec![Beat::Cut], cut, "cut"),
+        (vec![StreamStep::Cut], cut, "cut"),
         (vec![error, done()], overloaded, "overloaded"),
         (vec![starved, done()], overloaded, "overloaded"),
     ] {
-        let desk = desk(move |_| {
-            let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::APART];
+        let gateway = gateway(move |_| {
+            let mut beats = vec![role_chunk(), text_chunk("Hello"), StreamStep::APART];
             beats.extend(ends.clone());
-            Turn::Stream(beats)
+            Reply::Stream(beats)
         })
         .await;
-        let raw = desk.stream(&hello_stream()).await;
+        let raw = gateway.stream(&hello_stream()).await;
         let role = delta(r#"{"role":"assistant","content":""}"#, "null");
         let expected = role + &delta(r#"{"content":"Hello"}"#, "null") + &fault(error);
         assert_eq!(raw, expected);
-        assert_eq!(desk.booked(), [("fake/m".to_owned(), outcome.to_owned(), 6, 2)]);
+        assert_eq!(gateway.booked(), [("fake/m".to_owned(), outcome.to_owned(), 6, 2)]);
     }
 }
 
 #[tokio::test]
 async fn an_endless_line_ends_the_stream_within_bounded_memory() {
-    let desk = desk(|_| {
-        let endless = Beat::Repeat("x".repeat(64 * 1024), 1000);
-        Turn::Stream(vec![role_chunk(), Beat::APART, Beat::Send("data: ".into()), endless])
+    let gateway = gateway(|_| {
+        let endless = StreamStep::Repeat("x".repeat(64 * 1024), 1000);
+        Reply::Stream(vec![role_chunk(), StreamStep::APART, StreamStep::Send("data: ".into()), endless])
     })
     .await;
-    let raw = desk.stream(&hello_stream()).await;
+    let raw = gateway.stream(&hello_stream()).await;
     assert!(raw.contains("\"code\":\"provider_invalid_response\"") && raw.ends_with("data: [DONE]\n\n"));
-    assert!(desk.provider.streamed() < 40 * 1024 * 1024, "{}", desk.provider.streamed());
+    assert!(gateway.provider.streamed() < 40 * 1024 * 1024, "{}", gateway.provider.streamed());
 }
 
 #[tokio::test]
 async fn keep_alives_do_not_postpone_the_idle_timeout() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "idle_timeout = \"2s\"",
         "",
         |setup| setup.options(|options| options.keep_alive = Duration::from_millis(750)),
-        |_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+        |_| Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall]),
     )
     .await;
-    let raw = desk.stream(&hello_stream()).await;
+    let raw = gateway.stream(&hello_stream()).await;
     // Our own comments do not reset the provider's idle timeout.
     assert_eq!(raw.matches(": keep-alive\n\n").count(), 2, "{raw}");
     assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
-    assert_eq!(desk.booked()[0].1, "timeout");
+    assert_eq!(gateway.booked()[0].1, "timeout");
 }
 
 #[tokio::test]
 async fn an_endless_stream_ends_at_the_total_timeout() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "total_timeout = \"2s\"",
         "",
         |setup| setup,
         |_| {
             let mut beats = vec![role_chunk()];
             for _ in 0..200 {
-                beats.extend([text_chunk("a"), Beat::Pause(Duration::from_millis(20))]);
+                beats.extend([text_chunk("a"), StreamStep::Pause(Duration::from_millis(20))]);
             }
-            Turn::Stream(beats)
+            Reply::Stream(beats)
         },
     )
     .await;
-    let raw = desk.stream(&hello_stream()).await;
+    let raw = gateway.stream(&hello_stream()).await;
     assert!(raw.contains("\"code\":\"provider_timeout\"") && raw.matches("\"a\"").count() < 150, "{raw}");
 }
 
 #[tokio::test]
 async fn a_disconnect_stops_the_provider_and_bills_what_was_streamed() {
-    let desk =
-        desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("eight more"), text_chunk("12"), Beat::Stall]))
-            .await;
-    let mut body = desk.ask(&hello_stream()).await.bytes_stream();
+    let gateway = gateway(|_| {
+        Reply::Stream(vec![role_chunk(), text_chunk("eight more"), text_chunk("12"), StreamStep::Stall])
+    })
+    .await;
+    let mut body = gateway.ask(&hello_stream()).await.bytes_stream();
     let mut seen = String::new();
     while !seen.contains("12") {
         seen.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
     }
     let left = Instant::now();
     drop(body);
-    eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
+    eventually("the call is abandoned", || gateway.provider.abandoned() == 1).await;
     assert!(left.elapsed() < PROMPT);
-    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
-    assert_eq!(desk.booked(), [("fake/m".to_owned(), "cancelled".to_owned(), 6, 3)]);
-    assert_eq!(desk.rows()[0].cost.unwrap().0, 12_000);
+    eventually("the attempt is booked", || !gateway.rows().is_empty()).await;
+    assert_eq!(gateway.booked(), [("fake/m".to_owned(), "cancelled".to_owned(), 6, 3)]);
+    assert_eq!(gateway.rows()[0].cost.unwrap().0, 12_000);
 }
 
 #[tokio::test]
 async fn streams_and_disconnects_work_over_http_2() {
     let identity = Identity::new();
     let acceptor = identity.tls();
-    let desk = desk_with(
+    let gateway = gateway_with(
         "",
         "",
         |setup| setup.options(|options| options.tls = Some(acceptor)),
         |ask| match ask.model.as_str() {
-            "m" => Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+            "m" => Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall]),
             _ => stream(&["whole"]),
         },
     )
@@ -361,8 +367,8 @@ async fn streams_and_disconnects_work_over_http_2() {
     let ask = |model: &str| {
         let mut body = hello_stream();
         body["model"] = json!(model);
-        let base = desk.server.base.replace("http://127.0.0.1", "https://localhost");
-        let request = client.post(format!("{base}/inference/v1/chat/completions")).bearer_auth(&desk.key);
+        let base = gateway.server.base.replace("http://127.0.0.1", "https://localhost");
+        let request = client.post(format!("{base}/inference/v1/chat/completions")).bearer_auth(&gateway.key);
         request.header("x-request-id", "req-1").json(&body).send()
     };
     let whole = ask("fake/n").await.unwrap();
@@ -370,34 +376,34 @@ async fn streams_and_disconnects_work_over_http_2() {
     assert_eq!(text_of(&chunks(&whole.text().await.unwrap()), 0), "whole");
     let stalled = ask("fake/m").await.unwrap();
     drop(stalled);
-    eventually("the call is abandoned", || desk.provider.abandoned() == 1).await;
-    eventually("both attempts are booked", || desk.rows().len() == 2).await;
-    assert_eq!(desk.booked()[1].1, "cancelled");
+    eventually("the call is abandoned", || gateway.provider.abandoned() == 1).await;
+    eventually("both attempts are booked", || gateway.rows().len() == 2).await;
+    assert_eq!(gateway.booked()[1].1, "cancelled");
 }
 
 #[tokio::test]
 async fn a_slow_reader_applies_backpressure_to_the_provider() {
     const LINES: usize = 6000;
     let text = "x".repeat(16 * 1024);
-    let desk = desk(move |_| {
-        let Beat::Send(line) = text_chunk(&text) else { unreachable!() };
-        Turn::Stream(vec![role_chunk(), Beat::Repeat(line, LINES), finish_chunk("stop"), done()])
+    let gateway = gateway(move |_| {
+        let StreamStep::Send(line) = text_chunk(&text) else { unreachable!() };
+        Reply::Stream(vec![role_chunk(), StreamStep::Repeat(line, LINES), finish_chunk("stop"), done()])
     })
     .await;
     let body = hello_stream().to_string();
     let head = format!(
         "POST /inference/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        desk.key,
+        gateway.key,
         body.len()
     );
-    let mut caller = TcpStream::connect(desk.server.authority()).await.unwrap();
+    let mut caller = TcpStream::connect(gateway.server.authority()).await.unwrap();
     caller.write_all(head.as_bytes()).await.unwrap();
     // The caller reads nothing, so the provider must come to a halt far below the 96 MB it has to send.
     let mut taken = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let now = desk.provider.streamed();
+        let now = gateway.provider.streamed();
         if now == taken && now > 0 {
             break;
         }
@@ -412,53 +418,53 @@ async fn a_slow_reader_applies_backpressure_to_the_provider() {
         tail.extend_from_slice(&rest[..count]);
         tail.drain(..tail.len().saturating_sub(100));
     }
-    assert!(desk.provider.streamed() > LINES * 16 * 1024);
+    assert!(gateway.provider.streamed() > LINES * 16 * 1024);
 }
 
 #[tokio::test]
 async fn the_connection_of_a_complete_stream_is_reused() {
-    let desk = desk(|_| stream(&["a"])).await;
+    let gateway = gateway(|_| stream(&["a"])).await;
     for _ in 0..8 {
-        desk.stream(&hello_stream()).await;
+        gateway.stream(&hello_stream()).await;
         // The end of the provider's response follows its `[DONE]` and is read a moment later.
-        eventually("the provider has finished", || desk.provider.in_flight() == 0).await;
+        eventually("the provider has finished", || gateway.provider.in_flight() == 0).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(desk.provider.connections() <= 2, "{} connections", desk.provider.connections());
+    assert!(gateway.provider.connections() <= 2, "{} connections", gateway.provider.connections());
 }
 
 #[tokio::test]
 async fn a_revocation_ends_a_stream() {
-    let desk = desk(|_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall])).await;
-    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
-    let response = desk.post_as(&key, hello_stream().to_string()).send().await.unwrap();
-    let now = desk.server.clock.now();
-    desk.server.app.store.revoke_key(&id, now).unwrap();
+    let gateway = gateway(|_| Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall])).await;
+    let (key, id) = gateway.server.key_with(Service::Inference, |_| {});
+    let response = gateway.post_as(&key, hello_stream().to_string()).send().await.unwrap();
+    let now = gateway.server.clock.now();
+    gateway.server.app.store.revoke_key(&id, now).unwrap();
     let began = Instant::now();
     let raw = response.text().await.unwrap();
     assert!(began.elapsed() < PROMPT);
     let error = r#"{"message":"API key has been revoked","type":"Unauthorized","code":"api_key_revoked"}"#;
     assert!(raw.ends_with(&fault(error)), "{raw}");
-    eventually("the provider call is cancelled", || desk.provider.in_flight() == 0).await;
-    eventually("the attempt is booked", || !desk.rows().is_empty()).await;
-    assert_eq!(desk.booked()[0].1, "cancelled");
+    eventually("the provider call is cancelled", || gateway.provider.in_flight() == 0).await;
+    eventually("the attempt is booked", || !gateway.rows().is_empty()).await;
+    assert_eq!(gateway.booked()[0].1, "cancelled");
 }
 
 #[tokio::test]
 async fn a_shutdown_ends_and_books_streams() {
-    let mut desk = desk_with(
+    let mut gateway = gateway_with(
         "",
         "",
         |setup| setup.options(|options| options.drain = Duration::from_millis(200)),
-        |_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+        |_| Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall]),
     )
     .await;
-    let response = desk.ask(&hello_stream()).await;
-    desk.server.begin_shutdown();
+    let response = gateway.ask(&hello_stream()).await;
+    gateway.server.begin_shutdown();
     let raw = response.text().await.unwrap();
     assert!(raw.contains(r#""code":"shutting_down""#) && raw.ends_with("data: [DONE]\n\n"), "{raw}");
-    let dir = desk.server.dir.clone();
-    desk.server.shutdown().await;
+    let dir = gateway.server.dir.clone();
+    gateway.server.shutdown().await;
     let store = mk::storage::Store::open(&dir.path().join("data"), crate::support::server::NOON).unwrap();
     assert_eq!(store.attempts_of("req-1").unwrap().len(), 1);
 }

@@ -9,11 +9,13 @@ use mk::keys;
 use mk::money::NanoUsd;
 use serde_json::{Value, json};
 
-use crate::support::breaks::{CUT, FALLBACK, broken, desk_retrying, ended_broken, outcomes, row, unbroken};
-use crate::support::chat::{Desk, desk_with, hello, hello_stream};
+use crate::support::breaks::{
+    CUT, FALLBACK, broken, ended_broken, gateway_retrying, outcomes, row, unbroken,
+};
+use crate::support::chat::{Gateway, gateway_with, hello, hello_stream};
 use crate::support::eventually;
 use crate::support::log::{Log, on_this_thread};
-use crate::support::provider::{Ask, Beat, Turn, role_chunk, stream, text_chunk};
+use crate::support::provider::{ModelRequest, Reply, StreamStep, role_chunk, stream, text_chunk};
 use crate::support::scrape::scrape;
 use crate::support::server::NOON;
 
@@ -40,12 +42,12 @@ fn short(mut body: Value) -> Value {
 }
 
 /// A key with this budget, and its id.
-fn key_of(desk: &Desk, budget: u64) -> (String, String) {
-    desk.server.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(budget)))
+fn key_of(gateway: &Gateway, budget: u64) -> (String, String) {
+    gateway.server.key_with(Service::Inference, |new| new.budget = Some(NanoUsd(budget)))
 }
 
-async fn ask(desk: &Desk, key: &str, body: Value) -> reqwest::Response {
-    desk.post_as(key, body.to_string()).send().await.unwrap()
+async fn ask(gateway: &Gateway, key: &str, body: Value) -> reqwest::Response {
+    gateway.post_as(key, body.to_string()).send().await.unwrap()
 }
 
 fn retries_of_m(count: f64) -> (&'static str, f64) {
@@ -58,105 +60,105 @@ fn fallbacks_of_m(count: f64) -> (&'static str, f64) {
 
 #[tokio::test]
 async fn a_broken_stream_is_not_resumed_beyond_the_budget() {
-    let desk = desk_retrying(2, "", |call, _| match call {
-        0 => broken(&["Hello"], vec![Beat::Cut]),
+    let gateway = gateway_retrying(2, "", |call, _| match call {
+        0 => broken(&["Hello"], vec![StreamStep::Cut]),
         _ => stream(&["Hello!"]),
     })
     .await;
-    let (key, id) = key_of(&desk, MOST);
-    let raw = ask(&desk, &key, short(hello_stream())).await.text().await.unwrap();
+    let (key, id) = key_of(&gateway, MOST);
+    let raw = ask(&gateway, &key, short(hello_stream())).await.text().await.unwrap();
     // The budget is not mentioned, because it is not what failed.
     assert_eq!(ended_broken(&raw, CUT), "Hello");
-    assert_eq!(outcomes(&desk), [row("fake/m", "cut")]);
-    let cost = desk.rows()[0].cost.unwrap();
-    assert_eq!(keys::spent(&desk.server.app.store, &id, NOON).unwrap(), cost);
-    scrape(&desk.server).await.assert(&[retries_of_m(0.0)]);
+    assert_eq!(outcomes(&gateway), [row("fake/m", "cut")]);
+    let cost = gateway.rows()[0].cost.unwrap();
+    assert_eq!(keys::spent(&gateway.server.app.store, &id, NOON).unwrap(), cost);
+    scrape(&gateway.server).await.assert(&[retries_of_m(0.0)]);
 
-    let refused: Value = ask(&desk, &key, short(hello())).await.json().await.unwrap();
+    let refused: Value = ask(&gateway, &key, short(hello())).await.json().await.unwrap();
     let left = NanoUsd(MOST).minus(cost);
     assert!(refused["message"].as_str().unwrap().contains(&format!("but {left} is left")), "{refused}");
 }
 
 #[tokio::test]
 async fn an_affordable_fallback_resumes_a_stream_whose_model_is_too_expensive() {
-    let desk = desk_retrying(2, &fallbacks(&["dear", "cheap"]), |call, _| match call {
-        0 => broken(&["Hello"], vec![Beat::Cut]),
+    let gateway = gateway_retrying(2, &fallbacks(&["dear", "cheap"]), |call, _| match call {
+        0 => broken(&["Hello"], vec![StreamStep::Cut]),
         _ => stream(&["Hello!"]),
     })
     .await;
-    let (key, _) = key_of(&desk, MOST);
-    let response = ask(&desk, &key, short(hello_stream())).await;
+    let (key, _) = key_of(&gateway, MOST);
+    let response = ask(&gateway, &key, short(hello_stream())).await;
     assert_eq!(response.headers()["x-mk-attempts"], "1");
     assert_eq!(unbroken(&response.text().await.unwrap()), "Hello!");
-    assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("fake/cheap", "ok")]);
+    assert_eq!(outcomes(&gateway), [row("fake/m", "cut"), row("fake/cheap", "ok")]);
     // Only calls that were made are counted: no retry of `m`, and none of the model that is too expensive.
-    scrape(&desk.server).await.assert(&[retries_of_m(0.0), fallbacks_of_m(1.0)]);
+    scrape(&gateway.server).await.assert(&[retries_of_m(0.0), fallbacks_of_m(1.0)]);
 }
 
 #[tokio::test]
 async fn a_fallback_beyond_the_budget_is_skipped() {
-    let script = |ask: &Ask| match ask.model.as_str() {
-        "m" => Turn::Raw(503, vec![("retry-after", "120".to_owned())], "{}".to_owned()),
-        _ => Turn::Text("Hi".to_owned()),
+    let script = |ask: &ModelRequest| match ask.model.as_str() {
+        "m" => Reply::Raw(503, vec![("retry-after", "120".to_owned())], "{}".to_owned()),
+        _ => Reply::Text("Hi".to_owned()),
     };
-    let desk = desk_with("", &fallbacks(&["dear"]), |setup| setup, script).await;
-    let (key, _) = key_of(&desk, MOST);
-    let response = ask(&desk, &key, short(hello())).await;
+    let gateway = gateway_with("", &fallbacks(&["dear"]), |setup| setup, script).await;
+    let (key, _) = key_of(&gateway, MOST);
+    let response = ask(&gateway, &key, short(hello())).await;
     let headers = response.headers().clone();
     assert_eq!((response.status().as_u16(), &headers["x-mk-attempts"]), (503, &"1".parse().unwrap()));
     assert_eq!(headers["retry-after"], "120", "the failure of the requested model");
     assert!(!headers.contains_key("x-should-retry"));
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_overloaded");
-    scrape(&desk.server).await.assert(&[
+    scrape(&gateway.server).await.assert(&[
         (r#"mk_attempts_total{provider="fake",model="m",outcome="overloaded"}"#, 1.0),
         fallbacks_of_m(0.0),
     ]);
 
-    let desk = desk_with("", &fallbacks(&["dear", "cheap"]), |setup| setup, script).await;
-    let (key, _) = key_of(&desk, MOST);
-    let response = ask(&desk, &key, short(hello())).await;
+    let gateway = gateway_with("", &fallbacks(&["dear", "cheap"]), |setup| setup, script).await;
+    let (key, _) = key_of(&gateway, MOST);
+    let response = ask(&gateway, &key, short(hello())).await;
     assert_eq!(
         (response.status().as_u16(), &response.headers()["x-mk-model"]),
         (200, &"fake/cheap".parse().unwrap())
     );
-    assert_eq!(outcomes(&desk), [row("fake/m", "overloaded"), row("fake/cheap", "ok")]);
-    scrape(&desk.server).await.assert(&[fallbacks_of_m(1.0)]);
+    assert_eq!(outcomes(&gateway), [row("fake/m", "overloaded"), row("fake/cheap", "ok")]);
+    scrape(&gateway.server).await.assert(&[fallbacks_of_m(1.0)]);
     // If the requested model itself is beyond the budget, no cheaper one replaces it silently.
-    let (poor, _) = key_of(&desk, MOST - 1);
-    assert_eq!(ask(&desk, &poor, short(hello())).await.status(), 402);
+    let (poor, _) = key_of(&gateway, MOST - 1);
+    assert_eq!(ask(&gateway, &poor, short(hello())).await.status(), 402);
 }
 
 #[tokio::test]
 async fn a_break_that_opens_the_breaker_moves_the_stream_to_the_fallback() {
     let rest = FALLBACK.replace("[\"fake/second\"]", "[\"fake/paused\", \"fake/second\"]");
-    let desk = desk_with(
+    let gateway = gateway_with(
         "breaker_failures = 1\nbreaker_pause = \"5m\"",
         &rest,
         |setup| setup.config(|config| config.providers[0].retries = 2),
         |ask| match ask.model.as_str() {
-            "m" => broken(&["Hello"], vec![Beat::Cut]),
-            "paused" => Turn::status(401, &json!({})),
+            "m" => broken(&["Hello"], vec![StreamStep::Cut]),
+            "paused" => Reply::status(401, &json!({})),
             _ => stream(&["Hello!"]),
         },
     )
     .await;
     let mut paused = hello();
     paused["model"] = json!("fake/paused");
-    assert_eq!(desk.ask(&paused).await.status(), 502);
+    assert_eq!(gateway.ask(&paused).await.status(), 502);
 
-    assert_eq!(unbroken(&desk.stream(&hello_stream()).await), "Hello!");
-    let response = desk.ask(&hello_stream()).await;
+    assert_eq!(unbroken(&gateway.stream(&hello_stream()).await), "Hello!");
+    let response = gateway.ask(&hello_stream()).await;
     assert_eq!(
         (&response.headers()["x-mk-model"], &response.headers()["x-mk-attempts"]),
         (&"fake/second".parse().unwrap(), &"1".parse().unwrap())
     );
     assert_eq!(unbroken(&response.text().await.unwrap()), "Hello!");
     assert_eq!(
-        outcomes(&desk)[1..],
+        outcomes(&gateway)[1..],
         [row("fake/m", "cut"), row("fake/second", "ok"), row("fake/second", "ok")]
     );
     // The fallbacks count for `m`, although a paused model comes in between.
-    scrape(&desk.server).await.assert(&[
+    scrape(&gateway.server).await.assert(&[
         retries_of_m(0.0),
         fallbacks_of_m(2.0),
         (r#"mk_fallbacks_total{provider="fake",model="paused"}"#, 0.0),
@@ -165,15 +167,15 @@ async fn a_break_that_opens_the_breaker_moves_the_stream_to_the_fallback() {
 
 #[tokio::test]
 async fn retry_after_is_that_of_the_model_available_first() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "breaker_failures = 1\nbreaker_pause = \"5m\"\n[providers.fake.models.second]\nbreaker_failures = 0",
         FALLBACK,
         |setup| setup,
-        |_| Turn::status(500, &json!({})),
+        |_| Reply::status(500, &json!({})),
     )
     .await;
-    assert_eq!(desk.ask(&hello()).await.status(), 502);
-    let response = desk.ask(&hello()).await;
+    assert_eq!(gateway.ask(&hello()).await.status(), 502);
+    let response = gateway.ask(&hello()).await;
     assert_eq!(
         (response.status().as_u16(), &response.headers()["x-mk-attempts"]),
         (503, &"1".parse().unwrap())
@@ -187,23 +189,23 @@ async fn retry_after_is_that_of_the_model_available_first() {
 async fn the_log_names_the_model_that_ended_a_resumed_stream() {
     let log = Log::default();
     let guard = log.capture("info");
-    let desk = desk_with(
+    let gateway = gateway_with(
         "max_concurrent = 1",
         FALLBACK,
         |setup| setup.options(on_this_thread),
         |ask| match (ask.model.as_str(), ask.text().as_str()) {
-            ("m", _) => broken(&["Hello"], vec![Beat::Cut]),
-            (_, "Leave") => Turn::Stream(vec![role_chunk(), text_chunk("Hello!"), Beat::Stall]),
-            _ => broken(&["Hello!"], vec![Beat::Cut]),
+            ("m", _) => broken(&["Hello"], vec![StreamStep::Cut]),
+            (_, "Leave") => Reply::Stream(vec![role_chunk(), text_chunk("Hello!"), StreamStep::Stall]),
+            _ => broken(&["Hello!"], vec![StreamStep::Cut]),
         },
     )
     .await;
-    let raw = desk.stream(&hello_stream()).await;
+    let raw = gateway.stream(&hello_stream()).await;
     assert_eq!(ended_broken(&raw, CUT), "Hello!");
     eventually("the broken stream is logged", || log.requests().len() == 1).await;
 
     let leave = hello_stream().to_string().replace("Hello", "Leave");
-    let mut answer = desk.post(leave).send().await.unwrap().bytes_stream();
+    let mut answer = gateway.post(leave).send().await.unwrap().bytes_stream();
     let mut seen = String::new();
     while !seen.contains("\"!\"") {
         seen.push_str(std::str::from_utf8(&answer.next().await.unwrap().unwrap()).unwrap());
@@ -216,64 +218,65 @@ async fn the_log_names_the_model_that_ended_a_resumed_stream() {
         let found = ["outcome", "model", "answered_by", "attempts"].map(|name| record[name].clone());
         assert_eq!(json!(found), expected);
     }
-    eventually("the provider call is cancelled", || desk.provider.in_flight() == 0).await;
+    eventually("the provider call is cancelled", || gateway.provider.in_flight() == 0).await;
 }
 
 #[tokio::test]
 async fn a_disconnect_while_resuming_releases_slot_breaker_and_reservation() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "max_concurrent = 1\nidle_timeout = \"20s\"\nbreaker_failures = 2",
         "",
         |setup| setup.config(|config| config.providers[0].retries = 1),
         {
             let calls = AtomicUsize::new(0);
             move |_| match calls.fetch_add(1, Ordering::SeqCst) {
-                0 => broken(&["Hello"], vec![Beat::Cut]),
-                1 => Turn::Stream(vec![role_chunk(), text_chunk("Hel"), Beat::Stall]),
-                _ => Turn::Text("Hi".to_owned()),
+                0 => broken(&["Hello"], vec![StreamStep::Cut]),
+                1 => Reply::Stream(vec![role_chunk(), text_chunk("Hel"), StreamStep::Stall]),
+                _ => Reply::Text("Hi".to_owned()),
             }
         },
     )
     .await;
-    let (key, id) = key_of(&desk, 3 * MOST);
-    let mut body = ask(&desk, &key, short(hello_stream())).await.bytes_stream();
+    let (key, id) = key_of(&gateway, 3 * MOST);
+    let mut body = ask(&gateway, &key, short(hello_stream())).await.bytes_stream();
     let reader = tokio::spawn(async move { while body.next().await.is_some() {} });
     eventually("the second answer has started", || {
-        desk.provider.asks().len() == 2 && desk.provider.in_flight() == 1
+        gateway.provider.requests().len() == 2 && gateway.provider.in_flight() == 1
     })
     .await;
     reader.abort();
-    eventually("both attempts are booked", || desk.rows().len() == 2).await;
-    assert_eq!(outcomes(&desk), [row("fake/m", "cut"), row("fake/m", "cancelled")]);
-    let spent = desk.rows().iter().fold(NanoUsd(0), |sum, row| sum.plus(row.cost.unwrap()));
-    assert_eq!(keys::spent(&desk.server.app.store, &id, NOON).unwrap(), spent);
+    eventually("both attempts are booked", || gateway.rows().len() == 2).await;
+    assert_eq!(outcomes(&gateway), [row("fake/m", "cut"), row("fake/m", "cancelled")]);
+    let spent = gateway.rows().iter().fold(NanoUsd(0), |sum, row| sum.plus(row.cost.unwrap()));
+    assert_eq!(keys::spent(&gateway.server.app.store, &id, NOON).unwrap(), spent);
 
     // The only slot is free, the breaker has counted one failure only, and nothing is reserved any more.
-    assert_eq!(ask(&desk, &key, short(hello())).await.status(), 200);
+    assert_eq!(ask(&gateway, &key, short(hello())).await.status(), 200);
     let mut dear = hello();
     dear["max_tokens"] = json!(100_000);
-    let refused: Value = ask(&desk, &key, dear).await.json().await.unwrap();
+    let refused: Value = ask(&gateway, &key, dear).await.json().await.unwrap();
     assert!(!refused["message"].as_str().unwrap().contains("reserved"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_probe_rejected_by_the_budget_makes_room_for_the_next() {
     let calls = AtomicUsize::new(0);
-    let desk = desk_with(
+    let gateway = gateway_with(
         "breaker_failures = 1\nbreaker_pause = \"50ms\"",
         "",
         |setup| setup,
         move |_| match calls.fetch_add(1, Ordering::SeqCst) {
-            0 => Turn::status(500, &json!({})),
-            _ => Turn::Text("Hi".to_owned()),
+            0 => Reply::status(500, &json!({})),
+            _ => Reply::Text("Hi".to_owned()),
         },
     )
     .await;
-    let (poor, _) = key_of(&desk, MOST - 1);
-    let (rich, _) = key_of(&desk, MOST);
-    assert_eq!(ask(&desk, &rich, short(hello())).await.status(), 502);
+    let (poor, _) = key_of(&gateway, MOST - 1);
+    let (rich, _) = key_of(&gateway, MOST);
+    assert_eq!(ask(&gateway, &rich, short(hello())).await.status(), 502);
     eventually("the pause ends", || {
-        desk.server
+        gateway
+            .server
             .app
             .configured()
             .gateway
@@ -282,12 +285,12 @@ async fn a_probe_rejected_by_the_budget_makes_room_for_the_next() {
             .any(|breaker| breaker.state == BreakerState::HalfOpen)
     })
     .await;
-    assert_eq!(ask(&desk, &poor, short(hello())).await.status(), 402);
-    assert_eq!(ask(&desk, &rich, short(hello())).await.status(), 200);
+    assert_eq!(ask(&gateway, &poor, short(hello())).await.status(), 402);
+    assert_eq!(ask(&gateway, &rich, short(hello())).await.status(), 200);
     assert_eq!(
-        desk.server.app.configured().gateway.breakers(),
+        gateway.server.app.configured().gateway.breakers(),
         [],
         "that call was the probe and closed the breaker"
     );
-    assert_eq!(desk.provider.asks().len(), 2);
+    assert_eq!(gateway.provider.requests().len(), 2);
 }

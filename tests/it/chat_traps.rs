@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use crate::support::chat::{chunks, desk_with, hello, hello_stream, text_of};
-use crate::support::provider::{Ask, Beat, Turn, role_chunk, stream, text_chunk};
-use crate::support::recorded::{FORMATS, desk, events, hello_to, play};
+use crate::support::chat::{chunks, gateway_with, hello, hello_stream, text_of};
+use crate::support::provider::{ModelRequest, Reply, StreamStep, role_chunk, stream, text_chunk};
+use crate::support::recorded::{FORMATS, events, gateway, hello_to, play};
 use crate::support::scrape::{scrape, scrape_until};
 use crate::support::{PROMPT, eventually};
 
@@ -39,29 +39,29 @@ fn reasons(list: &[Value]) -> Vec<String> {
 }
 
 /// Sends a request that may fail; returns status and body.
-async fn asked(desk: &crate::support::chat::Desk, body: &Value) -> (u16, String) {
-    let response = desk.ask(body).await;
+async fn asked(gateway: &crate::support::chat::Gateway, body: &Value) -> (u16, String) {
+    let response = gateway.ask(body).await;
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
 #[tokio::test]
 async fn a_truncated_stream_is_reported_as_an_error() {
-    let script = |ask: &Ask| {
+    let script = |ask: &ModelRequest| {
         let (how, count) = ask.model.split_once('-').unwrap();
         let folder = FORMATS[ask.format as usize].1;
         let scenario = if folder == "openai" { "chat-stream-azure" } else { "chat-stream-text" };
-        let mut beats: Vec<Beat> = events(folder, scenario).into_iter().map(Beat::Send).collect();
+        let mut beats: Vec<StreamStep> = events(folder, scenario).into_iter().map(StreamStep::Send).collect();
         beats.truncate(count.parse().unwrap());
-        beats.extend((how == "cut").then_some(Beat::Cut));
-        Turn::Stream(beats)
+        beats.extend((how == "cut").then_some(StreamStep::Cut));
+        Reply::Stream(beats)
     };
-    let desk = desk(script).await;
+    let gateway = gateway(script).await;
     for (provider, _) in FORMATS {
-        let whole = desk.stream(&hello_to(&format!("{provider}/whole-99"), true)).await;
+        let whole = gateway.stream(&hello_to(&format!("{provider}/whole-99"), true)).await;
         let (text, reason) = (text_of(&chunks(&whole), 0), reasons(&chunks(&whole)));
         assert!(!text.is_empty() && reason == ["stop"], "{whole}");
         for (how, count) in (0..9).flat_map(|count| [("ended", count), ("cut", count)]) {
-            let (status, raw) = asked(&desk, &hello_to(&format!("{provider}/{how}-{count}"), true)).await;
+            let (status, raw) = asked(&gateway, &hello_to(&format!("{provider}/{how}-{count}"), true)).await;
             if status != 200 {
                 assert_eq!((status, raw.contains("[DONE]")), (502, false), "{provider} {how} {count}: {raw}");
                 continue;
@@ -79,7 +79,7 @@ async fn a_truncated_stream_is_reported_as_an_error() {
 
 #[tokio::test]
 async fn an_error_after_the_headers_is_sent_as_a_frame() {
-    let desk = desk(|ask: &Ask| {
+    let gateway = gateway(|ask: &ModelRequest| {
         let folder = FORMATS[ask.format as usize].1;
         let told = match folder {
             "openai" => events(folder, "chat-stream-openrouter-error"),
@@ -87,18 +87,18 @@ async fn an_error_after_the_headers_is_sent_as_a_frame() {
         };
         // Without a pause, a failure in the first events would become the status of the response.
         let failing = told.iter().position(|event| event.contains("error")).unwrap();
-        let mut beats: Vec<Beat> = told.into_iter().map(Beat::Send).collect();
+        let mut beats: Vec<StreamStep> = told.into_iter().map(StreamStep::Send).collect();
         if ask.model == "flood" {
             beats.truncate(failing);
-            beats.push(Beat::Send("x".repeat(5 << 20)));
+            beats.push(StreamStep::Send("x".repeat(5 << 20)));
         }
-        beats.insert(failing, Beat::APART);
-        Turn::Stream(beats)
+        beats.insert(failing, StreamStep::APART);
+        Reply::Stream(beats)
     })
     .await;
     for (provider, _) in FORMATS {
         for model in ["told", "flood"] {
-            let list = chunks(&desk.stream(&hello_to(&format!("{provider}/{model}"), true)).await);
+            let list = chunks(&gateway.stream(&hello_to(&format!("{provider}/{model}"), true)).await);
             let end = list.last().unwrap();
             assert_eq!(reasons(&list), ["error"], "{provider}/{model}");
             for field in ["message", "type", "code"] {
@@ -112,9 +112,9 @@ async fn an_error_after_the_headers_is_sent_as_a_frame() {
 async fn a_provider_s_401_becomes_a_502() {
     let error = json!({"error": {"type": "authentication_error", "message": "bad key", "code": 401}});
     let headers = vec![("www-authenticate", "Bearer realm=\"theirs\"".to_owned())];
-    let desk = desk(move |_| Turn::Raw(401, headers.clone(), error.to_string())).await;
+    let gateway = gateway(move |_| Reply::Raw(401, headers.clone(), error.to_string())).await;
     for (provider, stream) in FORMATS.iter().flat_map(|(provider, _)| [(provider, false), (provider, true)]) {
-        let response = desk.ask(&hello_to(&format!("{provider}/m"), stream)).await;
+        let response = gateway.ask(&hello_to(&format!("{provider}/m"), stream)).await;
         assert_eq!((response.status().as_u16(), response.headers().get("www-authenticate")), (502, None));
         assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_auth_failed");
     }
@@ -122,7 +122,7 @@ async fn a_provider_s_401_becomes_a_502() {
 
 #[tokio::test]
 async fn unreported_usage_is_marked_as_estimated_and_booked_as_reported() {
-    let desk = desk(|ask: &Ask| {
+    let gateway = gateway(|ask: &ModelRequest| {
         let folder = FORMATS[ask.format as usize].1;
         play(
             folder,
@@ -138,11 +138,12 @@ async fn unreported_usage_is_marked_as_estimated_and_booked_as_reported() {
     .await;
     for (provider, _) in FORMATS {
         for (model, is_estimated) in [("known", None), ("unknown", Some(true))] {
-            let list = chunks(&desk.stream(&hello_to(&format!("{provider}/{model}"), true)).await);
+            let list = chunks(&gateway.stream(&hello_to(&format!("{provider}/{model}"), true)).await);
             let usage = &list.last().unwrap()["usage"];
             assert_eq!(usage["estimated"].as_bool(), is_estimated, "{provider}/{model}: {usage}");
             let (prompt, completion) = (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64());
-            let row = desk.booked().into_iter().find(|row| row.0 == format!("{provider}/{model}")).unwrap();
+            let row =
+                gateway.booked().into_iter().find(|row| row.0 == format!("{provider}/{model}")).unwrap();
             assert_eq!((Some(row.2), Some(row.3)), (prompt, completion), "{provider}/{model}");
             assert!(row.2 > 0 && row.3 > 0, "{row:?}");
         }
@@ -151,21 +152,21 @@ async fn unreported_usage_is_marked_as_estimated_and_booked_as_reported() {
 
 #[tokio::test]
 async fn failed_requests_are_not_billed() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "breaker_failures = 0",
         "",
         |setup| setup,
-        |ask: &Ask| {
-            Turn::status(ask.body["max_tokens"].as_u64().unwrap().try_into().unwrap(), &json!({"error": {}}))
+        |ask: &ModelRequest| {
+            Reply::status(ask.body["max_tokens"].as_u64().unwrap().try_into().unwrap(), &json!({"error": {}}))
         },
     )
     .await;
     for (status, stream) in [400, 401, 403, 404, 429, 500, 503].iter().flat_map(|s| [(s, false), (s, true)]) {
         let mut body = if stream { hello_stream() } else { hello() };
         body["max_tokens"] = json!(status);
-        asked(&desk, &body).await;
+        asked(&gateway, &body).await;
     }
-    let rows = desk.rows();
+    let rows = gateway.rows();
     assert_eq!(rows.len(), 14);
     for row in rows {
         let cost = row.cost.map(|cost| cost.0);
@@ -175,17 +176,17 @@ async fn failed_requests_are_not_billed() {
 
 #[tokio::test]
 async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "max_concurrent = 1",
         "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\n",
         |setup| setup,
-        |ask: &Ask| match (ask.model.as_str(), FORMATS[ask.format as usize].1) {
-            ("m", "openai") => Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall]),
+        |ask: &ModelRequest| match (ask.model.as_str(), FORMATS[ask.format as usize].1) {
+            ("m", "openai") => Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall]),
             ("m", _) => {
-                let first = events("anthropic", "chat-stream-text").into_iter().take(4).map(Beat::Send);
-                Turn::Stream(first.chain([Beat::Stall]).collect())
+                let first = events("anthropic", "chat-stream-text").into_iter().take(4).map(StreamStep::Send);
+                Reply::Stream(first.chain([StreamStep::Stall]).collect())
             }
-            _ => Turn::Hang,
+            _ => Reply::Hang,
         },
     )
     .await;
@@ -197,8 +198,8 @@ async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
         ("claude/silent", false),
     ];
     for (calls, (model, stream)) in (1..).zip(stages) {
-        let running = tokio::spawn(desk.post(hello_to(model, stream).to_string()).send());
-        eventually("the provider is called", || desk.provider.in_flight() == 1).await;
+        let running = tokio::spawn(gateway.post(hello_to(model, stream).to_string()).send());
+        eventually("the provider is called", || gateway.provider.in_flight() == 1).await;
         let left = if model.ends_with("/m") {
             let mut body = running.await.unwrap().unwrap().bytes_stream();
             body.next().await.unwrap().unwrap();
@@ -207,32 +208,33 @@ async fn a_disconnect_at_any_stage_cancels_the_provider_call() {
             running.abort();
             Instant::now()
         };
-        eventually("the call is abandoned", || desk.provider.abandoned() == calls).await;
+        eventually("the call is abandoned", || gateway.provider.abandoned() == calls).await;
         assert!(left.elapsed() < PROMPT, "{model}: {:?}", left.elapsed());
-        eventually("the attempt is booked", || desk.rows().len() == calls).await;
-        let row = desk.rows().pop().unwrap();
+        eventually("the attempt is booked", || gateway.rows().len() == calls).await;
+        let row = gateway.rows().pop().unwrap();
         assert_eq!((&*row.outcome, row.prompt_tokens > 0), ("cancelled", true), "{model}");
     }
     // A caller who disconnects while waiting for a slot causes no provider call.
-    let first = tokio::spawn(desk.post(hello_to("fake/silent", false).to_string()).send());
-    eventually("the provider is busy", || desk.provider.in_flight() == 1).await;
-    let queued = tokio::spawn(desk.post(hello_to("fake/queued", false).to_string()).send());
+    let first = tokio::spawn(gateway.post(hello_to("fake/silent", false).to_string()).send());
+    eventually("the provider is busy", || gateway.provider.in_flight() == 1).await;
+    let queued = tokio::spawn(gateway.post(hello_to("fake/queued", false).to_string()).send());
     tokio::time::sleep(Duration::from_millis(100)).await;
     let cancelled =
         r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="cancelled"}"#;
-    let before = scrape(&desk.server).await.get(cancelled);
+    let before = scrape(&gateway.server).await.get(cancelled);
     queued.abort();
     // If both left at once, the server might notice the first one first and give its slot to the queued one.
-    scrape_until(&desk.server, "the queued request is cancelled", |page| page.get(cancelled) > before).await;
+    scrape_until(&gateway.server, "the queued request is cancelled", |page| page.get(cancelled) > before)
+        .await;
     first.abort();
-    eventually("the call is abandoned", || desk.provider.in_flight() == 0).await;
-    let (status, _) = asked(&desk, &hello_to("nobody/m", false)).await;
-    assert_eq!((status, desk.provider.asks_of("queued").len()), (404, 0));
+    eventually("the call is abandoned", || gateway.provider.in_flight() == 0).await;
+    let (status, _) = asked(&gateway, &hello_to("nobody/m", false)).await;
+    assert_eq!((status, gateway.provider.requests_for("queued").len()), (404, 0));
 }
 
 #[tokio::test]
 async fn anthropic_stop_reasons_become_finish_reasons() {
-    let desk = desk(|ask: &Ask| play("anthropic", &ask.model)).await;
+    let gateway = gateway(|ask: &ModelRequest| play("anthropic", &ask.model)).await;
     for (scenario, reason) in [
         ("chat-stream-text", "stop"),
         ("chat-stream-length", "length"),
@@ -248,11 +250,11 @@ async fn anthropic_stop_reasons_become_finish_reasons() {
         ("answer-stop-sequence", "stop"),
     ] {
         let is_stream = scenario.contains("stream");
-        let (status, raw) = asked(&desk, &hello_to(&format!("claude/{scenario}"), is_stream)).await;
+        let (status, raw) = asked(&gateway, &hello_to(&format!("claude/{scenario}"), is_stream)).await;
         let list = if is_stream { chunks(&raw) } else { vec![serde_json::from_str(&raw).unwrap()] };
         assert_eq!((status, reasons(&list)), (200, vec![reason.to_owned()]), "{scenario}: {raw}");
     }
-    let (status, raw) = asked(&desk, &hello_to("claude/chat-answer-no-reason", false)).await;
+    let (status, raw) = asked(&gateway, &hello_to("claude/chat-answer-no-reason", false)).await;
     assert_eq!(status, 502, "a response without a stop reason is invalid: {raw}");
 }
 
@@ -267,20 +269,20 @@ async fn all_text_blocks_are_joined() {
         data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"text\",\"text\":\"two are four.\"}}\n\n\
         data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":9}}\n\n\
         data: {\"type\":\"message_stop\"}\n\n";
-    let desk = desk(|ask: &Ask| match ask.body["stream"].as_bool() {
-        Some(true) => Turn::Stream(vec![Beat::Send(several.to_owned())]),
+    let gateway = gateway(|ask: &ModelRequest| match ask.body["stream"].as_bool() {
+        Some(true) => Reply::Stream(vec![StreamStep::Send(several.to_owned())]),
         _ => play("anthropic", "chat-answer-several-blocks"),
     })
     .await;
-    let streamed = text_of(&chunks(&desk.stream(&hello_to("claude/m", true)).await), 0);
-    let (_, whole) = desk.json(&hello_to("claude/m", false)).await;
+    let streamed = text_of(&chunks(&gateway.stream(&hello_to("claude/m", true)).await), 0);
+    let (_, whole) = gateway.json(&hello_to("claude/m", false)).await;
     let expected = "Two and two are four.";
     assert_eq!((streamed.as_str(), &whole["choices"][0]["message"]["content"]), (expected, &json!(expected)));
 }
 
 #[tokio::test]
 async fn no_token_limit_is_added_unless_the_format_requires_one() {
-    let desk = desk(|ask: &Ask| match FORMATS[ask.format as usize].1 {
+    let gateway = gateway(|ask: &ModelRequest| match FORMATS[ask.format as usize].1 {
         "openai" => stream(&["x"]),
         folder => play(folder, "chat-stream-text"),
     })
@@ -288,11 +290,11 @@ async fn no_token_limit_is_added_unless_the_format_requires_one() {
     for model in
         ["fake/m", "fake/o4-mini", "claude/claude-haiku-4-5", "claude/unheard-of", "gemini/gemini-3.5-flash"]
     {
-        desk.stream(&hello_to(model, true)).await;
+        gateway.stream(&hello_to(model, true)).await;
     }
-    let limits: Vec<Option<u64>> = desk
+    let limits: Vec<Option<u64>> = gateway
         .provider
-        .asks()
+        .requests()
         .iter()
         .map(|ask| {
             let names = ["max_tokens", "max_completion_tokens"].map(|name| ask.body[name].as_u64());
@@ -305,20 +307,20 @@ async fn no_token_limit_is_added_unless_the_format_requires_one() {
 
 #[tokio::test]
 async fn blocked_and_empty_responses_are_errors() {
-    let desk = desk(|ask: &Ask| play("google", &ask.model)).await;
+    let gateway = gateway(|ask: &ModelRequest| play("google", &ask.model)).await;
     for scenario in ["chat-answer-blocked-prompt", "chat-stream-blocked-prompt"] {
         let is_stream = scenario.contains("stream");
-        let (status, raw) = asked(&desk, &hello_to(&format!("gemini/{scenario}"), is_stream)).await;
+        let (status, raw) = asked(&gateway, &hello_to(&format!("gemini/{scenario}"), is_stream)).await;
         let error: Value = serde_json::from_str(&raw).unwrap();
         assert_eq!((status, &error["code"]), (400, &json!("content_filter")), "{scenario}");
     }
     for scenario in ["chat-answer-empty-success", "chat-answer-no-candidates", "chat-stream-empty-success"] {
         let (status, raw) =
-            asked(&desk, &hello_to(&format!("gemini/{scenario}"), scenario.contains("stream"))).await;
+            asked(&gateway, &hello_to(&format!("gemini/{scenario}"), scenario.contains("stream"))).await;
         assert_eq!(status, 502, "{scenario}: {raw}");
     }
     // The provider's usage is booked even if a stream had no text.
-    let booked = desk.booked();
+    let booked = gateway.booked();
     let of = |scenario: &str, outcome: &str| -> Vec<(u64, u64)> {
         let row = (format!("gemini/{scenario}"), outcome.to_owned());
         booked
@@ -333,6 +335,6 @@ async fn blocked_and_empty_responses_are_errors() {
     for scenario in ["chat-answer-empty-success", "chat-stream-empty-success"] {
         assert_eq!(of(scenario, "no_answer"), vec![(20, 4)], "{scenario}");
     }
-    let list = chunks(&desk.stream(&hello_to("gemini/chat-stream-filtered", true)).await);
+    let list = chunks(&gateway.stream(&hello_to("gemini/chat-stream-filtered", true)).await);
     assert_eq!(reasons(&list), ["content_filter"]);
 }

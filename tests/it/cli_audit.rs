@@ -8,11 +8,11 @@ use mk::storage::AppChange;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::place::{local, remote};
 use crate::support::pty;
 
-fn run(mk: &Mk, arguments: &[&str]) -> Ran {
+fn run(mk: &Mk, arguments: &[&str]) -> CommandOutput {
     let ran = mk.clone().args(arguments.iter().copied()).run();
     assert_eq!(ran.code(), 0, "{ran:?}");
     ran
@@ -31,7 +31,7 @@ fn website(mk: &Mk) {
 }
 
 /// Columns of the piped output: channel, actor's name, action, object's name.
-fn entries(ran: &Ran) -> Vec<[String; 4]> {
+fn entries(ran: &CommandOutput) -> Vec<[String; 4]> {
     let line = |line: &str| {
         let cells: Vec<&str> = line.split('\t').collect();
         assert_eq!(cells.len(), 11, "{line}");

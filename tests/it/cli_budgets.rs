@@ -5,7 +5,7 @@ use mk::clock::{Clock, Time};
 use mk::storage::{AttemptRow, Store};
 use serde_json::json;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::pty;
 
 /// Runs commands on one database.
@@ -18,11 +18,11 @@ impl Fixture {
         Self(mk.env("MK_DATA_DIR", data.to_str().unwrap()))
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.0.clone().args(arguments.iter().copied()).run()
     }
 
-    fn done(&self, arguments: &[&str]) -> Ran {
+    fn done(&self, arguments: &[&str]) -> CommandOutput {
         let ran = self.run(arguments);
         assert_eq!(ran.code(), 0, "{ran:?}");
         ran

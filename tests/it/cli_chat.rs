@@ -3,49 +3,49 @@
 use mk::api::Service;
 use serde_json::json;
 
-use crate::support::breaks::{broken, desk_retrying};
-use crate::support::chat::desk;
+use crate::support::breaks::{broken, gateway_retrying};
+use crate::support::chat::gateway;
 use crate::support::eventually;
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::provider::{
-    Ask, Beat, Turn, done, finish_chunk, role_chunk, stream, text_chunk, usage_chunk,
+    ModelRequest, Reply, StreamStep, done, finish_chunk, role_chunk, stream, text_chunk, usage_chunk,
 };
 use crate::support::pty::{self, INTERRUPTED, Person};
 use crate::support::scripted::{self, Scripted};
 
-fn sandbox(arguments: &[&str]) -> Ran {
+fn sandbox(arguments: &[&str]) -> CommandOutput {
     Mk::new().args(["chat", "--sandbox"]).args(arguments.iter().copied()).run()
 }
 
 /// A stream of `Hello` followed by these steps.
-fn hello_and(ends: &[Beat]) -> Turn {
-    let mut beats = vec![role_chunk(), text_chunk("Hello"), Beat::APART];
+fn hello_and(ends: &[StreamStep]) -> Reply {
+    let mut beats = vec![role_chunk(), text_chunk("Hello"), StreamStep::APART];
     beats.extend(ends.iter().cloned());
-    Turn::Stream(beats)
+    Reply::Stream(beats)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_goes_to_stdout_and_its_usage_to_stderr() {
-    let desk = desk(|_| stream(&["Hel", "lo", "\n  world"])).await;
-    let ran = desk.mk_chat(&["Say hello"]).run_beside().await;
+    let gateway = gateway(|_| stream(&["Hel", "lo", "\n  world"])).await;
+    let ran = gateway.mk_chat(&["Say hello"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n  world\n"), "{ran:?}");
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{ran:?}");
     assert!(lines[0].starts_with("asking fake/m;"), "{ran:?}");
     assert!(lines[1].starts_with("fake/m · 10 tokens · <$0.0001 · "), "{ran:?}");
-    let quiet = desk.mk_chat(&["-q", "Say hello"]).run_beside().await;
+    let quiet = gateway.mk_chat(&["-q", "Say hello"]).run_beside().await;
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("Hello\n  world\n", ""), "{quiet:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_reach_the_provider() {
-    let desk = desk(|_| stream(&["x"])).await;
+    let gateway = gateway(|_| stream(&["x"])).await;
     let arguments =
         ["-m", "fake/n", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9", "Why?"];
-    let ran = desk.mk_chat(&arguments).run_beside().await;
+    let ran = gateway.mk_chat(&arguments).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert!(!ran.stderr.contains("asking"), "no notice about a model that was named: {ran:?}");
-    let body = &desk.provider.asks()[0].body;
+    let body = &gateway.provider.requests()[0].body;
     assert_eq!((&body["model"], &body["temperature"]), (&json!("n"), &json!(0.5)));
     assert_eq!((&body["max_tokens"], &body["stream"]), (&json!(9), &json!(true)));
     let messages = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]);
@@ -54,7 +54,7 @@ async fn parameters_reach_the_provider() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
-    let broken = desk(|_| hello_and(&[Beat::Cut])).await;
+    let broken = gateway(|_| hello_and(&[StreamStep::Cut])).await;
     let ran = broken.mk_chat(&["x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server reported the break: {ran:?}");
     assert!(ran.stderr.contains("error: the provider fake broke its answer off"), "{ran:?}");
@@ -89,13 +89,13 @@ async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_has_a_time_limit_and_a_size() {
-    let desk = desk(|_| hello_and(&[Beat::Stall])).await;
-    let ran = desk.mk_chat(&["-m", "fake/m", "--timeout", "1s", "x"]).run_beside().await;
+    let gateway = gateway(|_| hello_and(&[StreamStep::Stall])).await;
+    let ran = gateway.mk_chat(&["-m", "fake/m", "--timeout", "1s", "x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (6, "Hello\n"), "{ran:?}");
     assert!(ran.stderr.contains("no whole answer within 1 s"), "{ran:?}");
-    let json = desk.mk_chat(&["-m", "fake/m", "--timeout", "1s", "--json", "x"]).run_beside().await.json();
+    let json = gateway.mk_chat(&["-m", "fake/m", "--timeout", "1s", "--json", "x"]).run_beside().await.json();
     assert_eq!((&json["message"]["content"], &json["exit"]), (&json!("Hello"), &json!(6)));
-    eventually("the provider's calls stop", || desk.provider.in_flight() == 0).await;
+    eventually("the provider's calls stop", || gateway.provider.in_flight() == 0).await;
 
     let frame = format!("data: {}\n", "x".repeat(8000)).repeat(600) + "\n";
     let server = Scripted::answering(scripted::stream(&frame)).await;
@@ -107,21 +107,21 @@ async fn an_answer_has_a_time_limit_and_a_size() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resumed_stream_looks_unbroken() {
-    let desk = desk_retrying(1, "", |call, _| match call {
-        0 => broken(&["Hel", "lo w"], vec![Beat::Cut]),
+    let gateway = gateway_retrying(1, "", |call, _| match call {
+        0 => broken(&["Hel", "lo w"], vec![StreamStep::Cut]),
         _ => stream(&["Hello", " world"]),
     })
     .await;
-    let ran = desk.mk_chat(&["-m", "fake/m", "x"]).run_beside().await;
+    let ran = gateway.mk_chat(&["-m", "fake/m", "x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello world\n"), "{ran:?}");
-    assert_eq!(desk.provider.asks().len(), 2);
+    assert_eq!(gateway.provider.requests().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_kind_of_failure_has_its_exit_code() {
-    let desk = desk(|ask: &Ask| match ask.text().as_str() {
-        "busy" => Turn::status(503, &json!({})),
-        _ => Turn::status(500, &json!({})),
+    let gateway = gateway(|ask: &ModelRequest| match ask.text().as_str() {
+        "busy" => Reply::status(503, &json!({})),
+        _ => Reply::status(500, &json!({})),
     })
     .await;
     for (arguments, code, words) in [
@@ -133,20 +133,20 @@ async fn each_kind_of_failure_has_its_exit_code() {
         (&["hello", "world"], 2, "mk chat \"…\""),
         (&[""], 2, "the prompt is empty"),
     ] {
-        let ran = desk.mk_chat(arguments).run_beside().await;
+        let ran = gateway.mk_chat(arguments).run_beside().await;
         assert_eq!((ran.code(), ran.stdout.as_str()), (code, ""), "{arguments:?}: {ran:?}");
         assert!(ran.stderr.contains(words), "{arguments:?}: {ran:?}");
     }
-    let told = desk.mk_chat(&["-v", "-m", "fake/m", "x"]).run_beside().await.stderr;
+    let told = gateway.mk_chat(&["-v", "-m", "fake/m", "x"]).run_beside().await.stderr;
     assert!(told.contains("\ncode: provider_error\nrequest: req_"), "{told}");
     let proxy = Scripted::answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;
-    let ran = desk.mk_chat(&["-v", "-m", "fake/m", "x"]).env("MK_SERVER", &proxy.base).run_beside().await;
+    let ran = gateway.mk_chat(&["-v", "-m", "fake/m", "x"]).env("MK_SERVER", &proxy.base).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     assert!(
         !ran.stderr.contains("code:") && !ran.stderr.contains("request:"),
         "a proxy's response has neither: {ran:?}"
     );
-    let wrong = desk.mk_chat(&["x"]).env("MK_INFERENCE_KEY", &desk.server.key(Service::Verify));
+    let wrong = gateway.mk_chat(&["x"]).env("MK_INFERENCE_KEY", &gateway.server.key(Service::Verify));
     let ran = wrong.run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("--service inference"), "{ran:?}");
@@ -158,36 +158,36 @@ async fn each_kind_of_failure_has_its_exit_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn json_output_is_one_document_streamed_or_not() {
-    let desk = desk(|ask: &Ask| match ask.body["stream"].as_bool() {
+    let gateway = gateway(|ask: &ModelRequest| match ask.body["stream"].as_bool() {
         Some(true) => stream(&["Hel", "lo"]),
-        _ => Turn::Text("Hello".to_owned()),
+        _ => Reply::Text("Hello".to_owned()),
     })
     .await;
     for (arguments, tokens) in [(&["--json", "x"][..], 10), (&["--json", "--no-stream", "x"], 110)] {
-        let ran = desk.mk_chat(arguments).run_beside().await;
+        let ran = gateway.mk_chat(arguments).run_beside().await;
         let document = ran.json();
         assert_eq!((&document["schema"], &document["exit"]), (&json!("mk.chat/1"), &json!(0)), "{ran:?}");
         assert_eq!((&document["model"], &document["finish_reason"]), (&json!("fake/m"), &json!("stop")));
         assert_eq!(document["message"], json!({"role": "assistant", "content": "Hello"}));
         assert_eq!(document["usage"]["total_tokens"], tokens);
     }
-    let plain = desk.mk_chat(&["--no-stream", "x"]).run_beside().await;
+    let plain = gateway.mk_chat(&["--no-stream", "x"]).run_beside().await;
     assert_eq!(plain.stdout, "Hello\n");
-    let failed = desk.mk_chat(&["--json", "-m", "nobody/m", "x"]).run_beside().await;
+    let failed = gateway.mk_chat(&["--json", "-m", "nobody/m", "x"]).run_beside().await;
     assert_eq!((failed.code(), &failed.json()["error"]["kind"]), (9, &json!("not_found")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn model_output_cannot_control_the_terminal() {
-    let desk = desk(|_| stream(&["a\u{1b}", "[2Jb\r", "\nc\u{9b}31m\u{202e}d"])).await;
-    let ran = desk.mk_chat(&["x"]).run_beside().await;
+    let gateway = gateway(|_| stream(&["a\u{1b}", "[2Jb\r", "\nc\u{9b}31m\u{202e}d"])).await;
+    let ran = gateway.mk_chat(&["x"]).run_beside().await;
     assert_eq!(ran.stdout, "a\u{fffd}[2Jb\nc\u{fffd}31m\u{fffd}d\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_truncated_answer_gets_a_warning() {
-    let desk = desk(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
-    let ran = desk.mk_chat(&["x"]).run_beside().await;
+    let gateway = gateway(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
+    let ran = gateway.mk_chat(&["x"]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n"));
     assert!(ran.stderr.contains("warning: ") && ran.stderr.contains("--max-tokens"), "{ran:?}");
 }
@@ -208,8 +208,8 @@ fn the_sandbox_needs_neither_server_nor_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn simulated_answers_from_a_server_are_marked() {
-    let desk = desk(|_| stream(&["x"])).await;
-    let ran = desk.mk_chat(&["-m", "sandbox/alpha", "x"]).run_beside().await;
+    let gateway = gateway(|_| stream(&["x"])).await;
+    let ran = gateway.mk_chat(&["-m", "sandbox/alpha", "x"]).run_beside().await;
     assert_eq!(ran.stderr.matches("SANDBOX: ").count(), 1, "{ran:?}");
 }
 
@@ -239,8 +239,8 @@ async fn the_answer_is_streamed_and_an_interrupt_stops_it() {
     use std::io::Read;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;
-    let desk = desk(|_| hello_and(&[Beat::Stall])).await;
-    let mk = desk.mk_chat(&["-m", "fake/m", "x"]);
+    let gateway = gateway(|_| hello_and(&[StreamStep::Stall])).await;
+    let mk = gateway.mk_chat(&["-m", "fake/m", "x"]);
     let ended = tokio::task::spawn_blocking(move || {
         let mut child = mk.command().stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
@@ -254,7 +254,7 @@ async fn the_answer_is_streamed_and_an_interrupt_stops_it() {
     });
     let (status, rest) = ended.await.unwrap();
     assert_eq!((status.signal(), rest.as_str()), (Some(2), "\n"), "the partial answer ends with a newline");
-    eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
+    eventually("the provider's call stops", || gateway.provider.in_flight() == 0).await;
 }
 
 /// Runs a conversation on a terminal; returns how it ended and its output.
@@ -269,12 +269,12 @@ async fn converse(mk: Mk, act: impl FnOnce(&mut Person) + Send + 'static) -> (St
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_sends_its_history() {
-    let desk = desk(|ask: &Ask| {
+    let gateway = gateway(|ask: &ModelRequest| {
         let count = ask.body["messages"].as_array().unwrap().len();
         stream(&[&format!("answer to {count}")])
     })
     .await;
-    let (status, shown) = converse(desk.mk_chat(&["--system", "Be brief."]), |person| {
+    let (status, shown) = converse(gateway.mk_chat(&["--system", "Be brief."]), |person| {
         person.until("> ");
         person.types("first\n");
         person.until("answer to 2");
@@ -286,7 +286,7 @@ async fn a_conversation_sends_its_history() {
     .await;
     assert_eq!(status, "code 0", "{shown}");
     assert!(shown.contains("asking fake/m") && shown.contains("/exit or Ctrl-D"), "{shown}");
-    let last = desk.provider.asks().pop().unwrap();
+    let last = gateway.provider.requests().pop().unwrap();
     let texts: Vec<&str> = last.body["messages"]
         .as_array()
         .unwrap()
@@ -298,8 +298,8 @@ async fn a_conversation_sends_its_history() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_commands_and_escape_sequences_are_not_sent() {
-    let desk = desk(|_| stream(&["x"])).await;
-    let (status, shown) = converse(desk.mk_chat(&["-m", "fake/m"]), |person| {
+    let gateway = gateway(|_| stream(&["x"])).await;
+    let (status, shown) = converse(gateway.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
         person.types("/help\n");
         person.until("ends the conversation\r\n> ");
@@ -312,19 +312,19 @@ async fn unknown_commands_and_escape_sequences_are_not_sent() {
     })
     .await;
     assert_eq!(status, "code 0", "{shown}");
-    let asked: Vec<String> = desk.provider.asks().iter().map(Ask::text).collect();
+    let asked: Vec<String> = gateway.provider.requests().iter().map(ModelRequest::text).collect();
     assert_eq!(asked, ["/etc/hosts: what is it?"], "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_stops_first_the_answer_and_then_the_conversation() {
-    let desk = desk(|ask: &Ask| match ask.text() {
-        text if text.contains("long") => hello_and(&[Beat::Stall]),
-        text if text.contains("bad") => Turn::status(500, &json!({})),
+    let gateway = gateway(|ask: &ModelRequest| match ask.text() {
+        text if text.contains("long") => hello_and(&[StreamStep::Stall]),
+        text if text.contains("bad") => Reply::status(500, &json!({})),
         _ => stream(&["short"]),
     })
     .await;
-    let (status, shown) = converse(desk.mk_chat(&["-m", "fake/m"]), |person| {
+    let (status, shown) = converse(gateway.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
         person.types("a long one\n");
         person.until("Hello");
@@ -340,8 +340,8 @@ async fn ctrl_c_stops_first_the_answer_and_then_the_conversation() {
     })
     .await;
     assert_eq!(status, INTERRUPTED, "{shown}");
-    eventually("the provider's call stops", || desk.provider.in_flight() == 0).await;
-    let last = desk.provider.asks().pop().unwrap();
+    eventually("the provider's call stops", || gateway.provider.in_flight() == 0).await;
+    let last = gateway.provider.requests().pop().unwrap();
     assert_eq!(last.text(), "again", "stopped and failed prompts are not in the history");
 }
 

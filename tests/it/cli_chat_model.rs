@@ -1,22 +1,22 @@
 //! Which model `mk chat` uses: the one named, the one configured, or the cheapest.
 
-use crate::support::chat::{desk, desk_with};
+use crate::support::chat::{gateway, gateway_with};
 use crate::support::mk::Mk;
 use crate::support::provider::stream;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configured_model_is_used_without_a_notice() {
-    let desk = desk(|_| stream(&["x"])).await;
-    let by_variable = desk.mk_chat(&["x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    let gateway = gateway(|_| stream(&["x"])).await;
+    let by_variable = gateway.mk_chat(&["x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert_eq!((by_variable.code(), by_variable.stderr.contains("asking")), (0, false), "{by_variable:?}");
-    let by_flag = desk.mk_chat(&["-m", "fake/named", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    let by_flag = gateway.mk_chat(&["-m", "fake/named", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert_eq!(by_flag.code(), 0, "{by_flag:?}");
-    let in_file = desk.mk_chat(&["x"]);
+    let in_file = gateway.mk_chat(&["x"]);
     std::fs::write(in_file.home().join("config.toml"), "[chat]\nmodel = \"fake/kept\"\n").unwrap();
     let directory = in_file.home().to_str().unwrap().to_owned();
     let by_file = in_file.env("MK_CONFIG_DIR", &directory).run_beside().await;
     assert_eq!(by_file.code(), 0, "{by_file:?}");
-    let asked: Vec<String> = desk.provider.asks().into_iter().map(|ask| ask.model).collect();
+    let asked: Vec<String> = gateway.provider.requests().into_iter().map(|ask| ask.model).collect();
     assert_eq!(asked, ["set", "named", "kept"]);
     // With --sandbox, a configured model is not used.
     let simulated = Mk::new().args(["chat", "--sandbox", "x"]).env("MK_MODEL", "fake/set").run();
@@ -26,20 +26,20 @@ async fn a_configured_model_is_used_without_a_notice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_is_the_cheapest_real_model() {
     let prices = "[providers.fake.models.z]\ninput_usd_per_mtok = 0.1\noutput_usd_per_mtok = 0.2\n";
-    let desk = desk_with("", prices, |setup| setup, |_| stream(&["x"])).await;
-    let ran = desk.mk_chat(&["x"]).run_beside().await;
+    let gateway = gateway_with("", prices, |setup| setup, |_| stream(&["x"])).await;
+    let ran = gateway.mk_chat(&["x"]).run_beside().await;
     assert!(ran.code() == 0 && ran.stderr.starts_with("asking fake/z; "), "{ran:?}");
-    assert_eq!(desk.provider.asks()[0].model, "z");
+    assert_eq!(gateway.provider.requests()[0].model, "z");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_model_is_reported_with_where_it_was_set() {
-    let desk = desk(|_| stream(&["x"])).await;
-    let by_flag = desk.mk_chat(&["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
+    let gateway = gateway(|_| stream(&["x"])).await;
+    let by_flag = gateway.mk_chat(&["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
     assert!(by_flag.stderr.starts_with("error: -m names a provider"), "{by_flag:?}");
-    let by_variable = desk.mk_chat(&["x"]).env("MK_MODEL", "nobody/m").run_beside().await;
+    let by_variable = gateway.mk_chat(&["x"]).env("MK_MODEL", "nobody/m").run_beside().await;
     assert!(by_variable.stderr.starts_with("error: MK_MODEL names a provider"), "{by_variable:?}");
-    let in_file = desk.mk_chat(&["x"]);
+    let in_file = gateway.mk_chat(&["x"]);
     let path = in_file.home().join("config.toml");
     std::fs::write(&path, "[chat]\nmodel = \"nobody/m\"\n").unwrap();
     let directory = in_file.home().to_str().unwrap().to_owned();

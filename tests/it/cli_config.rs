@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::pty::Person;
 
-fn run(mk: &Mk, line: &str) -> Ran {
+fn run(mk: &Mk, line: &str) -> CommandOutput {
     mk.clone().args(line.split(' ')).run()
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 
 /// Nothing listens at this address.
 const URL: &str = "postgres://robin:hunter2@127.0.0.1:1/mk";
 
-fn ran(arguments: &[&str], url: &str) -> Ran {
+fn ran(arguments: &[&str], url: &str) -> CommandOutput {
     let ran = Mk::new().args(arguments.iter().copied()).env("MK_DATABASE_URL", url).run();
     assert!(!format!("{ran:?}").contains("hunter"), "{ran:?}");
     ran

@@ -4,9 +4,9 @@ use mk::api::Service;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel};
-use crate::support::provider::{Ask, FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, ModelRequest, Reply};
 use crate::support::pty;
 use crate::support::server::{Setup, TestServer};
 
@@ -25,7 +25,7 @@ fn dataset(facts: &[(&str, &str)]) -> String {
     facts.iter().map(line).collect()
 }
 
-fn sandbox(text: &str, arguments: &[&str]) -> Ran {
+fn sandbox(text: &str, arguments: &[&str]) -> CommandOutput {
     in_sandbox(text).args(arguments.iter().copied()).run()
 }
 
@@ -130,7 +130,7 @@ async fn nothing_is_sent_before_every_line_is_parsed() {
                 column 2 on: expected ident\n";
     assert!(ran.code() == 2 && ran.stderr.starts_with(told), "{ran:?}");
     assert_eq!(ran.stdout, "");
-    assert_eq!(provider.asks().len(), 0);
+    assert_eq!(provider.requests().len(), 0);
     let json = call.args(["--json"]).run_beside().await;
     assert_eq!((json.code(), json.json()["exit"].as_u64()), (2, Some(2)), "{json:?}");
 }
@@ -153,8 +153,8 @@ fn unreadable_datasets_are_reported_by_name_and_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_statements_count_neither_as_right_nor_as_wrong() {
-    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
+    let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
+        "claims" if ask.block("STATEMENT").contains("broken") => Reply::status(500, &json!({})),
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
@@ -187,7 +187,7 @@ async fn values_in_a_line_override_flags() {
     std::fs::write(call.home().join("all.txt"), "of the flag").unwrap();
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
-    let asks: Vec<String> = provider.asks_of("one").iter().map(Ask::text).collect();
+    let asks: Vec<String> = provider.requests_for("one").iter().map(ModelRequest::text).collect();
     let has = |ask: &str, words: &[&str]| words.iter().all(|word| ask.contains(word));
     assert!(has(&asks[0], &["of the line", "2001-02-03"]) && !asks[0].contains("of the flag"), "{asks:#?}");
     assert!(has(&asks[1], &["of the flag", "2004-05-06"]), "{asks:#?}");
@@ -316,8 +316,8 @@ fn an_unreachable_server_is_given_up_after_a_few_statements() {
 async fn an_interrupt_keeps_partial_results() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
-    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT") == "stuck" => Turn::Hang,
+    let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
+        "claims" if ask.block("STATEMENT") == "stuck" => Reply::Hang,
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
@@ -327,7 +327,7 @@ async fn an_interrupt_keeps_partial_results() {
     let call = against(&server, &text).args(["--jobs", "2", "--json"]);
     let child = call.command().stdout(Stdio::piped()).spawn().unwrap();
     crate::support::eventually("the second statement is done and the third sent", || {
-        provider.asks_of("extractor").len() == 3 && provider.in_flight() == 2
+        provider.requests_for("extractor").len() == 3 && provider.in_flight() == 2
     })
     .await;
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

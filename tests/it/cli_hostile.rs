@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
 
 fn call(server: &str, arguments: &[&str]) -> Mk {
@@ -16,7 +16,7 @@ fn call(server: &str, arguments: &[&str]) -> Mk {
 }
 
 /// Asserts that an error is short and shows no internals.
-fn assert_clear_error(ran: &Ran) {
+fn assert_clear_error(ran: &CommandOutput) {
     assert!(ran.stderr.starts_with("error: "), "{ran:?}");
     assert!(ran.stderr.len() < 2000, "{} bytes: {:.300}", ran.stderr.len(), ran.stderr);
     for word in ["panicked", ".rs:", "RUST_BACKTRACE"] {
@@ -24,7 +24,7 @@ fn assert_clear_error(ran: &Ran) {
     }
 }
 
-async fn expect_exit(answer: Vec<u8>, code: i32) -> Ran {
+async fn expect_exit(answer: Vec<u8>, code: i32) -> CommandOutput {
     let server = Scripted::answering(answer).await;
     let ran = call(&server.base, &["--timeout", "20s"]).run_beside().await;
     assert_eq!(ran.code(), code, "{:.1000}", format!("{ran:?}"));

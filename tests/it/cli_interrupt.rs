@@ -16,9 +16,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::eventually;
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::panel::{config, finds_eiffel};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{self, Scripted, Step};
 use crate::support::serve::signal;
@@ -32,16 +32,16 @@ fn spawn(call: &Mk) -> Child {
 }
 
 /// Interrupts a command and waits for its end.
-async fn interrupted(child: Child) -> Ran {
+async fn interrupted(child: Child) -> CommandOutput {
     signalled(child, "INT").await
 }
 
-async fn signalled(mut child: Child, name: &str) -> Ran {
+async fn signalled(mut child: Child, name: &str) -> CommandOutput {
     let open = child.stdin.take();
     signal(&child, name);
     let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
     drop(open);
-    Ran {
+    CommandOutput {
         status: output.status,
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -81,7 +81,7 @@ async fn an_interrupted_json_command_still_prints_its_document() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_keeps_the_verified_statements() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT").contains("endless") => Turn::Hang,
+        "claims" if ask.block("STATEMENT").contains("endless") => Reply::Hang,
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
@@ -93,7 +93,7 @@ async fn an_interrupt_keeps_the_verified_statements() {
         .env("MK_API_KEY", &server.key(Service::Verify));
     std::fs::write(call.home().join("facts.txt"), "one\nendless\n").unwrap();
     let child = spawn(&call);
-    eventually("the second statement is sent", || provider.asks_of("extractor").len() == 2).await;
+    eventually("the second statement is sent", || provider.requests_for("extractor").len() == 2).await;
     let ran = interrupted(child).await;
     assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
     let document = ran.json();
@@ -147,7 +147,7 @@ async fn an_interrupt_keeps_statements_waiting_for_an_earlier_one() {
 
 /// Interrupts a command while it waits for stdin.
 #[cfg(target_os = "linux")]
-async fn interrupted_at_stdin(arguments: &[&str]) -> Ran {
+async fn interrupted_at_stdin(arguments: &[&str]) -> CommandOutput {
     let child = spawn(&Mk::new().args(arguments.iter().copied()));
     eventually("a thread reads", || threads(&child) > 1).await;
     interrupted(child).await

@@ -3,7 +3,7 @@
 use mk::api::Service;
 use serde_json::json;
 
-use crate::support::mk::{Mk, Ran, operator};
+use crate::support::mk::{CommandOutput, Mk, operator};
 use crate::support::panel::agreeing_panel;
 use crate::support::server::TestServer;
 
@@ -12,7 +12,7 @@ fn on(server: &TestServer, arguments: &[&str]) -> Mk {
     operator(&data, arguments)
 }
 
-async fn run(server: &TestServer, arguments: &[&str]) -> Ran {
+async fn run(server: &TestServer, arguments: &[&str]) -> CommandOutput {
     on(server, arguments).run_beside().await
 }
 

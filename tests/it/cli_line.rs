@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::support::chat::{Desk, desk};
+use crate::support::chat::{Gateway, gateway};
 use crate::support::mk::Mk;
-use crate::support::provider::{Ask, Beat, Turn, done, finish_chunk, role_chunk, stream, text_chunk};
+use crate::support::provider::{
+    ModelRequest, Reply, StreamStep, done, finish_chunk, role_chunk, stream, text_chunk,
+};
 use crate::support::pty::{INTERRUPTED, Person};
 
 const UP: &str = "\x1b[A";
@@ -12,21 +14,23 @@ const DOWN: &str = "\x1b[B";
 const LEFT: &str = "\x1b[D";
 
 /// The last message sent to the model.
-fn question(ask: &Ask) -> String {
+fn question(ask: &ModelRequest) -> String {
     ask.body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
 /// A provider that answers questions with `slow` slowly and never finishes those with `endless`.
-async fn talkative() -> Desk {
-    desk(|ask: &Ask| {
-        let start = vec![role_chunk(), text_chunk("Well"), Beat::APART];
+async fn talkative() -> Gateway {
+    gateway(|ask: &ModelRequest| {
+        let start = vec![role_chunk(), text_chunk("Well"), StreamStep::APART];
         let wait = match question(ask) {
-            text if text.contains("endless") => return Turn::Stream([start, vec![Beat::Stall]].concat()),
-            text if text.contains("slow") => Beat::Pause(Duration::from_secs(1)),
+            text if text.contains("endless") => {
+                return Reply::Stream([start, vec![StreamStep::Stall]].concat());
+            }
+            text if text.contains("slow") => StreamStep::Pause(Duration::from_secs(1)),
             _ => return stream(&["So it is."]),
         };
         let end = vec![wait, text_chunk(", it is so."), finish_chunk("stop"), done()];
-        Turn::Stream([start, end].concat())
+        Reply::Stream([start, end].concat())
     })
     .await
 }
@@ -36,11 +40,11 @@ async fn converse(
     columns: u16,
     act: impl FnOnce(&mut Person) + Send + 'static,
 ) -> (String, String, Vec<String>) {
-    let desk = talkative().await;
+    let gateway = talkative().await;
     let mk = Mk::new()
         .args(["chat", "-m", "fake/m"])
-        .env("MK_SERVER", &desk.server.base)
-        .env("MK_INFERENCE_KEY", &desk.key);
+        .env("MK_SERVER", &gateway.server.base)
+        .env("MK_INFERENCE_KEY", &gateway.key);
     let ended = tokio::task::spawn_blocking(move || {
         let mut person = Person::at_columns(&mk.command(), columns);
         person.until("> ");
@@ -48,7 +52,7 @@ async fn converse(
         person.end()
     });
     let (status, shown) = ended.await.unwrap();
-    (status, shown, desk.provider.asks().iter().map(question).collect())
+    (status, shown, gateway.provider.requests().iter().map(question).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,8 +109,9 @@ async fn input_typed_during_an_answer_is_kept_for_the_next_prompts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_typed_before_the_first_prompt_are_kept() {
-    let desk = talkative().await;
-    let mk = Mk::new().args(["chat"]).env("MK_SERVER", &desk.server.base).env("MK_INFERENCE_KEY", &desk.key);
+    let gateway = talkative().await;
+    let mk =
+        Mk::new().args(["chat"]).env("MK_SERVER", &gateway.server.base).env("MK_INFERENCE_KEY", &gateway.key);
     let ended = tokio::task::spawn_blocking(move || {
         let mut person = Person::at(&mk.command());
         person.types("one\ntwo\n/exit\n");
@@ -114,7 +119,7 @@ async fn lines_typed_before_the_first_prompt_are_kept() {
     });
     let (status, shown) = ended.await.unwrap();
     assert_eq!(status, "code 0", "{shown}");
-    let asked: Vec<String> = desk.provider.asks().iter().map(question).collect();
+    let asked: Vec<String> = gateway.provider.requests().iter().map(question).collect();
     assert_eq!(asked, ["one", "two"], "{shown}");
 }
 
@@ -175,11 +180,11 @@ async fn long_lines_and_wide_characters_fit_44_columns() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_prompt_works_without_colour_or_unicode() {
-    let desk = talkative().await;
+    let gateway = talkative().await;
     let mk = Mk::new()
         .args(["chat", "-m", "fake/m"])
-        .env("MK_SERVER", &desk.server.base)
-        .env("MK_INFERENCE_KEY", &desk.key)
+        .env("MK_SERVER", &gateway.server.base)
+        .env("MK_INFERENCE_KEY", &gateway.key)
         .env("NO_COLOR", "1")
         .env("MK_ASCII", "1");
     let ended = tokio::task::spawn_blocking(move || {
@@ -192,5 +197,5 @@ async fn the_prompt_works_without_colour_or_unicode() {
     });
     let (_, shown) = ended.await.unwrap();
     assert!(shown.is_ascii() && !shown.contains("\x1b[0m"), "{shown:?}");
-    assert_eq!(question(&desk.provider.asks().pop().unwrap()), "hub");
+    assert_eq!(question(&gateway.provider.requests().pop().unwrap()), "hub");
 }

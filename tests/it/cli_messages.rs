@@ -5,14 +5,14 @@ use std::path::Path;
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::panel::agreeing_panel;
 use crate::support::pty;
 
 /// Nothing listens on port 9 of this machine.
 const NOBODY: &str = "http://127.0.0.1:9";
 
-fn mk(arguments: &[&str]) -> Ran {
+fn mk(arguments: &[&str]) -> CommandOutput {
     Mk::new().args(arguments.iter().copied()).run()
 }
 

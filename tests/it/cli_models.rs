@@ -2,16 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::support::chat::desk;
+use crate::support::chat::gateway;
 use crate::support::mk::Mk;
 use crate::support::provider::stream;
 use crate::support::pty;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_s_models_are_listed_with_known_prices() {
-    let desk = desk(|_| stream(&["x"])).await;
-    let call =
-        Mk::new().args(["models"]).env("MK_SERVER", &desk.server.base).env("MK_INFERENCE_KEY", &desk.key);
+    let gateway = gateway(|_| stream(&["x"])).await;
+    let call = Mk::new()
+        .args(["models"])
+        .env("MK_SERVER", &gateway.server.base)
+        .env("MK_INFERENCE_KEY", &gateway.key);
     let ran = call.run_beside().await;
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[..2], ["fake/m\t1\t2\t-\t-\t-", "fake/n\t-\t-\t-\t-\t-"], "{ran:?}");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::mk::{Mk, operator};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel, panel_by, with_panel};
-use crate::support::provider::{FakeProvider, Turn, claims};
+use crate::support::provider::{FakeProvider, Reply, claims};
 use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
 use crate::support::serve::{self, Serve};
 use crate::support::server::Setup;
@@ -193,7 +193,7 @@ async fn results_keep_the_order_of_lines_and_failures_do_not_stop_the_rest() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => match ask.block("STATEMENT").as_str() {
             "slow" => finds_eiffel().after(Duration::from_millis(400)),
-            "broken" => Turn::status(500, &json!({})),
+            "broken" => Reply::status(500, &json!({})),
             _ => finds_eiffel().after(Duration::from_millis(40)),
         },
         _ => ask.choose("Paris"),
@@ -237,7 +237,7 @@ async fn jobs_limits_the_lines_verified_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_failure_is_one_json_document() {
-    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let (server, _provider) = with_panel(|_, _| Reply::status(500, &json!({}))).await;
     let key = server.key(Service::Verify);
     let user = || Mk::new().env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
     for (code, mk) in [
@@ -266,7 +266,7 @@ async fn every_failure_is_one_json_document() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn verbose_adds_the_request_id() {
-    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let (server, _provider) = with_panel(|_, _| Reply::status(500, &json!({}))).await;
     let user = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base);
     let ran = user.clone().env("MK_API_KEY", &server.key(Service::Verify)).args(["-v"]).run_beside().await;
     assert!(ran.stderr.contains("\nrequest: ver_") && ran.stderr.contains("\ncode: provider_"), "{ran:?}");

@@ -7,7 +7,7 @@ use mk::api::Service;
 use mk::storage::{AuditFilter, KeyFilter, Span};
 use serde_json::json;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::place::{local, remote};
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step, answer};
@@ -16,7 +16,7 @@ use crate::support::server::TestServer;
 /// A well-formed key that no server knows.
 const UNKNOWN_KEY: &str = "mk_verify_000000000000000000000000004ANCeP";
 
-async fn run(mk: &Mk, arguments: &[&str]) -> Ran {
+async fn run(mk: &Mk, arguments: &[&str]) -> CommandOutput {
     mk.clone().args(arguments.iter().copied()).run_beside().await
 }
 

@@ -7,7 +7,7 @@ use mk::money::NanoUsd;
 use mk::storage::Store;
 use serde_json::Value;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::place::{book, key_row, local, remote};
 use crate::support::pty;
 
@@ -128,7 +128,7 @@ fn differing(text: &str) -> (&'static str, usize) {
 
 /// Exit code and normalised output of a command, without the error code and request id that only a server adds to an
 /// error document.
-fn comparable(ran: &Ran) -> (i32, String, String) {
+fn comparable(ran: &CommandOutput) -> (i32, String, String) {
     let mut stdout = ran.stdout.clone();
     if let Ok(mut document) = serde_json::from_str::<Value>(&stdout)
         && let Some(error) = document.get_mut("error").and_then(Value::as_object_mut)
@@ -140,7 +140,7 @@ fn comparable(ran: &Ran) -> (i32, String, String) {
     (ran.code(), normalised(&stdout), normalised(&ran.stderr))
 }
 
-async fn both(local: &Mk, remote: &Mk, arguments: &[&str]) -> (Ran, Ran) {
+async fn both(local: &Mk, remote: &Mk, arguments: &[&str]) -> (CommandOutput, CommandOutput) {
     let call = |mk: &Mk| mk.clone().args(arguments.iter().copied());
     (call(local).run_beside().await, call(remote).run_beside().await)
 }

@@ -8,9 +8,9 @@ use mk::api::Service;
 use serde_json::json;
 
 use crate::support::eventually;
-use crate::support::mk::{Mk, Ran, operator};
+use crate::support::mk::{CommandOutput, Mk, operator};
 use crate::support::panel::{agreeing_panel, config, panel_by, with_panel};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{self, Serve};
 use crate::support::server::{Setup, client};
 
@@ -31,7 +31,7 @@ fn created(home: &Mk) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_is_logged_even_at_trace_level() {
     let provider = panel_by(|model, ask| match model {
-        "three" => Turn::status(401, &json!({"error": {"message": format!("bad key {PROVIDER_KEY}")}})),
+        "three" => Reply::status(401, &json!({"error": {"message": format!("bad key {PROVIDER_KEY}")}})),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -52,7 +52,7 @@ async fn no_key_is_logged_even_at_trace_level() {
         let answer = client().post(&url).bearer_auth(bearer).json(&body).send().await.unwrap();
         answers.push_str(&answer.text().await.unwrap());
     }
-    assert_eq!(provider.asks()[0].key.as_deref(), Some(PROVIDER_KEY), "{answers}");
+    assert_eq!(provider.requests()[0].key.as_deref(), Some(PROVIDER_KEY), "{answers}");
     server.signal("TERM");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert!(status.success());
@@ -90,7 +90,7 @@ fn files_containing(dir: &Path, text: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_client_command_prints_its_key() {
-    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let (server, _provider) = with_panel(|_, _| Reply::status(500, &json!({}))).await;
     let (revoked, id) = server.key_with(Service::Verify, |_| {});
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
     let good = server.key(Service::Verify);
@@ -114,7 +114,7 @@ async fn no_client_command_prints_its_key() {
     }
 }
 
-fn assert_not_shown(ran: &Ran, secret: &str) {
+fn assert_not_shown(ran: &CommandOutput, secret: &str) {
     assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "{secret} in {ran:?}");
 }
 
@@ -179,7 +179,7 @@ fn a_project_file_cannot_redirect_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_process_list_shows_no_key() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
     let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::eventually;
 use crate::support::mk::{Mk, operator};
 use crate::support::panel::{config, with_panel};
-use crate::support::provider::Turn;
+use crate::support::provider::Reply;
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, answer};
 use crate::support::serve::{self, Serve};
@@ -165,7 +165,7 @@ fn the_welcome_fits_narrow_terminals_except_for_text_to_copy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn login_checks_a_key_before_storing_it() {
-    let (server, _provider) = with_panel(|_, _| Turn::Hang).await;
+    let (server, _provider) = with_panel(|_, _| Reply::Hang).await;
     let (revoked, id) = server.key_with(Service::Inference, |_| {});
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
     let foreign = Setup::new(config(NOBODY)).start().await.key(Service::Verify);
@@ -214,7 +214,7 @@ async fn login_stores_an_uncheckable_key_with_a_warning() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoami_shows_the_remaining_limits_without_using_them() {
-    let (server, _provider) = with_panel(|_, _| Turn::Hang).await;
+    let (server, _provider) = with_panel(|_, _| Reply::Hang).await;
     let (key, id) = server.key_with(Service::Verify, |new| new.per_minute = Some(5));
     let (open, _) = server.key_with(Service::Console, |new| {
         new.per_minute = Some(0);

@@ -8,7 +8,7 @@ use mk::storage::{AttemptRow, Store};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::pty;
 
 const NOVEMBER: [&str; 4] = ["--from", "2025-11-01", "--to", "2025-11-30"];
@@ -73,14 +73,14 @@ impl Fixture {
         self.mk.clone().args(arguments.iter().copied())
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         let ran = self.call(arguments).run();
         assert_eq!(ran.code(), 0, "{ran:?}");
         ran
     }
 
     /// `mk usage` for November.
-    fn november(&self, arguments: &[&str]) -> Ran {
+    fn november(&self, arguments: &[&str]) -> CommandOutput {
         let all: Vec<&str> = ["usage"].iter().chain(&NOVEMBER).chain(arguments).copied().collect();
         self.run(&all)
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel, hanging_panel, with_panel};
-use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
+use crate::support::provider::{FakeProvider, ModelRequest, Reply, claim, claims};
 use crate::support::scrape::scrape_until;
 use crate::support::server::{Setup, TestServer};
 
@@ -16,7 +16,7 @@ const TRUE: &str = "The Eiffel Tower is in Paris.";
 const FALSE: &str = "The capital of Australia is Sydney.";
 const UNSURE: &str = "The Nile is the longest river in the world.";
 
-fn sandbox(arguments: &[&str]) -> Ran {
+fn sandbox(arguments: &[&str]) -> CommandOutput {
     Mk::new().args(["verify", "--sandbox"]).args(arguments.iter().copied()).run()
 }
 
@@ -213,7 +213,7 @@ fn an_unreachable_server_exits_with_6() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_key_exits_with_4_and_a_failed_provider_with_5() {
-    let (server, _provider) = with_panel(|_, _| Turn::status(500, &json!({}))).await;
+    let (server, _provider) = with_panel(|_, _| Reply::status(500, &json!({}))).await;
     let ran = against(&server, &["x"]).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     let wrong = against(&server, &["x"]).env("MK_API_KEY", &server.key(Service::Inference));
@@ -237,7 +237,7 @@ async fn a_rate_limit_exits_with_7_and_reports_the_wait() {
 async fn a_verification_is_posted_once() {
     let (server, provider) = agreeing_panel().await;
     assert_eq!(against(&server, &["x"]).run_beside().await.code(), 0);
-    assert_eq!(provider.asks_of("extractor").len(), 1);
+    assert_eq!(provider.requests_for("extractor").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -281,8 +281,8 @@ async fn model_output_cannot_control_the_terminal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_line_is_verified_separately() {
-    let provider = FakeProvider::start(|ask: &Ask| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT").contains("broken") => Turn::status(500, &json!({})),
+    let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
+        "claims" if ask.block("STATEMENT").contains("broken") => Reply::status(500, &json!({})),
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
@@ -292,7 +292,7 @@ async fn each_line_is_verified_separately() {
     std::fs::write(call.home().join("facts.txt"), "one\nbroken\n\nthree\n").unwrap();
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
-    assert_eq!(provider.asks_of("extractor").len(), 3, "empty lines are skipped");
+    assert_eq!(provider.requests_for("extractor").len(), 3, "empty lines are skipped");
     let text = ran.json().to_string();
     assert_eq!(text.matches("\"assessment\":\"TRUE\"").count(), 2, "{text}");
     let lines = against(&server, &["--lines", "facts.txt", "--jsonl"]);
@@ -323,7 +323,7 @@ async fn a_rejected_key_stops_further_statements() {
 async fn parameters_reach_the_server() {
     let (server, provider) = with_panel(|_, ask| {
         let letter = ask.letter("Paris");
-        Turn::json(&json!({"reason": "because", "answer": letter}))
+        Reply::json(&json!({"reason": "because", "answer": letter}))
     })
     .await;
     let call = against(
@@ -334,7 +334,7 @@ async fn parameters_reach_the_server() {
     assert_eq!(ran.code(), 0, "{ran:?}");
     let text = ran.json().to_string();
     assert!(text.contains("\"minRequired\":3") && text.contains("\"reason\":\"because\""), "{text}");
-    assert!(provider.asks_of("extractor")[0].text().to_lowercase().contains("jurisdiction"));
+    assert!(provider.requests_for("extractor")[0].text().to_lowercase().contains("jurisdiction"));
 }
 
 #[cfg(unix)]

@@ -10,11 +10,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::browser::Browser;
-use crate::support::chat::{self, desk};
+use crate::support::chat::{self, gateway};
 use crate::support::console::{Console, server, text};
 use crate::support::events::{Events, read_until};
 use crate::support::panel::hanging_panel;
-use crate::support::provider::Turn;
+use crate::support::provider::Reply;
 use crate::support::server::{NOON, TestServer};
 
 /// The error code of a request with this key, if it is rejected because of the key.
@@ -81,11 +81,11 @@ async fn a_new_key_is_shown_once_and_works_at_once() {
 
 #[tokio::test]
 async fn a_new_inference_key_can_request_completions() {
-    let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
-    let console = Console::of(&desk.server);
+    let gateway = gateway(|_| Reply::Text("Hi".to_owned())).await;
+    let console = Console::of(&gateway.server);
     let app = console.app("news").await;
     let (key, path) = console.key(&app, &json!({"service": "inference"})).await;
-    let ask = || desk.post_as(&key, chat::hello().to_string()).send();
+    let ask = || gateway.post_as(&key, chat::hello().to_string()).send();
     assert_eq!(ask().await.unwrap().status(), 200);
     assert_eq!(console.delete(&path).await.0, 200);
     assert_eq!(ask().await.unwrap().status(), 401);

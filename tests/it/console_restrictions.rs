@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::chat::{Desk, desk, hello};
+use crate::support::chat::{Gateway, gateway, hello};
 use crate::support::console::Console;
-use crate::support::provider::Turn;
+use crate::support::provider::Reply;
 use crate::support::server::Setup;
 
 struct Fixture {
-    desk: Desk,
+    gateway: Gateway,
     console: Console,
     key: String,
     path: String,
@@ -18,11 +18,11 @@ struct Fixture {
 
 impl Fixture {
     async fn with(body: Value) -> Self {
-        let desk = desk(|_| Turn::Text("Hi".to_owned())).await;
-        let console = Console::of(&desk.server);
+        let gateway = gateway(|_| Reply::Text("Hi".to_owned())).await;
+        let console = Console::of(&gateway.server);
         let app = console.app("news").await;
         let (key, path) = console.key(&app, &body).await;
-        Self { desk, console, key, path }
+        Self { gateway, console, key, path }
     }
 
     async fn patch(&self, change: Value) {
@@ -34,7 +34,7 @@ impl Fixture {
     async fn ask(&self, model: &str) -> String {
         let mut body = hello();
         (body["model"], body["max_tokens"]) = (json!(model), json!(100));
-        let response = self.desk.post_as(&self.key, body.to_string()).send().await.unwrap();
+        let response = self.gateway.post_as(&self.key, body.to_string()).send().await.unwrap();
         let body: Value = response.json().await.unwrap();
         body["code"].as_str().unwrap_or("ok").to_owned()
     }
@@ -78,7 +78,7 @@ async fn address_restrictions_apply_to_the_next_request() {
 async fn a_changed_expiry_applies_to_the_next_request() {
     let fixture = Fixture::with(json!({"service": "inference", "expires_at": "2026-11-20T12:00:01Z"})).await;
     assert_eq!(fixture.ask("fake/m").await, "ok");
-    fixture.desk.server.clock.advance(Duration::from_secs(1));
+    fixture.gateway.server.clock.advance(Duration::from_secs(1));
     assert_eq!(fixture.ask("fake/m").await, "api_key_expired");
     fixture.patch(json!({"expires_at": null})).await;
     assert_eq!(fixture.ask("fake/m").await, "ok");
@@ -89,7 +89,7 @@ async fn budgets_of_key_and_app_apply_to_the_next_request() {
     let fixture = Fixture::with(json!({"service": "inference", "budget_usd": 0.000_21})).await;
     assert_eq!(fixture.ask("fake/m").await, "ok");
     assert_eq!(fixture.ask("fake/m").await, "budget_exceeded");
-    fixture.desk.server.app.flush().unwrap();
+    fixture.gateway.server.app.flush().unwrap();
     let shown = fixture.console.get(&fixture.path).await.1;
     assert_eq!((&shown["spent_usd"], &shown["budget_used_percent"]), (&json!(0.000_12), &json!(57.1)));
     assert_eq!(shown["budget_threshold"], 50);
@@ -106,9 +106,9 @@ async fn budgets_of_key_and_app_apply_to_the_next_request() {
 async fn restrictions_survive_a_restart() {
     let fixture = Fixture::with(json!({"service": "inference"})).await;
     fixture.patch(json!({"addresses": ["10.0.0.0/8"]})).await;
-    let (dir, key) = (fixture.desk.server.dir.clone(), fixture.key.clone());
-    let again = Setup::new(crate::support::chat::config(&fixture.desk.provider.base_url, "", ""));
-    fixture.desk.server.shutdown().await;
+    let (dir, key) = (fixture.gateway.server.dir.clone(), fixture.key.clone());
+    let again = Setup::new(crate::support::chat::config(&fixture.gateway.provider.base_url, "", ""));
+    fixture.gateway.server.shutdown().await;
     let again = again.config(|config| config.data_dir = dir.path().join("data")).start().await;
     let asked = Console { base: again.base.clone(), key, key_id: String::new() };
     assert_eq!(asked.get("/v1/key").await.1["code"], "address_not_allowed");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::dashboard_files::{names, root};
 use crate::support::panel::{agreeing_panel, config};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::raw::{exchange, request};
 use crate::support::server::{Setup, TestServer, client, sandbox};
 
@@ -159,7 +159,7 @@ async fn no_other_path_or_method_is_served() {
 
 #[tokio::test]
 async fn the_dashboard_is_rate_limited_as_an_open_page_without_a_key() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.limits.open_pages_per_minute = 2)
         .start()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::events::Events;
 use crate::support::formats::Format;
 use crate::support::panel::panel_by;
-use crate::support::provider::{Ask, FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, ModelRequest, Reply};
 use crate::support::server::{NOON, Setup};
 
 /// One provider of each format.
@@ -19,7 +19,7 @@ struct Providers {
 
 impl Providers {
     /// Starts one provider per format. The extractor is the Anthropic model; the panel replies according to `script`.
-    async fn start(script: impl Fn(&Ask) -> Turn + Clone + Send + Sync + 'static) -> Self {
+    async fn start(script: impl Fn(&ModelRequest) -> Reply + Clone + Send + Sync + 'static) -> Self {
         let start = || {
             let script = script.clone();
             panel_by(move |_, ask| script(ask))
@@ -86,16 +86,16 @@ async fn a_panel_of_three_formats_verifies_a_claim() {
         (&providers.anthropic, Format::Anthropic, "sk-anthropic", 2),
         (&providers.google, Format::Google, "sk-google", 1),
     ] {
-        let asks = provider.asks();
+        let asks = provider.requests();
         assert_eq!(asks.len(), calls, "{format:?}");
         for ask in asks {
             assert_eq!((ask.format, ask.key.as_deref()), (format, Some(key)));
             assert!(ask.text().contains("END "), "{format:?} transmits the delimited texts");
         }
     }
-    let google = &providers.google.asks()[0].body;
+    let google = &providers.google.requests()[0].body;
     assert_eq!(google["generationConfig"]["responseJsonSchema"]["required"], json!(["answer"]));
-    let anthropic = providers.anthropic.asks();
+    let anthropic = providers.anthropic.requests();
     let extraction = anthropic.iter().find(|ask| ask.task == "claims").unwrap();
     assert_eq!(extraction.body["max_tokens"], 64_000, "the model's own maximum, as extractions set no limit");
     assert_eq!(extraction.body["output_config"]["format"]["type"], "json_schema");
@@ -106,7 +106,7 @@ async fn a_panel_of_three_formats_verifies_a_claim() {
 async fn a_repair_request_works_in_every_format() {
     let providers = Providers::start(|ask| {
         let is_repair = ask.text().contains("It is Paris.");
-        if is_repair { ask.choose("Paris") } else { Turn::Text("It is Paris.".to_owned()) }
+        if is_repair { ask.choose("Paris") } else { Reply::Text("It is Paris.".to_owned()) }
     })
     .await;
     let events = providers.verify().await;
@@ -115,7 +115,7 @@ async fn a_repair_request_works_in_every_format() {
         let turns = turns.as_array().unwrap().iter();
         turns.map(|turn| turn["role"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let last = |provider: &FakeProvider| provider.asks().pop().unwrap().body;
+    let last = |provider: &FakeProvider| provider.requests().pop().unwrap().body;
     assert_eq!(roles(&last(&providers.anthropic)["messages"]), ["user", "assistant", "user"]);
     assert_eq!(roles(&last(&providers.google)["contents"]), ["user", "model", "user"]);
 }
@@ -126,9 +126,9 @@ async fn failures_of_every_format_are_reported() {
         Format::Chat => ask.choose("Paris"),
         Format::Anthropic => {
             let error = json!({"type": "authentication_error", "message": "invalid x-api-key sk-anthropic"});
-            Turn::status(401, &json!({"type": "error", "error": error}))
+            Reply::status(401, &json!({"type": "error", "error": error}))
         }
-        Format::Google => Turn::status(200, &json!({"promptFeedback": {"blockReason": "OTHER"}})),
+        Format::Google => Reply::status(200, &json!({"promptFeedback": {"blockReason": "OTHER"}})),
     })
     .await;
     let events = providers.verify().await;

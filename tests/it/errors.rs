@@ -4,7 +4,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::panel::{agreeing_panel, config};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::raw::{exchange, request};
 use crate::support::server::{Setup, TestServer, client};
 
@@ -199,7 +199,7 @@ async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
 
 #[tokio::test]
 async fn a_panel_of_one_model_cannot_verify() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.verify.general.panel.truncate(1))
         .start()
@@ -212,8 +212,8 @@ async fn a_panel_of_one_model_cannot_verify() {
 #[tokio::test]
 async fn a_failed_json_response_forwards_the_retry_after_of_the_provider() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => Turn::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned()),
-        _ => Turn::Hang,
+        "claims" => Reply::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned()),
+        _ => Reply::Hang,
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;

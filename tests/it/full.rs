@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::support::eventually;
 use crate::support::panel::config;
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::raw::post;
 use crate::support::scrape::scrape;
 use crate::support::server::{Setup, TestServer};
@@ -39,7 +39,7 @@ async fn is_closed(stream: &mut TcpStream) {
 
 #[tokio::test]
 async fn idle_connections_make_room_for_new_ones_and_busy_ones_stay() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let full = Setup::new(config(&provider.base_url)).options(|options| {
         options.max_connections = 3;
         options.evictable_after = Duration::from_millis(100);
@@ -62,7 +62,7 @@ async fn idle_connections_make_room_for_new_ones_and_busy_ones_stay() {
 
 #[tokio::test]
 async fn callers_who_ask_now_and_then_on_every_connection_shut_nobody_out() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let full = Setup::new(config(&provider.base_url)).options(|options| {
         options.max_connections = 20;
         options.evictable_after = Duration::from_millis(50);

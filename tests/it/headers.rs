@@ -4,7 +4,7 @@ use mk::api::Service;
 use serde_json::Value;
 
 use crate::support::panel::{agreeing_panel, config};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::raw::{exchange, head, post, request};
 use crate::support::server::Setup;
 
@@ -76,7 +76,7 @@ async fn a_request_with_two_keys_is_refused() {
 
 #[tokio::test]
 async fn a_key_used_from_a_wrong_address_is_limited_by_address_and_not_by_key() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.limits.failed_auth_per_minute = 2)
         .start()

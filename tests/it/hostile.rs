@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::support::events::Events;
 use crate::support::panel::{agreeing_panel, config};
-use crate::support::provider::{FakeProvider, Turn, claim, claims};
+use crate::support::provider::{FakeProvider, Reply, claim, claims};
 use crate::support::raw::{exchange, request};
 use crate::support::server::{Setup, TestServer};
 
@@ -101,7 +101,7 @@ async fn malformed_http_gets_an_error_of_the_documented_format() {
 
 #[tokio::test]
 async fn connections_that_send_their_headers_too_slowly_are_closed() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.header_timeout = Duration::from_millis(300)).start().await;
     let mut silent = TcpStream::connect(server.authority()).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_statement_stays_data_in_the_prompts() {
     let (server, provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     Events::read(server.verify(&key, &json!({"fact": fact})).send().await.unwrap()).await.end("completed");
-    let ask = &provider.asks_of("extractor")[0];
+    let ask = &provider.requests_for("extractor")[0];
     assert_eq!(ask.block("STATEMENT"), fact, "the fence holds the whole statement");
     let messages = ask.body["messages"].as_array().unwrap();
     assert_eq!(messages[0]["role"], "system");
@@ -155,12 +155,12 @@ async fn control_characters_in_model_output_do_not_reach_the_caller() {
 #[tokio::test]
 async fn huge_and_malformed_provider_responses_become_ordinary_failures() {
     for turn in [
-        Turn::Raw(200, Vec::new(), "x".repeat(9 << 20)),
-        Turn::Raw(200, Vec::new(), "[".repeat(200_000)),
-        Turn::Raw(200, Vec::new(), String::new()),
-        Turn::Text("{".repeat(200_000)),
-        Turn::Cut,
-        Turn::Raw(302, vec![("location", "http://127.0.0.1:1/".into())], String::new()),
+        Reply::Raw(200, Vec::new(), "x".repeat(9 << 20)),
+        Reply::Raw(200, Vec::new(), "[".repeat(200_000)),
+        Reply::Raw(200, Vec::new(), String::new()),
+        Reply::Text("{".repeat(200_000)),
+        Reply::Cut,
+        Reply::Raw(302, vec![("location", "http://127.0.0.1:1/".into())], String::new()),
     ] {
         let provider = FakeProvider::start(move |_| turn.clone()).await;
         let server = Setup::new(config(&provider.base_url)).start().await;

@@ -14,7 +14,7 @@ use mk::api::Service;
 use tokio::task::JoinHandle;
 
 use crate::support::panel::{config, panel_by};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::server::{Setup, TestServer};
 use crate::support::tls::Identity;
 use crate::support::{PROMPT, eventually};
@@ -23,7 +23,7 @@ const SHORT: Duration = Duration::from_millis(300);
 
 /// A server whose panel hangs, with short read and write timeouts.
 async fn server() -> (TestServer, FakeProvider, Identity) {
-    let provider = panel_by(|_, _| Turn::Hang).await;
+    let provider = panel_by(|_, _| Reply::Hang).await;
     let identity = Identity::new();
     let server = Setup::new(config(&provider.base_url))
         .options(|options| {
@@ -152,7 +152,7 @@ async fn a_connection_whose_caller_never_reads_is_closed() {
 
 #[tokio::test]
 async fn a_revoked_key_stops_the_calls_of_a_stream_that_nobody_reads() {
-    let provider = panel_by(|_, _| Turn::Hang).await;
+    let provider = panel_by(|_, _| Reply::Hang).await;
     let identity = Identity::new();
     let tls = identity.tls();
     let server =

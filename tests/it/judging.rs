@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::events::Events;
 use crate::support::panel::{config, eiffel, finds_eiffel, panel_by, with_panel};
-use crate::support::provider::{Ask, FakeProvider, Turn, claim, claims};
+use crate::support::provider::{FakeProvider, ModelRequest, Reply, claim, claims};
 use crate::support::server::{Setup, TestServer};
 
 async fn judge(server: &TestServer, body: Value) -> Value {
@@ -98,7 +98,8 @@ async fn the_panel_never_sees_the_claim_nor_which_option_it_asserts() {
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     judge(&server, json!({"fact": "A statement of its own."})).await;
-    let panel: Vec<Ask> = provider.asks().into_iter().filter(|ask| ask.task == "answer").collect();
+    let panel: Vec<ModelRequest> =
+        provider.requests().into_iter().filter(|ask| ask.task == "answer").collect();
     assert_eq!(panel.len(), 3);
     for ask in panel {
         let text = ask.text();
@@ -119,7 +120,7 @@ async fn models_that_always_pick_the_same_letter_reach_no_consensus() {
                 .collect();
             self::claims(&claims)
         }
-        _ => Turn::json(&json!({"answer": "A"})),
+        _ => Reply::json(&json!({"answer": "A"})),
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
@@ -144,7 +145,7 @@ async fn a_malformed_answer_is_repaired_once() {
     let (server, provider) = with_panel(|model, ask| {
         let repaired = ask.body["messages"].as_array().unwrap().len() > 2;
         if model == "two" && !repaired {
-            Turn::Text("I think it is Paris.".into())
+            Reply::Text("I think it is Paris.".into())
         } else {
             ask.choose("Paris")
         }
@@ -153,27 +154,27 @@ async fn a_malformed_answer_is_repaired_once() {
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 3);
-    assert_eq!(provider.asks_of("two").len(), 2);
+    assert_eq!(provider.requests_for("two").len(), 2);
 }
 
 #[tokio::test]
 async fn a_model_whose_repaired_answer_is_malformed_counts_as_failed() {
     let (server, provider) = with_panel(|model, ask| match model {
-        "two" => Turn::Text("{\"answer\": \"Z\"}".into()),
+        "two" => Reply::Text("{\"answer\": \"Z\"}".into()),
         _ => ask.choose("Paris"),
     })
     .await;
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/two", "code": "malformed"}]));
-    assert_eq!(provider.asks_of("two").len(), 2, "one repair and no more");
+    assert_eq!(provider.requests_for("two").len(), 2, "one repair and no more");
 }
 
 #[tokio::test]
 async fn a_model_that_fails_is_replaced_by_the_next_standby() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
-        (_, "one" | "four") => Turn::status(500, &json!({})),
+        (_, "one" | "four") => Reply::status(500, &json!({})),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -205,7 +206,7 @@ async fn a_model_that_abstains_is_not_replaced() {
         .await;
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
-    assert!(provider.asks_of("four").is_empty());
+    assert!(provider.requests_for("four").is_empty());
 }
 
 #[tokio::test]
@@ -213,7 +214,7 @@ async fn a_refusal_is_not_a_vote() {
     let refusal = json!({"choices": [{"index": 0, "finish_reason": "stop",
         "message": {"role": "assistant", "content": null, "refusal": "I cannot help with that."}}]});
     let (server, _provider) = with_panel(move |model, ask| match model {
-        "one" => Turn::status(200, &refusal),
+        "one" => Reply::status(200, &refusal),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -226,7 +227,7 @@ async fn a_refusal_is_not_a_vote() {
 async fn too_few_answers_give_no_consensus() {
     let (server, _provider) = with_panel(|model, ask| match model {
         "one" => ask.choose("Paris"),
-        _ => Turn::status(500, &json!({})),
+        _ => Reply::status(500, &json!({})),
     })
     .await;
     let result = judge(&server, json!({"fact": "x"})).await;
@@ -235,7 +236,7 @@ async fn too_few_answers_give_no_consensus() {
 
 #[tokio::test]
 async fn without_any_answer_the_stream_ends_with_an_error() {
-    let (server, _provider) = with_panel(|_, _| Turn::status(503, &json!({}))).await;
+    let (server, _provider) = with_panel(|_, _| Reply::status(503, &json!({}))).await;
     let key = server.key(Service::Verify);
     let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
     assert_eq!(events.end("error")["code"], "provider_overloaded");
@@ -245,7 +246,7 @@ async fn without_any_answer_the_stream_ends_with_an_error() {
 #[tokio::test]
 async fn a_failing_extractor_is_replaced_by_its_fallback() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-        ("claims", "extractor") => Turn::status(500, &json!({})),
+        ("claims", "extractor") => Reply::status(500, &json!({})),
         ("claims", _) => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
@@ -262,7 +263,7 @@ async fn claims_still_open_at_the_deadline_have_no_consensus() {
     let (server, _provider) = {
         let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
             ("claims", _) => claims(&[eiffel(), claim("2 + 2 = 4.", "What is 2 + 2?", "4", &["5", "3"])]),
-            _ if ask.block("QUESTION").contains("2 + 2") => Turn::Hang,
+            _ if ask.block("QUESTION").contains("2 + 2") => Reply::Hang,
             _ => ask.choose("Paris"),
         })
         .await;
@@ -280,8 +281,8 @@ async fn claims_still_open_at_the_deadline_have_no_consensus() {
 
 #[tokio::test]
 async fn an_answer_within_prose_is_not_a_vote_but_is_repaired_once() {
-    let prose = |ask: &Ask| {
-        Turn::Text(format!(
+    let prose = |ask: &ModelRequest| {
+        Reply::Text(format!(
             "I cannot help with that. The form would be {}.",
             json!({"answer": ask.letter("Paris")})
         ))
@@ -294,14 +295,14 @@ async fn an_answer_within_prose_is_not_a_vote_but_is_repaired_once() {
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result).0, "FALSE");
     assert_eq!(result["model_errors"], json!([{"model": "fake/one", "code": "malformed"}]));
-    assert_eq!(provider.asks_of("one").len(), 2, "one repair and no more");
+    assert_eq!(provider.requests_for("one").len(), 2, "one repair and no more");
 }
 
 #[tokio::test]
 async fn each_model_call_has_its_own_timeout() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
-        (_, "one") => Turn::Hang,
+        (_, "one") => Reply::Hang,
         _ => ask.choose("Paris"),
     })
     .await;
@@ -318,7 +319,7 @@ async fn each_model_call_has_its_own_timeout() {
 async fn token_usage_includes_failed_attempts() {
     let (server, _provider) = with_panel(|model, ask| {
         let repaired = ask.body["messages"].as_array().unwrap().len() > 2;
-        if model == "one" && !repaired { Turn::Text("nonsense".into()) } else { ask.choose("Paris") }
+        if model == "one" && !repaired { Reply::Text("nonsense".into()) } else { ask.choose("Paris") }
     })
     .await;
     let key = server.key(Service::Verify);
@@ -340,7 +341,7 @@ async fn duplicates_and_claims_beyond_the_limit_are_skipped() {
             claim("2 + 2 = 4.", "What is 2 + 2?", "4", &["5"]),
             claim("3 + 3 = 6.", "What is 3 + 3?", "6", &["7"]),
         ]),
-        _ => Turn::json(&json!({"answer": ask.options().keys().next().unwrap()})),
+        _ => Reply::json(&json!({"answer": ask.options().keys().next().unwrap()})),
     })
     .await;
     let server = Setup::new(config(&provider.base_url))
@@ -363,7 +364,7 @@ async fn duplicates_and_claims_beyond_the_limit_are_skipped() {
 async fn explanation_context_and_date_reach_the_models() {
     let (server, provider) = with_panel(|_, ask| {
         let answer = ask.letter("Paris");
-        Turn::json(&json!({"answer": answer, "reason": "It says so.\u{1b}[31m"}))
+        Reply::json(&json!({"answer": answer, "reason": "It says so.\u{1b}[31m"}))
     })
     .await;
     let body =
@@ -371,7 +372,7 @@ async fn explanation_context_and_date_reach_the_models() {
     let result = judge(&server, body).await;
     let reason = result["model_answers"][0]["reason"].as_str().unwrap();
     assert!(reason.starts_with("It says so.") && !reason.contains('\u{1b}'), "{reason:?}");
-    let ask = provider.asks_of("one").remove(0);
+    let ask = provider.requests_for("one").remove(0);
     assert_eq!(ask.block("CONTEXT"), "The tower stands in Paris.");
     assert!(ask.text().contains("2020-02-29"));
 }
@@ -385,5 +386,5 @@ async fn legal_statements_use_their_own_prompts_and_panel() {
         .await;
     let result = judge(&server, json!({"fact": "x", "domain": "legal"})).await;
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 2);
-    assert!(provider.asks_of("extractor")[0].text().to_lowercase().contains("jurisdiction"));
+    assert!(provider.requests_for("extractor")[0].text().to_lowercase().contains("jurisdiction"));
 }

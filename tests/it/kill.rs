@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use crate::support::dice::Dice;
 use crate::support::panel::finds_eiffel;
-use crate::support::provider::{FakeProvider, Turn, stream};
+use crate::support::provider::{FakeProvider, Reply, stream};
 
 /// Sequences of servers that run in parallel, each with its own data directory.
 const LANES: u64 = 4;
@@ -27,7 +27,7 @@ fn setting(name: &str, default: u64) -> u64 {
 async fn provider() -> FakeProvider {
     FakeProvider::start(|ask| match (ask.model.as_str(), ask.task.as_str()) {
         ("m", _) if ask.body["stream"] == true => stream(&["one", "two", "three"]),
-        ("m", _) => Turn::Text("four".to_owned()),
+        ("m", _) => Reply::Text("four".to_owned()),
         (_, "claims") => finds_eiffel(),
         _ => ask.choose("Paris"),
     })

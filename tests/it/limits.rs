@@ -6,7 +6,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::panel::{agreeing_panel, config};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::server::{NOON, Setup, TestServer, client, header};
 
 async fn server() -> TestServer {
@@ -118,7 +118,7 @@ async fn the_headers_of_an_unlimited_key_say_so() {
 
 #[tokio::test]
 async fn day_counters_survive_a_restart() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let (config, dir) = (setup.config.clone(), setup.dir.clone());
     let server = setup.start().await;
@@ -135,7 +135,7 @@ async fn day_counters_survive_a_restart() {
 
 #[tokio::test]
 async fn failed_authentication_has_its_own_limit() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.limits.failed_auth_per_minute = 2)
         .start()
@@ -152,7 +152,7 @@ async fn failed_authentication_has_its_own_limit() {
 
 #[tokio::test]
 async fn open_pages_are_limited_per_address_and_minute_only() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| {
             config.limits.open_pages_per_minute = 1;

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use crate::support::eventually;
 use crate::support::mk::Mk;
 use crate::support::panel::config;
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::redis::Redis;
 use crate::support::scrape::{Page, scrape, scrape_until};
 use crate::support::server::{Setup, TestServer, client, header};
@@ -29,7 +29,7 @@ async fn server(store: LimitsStore) -> TestServer {
 
 /// The same, with the keys of another server if there is one.
 async fn server_sharing_keys(other: Option<&TestServer>, store: LimitsStore) -> TestServer {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let mut setup = Setup::new(config(&provider.base_url)).config(|config| config.limits_store = store);
     if let Some(other) = other {
         setup.dir = other.dir.clone();

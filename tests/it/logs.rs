@@ -4,12 +4,12 @@ use futures_util::StreamExt;
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::chat::{Desk, desk_with, hello, hello_stream};
+use crate::support::chat::{Gateway, gateway_with, hello, hello_stream};
 use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::log::{Log, on_this_thread};
 use crate::support::panel::{config, finds_eiffel, panel_by};
-use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, stream, text_chunk};
+use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk, stream, text_chunk};
 use crate::support::raw;
 use crate::support::scrape::scrape_until;
 use crate::support::server::Setup;
@@ -21,7 +21,7 @@ async fn requests_are_found_by_their_id_and_no_secret_is_logged() {
     let secret = "sk-test-4f9c1e";
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
-        (_, "two") => Turn::status(401, &json!({"error": {"message": "Incorrect API key: sk-test-4f9c1e"}})),
+        (_, "two") => Reply::status(401, &json!({"error": {"message": "Incorrect API key: sk-test-4f9c1e"}})),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -67,24 +67,24 @@ async fn failures_fallbacks_and_breakers_are_logged_with_the_request_id() {
     let count = std::sync::atomic::AtomicUsize::new(0);
     let of_provider = "breaker_failures = 2\nbreaker_pause = \"50ms\"";
     let more = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n";
-    let desk = desk_with(
+    let gateway = gateway_with(
         of_provider,
         more,
         |setup| setup.options(on_this_thread).config(|config| config.providers[0].retries = 1),
         move |ask| match ask.model.as_str() {
             "m" if count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 2 => {
-                Turn::status(500, &json!({}))
+                Reply::status(500, &json!({}))
             }
-            _ => Turn::Text("hello".to_owned()),
+            _ => Reply::Text("hello".to_owned()),
         },
     )
     .await;
-    assert_eq!(desk.ask(&hello()).await.headers()["x-mk-model"], "fake/n");
+    assert_eq!(gateway.ask(&hello()).await.headers()["x-mk-model"], "fake/n");
     crate::support::eventually("the pause ends", || {
-        desk.server.app.configured().gateway.breakers()[0].state == mk::inference::BreakerState::HalfOpen
+        gateway.server.app.configured().gateway.breakers()[0].state == mk::inference::BreakerState::HalfOpen
     })
     .await;
-    assert_eq!(desk.ask(&hello()).await.headers()["x-mk-model"], "fake/m");
+    assert_eq!(gateway.ask(&hello()).await.headers()["x-mk-model"], "fake/m");
     drop(guard);
 
     let lines = log.lines();
@@ -125,7 +125,10 @@ async fn untrusted_text_cannot_forge_a_log_line() {
     let log = Log::default();
     let guard = log.capture("debug");
     let provider = FakeProvider::start(|_| {
-        Turn::status(400, &json!({"error": {"message": "no\n{\"level\":\"INFO\"}\u{1b}[2J", "code": "a\nb"}}))
+        Reply::status(
+            400,
+            &json!({"error": {"message": "no\n{\"level\":\"INFO\"}\u{1b}[2J", "code": "a\nb"}}),
+        )
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
@@ -141,8 +144,8 @@ async fn untrusted_text_cannot_forge_a_log_line() {
 }
 
 /// The expected log record of a completion with a key; `more` is added to it.
-fn record(desk: &Desk, key_id: &str, more: &Value) -> Value {
-    let key = desk.server.app.store.key(key_id).unwrap();
+fn record(gateway: &Gateway, key_id: &str, more: &Value) -> Value {
+    let key = gateway.server.app.store.key(key_id).unwrap();
     let mut record = json!({
         "message": "request",
         "request_id": "req-1",
@@ -161,14 +164,14 @@ async fn a_completion_is_logged_in_one_line_with_all_its_details() {
     let log = Log::default();
     let guard = log.capture("info");
     let fallback = "[inference.fallbacks]\n\"fake/down\" = [\"fake/m\"]";
-    let desk = desk_with("", fallback, log_on_this_thread, |ask| match ask.model.as_str() {
-        "down" => Turn::status(401, &json!({})),
-        "bad" => Turn::status(400, &json!({"error": {"message": "zebra-4711"}})),
+    let gateway = gateway_with("", fallback, log_on_this_thread, |ask| match ask.model.as_str() {
+        "down" => Reply::status(401, &json!({})),
+        "bad" => Reply::status(400, &json!({"error": {"message": "zebra-4711"}})),
         _ if ask.body["stream"] == true => stream(&["okapi-4712"]),
-        _ => Turn::Text("okapi-4712".into()),
+        _ => Reply::Text("okapi-4712".into()),
     })
     .await;
-    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let (key, id) = gateway.server.key_with(Service::Inference, |_| {});
     let asks = |model: &str, body: Value| {
         let mut body = body;
         body["model"] = json!(model);
@@ -181,7 +184,7 @@ async fn a_completion_is_logged_in_one_line_with_all_its_details() {
         asks("nobody/m", hello()),
     ];
     for body in bodies {
-        desk.post_as(&key, body).send().await.unwrap().text().await.unwrap();
+        gateway.post_as(&key, body).send().await.unwrap().text().await.unwrap();
     }
     eventually("all requests have ended", || log.requests().len() == 4).await;
     drop(guard);
@@ -200,7 +203,7 @@ async fn a_completion_is_logged_in_one_line_with_all_its_details() {
         "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0,
     });
     let unknown = json!({"status": 404, "outcome": "model_not_found"});
-    let expected = [done, fell_back, refused, unknown].map(|more| record(&desk, &id, &more));
+    let expected = [done, fell_back, refused, unknown].map(|more| record(&gateway, &id, &more));
     assert_eq!(log.requests(), expected);
 
     let lines = log.lines();
@@ -218,33 +221,33 @@ async fn a_completion_is_logged_in_one_line_with_all_its_details() {
 async fn a_stream_is_logged_when_it_ends_with_its_outcome() {
     let log = Log::default();
     let guard = log.capture("info");
-    let desk = desk_with("", "", log_on_this_thread, |ask| {
-        let last = if ask.text().contains("Break") { Beat::Cut } else { Beat::Stall };
-        let pause = Beat::APART;
-        Turn::Stream(vec![role_chunk(), text_chunk("a"), pause, last])
+    let gateway = gateway_with("", "", log_on_this_thread, |ask| {
+        let last = if ask.text().contains("Break") { StreamStep::Cut } else { StreamStep::Stall };
+        let pause = StreamStep::APART;
+        Reply::Stream(vec![role_chunk(), text_chunk("a"), pause, last])
     })
     .await;
-    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
+    let (key, id) = gateway.server.key_with(Service::Inference, |_| {});
 
     let broken = hello_stream().to_string().replace("Hello", "Break");
-    desk.post_as(&key, broken).send().await.unwrap().text().await.unwrap();
+    gateway.post_as(&key, broken).send().await.unwrap().text().await.unwrap();
     eventually("the broken stream is logged", || log.requests().len() == 1).await;
     let body = hello_stream().to_string();
-    let mut answer = desk.post_as(&key, body.clone()).send().await.unwrap().bytes_stream();
+    let mut answer = gateway.post_as(&key, body.clone()).send().await.unwrap().bytes_stream();
     answer.next().await.unwrap().unwrap();
     assert_eq!(log.requests().len(), 1, "the stream is still open");
     drop(answer);
     eventually("the abandoned stream is logged", || log.requests().len() == 2).await;
-    let mut answer = desk.post_as(&key, body).send().await.unwrap().bytes_stream();
+    let mut answer = gateway.post_as(&key, body).send().await.unwrap().bytes_stream();
     answer.next().await.unwrap().unwrap();
-    desk.server.app.store.revoke_key(&id, desk.server.clock.now()).unwrap();
+    gateway.server.app.store.revoke_key(&id, gateway.server.clock.now()).unwrap();
     while answer.next().await.is_some() {}
     eventually("the revoked stream is logged", || log.requests().len() == 3).await;
     drop(guard);
 
     let expected = ["provider_error", "cancelled", "api_key_revoked"].map(|outcome| {
         record(
-            &desk,
+            &gateway,
             &id,
             &json!({
                 "status": 200, "outcome": outcome, "model": "fake/m", "answered_by": "fake/m", "attempts": 1,
@@ -259,10 +262,10 @@ async fn a_stream_is_logged_when_it_ends_with_its_outcome() {
 async fn a_cancelled_request_is_logged_with_its_usage() {
     let log = Log::default();
     let guard = log.capture("debug");
-    let desk = desk_with("", "", log_on_this_thread, |_| Turn::Hang).await;
-    let (key, id) = desk.server.key_with(Service::Inference, |_| {});
-    let caller = tokio::spawn(desk.post_as(&key, hello().to_string()).send());
-    eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+    let gateway = gateway_with("", "", log_on_this_thread, |_| Reply::Hang).await;
+    let (key, id) = gateway.server.key_with(Service::Inference, |_| {});
+    let caller = tokio::spawn(gateway.post_as(&key, hello().to_string()).send());
+    eventually("the provider is asked", || gateway.provider.in_flight() == 1).await;
     caller.abort();
     eventually("the request is logged", || log.requests().len() == 1).await;
     drop(guard);
@@ -270,7 +273,7 @@ async fn a_cancelled_request_is_logged_with_its_usage() {
         "outcome": "cancelled", "model": "fake/m", "attempts": 1,
         "prompt_tokens": 6, "completion_tokens": 0, "cost_usd": 0.000_006,
     });
-    assert_eq!(log.requests(), [record(&desk, &id, &left)]);
+    assert_eq!(log.requests(), [record(&gateway, &id, &left)]);
     let lines = log.lines();
     let attempt = lines.iter().find(|line| line["fields"]["message"] == "attempt").expect("not logged");
     assert_eq!(
@@ -283,7 +286,7 @@ async fn a_cancelled_request_is_logged_with_its_usage() {
 async fn a_cancelled_verification_is_logged_once_all_its_calls_are_recorded() {
     let log = Log::default();
     let guard = log.capture("info");
-    let provider = panel_by(|_, _| Turn::Hang).await;
+    let provider = panel_by(|_, _| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
     let key = server.key(Service::Verify);
     let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();

@@ -11,12 +11,12 @@ use mk::money::{NanoUsd, Price, Tokens};
 use mk::usage::{Account, Budget, Meter, Purpose};
 use serde_json::{Value, json};
 
-use crate::support::chat::{self, Desk, desk, desk_with, hello, hello_stream};
+use crate::support::chat::{self, Gateway, gateway, gateway_with, hello, hello_stream};
 use crate::support::console::Console;
 use crate::support::events::Events;
 use crate::support::eventually;
 use crate::support::panel::{config, finds_eiffel};
-use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, stream, text_chunk};
+use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk, stream, text_chunk};
 use crate::support::scrape::{scrape, scrape_until};
 use crate::support::server::{Setup, TestServer, client};
 
@@ -28,8 +28,8 @@ fn asks(model: &str) -> Value {
 
 #[tokio::test]
 async fn every_metric_of_the_table_is_on_the_page_and_in_the_readme() {
-    let desk = desk(|_| Turn::Hang).await;
-    let page = scrape(&desk.server).await;
+    let gateway = gateway(|_| Reply::Hang).await;
+    let page = scrape(&gateway.server).await;
     let on_page: HashSet<&str> = page.families.keys().map(String::as_str).collect();
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
     for metric in table::ALL {
@@ -47,20 +47,20 @@ async fn every_metric_of_the_table_is_on_the_page_and_in_the_readme() {
 
 #[tokio::test]
 async fn every_route_counted_by_name_exists() {
-    let desk = desk(|_| Turn::Hang).await;
+    let gateway = gateway(|_| Reply::Hang).await;
     for route in ROUTES {
-        let response = client().get(format!("{}{route}", desk.server.base)).send().await.unwrap();
+        let response = client().get(format!("{}{route}", gateway.server.base)).send().await.unwrap();
         // Console routes refuse requests without a key before anything else, but exist.
         assert_ne!(response.status(), 404, "{route}");
     }
-    let console = Console::of(&desk.server);
+    let console = Console::of(&gateway.server);
     let app = console.app("news").await;
     for _ in 0..2 {
         console.patch(&format!("/v1/apps/{app}"), &json!({"name": "news"})).await;
         console.delete(&format!("/v1/apps/{app}/keys/key_none")).await;
     }
-    client().get(format!("{}/no/such/address", desk.server.base)).send().await.unwrap();
-    let page = scrape(&desk.server).await;
+    client().get(format!("{}/no/such/address", gateway.server.base)).send().await.unwrap();
+    let page = scrape(&gateway.server).await;
     for route in ROUTES {
         let has = page.series.keys().any(|series| series.contains(&format!("_total{{route=\"{route}\"")));
         assert!(has, "{route} is not counted by name");
@@ -82,19 +82,19 @@ const MODELS: &str = r#"
 "#;
 
 /// A server with a provider whose models are named after how they fail.
-async fn desk_with_failing_models() -> Desk {
+async fn desk_with_failing_models() -> Gateway {
     let has_failed = AtomicBool::new(false);
-    desk_with(
+    gateway_with(
         "",
         MODELS,
         |setup| setup.config(|config| config.providers[0].retries = 1),
         move |ask| match ask.model.as_str() {
-            "bad" => Turn::status(400, &json!({"error": {"message": "no"}})),
-            "flaky" if !has_failed.swap(true, Ordering::SeqCst) => Turn::status(503, &json!({})),
-            "down" => Turn::status(401, &json!({})),
-            "hangs" => Turn::Hang,
+            "bad" => Reply::status(400, &json!({"error": {"message": "no"}})),
+            "flaky" if !has_failed.swap(true, Ordering::SeqCst) => Reply::status(503, &json!({})),
+            "down" => Reply::status(401, &json!({})),
+            "hangs" => Reply::Hang,
             _ if ask.body["stream"] == true => stream(&["a", "b"]),
-            _ => Turn::Text("four".into()),
+            _ => Reply::Text("four".into()),
         },
     )
     .await
@@ -102,20 +102,20 @@ async fn desk_with_failing_models() -> Desk {
 
 #[tokio::test]
 async fn the_page_counts_what_requests_did() {
-    let desk = desk_with_failing_models().await;
-    let before = scrape(&desk.server).await;
-    assert_eq!(desk.json(&hello()).await.0, 200);
-    desk.stream(&hello_stream()).await;
-    assert_eq!(desk.json(&asks("fake/bad")).await.0, 400);
-    assert_eq!(desk.json(&asks("fake/flaky")).await.0, 200);
-    assert_eq!(desk.json(&asks("fake/down")).await.0, 200);
-    let caller = tokio::spawn(desk.post(asks("fake/hangs").to_string()).send());
-    eventually("the provider is asked", || desk.provider.in_flight() == 1).await;
+    let gateway = desk_with_failing_models().await;
+    let before = scrape(&gateway.server).await;
+    assert_eq!(gateway.json(&hello()).await.0, 200);
+    gateway.stream(&hello_stream()).await;
+    assert_eq!(gateway.json(&asks("fake/bad")).await.0, 400);
+    assert_eq!(gateway.json(&asks("fake/flaky")).await.0, 200);
+    assert_eq!(gateway.json(&asks("fake/down")).await.0, 200);
+    let caller = tokio::spawn(gateway.post(asks("fake/hangs").to_string()).send());
+    eventually("the provider is asked", || gateway.provider.in_flight() == 1).await;
     caller.abort();
 
     let cancelled =
         r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="cancelled"}"#;
-    let page = scrape_until(&desk.server, "the caller has left", |page| page.get(cancelled) > 0.0).await;
+    let page = scrape_until(&gateway.server, "the caller has left", |page| page.get(cancelled) > 0.0).await;
     page.assert_grown_from(&before);
     page.assert(&[
         (r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="200"}"#, 4.0),
@@ -147,23 +147,23 @@ async fn the_page_counts_what_requests_did() {
     let sum = |prefix: &str| -> f64 {
         page.series.iter().filter(|(series, _)| series.starts_with(prefix)).map(|(_, value)| value).sum()
     };
-    assert_eq!(desk.provider.asks().len(), 8);
+    assert_eq!(gateway.provider.requests().len(), 8);
     assert!((sum("mk_attempts_total") - 8.0).abs() < f64::EPSILON, "each call is counted once");
 }
 
 #[tokio::test]
 async fn a_stream_counts_as_open_until_its_caller_leaves() {
-    let beats = vec![role_chunk(), text_chunk("a"), Beat::Stall];
-    let desk = desk(move |_| Turn::Stream(beats.clone())).await;
-    let mut answer = desk.ask(&hello_stream()).await.bytes_stream();
+    let beats = vec![role_chunk(), text_chunk("a"), StreamStep::Stall];
+    let gateway = gateway(move |_| Reply::Stream(beats.clone())).await;
+    let mut answer = gateway.ask(&hello_stream()).await.bytes_stream();
     answer.next().await.unwrap().unwrap();
     let counted =
         r#"mk_http_requests_total{route="/inference/v1/chat/completions",method="POST",status="200"}"#;
-    let page = scrape(&desk.server).await;
+    let page = scrape(&gateway.server).await;
     page.assert(&[("mk_streams_open", 1.0), (counted, 0.0)]);
     drop(answer);
     let page =
-        scrape_until(&desk.server, "the stream is closed", |page| page.get("mk_streams_open") < 1.0).await;
+        scrape_until(&gateway.server, "the stream is closed", |page| page.get("mk_streams_open") < 1.0).await;
     page.assert(&[
         (counted, 1.0),
         (r#"mk_attempts_total{provider="fake",model="m",outcome="cancelled"}"#, 1.0),
@@ -174,7 +174,7 @@ async fn a_stream_counts_as_open_until_its_caller_leaves() {
 async fn a_verification_and_its_standbys_are_counted() {
     let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
         ("claims", _) => finds_eiffel(),
-        (_, "two") => Turn::status(401, &json!({})),
+        (_, "two") => Reply::status(401, &json!({})),
         _ => ask.choose("Paris"),
     })
     .await;
@@ -198,14 +198,14 @@ async fn a_verification_and_its_standbys_are_counted() {
 
 #[tokio::test]
 async fn refusals_are_counted_by_reason() {
-    let desk = desk(|_| Turn::Text("x".into())).await;
-    let (narrow, _) = desk.server.key_with(Service::Inference, |new| new.per_minute = Some(1));
-    let (once, _) = desk.server.key_with(Service::Inference, |new| new.per_day = Some(1));
-    let verify = desk.server.key(Service::Verify);
+    let gateway = gateway(|_| Reply::Text("x".into())).await;
+    let (narrow, _) = gateway.server.key_with(Service::Inference, |new| new.per_minute = Some(1));
+    let (once, _) = gateway.server.key_with(Service::Inference, |new| new.per_day = Some(1));
+    let verify = gateway.server.key(Service::Verify);
     for key in ["nonsense", &verify, &narrow, &narrow, &once, &once, &once] {
-        desk.post_as(key, hello().to_string()).send().await.unwrap();
+        gateway.post_as(key, hello().to_string()).send().await.unwrap();
     }
-    let page = scrape(&desk.server).await;
+    let page = scrape(&gateway.server).await;
     page.assert(&[
         (r#"mk_auth_failures_total{reason="invalid_api_key"}"#, 1.0),
         (r#"mk_auth_failures_total{reason="wrong_service"}"#, 1.0),
@@ -217,7 +217,7 @@ async fn refusals_are_counted_by_reason() {
 
 #[tokio::test]
 async fn names_that_callers_make_up_do_not_grow_the_page() {
-    let desk = desk(|_| Turn::Hang).await;
+    let gateway = gateway(|_| Reply::Hang).await;
     let account = Account {
         request_id: "req-1".into(),
         app_id: "".into(),
@@ -225,7 +225,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
         service: Service::Inference,
         budget: Budget::default(),
     };
-    let app = &desk.server.app;
+    let app = &gateway.server.app;
     let meter = Meter::new(account, app.accounting());
     let price = Price { input_per_mtok: NanoUsd(1), output_per_mtok: NanoUsd(1) };
     for number in 0..10_000 {
@@ -234,7 +234,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
         let attempt = meter.attempt(model, Purpose::Chat, Some(price), Instant::now(), || None).unwrap();
         attempt.finish(outcome, Tokens { prompt: 1, completion: 1 });
     }
-    let page = scrape(&desk.server).await;
+    let page = scrape(&gateway.server).await;
     let own = |series: &&String| series.starts_with("mk_attempts_total") && series.contains("made-up");
     assert_eq!(page.series.keys().filter(own).count(), 200);
     page.assert(&[
@@ -245,8 +245,8 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
 
 #[tokio::test]
 async fn the_page_needs_no_key_from_the_machine_itself() {
-    let desk = desk(|_| Turn::Hang).await;
-    let address = format!("{}/metrics", desk.server.base);
+    let gateway = gateway(|_| Reply::Hang).await;
+    let address = format!("{}/metrics", gateway.server.base);
     let response = client().get(&address).header("x-request-id", "scrape-1").send().await.unwrap();
     assert_eq!(response.status(), 200);
     let headers = response.headers();
@@ -277,7 +277,7 @@ async fn scrape_through_proxy(server: &TestServer, header: &str, key: Option<&st
 async fn from_another_machine_the_page_needs_a_console_key() {
     let refused = |status, code: &str| (status, code.to_owned());
     for trusted in [vec![], vec!["127.0.0.0/8".parse().unwrap()]] {
-        let provider = FakeProvider::start(|_| Turn::Hang).await;
+        let provider = FakeProvider::start(|_| Reply::Hang).await;
         let config = chat::config(&provider.base_url, "", "");
         let server = Setup::new(config).config(|config| config.trusted_proxies = trusted).start().await;
         let (console, id) = server.key_with(Service::Console, |_| {});
@@ -306,8 +306,8 @@ async fn from_another_machine_the_page_needs_a_console_key() {
 
 #[tokio::test]
 async fn a_scrape_does_not_count_against_its_key_but_updates_its_last_use() {
-    let desk = desk(|_| Turn::Hang).await;
-    let server = &desk.server;
+    let gateway = gateway(|_| Reply::Hang).await;
+    let server = &gateway.server;
     let (key, id) = server.key_with(Service::Console, |new| {
         new.per_minute = Some(1);
         new.per_day = Some(1);
@@ -322,7 +322,7 @@ async fn a_scrape_does_not_count_against_its_key_but_updates_its_last_use() {
 
 #[tokio::test]
 async fn scrapes_are_limited_like_any_open_page() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let config = chat::config(&provider.base_url, "", "");
     let server = Setup::new(config).config(|config| config.limits.open_pages_per_minute = 2).start().await;
     scrape(&server).await;

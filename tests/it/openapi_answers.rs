@@ -7,9 +7,9 @@ use mk::config::ServerConfig;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use crate::support::chat::{desk, hello, hello_stream};
+use crate::support::chat::{gateway, hello, hello_stream};
 use crate::support::description::{Answer, Description};
-use crate::support::provider::{Beat, Turn, role_chunk, stream, text_chunk};
+use crate::support::provider::{Reply, StreamStep, role_chunk, stream, text_chunk};
 use crate::support::server::{Setup, TestServer, client, sandbox};
 
 const VERIFY: &str = "/verify/v1/stream";
@@ -55,18 +55,18 @@ async fn verifications_respond_as_described() {
 
 #[tokio::test]
 async fn completions_respond_as_described() {
-    let desk = desk(|ask| match ask.body["messages"][0]["content"].as_str().unwrap() {
-        "break" => Turn::Stream(vec![role_chunk(), text_chunk("Hel"), Beat::APART, Beat::Cut]),
-        "tools" => Turn::status(200, &json!({"choices": [{
+    let gateway = gateway(|ask| match ask.body["messages"][0]["content"].as_str().unwrap() {
+        "break" => Reply::Stream(vec![role_chunk(), text_chunk("Hel"), StreamStep::APART, StreamStep::Cut]),
+        "tools" => Reply::status(200, &json!({"choices": [{
             "message": {"content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
             "finish_reason": "tool_calls",
         }]})),
-        "refuse" => Turn::status(400, &json!({"error": {"message": "no", "param": "top_p"}})),
+        "refuse" => Reply::status(400, &json!({"error": {"message": "no", "param": "top_p"}})),
         _ if ask.body["stream"] == true => stream(&["Hel", "lo"]),
-        _ => Turn::Text("Hello".to_owned()),
+        _ => Reply::Text("Hello".to_owned()),
     })
     .await;
-    let description = Description::of(&desk.server).await;
+    let description = Description::of(&gateway.server).await;
     let mut with_usage = hello_stream();
     with_usage["stream_options"] = json!({"include_usage": true});
     let (mut broken, mut tools, mut refused) = (hello_stream(), hello(), hello());
@@ -75,7 +75,7 @@ async fn completions_respond_as_described() {
     refused["messages"][0]["content"] = "refuse".into();
     let mut statuses = Vec::new();
     for body in [hello(), hello_stream(), with_usage, broken, tools, refused] {
-        statuses.push(check(&description, "POST", CHAT, desk.post(body.to_string())).await.status);
+        statuses.push(check(&description, "POST", CHAT, gateway.post(body.to_string())).await.status);
     }
     assert_eq!(statuses, [200, 200, 200, 200, 200, 400]);
 }

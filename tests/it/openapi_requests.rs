@@ -3,9 +3,9 @@
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::chat::{desk, hello};
+use crate::support::chat::{gateway, hello};
 use crate::support::description::Description;
-use crate::support::provider::Turn;
+use crate::support::provider::Reply;
 use crate::support::server::{Setup, sandbox};
 
 /// Copies of `base` with each of these values for a field; `Value::Null` is sent as null.
@@ -75,10 +75,10 @@ async fn verifications_are_accepted_as_described() {
 
 #[tokio::test]
 async fn completions_are_accepted_as_described() {
-    let desk = desk(|_| Turn::Text("Hello".to_owned())).await;
+    let gateway = gateway(|_| Reply::Text("Hello".to_owned())).await;
     let (key, _) =
-        desk.server.key_with(Service::Inference, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
-    let schema = Description::of(&desk.server).await.named("ChatCompletionRequest");
+        gateway.server.key_with(Service::Inference, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
+    let schema = Description::of(&gateway.server).await.named("ChatCompletionRequest");
 
     let base = hello();
     let mut bodies = vec![
@@ -136,7 +136,7 @@ async fn completions_are_accepted_as_described() {
     bodies.extend(each(&base, "stream_options", &options));
 
     for body in bodies {
-        let response = desk.post_as(&key, body.to_string()).send().await.unwrap();
+        let response = gateway.post_as(&key, body.to_string()).send().await.unwrap();
         let (status, answer) = (response.status().as_u16(), response.text().await.unwrap());
         // To the server an empty name is just an unknown model.
         assert!(status == 200 || status == 400 || body["model"] == "", "{status}: {answer}");

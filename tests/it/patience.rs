@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::chat::{chunks, desk_with, hello, hello_stream, text_of};
-use crate::support::provider::{Turn, stream};
+use crate::support::chat::{chunks, gateway_with, hello, hello_stream, text_of};
+use crate::support::provider::{Reply, stream};
 
 #[tokio::test]
 async fn the_settings_of_a_model_override_those_of_its_provider() {
@@ -24,19 +24,19 @@ total_timeout = "2s"
 breaker_failures = 1
 "#;
     let retried = AtomicUsize::new(0);
-    let desk = desk_with(
+    let gateway = gateway_with(
         of_provider,
         "",
         |setup| setup,
         move |ask| match ask.model.as_str() {
-            "patient" if retried.fetch_add(1, Ordering::SeqCst) == 0 => Turn::status(500, &json!({})),
-            "slow" => Turn::Hang,
-            _ => Turn::Text("hello".to_owned()).after(Duration::from_secs(4)),
+            "patient" if retried.fetch_add(1, Ordering::SeqCst) == 0 => Reply::status(500, &json!({})),
+            "slow" => Reply::Hang,
+            _ => Reply::Text("hello".to_owned()).after(Duration::from_secs(4)),
         },
     )
     .await;
     let ask = async |model: &str| {
-        let response = desk.ask(&json!({"model": model, "messages": hello()["messages"]})).await;
+        let response = gateway.ask(&json!({"model": model, "messages": hello()["messages"]})).await;
         let attempts = response.headers()["x-mk-attempts"].to_str().unwrap().to_owned();
         (response.status().as_u16(), attempts)
     };
@@ -52,7 +52,7 @@ async fn a_model_can_override_the_first_token_timeout_before_a_fallback() {
     let of_provider =
         "first_token_timeout = \"2s\"\n[providers.fake.models.o]\nfirst_token_timeout = \"30s\"";
     let more = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n\"fake/o\" = [\"fake/n\"]\n";
-    let desk = desk_with(
+    let gateway = gateway_with(
         of_provider,
         more,
         |setup| setup,
@@ -65,6 +65,6 @@ async fn a_model_can_override_the_first_token_timeout_before_a_fallback() {
     for (model, text) in [("fake/m", "quick"), ("fake/o", "slow")] {
         let mut body = hello_stream();
         body["model"] = json!(model);
-        assert_eq!(text_of(&chunks(&desk.stream(&body).await), 0), text);
+        assert_eq!(text_of(&chunks(&gateway.stream(&body).await), 0), text);
     }
 }

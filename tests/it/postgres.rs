@@ -31,11 +31,11 @@ use crate::support::chat::hello;
 use crate::support::console::{Console, text};
 use crate::support::mk::Mk;
 use crate::support::postgres::Postgres;
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{self, Serve};
 use crate::support::server::client;
 
-/// The cost in dollars of a call to `fake/m` answered with `Turn::Text`: 100 tokens at a dollar per million, and 10 at
+/// The cost in dollars of a call to `fake/m` answered with `Reply::Text`: 100 tokens at a dollar per million, and 10 at
 /// two.
 const COST: f64 = 0.000_12;
 
@@ -54,7 +54,7 @@ impl CountingProvider {
         let counted = calls.clone();
         let provider = FakeProvider::start(move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
-            Turn::Text("Hi".to_owned())
+            Reply::Text("Hi".to_owned())
         });
         Self { provider: provider.await, calls }
     }

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::support::eventually;
 use crate::support::panel::{config, finds_eiffel};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::raw::post;
 use crate::support::server::{Setup, TestServer};
 
@@ -95,7 +95,7 @@ async fn act(server: &TestServer, caller: Caller) {
 async fn run(callers: Vec<Caller>) {
     let provider = FakeProvider::start(|ask| match ask.model.as_str() {
         "extractor" => finds_eiffel(),
-        "three" => Turn::Hang,
+        "three" => Reply::Hang,
         _ => ask.choose("Paris").after(Duration::from_millis(5)),
     })
     .await;
@@ -112,7 +112,7 @@ async fn run(callers: Vec<Caller>) {
     let data = server.dir.path().join("data");
     let dir = server.dir.clone();
     server.shutdown().await;
-    let calls = i64::try_from(provider.asks().len()).unwrap();
+    let calls = i64::try_from(provider.requests().len()).unwrap();
     let ledger = rusqlite::Connection::open(data.join("ledger.db")).unwrap();
     let count = |condition: &str| -> i64 {
         let query = format!("SELECT count(*) FROM attempts WHERE {condition}");

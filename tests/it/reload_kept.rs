@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::support::chat::{chunks, text_of};
 use crate::support::eventually;
-use crate::support::provider::{Ask, Beat, Turn, done, finish_chunk, role_chunk, text_chunk};
-use crate::support::reload::{Desk, hello};
+use crate::support::provider::{ModelRequest, Reply, StreamStep, done, finish_chunk, role_chunk, text_chunk};
+use crate::support::reload::{Gateway, hello};
 
-fn hello_turn() -> Turn {
-    Turn::Text("hello".to_owned())
+fn hello_turn() -> Reply {
+    Reply::Text("hello".to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,24 +19,24 @@ async fn an_open_stream_continues_although_its_provider_was_removed() {
     let beats = vec![
         role_chunk(),
         text_chunk("one "),
-        Beat::Pause(Duration::from_secs(3)),
+        StreamStep::Pause(Duration::from_secs(3)),
         text_chunk("two"),
         finish_chunk("stop"),
         done(),
     ];
-    let desk = Desk::start("", "", move |_| Turn::Stream(beats.clone())).await;
+    let gateway = Gateway::start("", "", move |_| Reply::Stream(beats.clone())).await;
     let mut body = hello("fake/m");
     body["stream"] = json!(true);
-    let mut stream = desk.post(&body).send().await.unwrap().bytes_stream();
+    let mut stream = gateway.post(&body).send().await.unwrap().bytes_stream();
     let mut raw = String::new();
     while !raw.contains("one ") {
         raw.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
     }
     let other = "listen = \"127.0.0.1:0\"\ndata_dir = \"{data}\"\n[providers.sandbox]\nkind = \"sandbox\"\n";
-    desk.write_raw(&other.replace("{data}", &desk.call.home().join("data").display().to_string()));
-    let logged = desk.reload().await;
+    gateway.write_raw(&other.replace("{data}", &gateway.call.home().join("data").display().to_string()));
+    let logged = gateway.reload().await;
     assert!(logged["changed"].to_string().contains("providers.fake (gone)"), "{logged}");
-    assert_eq!(desk.ask("fake/m").await.0, 404);
+    assert_eq!(gateway.ask("fake/m").await.0, 404);
     while let Some(chunk) = stream.next().await {
         raw.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
     }
@@ -45,75 +45,75 @@ async fn an_open_stream_continues_although_its_provider_was_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_model_stays_paused_unless_its_provider_or_key_changes() {
-    let desk =
-        Desk::start("breaker_failures = 2\nbreaker_pause = \"5m\"", "", |ask| match ask.model.as_str() {
-            "m" => Turn::status(500, &json!({})),
+    let gateway =
+        Gateway::start("breaker_failures = 2\nbreaker_pause = \"5m\"", "", |ask| match ask.model.as_str() {
+            "m" => Reply::status(500, &json!({})),
             _ => hello_turn(),
         })
         .await;
     for _ in 0..2 {
-        assert_eq!(desk.ask("fake/m").await.1["code"], "provider_error");
+        assert_eq!(gateway.ask("fake/m").await.1["code"], "provider_error");
     }
     let paused = [(r#"mk_breaker_state{provider="fake",model="other"}"#, 2.0)];
-    desk.scrape().await.assert(&paused);
+    gateway.scrape().await.assert(&paused);
     for of_provider in
         ["breaker_failures = 2\nbreaker_pause = \"5m\"", "breaker_failures = 3", "idle_timeout = \"9s\""]
     {
-        desk.change("max_body_bytes = 2000", of_provider, "").await;
-        assert_eq!(desk.ask("fake/m").await.1["code"], "no_provider_available", "{of_provider}");
-        desk.scrape().await.assert(&paused);
+        gateway.change("max_body_bytes = 2000", of_provider, "").await;
+        assert_eq!(gateway.ask("fake/m").await.1["code"], "no_provider_available", "{of_provider}");
+        gateway.scrape().await.assert(&paused);
     }
-    assert_eq!(desk.provider.asks().len(), 2);
+    assert_eq!(gateway.provider.requests().len(), 2);
 
-    std::fs::write(desk.call.home().join("fake.key"), "sk-another").unwrap();
-    desk.change("", "api_key_file = \"fake.key\"", "").await;
-    assert_eq!(desk.ask("fake/m").await.1["code"], "provider_error");
-    assert_eq!(desk.provider.asks().len(), 3);
+    std::fs::write(gateway.call.home().join("fake.key"), "sk-another").unwrap();
+    gateway.change("", "api_key_file = \"fake.key\"", "").await;
+    assert_eq!(gateway.ask("fake/m").await.1["code"], "provider_error");
+    assert_eq!(gateway.provider.requests().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_calls_count_against_the_new_concurrency_limit() {
-    let slow = |_: &Ask| hello_turn().after(Duration::from_secs(2));
-    let desk = Desk::start("max_concurrent = 1", "", slow).await;
-    let ask = async || assert_eq!(desk.ask("fake/m").await.0, 200);
+    let slow = |_: &ModelRequest| hello_turn().after(Duration::from_secs(2));
+    let gateway = Gateway::start("max_concurrent = 1", "", slow).await;
+    let ask = async || assert_eq!(gateway.ask("fake/m").await.0, 200);
     let meanwhile = async {
-        eventually("a call is open", || desk.provider.in_flight() == 1).await;
-        desk.change("", "max_concurrent = 1\nidle_timeout = \"9s\"", "").await;
+        eventually("a call is open", || gateway.provider.in_flight() == 1).await;
+        gateway.change("", "max_concurrent = 1\nidle_timeout = \"9s\"", "").await;
         ask().await;
     };
     tokio::join!(ask(), meanwhile);
-    assert_eq!(desk.provider.most_in_flight(), 1);
+    assert_eq!(gateway.provider.most_in_flight(), 1);
 
-    let changed = desk.change("", "max_concurrent = 2\nidle_timeout = \"9s\"", "").await;
+    let changed = gateway.change("", "max_concurrent = 2\nidle_timeout = \"9s\"", "").await;
     assert_eq!(changed, "providers.fake.max_concurrent");
     tokio::join!(ask(), ask(), ask());
-    assert_eq!(desk.provider.most_in_flight(), 2);
+    assert_eq!(gateway.provider.most_in_flight(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_keep_their_counts_and_add_new_models() {
-    let desk = Desk::start("", "", |_| hello_turn()).await;
+    let gateway = Gateway::start("", "", |_| hello_turn()).await;
     for model in ["fake/m", "fake/m", "fake/late"] {
-        assert_eq!(desk.ask(model).await.0, 200);
+        assert_eq!(gateway.ask(model).await.0, 200);
     }
     let attempts = |model: &str, provider: &str| {
         format!(r#"mk_attempts_total{{provider="{provider}",model="{model}",outcome="ok"}}"#)
     };
-    let before = desk.scrape().await;
+    let before = gateway.scrape().await;
     before.assert(&[(&attempts("m", "fake"), 2.0), (&attempts("late", "fake"), 1.0)]);
     // Adds a model that has been used before, and one that has not.
     let models = "[providers.fake.models.late]\nretries = 0\n[providers.second]\nkind = \"openai\"\nbase_url = \"{base_url}\"\n[providers.second.models.x]\nretries = 0";
-    desk.change("", "", models).await;
+    gateway.change("", "", models).await;
     for model in ["fake/late", "second/x", "fake/m"] {
-        assert_eq!(desk.ask(model).await.0, 200);
+        assert_eq!(gateway.ask(model).await.0, 200);
     }
-    let after = desk.scrape().await;
+    let after = gateway.scrape().await;
     after.assert_grown_from(&before);
     after.assert(&[
         (&attempts("m", "fake"), 3.0),
         (&attempts("late", "fake"), 2.0),
         (&attempts("x", "second"), 1.0),
     ]);
-    desk.change("", "", "").await;
-    desk.scrape().await.assert_grown_from(&after);
+    gateway.change("", "", "").await;
+    gateway.scrape().await.assert_grown_from(&after);
 }

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::mk::Mk;
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::pty::Person;
-use crate::support::reload::Desk;
+use crate::support::reload::Gateway;
 use crate::support::serve::{self, Serve};
 use crate::support::tls::Identity;
 
@@ -30,14 +30,14 @@ async fn the_supervisor_is_notified_of_each_reload_and_of_the_shutdown() {
     let path = mk.home().join("notify");
     let supervisor = UnixDatagram::bind(&path).unwrap();
     supervisor.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let mk = mk.env("NOTIFY_SOCKET", path.to_str().unwrap());
-    let desk = Desk::start_with(mk, provider, "", "").await;
+    let gateway = Gateway::start_with(mk, provider, "", "").await;
     assert_eq!(notification(&supervisor).await, "READY=1");
     let mut last = 0;
     for top in ["max_body_bytes = 2000", "this is wrong"] {
-        desk.write(top, "", "");
-        desk.reload().await;
+        gateway.write(top, "", "");
+        gateway.reload().await;
         let reloading = notification(&supervisor).await;
         let at =
             reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap_or_else(|| panic!("{reloading}"));
@@ -46,7 +46,7 @@ async fn the_supervisor_is_notified_of_each_reload_and_of_the_shutdown() {
         last = at;
         assert_eq!(notification(&supervisor).await, "READY=1");
     }
-    desk.server.signal("TERM");
+    gateway.server.signal("TERM");
     assert_eq!(notification(&supervisor).await, "STOPPING=1");
 }
 

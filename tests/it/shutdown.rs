@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::support::events::{Events, read_until};
 use crate::support::panel::{agreeing_panel, config, panel_by, with_panel};
-use crate::support::provider::Turn;
+use crate::support::provider::Reply;
 use crate::support::server::Setup;
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn an_open_stream_may_finish_during_shutdown() {
 
 #[tokio::test]
 async fn a_stream_that_does_not_finish_ends_with_an_error_event() {
-    let provider = panel_by(|_, _| Turn::Hang).await;
+    let provider = panel_by(|_, _| Reply::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let mut server = setup.options(|options| options.drain = Duration::from_millis(200)).start().await;
     let key = server.key(Service::Verify);

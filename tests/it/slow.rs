@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::support::chat::{Desk, desk_with, hello, hello_stream};
+use crate::support::chat::{Gateway, gateway_with, hello, hello_stream};
 use crate::support::events::read_until;
 use crate::support::panel::{agreeing_panel, config, hanging_panel};
-use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk};
+use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk};
 use crate::support::raw::{head, post, request};
 use crate::support::server::{Setup, TestServer, client};
 use crate::support::{PROMPT, eventually};
@@ -92,7 +92,7 @@ async fn a_refusal_reaches_a_caller_that_is_still_sending() {
 
 #[tokio::test]
 async fn bodies_that_do_not_arrive_time_out() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url))
         .options(|options| {
             options.body_idle = Duration::from_millis(200);
@@ -131,7 +131,7 @@ async fn bodies_that_do_not_arrive_time_out() {
 #[tokio::test]
 async fn a_caller_that_does_not_read_is_disconnected() {
     let fact = "x".repeat(12 << 20);
-    let provider = FakeProvider::start(|_| Turn::json(&json!({"claims": [], "skipped": []}))).await;
+    let provider = FakeProvider::start(|_| Reply::json(&json!({"claims": [], "skipped": []}))).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| {
             config.max_body_bytes = 32 << 20;
@@ -148,7 +148,7 @@ async fn a_caller_that_does_not_read_is_disconnected() {
     stream.write_all(request.as_bytes()).await.unwrap();
     // The response repeats the statement, which is larger than all buffers on the way.
     eventually("the connection is closed", || stream.try_write(b" ").is_err()).await;
-    assert_eq!(provider.asks().len(), 1);
+    assert_eq!(provider.requests().len(), 1);
     let answer = rest_of(&mut stream).await;
     assert!(answer.contains("event: starting\n") && answer.len() < fact.len(), "{} bytes", answer.len());
 }
@@ -163,9 +163,9 @@ async fn a_caller_that_reads_slowly_is_not_disconnected() {
             options.write_timeout = Duration::from_secs(5);
         })
     };
-    let desk = desk_with("", "", short, move |_| Turn::Text(answer.clone())).await;
-    let mut stream = connect_with_small_buffer(&desk.server).await;
-    stream.write_all(&completion_request(&desk)).await.unwrap();
+    let gateway = gateway_with("", "", short, move |_| Reply::Text(answer.clone())).await;
+    let mut stream = connect_with_small_buffer(&gateway.server).await;
+    stream.write_all(&completion_request(&gateway)).await.unwrap();
     // In total longer than the header timeout, but never that long without a byte.
     for _ in 0..12 {
         stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("the connection was closed");
@@ -181,9 +181,9 @@ async fn after_a_late_read_the_next_request_has_its_full_header_timeout() {
     let limit = Duration::from_secs(1);
     let short = |setup: Setup| setup.options(|options| options.header_timeout = limit);
     let answer = text.clone();
-    let desk = desk_with("", "", short, move |_| Turn::Text(answer.clone())).await;
-    let mut stream = connect_with_small_buffer(&desk.server).await;
-    stream.write_all(&completion_request(&desk)).await.unwrap();
+    let gateway = gateway_with("", "", short, move |_| Reply::Text(answer.clone())).await;
+    let mut stream = connect_with_small_buffer(&gateway.server).await;
+    stream.write_all(&completion_request(&gateway)).await.unwrap();
     stream.read_exact(&mut [0; 1024]).await.unwrap();
     let unread = limit.mul_f64(0.8);
     tokio::time::sleep(unread).await;
@@ -199,12 +199,12 @@ async fn after_a_late_read_the_next_request_has_its_full_header_timeout() {
 async fn a_response_that_is_being_read_is_completed_during_shutdown() {
     let text = "x".repeat(7 << 20);
     let answer = text.clone();
-    let mut desk = desk_with("", "", |setup| setup, move |_| Turn::Text(answer.clone())).await;
-    let mut stream = connect_with_small_buffer(&desk.server).await;
-    stream.write_all(&completion_request(&desk)).await.unwrap();
+    let mut gateway = gateway_with("", "", |setup| setup, move |_| Reply::Text(answer.clone())).await;
+    let mut stream = connect_with_small_buffer(&gateway.server).await;
+    stream.write_all(&completion_request(&gateway)).await.unwrap();
     let mut read = 1024;
     stream.read_exact(&mut vec![0; read]).await.unwrap();
-    desk.server.begin_shutdown();
+    gateway.server.begin_shutdown();
     // Longer than a server that shuts down waits for the head of a request.
     for _ in 0..25 {
         stream.read_exact(&mut vec![0; 64 * 1024]).await.expect("the connection was closed");
@@ -223,15 +223,15 @@ async fn connect_with_small_buffer(server: &TestServer) -> TcpStream {
 }
 
 /// A request for a completion on a connection that is kept open.
-fn completion_request(desk: &Desk) -> Vec<u8> {
+fn completion_request(gateway: &Gateway) -> Vec<u8> {
     let body = hello().to_string();
-    let head = head(&desk.key, &[("content-length", body.len().to_string().as_str())]);
+    let head = head(&gateway.key, &[("content-length", body.len().to_string().as_str())]);
     (head.replace("/verify/v1/stream", "/inference/v1/chat/completions") + &body).into_bytes()
 }
 
 #[tokio::test]
 async fn an_idle_kept_alive_connection_is_closed() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.header_timeout = Duration::from_millis(300)).start().await;
     let mut stream = TcpStream::connect(server.authority()).await.unwrap();
@@ -242,7 +242,7 @@ async fn an_idle_kept_alive_connection_is_closed() {
 
 #[tokio::test]
 async fn a_full_server_accepts_again_when_connections_close() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.max_connections = 2).start().await;
     let mut first = TcpStream::connect(server.authority()).await.unwrap();
@@ -296,28 +296,28 @@ async fn a_caller_that_stops_reading_a_stream_delays_nobody_else() {
     let line =
         format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": "x".repeat(9_000)}}]}));
     let limits = "max_concurrent = 1\ntotal_timeout = \"1s\"";
-    let desk = desk_with(
+    let gateway = gateway_with(
         limits,
         "",
         |setup| setup,
         move |ask| {
             if ask.body["stream"] == true {
-                return Turn::Stream(vec![role_chunk(), Beat::Repeat(line.clone(), 10_000)]);
+                return Reply::Stream(vec![role_chunk(), StreamStep::Repeat(line.clone(), 10_000)]);
             }
-            Turn::Text("Hi".to_owned())
+            Reply::Text("Hi".to_owned())
         },
     )
     .await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let mut stream = socket.connect(desk.server.authority().parse().unwrap()).await.unwrap();
-    let bearer = format!("Bearer {}", desk.key);
+    let mut stream = socket.connect(gateway.server.authority().parse().unwrap()).await.unwrap();
+    let bearer = format!("Bearer {}", gateway.key);
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
     let post = request("POST", "/inference/v1/chat/completions", &headers, &hello_stream().to_string());
     stream.write_all(&post).await.unwrap();
     stream.read_exact(&mut [0; 12]).await.unwrap();
-    eventually("the provider's call is cancelled", || desk.provider.abandoned() == 1).await;
-    assert_eq!(desk.ask(&hello()).await.status(), 200);
+    eventually("the provider's call is cancelled", || gateway.provider.abandoned() == 1).await;
+    assert_eq!(gateway.ask(&hello()).await.status(), 200);
     assert!(stream.try_write(b" ").is_ok(), "the connection to the caller is still open");
     assert!(rest_of(&mut stream).await.contains(r#""code":"provider_timeout""#));
 }

@@ -9,7 +9,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::eventually;
 use crate::support::panel::{agreeing_panel, config};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::raw::{exchange, post};
 use crate::support::server::{Setup, TestServer, client};
 use crate::support::tls::Identity;
@@ -18,7 +18,7 @@ const HEALTH: &str = "GET /verify/v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
 
 /// A server that echoes statements of several megabytes, with this write timeout.
 async fn echoing(write_timeout: Duration) -> (TestServer, FakeProvider) {
-    let provider = FakeProvider::start(|_| Turn::json(&json!({"claims": [], "skipped": []}))).await;
+    let provider = FakeProvider::start(|_| Reply::json(&json!({"claims": [], "skipped": []}))).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| {
             config.max_body_bytes = 32 << 20;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::events::Events;
 use crate::support::panel::{agreeing_panel, config, finds_eiffel, panel_by};
-use crate::support::provider::{FakeProvider, Turn, claim, claims};
+use crate::support::provider::{FakeProvider, Reply, claim, claims};
 use crate::support::server::Setup;
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn the_result_has_every_documented_field() {
 #[tokio::test]
 async fn a_statement_without_claims_completes() {
     let provider = FakeProvider::start(|_| {
-        Turn::json(&json!({"claims": [], "skipped": [{"text": "Paris is lovely.", "reason": "opinion"}]}))
+        Reply::json(&json!({"claims": [], "skipped": [{"text": "Paris is lovely.", "reason": "opinion"}]}))
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
@@ -125,7 +125,7 @@ async fn a_statement_without_claims_completes() {
         events.end("completed")["skipped"],
         json!([{"text": "Paris is lovely.", "reason": "opinion"}])
     );
-    assert_eq!(provider.asks().len(), 1, "the panel was not called");
+    assert_eq!(provider.requests().len(), 1, "the panel was not called");
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn claims_are_verified_concurrently_and_returned_in_order() {
 
 #[tokio::test]
 async fn starting_is_sent_before_any_provider_has_answered() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
     let response = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
@@ -215,7 +215,7 @@ async fn accept_json_gives_the_result_as_one_document() {
 #[tokio::test]
 async fn a_failure_in_json_form_has_its_own_status() {
     let provider = FakeProvider::start(|_| {
-        Turn::status(401, &json!({"error": {"message": "Incorrect API key: sk-123"}}))
+        Reply::status(401, &json!({"error": {"message": "Incorrect API key: sk-123"}}))
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
@@ -267,5 +267,5 @@ async fn the_providers_key_goes_to_the_provider_and_nowhere_else() {
     let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
     events.end("completed");
     assert!(!events.raw.contains(secret));
-    assert!(provider.asks().iter().all(|ask| ask.key.as_deref() == Some(secret)));
+    assert!(provider.requests().iter().all(|ask| ask.key.as_deref() == Some(secret)));
 }

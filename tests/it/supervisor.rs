@@ -110,6 +110,36 @@ fn a_unit_whose_program_would_not_start_comes_with_a_warning() {
 }
 
 #[test]
+fn the_unit_is_hardened() {
+    let unit = Mk::new().args(["serve", "unit"]).run().stdout;
+    for setting in [
+        "DynamicUser=yes",
+        "UMask=0077",
+        "CapabilityBoundingSet=",
+        "LimitCORE=0",
+        "LockPersonality=yes",
+        "MemoryDenyWriteExecute=yes",
+        "NoNewPrivileges=yes",
+        "PrivateDevices=yes",
+        "PrivateTmp=yes",
+        "PrivateUsers=yes",
+        "ProtectClock=yes",
+        "ProtectControlGroups=yes",
+        "ProtectHome=yes",
+        "ProtectKernelModules=yes",
+        "ProtectKernelTunables=yes",
+        "ProtectSystem=strict",
+        "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+        "RestrictNamespaces=yes",
+        "RestrictSUIDSGID=yes",
+        "StateDirectoryMode=0700",
+        "SystemCallFilter=@system-service",
+    ] {
+        assert!(unit.lines().any(|line| line == setting), "{setting} is missing in:\n{unit}");
+    }
+}
+
+#[test]
 fn systemd_accepts_the_units() {
     let mk = Mk::new();
     let printed = |arguments: &[&str], name: &str| {

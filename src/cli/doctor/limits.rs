@@ -43,7 +43,7 @@ pub(super) async fn examine(
             (judge(&shown, &condition), Some(reference))
         }
         Err(reason) => {
-            let reason = os_error::without_numbers(reason.to_string());
+            let reason = os_error::without_numbers(reason);
             let check = Check::failed(NAME, format!("{address} cannot be used: {reason}"))
                 .hint("until it can, each server limits on its own, by the same numbers")
                 .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with it), and that the store runs and lets this user do what the README names");

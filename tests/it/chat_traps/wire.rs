@@ -11,28 +11,33 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::asked;
-use crate::support::chat::{chunks, config, desk_with, hello, hello_stream};
+use crate::support::chat::{chunks, config, gateway_with, hello, hello_stream};
 use crate::support::provider::{
-    Ask, Beat, FakeProvider, Turn, done, finish_chunk, role_chunk, stream, text_chunk,
+    FakeProvider, ModelRequest, Reply, StreamStep, done, finish_chunk, role_chunk, stream, text_chunk,
 };
-use crate::support::recorded::{FORMATS, desk, events, hello_to};
+use crate::support::recorded::{FORMATS, events, gateway, hello_to};
 use crate::support::scripted::Scripted;
 use crate::support::serve::{self, Serve};
 use crate::support::server::{NOON, Setup, client};
 
 #[tokio::test]
 async fn a_provider_s_comments_are_dropped() {
-    let desk = desk(|ask: &Ask| {
+    let gateway = gateway(|ask: &ModelRequest| {
         let folder = FORMATS[ask.format as usize].1;
         let told =
             events(folder, if folder == "openai" { "chat-stream-openrouter" } else { "chat-stream-text" });
-        let comment =
-            |event| [Beat::Send(": PROCESSING\n\n:\n".into()), Beat::Send(event), Beat::Send(":x\n".into())];
-        Turn::Stream(told.into_iter().flat_map(comment).collect())
+        let comment = |event| {
+            [
+                StreamStep::Send(": PROCESSING\n\n:\n".into()),
+                StreamStep::Send(event),
+                StreamStep::Send(":x\n".into()),
+            ]
+        };
+        Reply::Stream(told.into_iter().flat_map(comment).collect())
     })
     .await;
     for (provider, _) in FORMATS {
-        let raw = desk.stream(&hello_to(&format!("{provider}/m"), true)).await;
+        let raw = gateway.stream(&hello_to(&format!("{provider}/m"), true)).await;
         assert!(chunks(&raw).len() > 3 && !raw.contains("PROCESSING"), "{raw}");
         assert!(raw.lines().all(|line| line.is_empty() || line.starts_with("data: ")), "{raw}");
     }
@@ -93,44 +98,45 @@ async fn no_provider_header_reaches_a_caller() {
 
 #[tokio::test]
 async fn a_silent_provider_is_not_retried() {
-    let script = |ask: &Ask| match ask.model.as_str() {
-        "comments" => Turn::Stream(vec![Beat::Send(": hi\n\n".into()), Beat::Stall]),
-        "begun" => Turn::Stream(vec![role_chunk(), Beat::Stall]),
-        _ => Turn::Hang,
+    let script = |ask: &ModelRequest| match ask.model.as_str() {
+        "comments" => Reply::Stream(vec![StreamStep::Send(": hi\n\n".into()), StreamStep::Stall]),
+        "begun" => Reply::Stream(vec![role_chunk(), StreamStep::Stall]),
+        _ => Reply::Hang,
     };
     let timeouts = "first_byte_timeout = \"1s\"\nidle_timeout = \"1s\"";
     let patient = |setup: Setup| setup.config(|config| config.providers[0].retries = 2);
-    let desk = desk_with(timeouts, "", patient, script).await;
+    let gateway = gateway_with(timeouts, "", patient, script).await;
     for (model, stream) in [("silent", false), ("silent", true), ("comments", true), ("begun", true)] {
         let began = Instant::now();
-        let (status, raw) = asked(&desk, &hello_to(&format!("fake/{model}"), stream)).await;
+        let (status, raw) = asked(&gateway, &hello_to(&format!("fake/{model}"), stream)).await;
         assert!(raw.contains("provider_timeout"), "{model}: {status} {raw}");
         assert!(began.elapsed() < Duration::from_secs(3), "{model}: {:?}", began.elapsed());
     }
-    assert_eq!(desk.provider.asks().len(), 4, "no call is retried");
+    assert_eq!(gateway.provider.requests().len(), 4, "no call is retried");
 }
 
 #[tokio::test]
 async fn an_unknown_price_is_not_counted_as_zero() {
-    let desk = desk_with(
+    let gateway = gateway_with(
         "",
         "",
         |setup| setup,
-        |ask: &Ask| match ask.body["stream"].as_bool() {
+        |ask: &ModelRequest| match ask.body["stream"].as_bool() {
             Some(true) => stream(&["x"]),
-            _ => Turn::Text("x".to_owned()),
+            _ => Reply::Text("x".to_owned()),
         },
     )
     .await;
     for stream in [false, true] {
-        asked(&desk, &hello_to("fake/n", stream)).await;
+        asked(&gateway, &hello_to("fake/n", stream)).await;
     }
-    let rows = desk.rows();
+    let rows = gateway.rows();
     assert!(
         rows.len() == 2 && rows.iter().all(|row| row.cost.is_none() && row.prompt_tokens > 0),
         "{rows:?}"
     );
-    let models = client().get(format!("{}/inference/v1/models", desk.server.base)).bearer_auth(&desk.key);
+    let models =
+        client().get(format!("{}/inference/v1/models", gateway.server.base)).bearer_auth(&gateway.key);
     let list: serde_json::Value = models.send().await.unwrap().json().await.unwrap();
     let unknown = list["data"].as_array().unwrap().iter().find(|model| model["id"] == "fake/n").unwrap();
     assert_eq!((unknown.get("input_usd_per_mtok"), unknown.get("output_usd_per_mtok")), (None, None));
@@ -152,8 +158,8 @@ async fn callers_who_do_not_read_use_little_memory() {
     const CALLERS: usize = 48;
     let text = "x".repeat(16 * 1024);
     let provider = FakeProvider::start(move |_| {
-        let Beat::Send(line) = text_chunk(&text) else { unreachable!() };
-        Turn::Stream(vec![role_chunk(), Beat::Repeat(line, 6000), finish_chunk("stop"), done()])
+        let StreamStep::Send(line) = text_chunk(&text) else { unreachable!() };
+        Reply::Stream(vec![role_chunk(), StreamStep::Repeat(line, 6000), finish_chunk("stop"), done()])
     })
     .await;
     let mk = serve::call(&provider.base_url, "");

@@ -7,10 +7,10 @@ use mk::clock::Time;
 use serde_json::json;
 
 use crate::support::browser::{Browser, refusal};
-use crate::support::chat::{desk_with, hello};
+use crate::support::chat::{gateway_with, hello};
 use crate::support::eventually;
 use crate::support::panel::config;
-use crate::support::provider::Turn;
+use crate::support::provider::Reply;
 use crate::support::server::{NOON, Setup, TestServer};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -134,7 +134,7 @@ async fn expiry_follows_the_clock_but_revocation_is_permanent() {
 
 #[tokio::test]
 async fn usage_is_recorded_once_on_the_day_that_the_clock_shows() {
-    let desk = desk_with("", "", |setup| setup, |_| Turn::Text("four".to_owned())).await;
+    let desk = gateway_with("", "", |setup| setup, |_| Reply::Text("four".to_owned())).await;
     let (server, store) = (&desk.server, &desk.server.app.store);
     let days = [NOON, NOON.plus(YEAR), NOON, NOON.minus(YEAR), NOON];
     for day in days {
@@ -155,13 +155,13 @@ async fn usage_is_recorded_once_on_the_day_that_the_clock_shows() {
 #[tokio::test]
 async fn a_paused_model_is_retried_even_if_the_clock_is_set_back() {
     let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"";
-    let script = |ask: &crate::support::provider::Ask| {
-        if ask.raw.contains("fail") { Turn::status(500, &json!({})) } else { Turn::Text("four".to_owned()) }
+    let script = |ask: &crate::support::provider::ModelRequest| {
+        if ask.raw.contains("fail") { Reply::status(500, &json!({})) } else { Reply::Text("four".to_owned()) }
     };
-    let desk = desk_with(of_provider, "", |setup| setup, script).await;
+    let desk = gateway_with(of_provider, "", |setup| setup, script).await;
     let fails = hello().to_string().replace("Hello", "fail");
     assert_eq!(desk.post(fails).send().await.unwrap().status(), 502);
-    let asked = desk.provider.asks().len();
+    let asked = desk.provider.requests().len();
     desk.server.clock.set(NOON.minus(YEAR));
     let begun = std::time::Instant::now();
     let mut status = 503;
@@ -171,5 +171,5 @@ async fn a_paused_model_is_retried_even_if_the_clock_is_set_back() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(status, 200);
-    eventually("the provider is called", || desk.provider.asks().len() > asked).await;
+    eventually("the provider is called", || desk.provider.requests().len() > asked).await;
 }

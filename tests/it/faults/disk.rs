@@ -8,7 +8,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
 use super::fixture::{Fixture, View, assert_store_unavailable, problems, provider, recorded, reports};
-use crate::support::database::{copy, must_be_whole};
+use crate::support::database::{assert_intact, copy};
 use crate::support::eventually;
 use crate::support::mk::operator;
 use crate::support::serve;
@@ -48,7 +48,7 @@ async fn assert_survives(
     eventually("all usage is recorded", || recorded(&fixture.data) == 3 + 4).await;
     // The recovery is logged a moment later.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    must_be_whole(copy(&fixture.data).path());
+    assert_intact(copy(&fixture.data).path());
     let log = fixture.end().await;
     assert!(reports(&log, &["usage and counters cannot be written", cause]), "{:?}", problems(&log));
     assert!(reports(&log, &["the store cannot be used", cause]), "{:?}", problems(&log));

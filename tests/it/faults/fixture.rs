@@ -9,14 +9,14 @@ use crate::support::chat::hello;
 use crate::support::database::copy;
 use crate::support::mk::{Mk, operator};
 use crate::support::panel::finds_eiffel;
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{self, Serve};
 use crate::support::server::client;
 
 /// A provider that serves the usual panel and the model `m`.
 pub(super) async fn provider() -> FakeProvider {
     FakeProvider::start(|ask| match (ask.model.as_str(), ask.task.as_str()) {
-        ("m", _) => Turn::Text("four".to_owned()),
+        ("m", _) => Reply::Text("four".to_owned()),
         (_, "claims") => finds_eiffel(),
         _ => ask.choose("Paris"),
     })

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use rusqlite::Connection;
 
 use super::fixture::{Fixture, assert_store_unavailable, problems, provider, reports};
-use crate::support::database::{copy, must_be_whole};
+use crate::support::database::{assert_intact, copy};
 use crate::support::mk::operator;
 use crate::support::serve::{self, Serve};
 
@@ -55,7 +55,7 @@ async fn writers_wait_once_for_a_locked_database_and_then_report_it() {
     drop(locks);
     assert_eq!(fixture.create().await.status(), 201);
     fixture.chat_must_succeed().await;
-    must_be_whole(copy(&fixture.data).path());
+    assert_intact(copy(&fixture.data).path());
     let log = fixture.end().await;
     assert!(
         reports(&log, &["the store cannot be used", "another process has been writing"]),

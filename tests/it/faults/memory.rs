@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::fixture::{Fixture, View, problems, provider};
-use crate::support::database::{copy, must_be_whole};
+use crate::support::database::{assert_intact, copy};
 use crate::support::server::client;
 use crate::support::{raw, serve};
 
@@ -75,7 +75,7 @@ async fn large_and_hostile_bodies_fit_into_a_small_memory_limit() {
     fixture.chat_must_succeed().await;
     fixture.verify_must_succeed().await;
     assert_eq!(fixture.create().await.status(), 201);
-    must_be_whole(copy(&fixture.data).path());
+    assert_intact(copy(&fixture.data).path());
     let log = fixture.end().await;
     assert!(problems(&log).is_empty(), "{:?}", problems(&log));
 }

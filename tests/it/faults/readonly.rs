@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::mk::{Mk, Ran, operator};
+use crate::support::mk::{CommandOutput, Mk, operator};
 
 /// Runs the command as an unprivileged user if the test runs as root, whom permissions do not restrict.
 fn as_a_user(call: Mk) -> Mk {
@@ -21,7 +21,7 @@ fn as_a_user(call: Mk) -> Mk {
     call.through(&["sh", "-c", &run, "sh"])
 }
 
-fn serve(data: &Path) -> Ran {
+fn serve(data: &Path) -> CommandOutput {
     let mk = Mk::new()
         .args(["serve", "--sandbox", "--listen", "127.0.0.1:0"])
         .env("MK_DATA_DIR", data.to_str().unwrap());

@@ -13,7 +13,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 
 use super::load;
-use crate::support::database::must_be_whole;
+use crate::support::database::assert_intact;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -74,7 +74,7 @@ impl Acknowledged {
             }
         }
         drop(store);
-        must_be_whole(data);
+        assert_intact(data);
         self.assert_audited(data);
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     CountingProvider, TwoServers, assert_recorded, call, check_key, complete, configured, make_key, operator,
 };
-use crate::support::mk::Ran;
+use crate::support::mk::CommandOutput;
 use crate::support::postgres::Postgres;
 use crate::support::serve::{Serve, data_dir};
 
@@ -22,7 +22,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-async fn run(database: &str, arguments: &[&str]) -> Ran {
+async fn run(database: &str, arguments: &[&str]) -> CommandOutput {
     let mk = operator(database, arguments);
     let ran = mk.run_beside().await;
     assert_eq!(files(mk.home()), Vec::<PathBuf>::new(), "{arguments:?} wrote something");
@@ -30,7 +30,7 @@ async fn run(database: &str, arguments: &[&str]) -> Ran {
 }
 
 /// The same, and the command must succeed.
-async fn succeed(database: &str, arguments: &[&str]) -> Ran {
+async fn succeed(database: &str, arguments: &[&str]) -> CommandOutput {
     let ran = run(database, arguments).await;
     assert_eq!(ran.code(), 0, "{arguments:?}: {ran:?}");
     ran

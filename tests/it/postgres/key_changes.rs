@@ -15,7 +15,7 @@ use super::{
 use crate::support::chat::hello_stream;
 use crate::support::console::{Console, text};
 use crate::support::postgres::Postgres;
-use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, text_chunk};
+use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk, text_chunk};
 use crate::support::server::client;
 
 /// An address without a provider.
@@ -78,7 +78,7 @@ async fn no_request_is_admitted_after_its_key_was_revoked_at_another_server() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_stream_ends_when_its_key_is_revoked_at_another_server() {
     let provider =
-        FakeProvider::start(|_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall])).await;
+        FakeProvider::start(|_| Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall])).await;
     let postgres = Postgres::start();
     let two = TwoServers::start(&postgres.url(), &provider.base_url).await;
     let app = two.consoles[0].app("streaming").await;

@@ -16,7 +16,7 @@ use super::{
 use crate::support::console::Console;
 use crate::support::mk::Mk;
 use crate::support::postgres::Postgres;
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::Serve;
 use crate::support::server::client;
 
@@ -264,7 +264,7 @@ async fn a_server_shutting_down_during_an_outage_writes_its_usage_once_the_datab
     // The database stops after the key was looked up, and before there is any usage to write.
     let provider = FakeProvider::start(move |_| {
         stopped.lock().unwrap().stop();
-        Turn::Text("Hi".to_owned())
+        Reply::Text("Hi".to_owned())
     });
     let provider = provider.await;
     let (key, _) = make_key(&url, "inference", &super::UNLIMITED).await;

@@ -8,12 +8,12 @@ use serde_json::Value;
 use super::{CountingProvider, call, check_key, complete, configured, connect, make_key, operator};
 use crate::support::console::{Console, text};
 use crate::support::eventually;
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::postgres::Postgres;
 use crate::support::serve::{Serve, data_dir};
 
 /// Runs a command on a data directory; it must succeed.
-async fn run_on(data: &Path, arguments: &[&str]) -> Ran {
+async fn run_on(data: &Path, arguments: &[&str]) -> CommandOutput {
     let data = data.to_str().unwrap();
     let ran = Mk::new().args([arguments, &["--data-dir", data]].concat()).run_beside().await;
     assert_eq!(ran.code(), 0, "{arguments:?}: {ran:?}");
@@ -26,7 +26,7 @@ async fn key_of(data: &Path, arguments: &[&str]) -> String {
 }
 
 /// What the operator's commands report about apps, keys and usage.
-async fn reports(ask: impl AsyncFn(&[&str]) -> Ran) -> Vec<Value> {
+async fn reports(ask: impl AsyncFn(&[&str]) -> CommandOutput) -> Vec<Value> {
     let mut found = Vec::new();
     for arguments in [
         &["apps", "list", "--json"][..],
@@ -53,7 +53,7 @@ async fn backup(data: &Path, home: &Path) -> PathBuf {
     file
 }
 
-async fn restore(url: &str, file: &Path) -> Ran {
+async fn restore(url: &str, file: &Path) -> CommandOutput {
     let ran = operator(url, &["restore", file.to_str().unwrap()]).run_beside().await;
     assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
     let siblings = std::fs::read_dir(file.parent().unwrap()).unwrap();

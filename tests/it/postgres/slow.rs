@@ -9,7 +9,7 @@ use super::{at, call, check_key, connect, make_key, until};
 use crate::support::chat::hello_stream;
 use crate::support::cutter::Cutter;
 use crate::support::postgres::Postgres;
-use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, text_chunk};
+use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk, text_chunk};
 use crate::support::redis::Redis;
 use crate::support::serve::Serve;
 use crate::support::server::client;
@@ -23,7 +23,7 @@ const LATENCY: u64 = 100;
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn streams_of_many_revoked_keys_end_together_despite_a_slow_database() {
     let provider =
-        FakeProvider::start(|_| Turn::Stream(vec![role_chunk(), text_chunk("a"), Beat::Stall])).await;
+        FakeProvider::start(|_| Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall])).await;
     let postgres = Postgres::start();
     let cutter = Cutter::start(&postgres).await;
     let two = super::TwoServers::start(&cutter.url(), &provider.base_url).await;

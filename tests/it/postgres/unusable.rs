@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{TwoServers, call, check_key, make_key, operator};
 use crate::support::console::ids;
-use crate::support::mk::{Mk, Ran};
+use crate::support::mk::{CommandOutput, Mk};
 use crate::support::postgres::{PASSWORD, Postgres, USER};
 use crate::support::serve::Serve;
 use crate::support::tls::Identity;
@@ -13,7 +13,7 @@ use crate::support::tls::Identity;
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
 
 /// Runs a command that must fail by itself, without printing the password.
-async fn fails(mk: Mk) -> Ran {
+async fn fails(mk: Mk) -> CommandOutput {
     let ran = mk.through(&["timeout", "60"]).run_beside().await;
     assert!(![0, 124].contains(&ran.code()), "{ran:?}");
     assert!(!format!("{ran:?}").contains(PASSWORD), "{ran:?}");
@@ -22,7 +22,7 @@ async fn fails(mk: Mk) -> Ran {
 }
 
 /// Asserts that a server, a command and the doctor all report that a database cannot be used.
-async fn refused(database: &str) -> Ran {
+async fn refused(database: &str) -> CommandOutput {
     let served = fails(call(database, NOWHERE)).await;
     let made = fails(operator(database, &["keys", "create", "--service", "verify"])).await;
     for ran in [&served, &made] {

@@ -91,11 +91,11 @@ async fn each_attempt_is_charged_at_its_own_price_and_the_sums_match_the_attempt
         }
     }
     let today = NOON.unix_ms().div_euclid(86_400_000);
-    let sums = fixture.desk.server.app.store.usage(&UsageQuery::days(today, today)).unwrap();
+    let sums = fixture.gateway.server.app.store.usage(&UsageQuery::days(today, today)).unwrap();
     assert_eq!(sums.iter().map(|sum| sum.counts).collect::<Vec<_>>(), [expected]);
 
     // The 503 is retried twice per request; the others lead to the fallback at once, except the cut stream.
-    scrape(&fixture.desk.server).await.assert(&[
+    scrape(&fixture.gateway.server).await.assert(&[
         (r#"mk_retries_total{provider="gemini",model="503-always"}"#, 4.0),
         (r#"mk_fallbacks_total{provider="gemini",model="503-always"}"#, 2.0),
         (r#"mk_fallbacks_total{provider="gemini",model="context-overflow"}"#, 2.0),

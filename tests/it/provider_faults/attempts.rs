@@ -9,7 +9,7 @@ use super::fixture::{Fixture, Seen};
 use super::play::{play, text, whole};
 use super::table::MOST_ATTEMPTS;
 use crate::support::formats::Format;
-use crate::support::provider::{Ask, Turn};
+use crate::support::provider::{ModelRequest, Reply};
 
 /// Gives a model of the provider `fake` these fallbacks.
 fn chain(model: &'static str, fallbacks: &'static [&'static str]) -> impl FnOnce(&mut ServerConfig) {
@@ -28,7 +28,7 @@ fn called(seen: &Seen) -> Vec<&str> {
 #[tokio::test]
 async fn many_fallbacks_with_retries_share_six_attempts_and_each_is_called() {
     let fallbacks = &["claude/503-always", "gemini/503-always", "fake/500-always"];
-    let script = |fault: &str, call, ask: &Ask| match fault {
+    let script = |fault: &str, call, ask: &ModelRequest| match fault {
         "500-always" => play("500-once", 0, ask),
         other => play(other, call, ask),
     };
@@ -60,9 +60,9 @@ async fn the_last_of_many_fallbacks_can_still_answer() {
 async fn a_request_has_at_most_six_attempts_however_many_retries_are_configured() {
     let often = |config: &mut ServerConfig| config.providers.iter_mut().for_each(|one| one.retries = 10);
     // With `retry-after-ms: 1` there is hardly a pause, so that ten attempts would take no longer than six.
-    let script = |fault: &str, call, ask: &Ask| match fault {
+    let script = |fault: &str, call, ask: &ModelRequest| match fault {
         "quick-429-always" => {
-            Turn::Raw(429, vec![("retry-after-ms", "1".to_owned())], "{\"error\":{}}".to_owned())
+            Reply::Raw(429, vec![("retry-after-ms", "1".to_owned())], "{\"error\":{}}".to_owned())
         }
         other => play(other, call, ask),
     };
@@ -86,7 +86,7 @@ async fn a_request_has_at_most_six_attempts_however_many_retries_are_configured(
 async fn attempts_before_and_after_the_first_byte_share_the_six() {
     // Two calls until a stream starts, and the remaining attempts to resume it.
     let fallbacks = &["fake/stream-cut-always", "claude/503-always"];
-    let script = |fault: &str, call, ask: &Ask| match (fault, call) {
+    let script = |fault: &str, call, ask: &ModelRequest| match (fault, call) {
         ("late-and-cut", 0) => play("500-once", 0, ask),
         ("late-and-cut", _) => play("stream-cut-always", call, ask),
         (other, _) => play(other, call, ask),
@@ -124,7 +124,7 @@ async fn pauses_between_attempts_grow_and_are_random() {
 async fn a_flapping_provider_costs_a_retry_but_no_response() {
     // Every second call fails, whichever request it belongs to; five consecutive failures would pause the model.
     let count = std::sync::atomic::AtomicUsize::new(0);
-    let script = move |_: &str, _, ask: &Ask| {
+    let script = move |_: &str, _, ask: &ModelRequest| {
         let nth = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         if nth.is_multiple_of(2) { play("500-once", 0, ask) } else { whole(ask) }
     };
@@ -138,7 +138,7 @@ async fn a_flapping_provider_costs_a_retry_but_no_response() {
         assert_eq!((seen.attempts, seen.asks.len()), (Some(2), 2));
     }
     assert!(
-        fixture.desk.server.app.configured().gateway.breakers().is_empty(),
+        fixture.gateway.server.app.configured().gateway.breakers().is_empty(),
         "a model that recovers at once is never paused"
     );
 }

@@ -12,9 +12,9 @@ use mk::config::ServerConfig;
 use mk::providers::{CallPolicyOverrides, ModelSettings};
 use serde_json::{Value, json};
 
-use crate::support::chat::{Desk, chunks, desk_with, text_of};
+use crate::support::chat::{Gateway, chunks, gateway_with, text_of};
 use crate::support::formats::Format;
-use crate::support::provider::{Ask, Turn};
+use crate::support::provider::{ModelRequest, Reply};
 use crate::support::server::client;
 
 /// The formats, and the names of their providers.
@@ -41,14 +41,14 @@ pub struct Seen {
     /// The text of the response.
     pub text: String,
     /// The requests that the provider received, in order.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<ModelRequest>,
     /// The ledger's rows: the model without its provider, and the outcome.
     pub recorded: Vec<(String, String)>,
 }
 
 /// The server, the provider and the key.
 pub struct Fixture {
-    pub desk: Desk,
+    pub gateway: Gateway,
     requests: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ impl Fixture {
     /// those of one request to that model, counted from 0.
     pub async fn open(
         faults: &[&str],
-        play: impl Fn(&str, usize, &Ask) -> Turn + Send + Sync + 'static,
+        play: impl Fn(&str, usize, &ModelRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::open_with(faults, |_| {}, play).await
     }
@@ -66,7 +66,7 @@ impl Fixture {
     pub async fn open_with(
         faults: &[&str],
         more: impl FnOnce(&mut ServerConfig),
-        play: impl Fn(&str, usize, &Ask) -> Turn + Send + Sync + 'static,
+        play: impl Fn(&str, usize, &ModelRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let others = "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\n\
                       [providers.gemini]\nkind = \"google\"\nbase_url = \"{base_url}\"\n";
@@ -82,18 +82,18 @@ impl Fixture {
             more(config);
         };
         let calls = Mutex::new(BTreeMap::<(String, String), usize>::new());
-        let script = move |ask: &Ask| {
+        let script = move |ask: &ModelRequest| {
             let mut calls = calls.lock().unwrap();
             let calls = calls.entry((id_of(ask), ask.model.clone())).or_default();
             let turn = play(ask.model.trim_end_matches("-with-fallback"), *calls, ask);
             *calls += 1;
             turn
         };
-        let mut desk = desk_with("", others, |setup| setup.config(change), script).await;
-        (desk.key, _) = desk.server.key_with(Service::Inference, |new| {
+        let mut gateway = gateway_with("", others, |setup| setup.config(change), script).await;
+        (gateway.key, _) = gateway.server.key_with(Service::Inference, |new| {
             (new.per_minute, new.per_day) = (Some(0), Some(0));
         });
-        Self { desk, requests: AtomicUsize::new(0) }
+        Self { gateway, requests: AtomicUsize::new(0) }
     }
 
     /// Requests a completion of `<provider>/<model>`.
@@ -111,8 +111,8 @@ impl Fixture {
         let first = [("user", id.as_str())];
         let messages = first.iter().chain(turns).map(|(role, text)| json!({"role": role, "content": text}));
         body["messages"] = messages.collect();
-        let post = client().post(format!("{}/inference/v1/chat/completions", self.desk.server.base));
-        let post = post.bearer_auth(&self.desk.key).header("x-request-id", &id).json(&body);
+        let post = client().post(format!("{}/inference/v1/chat/completions", self.gateway.server.base));
+        let post = post.bearer_auth(&self.gateway.key).header("x-request-id", &id).json(&body);
         let response = post.send().await.unwrap();
         let header =
             |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
@@ -131,7 +131,7 @@ impl Fixture {
         };
         let raw = response.text().await.unwrap();
         let (code, text) = read(&raw);
-        let asks = self.desk.provider.asks().into_iter().filter(|ask| id_of(ask) == id).collect();
+        let asks = self.gateway.provider.requests().into_iter().filter(|ask| id_of(ask) == id).collect();
         let recorded = self.rows(&id).into_iter().map(|row| {
             let (_, model) = row.model.split_once('/').unwrap();
             (model.to_owned(), row.outcome.into())
@@ -141,8 +141,8 @@ impl Fixture {
 
     /// The ledger's rows of a request.
     pub fn rows(&self, id: &str) -> Vec<mk::storage::AttemptRow> {
-        self.desk.server.app.flush().unwrap();
-        self.desk.server.app.store.attempts_of(id).unwrap()
+        self.gateway.server.app.flush().unwrap();
+        self.gateway.server.app.store.attempts_of(id).unwrap()
     }
 }
 
@@ -162,7 +162,7 @@ fn of_fault(provider: &str, fault: &str) -> (ModelSettings, ModelSettings) {
 }
 
 /// The id of the request that a call was made for; its first message contains it in every format.
-fn id_of(ask: &Ask) -> String {
+fn id_of(ask: &ModelRequest) -> String {
     let from = ask.raw.find("req-").unwrap();
     let end = ask.raw[from..].find('.').unwrap();
     ask.raw[from..=from + end].to_owned()

@@ -70,7 +70,7 @@ pub async fn check_formats(formats: &[(Format, &'static str)], lines: &[Line]) {
         }
     });
     checks.buffer_unordered(16).collect::<()>().await;
-    eventually("no call is left", || fixture.desk.provider.in_flight() == 0).await;
+    eventually("no call is left", || fixture.gateway.provider.in_flight() == 0).await;
 }
 
 /// Checks one case; `is_late` if the fault comes after the beginning of the response.

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::chat::{Desk, chunks, desk_with, text_of};
-use super::provider::{Ask, Beat, Turn, role_chunk, text_chunk};
+use super::chat::{Gateway, chunks, gateway_with, text_of};
+use super::provider::{ModelRequest, Reply, StreamStep, role_chunk, text_chunk};
 
 /// The error that ends a stream of `fake/m` whose upstream connection broke.
 pub const CUT: &str = r#"{"message":"the provider fake broke its answer off; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
@@ -12,32 +12,32 @@ pub const FALLBACK: &str = "[inference.fallbacks]\n\"fake/m\" = [\"fake/second\"
 
 /// A stream of these words that then ends in `end`, usually a broken connection. Its chunks carry a different id from
 /// those of later streams.
-pub fn broken(words: &[&str], end: Vec<Beat>) -> Turn {
+pub fn broken(words: &[&str], end: Vec<StreamStep>) -> Reply {
     let mut beats = vec![role_chunk()];
     beats.extend(words.iter().map(|word| text_chunk(word)));
-    beats.push(Beat::APART);
+    beats.push(StreamStep::APART);
     beats.extend(end);
-    Turn::Stream(renamed(beats, "chatcmpl-first"))
+    Reply::Stream(renamed(beats, "chatcmpl-first"))
 }
 
-fn renamed(beats: Vec<Beat>, id: &str) -> Vec<Beat> {
+fn renamed(beats: Vec<StreamStep>, id: &str) -> Vec<StreamStep> {
     let rename = |beat| match beat {
-        Beat::Send(text) => Beat::Send(text.replace("chatcmpl-up", id)),
+        StreamStep::Send(text) => StreamStep::Send(text.replace("chatcmpl-up", id)),
         other => other,
     };
     beats.into_iter().map(rename).collect()
 }
 
-/// A desk whose model `m` gets `retries` retries, and whose n-th call (from 0) is answered by `script`.
-pub async fn desk_retrying(
+/// A gateway whose model `m` gets `retries` retries, and whose n-th call (from 0) is answered by `script`.
+pub async fn gateway_retrying(
     retries: u32,
     rest: &str,
-    script: impl Fn(usize, &Ask) -> Turn + Send + Sync + 'static,
-) -> Desk {
+    script: impl Fn(usize, &ModelRequest) -> Reply + Send + Sync + 'static,
+) -> Gateway {
     let calls = AtomicUsize::new(0);
     let change = move |config: &mut mk::config::ServerConfig| config.providers[0].retries = retries;
     // With a single slot, a broken call that never released it would block the next one.
-    desk_with(
+    gateway_with(
         "max_concurrent = 1",
         rest,
         |setup| setup.config(change),
@@ -71,8 +71,8 @@ pub fn ended_broken(raw: &str, error: &str) -> String {
 }
 
 /// Model and outcome of each recorded attempt.
-pub fn outcomes(desk: &Desk) -> Vec<(String, String)> {
-    desk.booked().into_iter().map(|(model, outcome, ..)| (model, outcome)).collect()
+pub fn outcomes(gateway: &Gateway) -> Vec<(String, String)> {
+    gateway.booked().into_iter().map(|(model, outcome, ..)| (model, outcome)).collect()
 }
 
 /// An expected entry of [`outcomes`].

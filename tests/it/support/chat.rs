@@ -6,12 +6,12 @@ use mk::storage::AttemptRow;
 use serde_json::{Value, json};
 
 use super::mk::Mk;
-use super::provider::{Ask, FakeProvider, Turn};
+use super::provider::{FakeProvider, ModelRequest, Reply};
 use super::server::{NOON, Setup, TestServer, client};
 
 /// A server in front of the provider `fake`, whose model `m` costs $1 per million input tokens and $2 per million
 /// output tokens.
-pub struct Desk {
+pub struct Gateway {
     pub server: TestServer,
     pub provider: FakeProvider,
     pub key: String,
@@ -49,21 +49,21 @@ panel = ["fake/m", "fake/n"]
 }
 
 /// A server and a provider that replies according to `script`.
-pub async fn desk(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Desk {
-    desk_with("", "", |setup| setup, script).await
+pub async fn gateway(script: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static) -> Gateway {
+    gateway_with("", "", |setup| setup, script).await
 }
 
-/// As [`desk`], with more configuration.
-pub async fn desk_with(
+/// As [`gateway`], with more configuration.
+pub async fn gateway_with(
     of_provider: &str,
     rest: &str,
     change: impl FnOnce(Setup) -> Setup,
-    script: impl Fn(&Ask) -> Turn + Send + Sync + 'static,
-) -> Desk {
+    script: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static,
+) -> Gateway {
     let provider = FakeProvider::start(script).await;
     let server = change(Setup::new(config(&provider.base_url, of_provider, rest))).start().await;
     let key = server.key(Service::Inference);
-    Desk { server, provider, key }
+    Gateway { server, provider, key }
 }
 
 /// A request for `fake/m`.
@@ -76,7 +76,7 @@ pub fn hello_stream() -> Value {
     json!({"model": "fake/m", "messages": [{"role": "user", "content": "Hello"}], "stream": true})
 }
 
-impl Desk {
+impl Gateway {
     /// An unsent request whose id is `req-1`.
     pub fn post(&self, body: impl Into<reqwest::Body>) -> reqwest::RequestBuilder {
         self.post_as(&self.key, body)

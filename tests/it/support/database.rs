@@ -19,7 +19,7 @@ pub fn copy(data: &Path) -> TempDir {
 }
 
 /// Asserts that both databases pass SQLite's integrity checks.
-pub fn must_be_whole(data: &Path) {
+pub fn assert_intact(data: &Path) {
     for name in ["mk.db", "ledger.db"] {
         // Without these flags, a missing database would be created and pass.
         let database =

@@ -19,13 +19,13 @@ pub struct Mk {
 
 /// The output of a finished command.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// The exit code; fails if a signal ended the process.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| panic!("{self:?}"))
@@ -102,7 +102,7 @@ impl Mk {
     }
 
     /// Runs it to completion.
-    pub fn run(&self) -> Ran {
+    pub fn run(&self) -> CommandOutput {
         let mut child = self
             .command()
             .stdin(Stdio::piped())
@@ -117,7 +117,7 @@ impl Mk {
         }
         drop(stdin);
         let output = child.wait_with_output().unwrap();
-        Ran {
+        CommandOutput {
             status: output.status,
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -125,7 +125,7 @@ impl Mk {
     }
 
     /// Runs it without blocking a server in this runtime.
-    pub async fn run_beside(&self) -> Ran {
+    pub async fn run_beside(&self) -> CommandOutput {
         let call = self.clone();
         tokio::task::spawn_blocking(move || call.run()).await.unwrap()
     }

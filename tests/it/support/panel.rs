@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mk::config::{Env, ServerArgs, ServerConfig};
 
-use super::provider::{Ask, FakeProvider, Turn, claim, claims};
+use super::provider::{FakeProvider, ModelRequest, Reply, claim, claims};
 use super::server::{NOON, Setup, TestServer};
 
 /// The usual claim: the Eiffel Tower is in Paris.
@@ -18,7 +18,7 @@ pub fn eiffel() -> serde_json::Value {
 }
 
 /// The reply of an extractor that finds the usual claim.
-pub fn finds_eiffel() -> Turn {
+pub fn finds_eiffel() -> Reply {
     claims(&[eiffel()])
 }
 
@@ -64,7 +64,7 @@ pub async fn idle_server() -> TestServer {
 
 /// A provider whose extractor finds the usual claim and whose panel replies according to `script`, which gets the
 /// model's name.
-pub async fn panel_by(script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static) -> FakeProvider {
+pub async fn panel_by(script: impl Fn(&str, &ModelRequest) -> Reply + Send + Sync + 'static) -> FakeProvider {
     FakeProvider::start(move |ask| match ask.task.as_str() {
         "claims" => finds_eiffel(),
         _ => script(&ask.model, ask),
@@ -74,7 +74,7 @@ pub async fn panel_by(script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'stati
 
 /// A server in front of such a provider.
 pub async fn with_panel(
-    script: impl Fn(&str, &Ask) -> Turn + Send + Sync + 'static,
+    script: impl Fn(&str, &ModelRequest) -> Reply + Send + Sync + 'static,
 ) -> (TestServer, FakeProvider) {
     let provider = panel_by(script).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
@@ -88,5 +88,5 @@ pub async fn agreeing_panel() -> (TestServer, FakeProvider) {
 
 /// A server whose panel never answers.
 pub async fn hanging_panel() -> (TestServer, FakeProvider) {
-    with_panel(|_, _| Turn::Hang).await
+    with_panel(|_, _| Reply::Hang).await
 }

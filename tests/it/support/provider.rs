@@ -22,7 +22,7 @@ use super::formats::Format;
 
 /// A request to a model, as received.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct ModelRequest {
     /// Its wire format.
     pub format: Format,
     /// The provider's own model name.
@@ -41,7 +41,7 @@ pub struct Ask {
     pub stream: bool,
 }
 
-impl Ask {
+impl ModelRequest {
     /// All messages' texts, joined.
     pub fn text(&self) -> String {
         self.format.texts(&self.body).join("\n")
@@ -71,20 +71,20 @@ impl Ask {
     }
 
     /// The reply that chooses the option with this text.
-    pub fn choose(&self, text: &str) -> Turn {
-        Turn::json(&json!({"answer": self.letter(text)}))
+    pub fn choose(&self, text: &str) -> Reply {
+        Reply::json(&json!({"answer": self.letter(text)}))
     }
 }
 
 /// How the provider replies to a request.
 #[derive(Clone, Debug)]
-pub enum Turn {
+pub enum Reply {
     /// A completion with this text that used 100 + 10 tokens.
     Text(String),
     /// Any status, headers and body.
     Raw(u16, Vec<(&'static str, String)>, String),
     /// The reply after a delay.
-    After(Duration, Box<Turn>),
+    After(Duration, Box<Reply>),
     /// Never replies.
     Hang,
     /// Resets the connection before the first byte of a response.
@@ -92,12 +92,12 @@ pub enum Turn {
     /// Breaks the connection after half a response.
     Cut,
     /// A stream, step by step.
-    Stream(Vec<Beat>),
+    Stream(Vec<StreamStep>),
 }
 
 /// A step of a streamed reply.
 #[derive(Clone, Debug)]
-pub enum Beat {
+pub enum StreamStep {
     /// Sends text.
     Send(String),
     /// Sends bytes, which need not be UTF-8.
@@ -112,19 +112,19 @@ pub enum Beat {
     Cut,
 }
 
-impl Beat {
+impl StreamStep {
     /// A pause long enough that the server reads what comes before and after it separately, and so forwards it
     /// separately.
     pub const APART: Self = Self::Pause(Duration::from_millis(300));
 }
 
 /// A chunk with one text delta.
-pub fn text_chunk(text: &str) -> Beat {
+pub fn text_chunk(text: &str) -> StreamStep {
     chunk(&json!([{"index": 0, "delta": {"content": text}, "finish_reason": null}]))
 }
 
 /// A chunk with these choices, as a provider sends it.
-pub fn chunk(choices: &Value) -> Beat {
+pub fn chunk(choices: &Value) -> StreamStep {
     let chunk = json!({
         "id": "chatcmpl-up",
         "object": "chat.completion.chunk",
@@ -132,39 +132,39 @@ pub fn chunk(choices: &Value) -> Beat {
         "model": "m-2026",
         "choices": choices,
     });
-    Beat::Send(format!("data: {chunk}\n\n"))
+    StreamStep::Send(format!("data: {chunk}\n\n"))
 }
 
 /// The first chunk of a stream.
-pub fn role_chunk() -> Beat {
+pub fn role_chunk() -> StreamStep {
     chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": null}]))
 }
 
 /// The chunk that ends a choice.
-pub fn finish_chunk(reason: &str) -> Beat {
+pub fn finish_chunk(reason: &str) -> StreamStep {
     chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]))
 }
 
 /// The usage chunk: 7 prompt and 3 completion tokens.
-pub fn usage_chunk() -> Beat {
+pub fn usage_chunk() -> StreamStep {
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10});
-    Beat::Send(format!("data: {}\n\n", json!({"choices": [], "usage": usage})))
+    StreamStep::Send(format!("data: {}\n\n", json!({"choices": [], "usage": usage})))
 }
 
 /// The `[DONE]` marker.
-pub fn done() -> Beat {
-    Beat::Send("data: [DONE]\n\n".to_owned())
+pub fn done() -> StreamStep {
+    StreamStep::Send("data: [DONE]\n\n".to_owned())
 }
 
 /// A complete, well-formed stream of these words.
-pub fn stream(words: &[&str]) -> Turn {
-    let mut beats = vec![role_chunk()];
-    beats.extend(words.iter().map(|word| text_chunk(word)));
-    beats.extend([finish_chunk("stop"), usage_chunk(), done()]);
-    Turn::Stream(beats)
+pub fn stream(words: &[&str]) -> Reply {
+    let mut steps = vec![role_chunk()];
+    steps.extend(words.iter().map(|word| text_chunk(word)));
+    steps.extend([finish_chunk("stop"), usage_chunk(), done()]);
+    Reply::Stream(steps)
 }
 
-impl Turn {
+impl Reply {
     pub fn json(value: &Value) -> Self {
         Self::Text(value.to_string())
     }
@@ -184,15 +184,15 @@ pub fn claim(claim: &str, question: &str, claimed: &str, rivals: &[&str]) -> Val
 }
 
 /// The reply of an extractor that finds these claims.
-pub fn claims(claims: &[Value]) -> Turn {
-    Turn::json(&json!({"claims": claims, "skipped": []}))
+pub fn claims(claims: &[Value]) -> Reply {
+    Reply::json(&json!({"claims": claims, "skipped": []}))
 }
 
-type Script = dyn Fn(&Ask) -> Turn + Send + Sync;
+type Script = dyn Fn(&ModelRequest) -> Reply + Send + Sync;
 
 struct Shared {
     script: Box<Script>,
-    asks: Mutex<Vec<Ask>>,
+    requests: Mutex<Vec<ModelRequest>>,
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
     abandoned: AtomicUsize,
@@ -203,10 +203,10 @@ struct Shared {
 /// More than any test looks at. Benchmarks send requests without limit.
 const MAX_RECORDED: usize = 500;
 
-fn record(shared: &Shared, ask: &Ask) {
-    let mut asks = shared.asks.lock().unwrap();
-    if asks.len() < MAX_RECORDED {
-        asks.push(ask.clone());
+fn record(shared: &Shared, ask: &ModelRequest) {
+    let mut requests = shared.requests.lock().unwrap();
+    if requests.len() < MAX_RECORDED {
+        requests.push(ask.clone());
     }
 }
 
@@ -220,12 +220,12 @@ pub struct FakeProvider {
 
 impl FakeProvider {
     /// Starts a provider that replies according to `script`.
-    pub async fn start(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Self {
+    pub async fn start(script: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let shared = Arc::new(Shared {
             script: Box::new(script),
-            asks: Mutex::default(),
+            requests: Mutex::default(),
             in_flight: AtomicUsize::new(0),
             most_in_flight: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
@@ -237,13 +237,13 @@ impl FakeProvider {
     }
 
     /// All requests so far.
-    pub fn asks(&self) -> Vec<Ask> {
-        self.shared.asks.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.shared.requests.lock().unwrap().clone()
     }
 
     /// The requests for one model.
-    pub fn asks_of(&self, model: &str) -> Vec<Ask> {
-        self.asks().into_iter().filter(|ask| ask.model == model).collect()
+    pub fn requests_for(&self, model: &str) -> Vec<ModelRequest> {
+        self.requests().into_iter().filter(|ask| ask.model == model).collect()
     }
 
     /// The number of requests in flight.
@@ -332,7 +332,7 @@ async fn play(
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let raw = String::from_utf8_lossy(&bytes).into_owned();
     let stream = body["stream"] == true || path.ends_with(":streamGenerateContent");
-    let ask = Ask {
+    let ask = ModelRequest {
         stream,
         format,
         model: format.model(&path, &body),
@@ -344,22 +344,22 @@ async fn play(
     };
     record(&shared, &ask);
     let mut turn = (shared.script)(&ask);
-    while let Turn::After(wait, next) = turn {
+    while let Reply::After(wait, next) = turn {
         tokio::time::sleep(wait).await;
         turn = *next;
     }
     let response = match turn {
-        Turn::Hang => std::future::pending().await,
-        Turn::Reset => {
+        Reply::Hang => std::future::pending().await,
+        Reply::Reset => {
             call.answered = true;
             reset.store(true, Ordering::SeqCst);
             return Err(std::io::Error::other("reset"));
         }
-        Turn::Cut => cut(),
-        Turn::Stream(beats) => return Ok(streamed(beats, call)),
-        Turn::Text(text) => whole(200, &[], format.answer(&ask.model, &text)),
-        Turn::Raw(status, headers, body) => whole(status, &headers, body),
-        Turn::After(..) => unreachable!("resolved above"),
+        Reply::Cut => cut(),
+        Reply::Stream(steps) => return Ok(streamed(steps, call)),
+        Reply::Text(text) => whole(200, &[], format.answer(&ask.model, &text)),
+        Reply::Raw(status, headers, body) => whole(status, &headers, body),
+        Reply::After(..) => unreachable!("resolved above"),
     };
     call.answered = true;
     Ok(response)
@@ -382,8 +382,8 @@ fn whole(status: u16, headers: &[(&'static str, String)], body: String) -> Respo
 }
 
 /// A stream with backpressure. The request counts as in flight until its end.
-fn streamed(beats: Vec<Beat>, call: Call) -> Response<Body> {
-    let queue: VecDeque<Beat> = beats.into();
+fn streamed(steps: Vec<StreamStep>, call: Call) -> Response<Body> {
+    let queue: VecDeque<StreamStep> = steps.into();
     let pieces = futures_util::stream::unfold(Some((queue, call)), |state| async move {
         let (mut queue, mut call) = state?;
         loop {
@@ -392,20 +392,20 @@ fn streamed(beats: Vec<Beat>, call: Call) -> Response<Body> {
                     call.answered = true;
                     return None;
                 }
-                Some(Beat::Pause(wait)) => tokio::time::sleep(wait).await,
-                Some(Beat::Stall) => std::future::pending().await,
-                Some(Beat::Cut) => {
+                Some(StreamStep::Pause(wait)) => tokio::time::sleep(wait).await,
+                Some(StreamStep::Stall) => std::future::pending().await,
+                Some(StreamStep::Cut) => {
                     call.answered = true;
                     return Some((Err(std::io::Error::other("cut")), None));
                 }
-                Some(Beat::Repeat(text, count)) => {
+                Some(StreamStep::Repeat(text, count)) => {
                     if count > 1 {
-                        queue.push_front(Beat::Repeat(text.clone(), count - 1));
+                        queue.push_front(StreamStep::Repeat(text.clone(), count - 1));
                     }
-                    queue.push_front(Beat::Send(text));
+                    queue.push_front(StreamStep::Send(text));
                 }
-                Some(Beat::Send(text)) => queue.push_front(Beat::Bytes(text.into_bytes())),
-                Some(Beat::Bytes(bytes)) => {
+                Some(StreamStep::Send(text)) => queue.push_front(StreamStep::Bytes(text.into_bytes())),
+                Some(StreamStep::Bytes(bytes)) => {
                     call.shared.streamed.fetch_add(bytes.len(), Ordering::SeqCst);
                     return Some((Ok(Frame::data(Bytes::from(bytes))), Some((queue, call))));
                 }

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::chat::{Desk, desk_with};
-use super::provider::{Ask, Beat, Turn};
+use super::chat::{Gateway, gateway_with};
+use super::provider::{ModelRequest, Reply, StreamStep};
 
 /// The formats: the provider's name here and the folder of its recordings.
 pub const FORMATS: [(&str, &str); 3] = [("fake", "openai"), ("claude", "anthropic"), ("gemini", "google")];
 
 /// Models of every format at the one fake provider: `fake/…`, `claude/…`, `gemini/…`.
-pub async fn desk(script: impl Fn(&Ask) -> Turn + Send + Sync + 'static) -> Desk {
+pub async fn gateway(script: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static) -> Gateway {
     let others = "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\nretries = 0\n\
                   [providers.gemini]\nkind = \"google\"\nbase_url = \"{base_url}\"\nretries = 0\n";
-    desk_with("", others, |setup| setup, script).await
+    gateway_with("", others, |setup| setup, script).await
 }
 
 /// A request for this model.
@@ -28,11 +28,11 @@ pub fn hello_to(model: &str, stream: bool) -> Value {
 }
 
 /// Replays a recorded scenario: a stream or a complete response.
-pub fn play(folder: &str, scenario: &str) -> Turn {
+pub fn play(folder: &str, scenario: &str) -> Reply {
     let text = |file: &str| std::fs::read_to_string(path(folder, scenario).join(file));
     match text("stream.txt") {
-        Ok(stream) => Turn::Stream(vec![Beat::Send(stream)]),
-        Err(_) => Turn::Raw(200, Vec::new(), text("answer.json").unwrap()),
+        Ok(stream) => Reply::Stream(vec![StreamStep::Send(stream)]),
+        Err(_) => Reply::Raw(200, Vec::new(), text("answer.json").unwrap()),
     }
 }
 

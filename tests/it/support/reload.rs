@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::mk::{Mk, operator};
-use super::provider::{Ask, FakeProvider, Turn};
+use super::provider::{FakeProvider, ModelRequest, Reply};
 use super::scrape::Page;
 use super::serve::{Serve, data_dir};
 use super::server::client;
@@ -15,7 +15,7 @@ const DONE: [&str; 3] =
     ["\"configuration reloaded\"", "the configuration is not reloaded", "\"nothing to reload: "];
 
 /// A server process in front of the provider `fake`.
-pub struct Desk {
+pub struct Gateway {
     pub provider: FakeProvider,
     pub server: Serve,
     pub call: Mk,
@@ -27,12 +27,12 @@ pub fn hello(model: &str) -> Value {
     json!({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
 }
 
-impl Desk {
+impl Gateway {
     /// Starts the server. `of_provider` is added to the provider's table and `rest` to the end of the file.
     pub async fn start(
         of_provider: &str,
         rest: &str,
-        script: impl Fn(&Ask) -> Turn + Send + Sync + 'static,
+        script: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let provider = FakeProvider::start(script).await;
         Self::start_with(Mk::new(), provider, of_provider, rest).await

@@ -66,7 +66,7 @@ async fn ambiguous_heads_are_refused() {
     assert_eq!(only_response(server.authority(), old).await.1, "malformed_request");
     let nameless = "GET /verify/v1/health HTTP/1.1\r\n\r\n";
     assert_eq!(only_response(server.authority(), nameless).await.1, "malformed_request");
-    assert!(provider.asks().is_empty());
+    assert!(provider.requests().is_empty());
 }
 
 /// RFC 9112 lets the server process such a request, but it must then close the connection.
@@ -115,7 +115,7 @@ async fn malformed_chunks_end_the_connection() {
         let (head, code) = only_response(server.authority(), &request).await;
         assert!(head.starts_with("HTTP/1.1 400 ") && code == "invalid_json", "{body:.40}: {code} {head}");
     }
-    assert!(provider.asks().is_empty());
+    assert!(provider.requests().is_empty());
 }
 
 /// As RFC 9112 allows. A proxy that forwards one within a header therefore forwards two headers.

@@ -3,7 +3,7 @@
 use mk::api::Service;
 
 use crate::support::mk::{Mk, operator};
-use crate::support::provider::{FakeProvider, Turn};
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::raw::exchange;
 use crate::support::serve::{self, Serve};
 
@@ -17,7 +17,7 @@ fn created(server: &Mk, service: Service) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_are_logged_without_secrets() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start(&call.clone().env("MK_LOG", "trace,warp=trace,warp::filters=trace"));
     let link = std::fs::read_to_string(serve::data_dir(call.home()).join("setup-link")).unwrap();
@@ -63,7 +63,7 @@ async fn paths_are_logged_without_secrets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_writes_no_core_dump() {
-    let provider = FakeProvider::start(|_| Turn::Hang).await;
+    let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Serve::start(&serve::call(&provider.base_url, ""));
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();

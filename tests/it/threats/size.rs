@@ -6,9 +6,9 @@ use std::time::Duration;
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::chat::{desk, hello};
+use crate::support::chat::{gateway, hello};
 use crate::support::panel::{agreeing_panel, with_panel};
-use crate::support::provider::Turn;
+use crate::support::provider::Reply;
 use crate::support::raw::{exchange, request};
 
 /// A little less than the mebibyte that a body may have.
@@ -55,23 +55,23 @@ fn wide() -> Vec<(&'static str, String)> {
 
 #[tokio::test]
 async fn the_widest_bodies_are_processed_in_linear_time() {
-    let desk = desk(|_| Turn::Text("fine".to_owned())).await;
-    let verify = desk.server.key(Service::Verify);
+    let gateway = gateway(|_| Reply::Text("fine".to_owned())).await;
+    let verify = gateway.server.key(Service::Verify);
     for (what, body) in wide() {
         assert!(body.len() <= 1 << 20, "{what}: {}", body.len());
-        let chat = desk.post(body.clone()).send();
+        let chat = gateway.post(body.clone()).send();
         let chat =
             tokio::time::timeout(Duration::from_secs(30), chat).await.unwrap_or_else(|_| panic!("{what}"));
         let status = chat.unwrap().status();
         assert!(status == 200 || status == 400 || status == 404, "{what}: {status}");
         let statement =
-            desk.server.verify(&verify, &json!({})).body(body.replacen("model", "fact", 1)).send();
+            gateway.server.verify(&verify, &json!({})).body(body.replacen("model", "fact", 1)).send();
         let answer = tokio::time::timeout(Duration::from_secs(30), statement)
             .await
             .unwrap_or_else(|_| panic!("{what}"));
         assert_eq!(answer.unwrap().status(), 400, "{what}");
     }
-    assert_eq!(desk.json(&hello()).await.0, 200, "the server still responds");
+    assert_eq!(gateway.json(&hello()).await.0, 200, "the server still responds");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn model_output_is_parsed_in_linear_time() {
     ];
     for text in hostile {
         let shown = text[..8].to_owned();
-        let (server, _provider) = with_panel(move |_, _| Turn::Text(text.clone())).await;
+        let (server, _provider) = with_panel(move |_, _| Reply::Text(text.clone())).await;
         let key = server.key(Service::Verify);
         let run = async {
             let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();

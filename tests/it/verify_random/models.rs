@@ -9,7 +9,7 @@ use mk::config::{Env, ServerArgs, ServerConfig};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::provider::{Ask, Turn, claim, claims};
+use crate::support::provider::{ModelRequest, Reply, claim, claims};
 use crate::support::server::NOON;
 
 /// How a model responds to a call. Never so late that a timeout passes; only the model `silent` never responds.
@@ -82,7 +82,7 @@ impl FakeModels {
 
     /// Responds to a call. The behaviour depends on the model, the question and how often the model was asked about it,
     /// but not on the run.
-    pub fn respond(&self, ask: &Ask) -> Turn {
+    pub fn respond(&self, ask: &ModelRequest) -> Reply {
         let is_extraction = ask.task == "claims";
         let about = ask.block(if is_extraction { "STATEMENT" } else { "QUESTION" });
         let tag = tag_of(&about).unwrap_or_else(|| panic!("no tag in {about:?}")).to_owned();
@@ -93,17 +93,17 @@ impl FakeModels {
         let behaviours = if is_extraction { &self.extractor } else { &self.panel };
         let hash = seed.bytes().fold(7_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
         let turn = match &behaviours[hash % behaviours.len()] {
-            _ if ask.model == "silent" => Turn::Hang,
+            _ if ask.model == "silent" => Reply::Hang,
             Behaviour::Chooses(..) if is_extraction => claims(&self.extracted(&tag)),
             Behaviour::Chooses(kind, after) => ask.choose(OPTIONS[*kind]).after(*after),
-            Behaviour::Malformed(text) => Turn::Text((*text).to_owned()),
-            Behaviour::Refuses => Turn::status(400, &json!({"error": {"code": "content_filter"}})),
+            Behaviour::Malformed(text) => Reply::Text((*text).to_owned()),
+            Behaviour::Refuses => Reply::status(400, &json!({"error": {"code": "content_filter"}})),
             Behaviour::RateLimited => {
-                Turn::Raw(429, vec![("retry-after-ms", "1".to_owned())], "{}".to_owned())
+                Reply::Raw(429, vec![("retry-after-ms", "1".to_owned())], "{}".to_owned())
             }
-            Behaviour::Fails(status) => Turn::status(*status, &json!({})),
-            Behaviour::Cuts => Turn::Cut,
-            Behaviour::Resets => Turn::Reset,
+            Behaviour::Fails(status) => Reply::status(*status, &json!({})),
+            Behaviour::Cuts => Reply::Cut,
+            Behaviour::Resets => Reply::Reset,
         };
         let done = log.runs.entry(tag).or_default();
         done.calls += 1;
@@ -121,10 +121,10 @@ impl FakeModels {
 }
 
 /// Whether a turn is a completion, which reports 100 and 10 tokens.
-fn reports(turn: &Turn) -> bool {
+fn reports(turn: &Reply) -> bool {
     match turn {
-        Turn::After(_, next) => reports(next),
-        Turn::Text(_) => true,
+        Reply::After(_, next) => reports(next),
+        Reply::Text(_) => true,
         _ => false,
     }
 }
