@@ -10,9 +10,26 @@ use crate::providers::Failure;
 /// Separates the texts of the operator.
 const SEPARATOR: &str = "\n\n";
 
-/// Fields of an earlier answer that are sent back with it. They were never part of the conversation, so they have no
-/// effect on the answer.
-const OUTPUT_ONLY_FIELDS: [&str; 4] = ["annotations", "reasoning", "reasoning_content", "reasoning_details"];
+/// Fields of an earlier answer that providers and SDKs add to it and that are sent back with it. They were never part
+/// of the conversation, so they have no effect on the answer.
+const OUTPUT_ONLY_FIELDS: [&str; 7] = [
+    "annotations",
+    "parsed",
+    PROVIDER_FIELDS,
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "thinking_blocks",
+];
+
+/// Where an SDK keeps what it does not know of an answer, of a tool call and of its function.
+const PROVIDER_FIELDS: &str = "provider_specific_fields";
+
+/// The fields of a tool call; an SDK adds the last one.
+const CALL_FIELDS: [&str; 6] = ["id", "type", "function", "index", "extra_content", PROVIDER_FIELDS];
+
+/// The fields of a called function; SDKs add the last two.
+const FUNCTION_FIELDS: [&str; 4] = ["name", "arguments", "parsed_arguments", PROVIDER_FIELDS];
 
 /// The speaker of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,8 +150,8 @@ fn assistant_parts(
                 "this provider knows only tools of type `function`",
             ));
         }
-        refuse_unknown_fields(call, &["id", "type", "function", "index", "extra_content"], &path)?;
-        refuse_unknown_fields(&call["function"], &["name", "arguments"], &format!("{path}.function"))?;
+        refuse_unknown_fields(call, &CALL_FIELDS, &path)?;
+        refuse_unknown_fields(&call["function"], &FUNCTION_FIELDS, &format!("{path}.function"))?;
         let id = text(&call["id"], "id")?;
         let name = text(&call["function"]["name"], "function.name")?;
         let arguments = arguments(&call["function"]["arguments"], &path)?;

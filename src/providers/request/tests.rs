@@ -79,6 +79,34 @@ fn unsupported_fields_are_refused_by_name() {
 }
 
 #[test]
+fn what_sdks_add_to_an_answer_is_no_part_of_the_conversation() {
+    let messages = |is_extended: bool| {
+        let mut call =
+            json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}});
+        let mut answer = json!({"role": "assistant", "content": "b"});
+        if is_extended {
+            call["provider_specific_fields"] = json!({"thought": "x"});
+            call["function"]["provider_specific_fields"] = json!({"thought": "x"});
+            call["function"]["parsed_arguments"] = json!({"x": 1});
+            for (name, value) in [
+                ("parsed", json!({"x": 1})),
+                ("provider_specific_fields", json!({"citations": null})),
+                ("thinking_blocks", json!([{"type": "thinking", "thinking": "Hm.", "signature": "s"}])),
+                ("reasoning_content", json!("Hm.")),
+                ("refusal", json!(null)),
+                ("audio", json!(null)),
+                ("function_call", json!(null)),
+            ] {
+                answer[name] = value;
+            }
+        }
+        answer["tool_calls"] = json!([call]);
+        json!({"messages": [{"role": "user", "content": "a"}, answer]})
+    };
+    assert_eq!(decode(&messages(true)).unwrap().turns, decode(&messages(false)).unwrap().turns);
+}
+
+#[test]
 fn unsupported_message_fields_are_refused_by_path() {
     let call = |arguments: &str| json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}});
     for (message, param) in [
