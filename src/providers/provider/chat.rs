@@ -16,6 +16,18 @@ enum ChatOutcome {
 }
 
 impl Provider {
+    /// Checks that this provider can be asked for what `request` asks of `model`. To be called before an attempt, as
+    /// what is not sent is none.
+    ///
+    /// # Errors
+    /// [`Failure::Unsupported`] for a field that would affect the answer and that the provider's format cannot express.
+    pub fn check_chat(&self, request: &CompletionRequest<'_>, model: &str) -> Result<(), Failure> {
+        match &self.backend {
+            Backend::Http { dialect, .. } => dialect.completions().check(request, &self.model(model)),
+            Backend::Sandbox => sandbox::chat::check(request),
+        }
+    }
+
     /// Makes one attempt to get a complete answer from `model`. Parameters that the provider knows by another name are
     /// renamed within the same attempt; none is left out.
     ///
