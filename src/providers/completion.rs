@@ -37,6 +37,13 @@ pub struct CompletionRequest<'a> {
     pub prompt_tokens: u64,
 }
 
+impl CompletionRequest<'_> {
+    /// The maximum number of tool calls in one choice of the answer.
+    pub(super) fn max_tool_calls(&self) -> usize {
+        if self.fields.read("parallel_tool_calls") == Some(false) { 1 } else { MAX_TOOL_CALLS }
+    }
+}
+
 /// The metadata of a response that does not come from the provider.
 #[derive(Clone, Debug)]
 pub struct ResponseMeta {
@@ -86,8 +93,8 @@ pub trait CompletionDialect: Send + Sync {
         meta: &ResponseMeta,
     ) -> Result<CompletionResponse, FailedCall>;
 
-    /// A decoder for one streamed answer.
-    fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
+    /// A decoder for one streamed answer to `request`.
+    fn stream_decoder(&self, request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder>;
 }
 
 /// What a [`StreamDecoder`] made of an event.

@@ -33,7 +33,7 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     }
     let signs_calls = thinking::signs_calls(&model.name);
     body.insert("contents".to_owned(), decoded.turns.iter().map(|turn| content(turn, signs_calls)).collect());
-    tools(&decoded.tools, &mut body)?;
+    tools(&decoded.tools, &mut body);
     let config = generation_config(&decoded, request.choices, model)?;
     if !config.is_empty() {
         body.insert("generationConfig".to_owned(), Value::Object(config));
@@ -88,13 +88,11 @@ fn generation_config(
     Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
-fn tools(tools: &Tools, body: &mut Map<String, Value>) -> Result<(), Failure> {
+/// The tools. Gemini cannot be kept from calling several at once, so `parallel_tool_calls` is a matter of the response:
+/// only the first call reaches the caller.
+fn tools(tools: &Tools, body: &mut Map<String, Value>) {
     if tools.list.is_empty() {
-        return Ok(());
-    }
-    if !tools.are_parallel {
-        let message = "Gemini cannot be kept from calling several tools at once; leave it out";
-        return Err(unsupported("parallel_tool_calls", message));
+        return;
     }
     let list = tools.list.iter().map(|tool| {
         let mut value = json!({"name": tool.name});
@@ -117,7 +115,6 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) -> Result<(), Failure> {
         ToolChoice::Named(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
     };
     body.insert("toolConfig".to_owned(), json!({"functionCallingConfig": choice}));
-    Ok(())
 }
 
 /// The content of a turn. Of parallel calls, only the first carries the signature.

@@ -69,10 +69,10 @@ impl Provider {
     ) -> Result<CompletionStream, FailedCall> {
         let Backend::Http { dialect, .. } = &self.backend else {
             let script = sandbox::chat::stream(request, model, self.call_policy(model).idle_timeout)?;
-            let decoder = openai::OpenAi.stream_decoder();
+            let decoder = openai::OpenAi.stream_decoder(request);
             return Ok(CompletionStream::simulated(script, decoder, request, meta.clone(), permit));
         };
-        let decoder = dialect.completions().stream_decoder();
+        let decoder = dialect.completions().stream_decoder(request);
         match self.send_chat(request, model, meta, deadline).await? {
             ChatOutcome::Streaming(opened) => Ok(CompletionStream::new(
                 *opened,
