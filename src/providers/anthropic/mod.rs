@@ -11,6 +11,7 @@
 mod completion;
 mod error_body;
 mod response;
+mod schema;
 mod stream;
 mod translate;
 

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{DEFAULT_MAX_TOKENS, MAX_TEMPERATURE, version};
+use super::{DEFAULT_MAX_TOKENS, MAX_TEMPERATURE, schema, version};
 use crate::providers::completion::CompletionRequest;
 use crate::providers::model::claude_version;
 use crate::providers::request::{
-    ContentPart, DecodedRequest, Format, Image, Speaker, ToolChoice, Tools, Turn, unsupported,
+    ContentPart, DecodedRequest, Format, Image, Speaker, Tool, ToolChoice, Tools, Turn, unsupported,
 };
 use crate::providers::{Failure, Model, ProviderRequest};
 
@@ -37,7 +37,7 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     if !decoded.stop.is_empty() {
         body.insert("stop_sequences".to_owned(), json!(decoded.stop));
     }
-    tools(&decoded.tools, &mut body);
+    tools(&decoded.tools, &mut body)?;
     output(&decoded, model, &mut body)?;
     if request.stream {
         body.insert("stream".to_owned(), json!(true));
@@ -113,6 +113,7 @@ fn output(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>
             return Err(unsupported("response_format.type", message));
         }
         Format::Schema(schema) => {
+            let schema = schema::strict(schema, "response_format.json_schema.schema")?;
             config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
         }
     }
@@ -141,22 +142,13 @@ fn output(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>
     Ok(())
 }
 
-fn tools(tools: &Tools, body: &mut Map<String, Value>) {
+fn tools(tools: &Tools, body: &mut Map<String, Value>) -> Result<(), Failure> {
     if tools.list.is_empty() {
-        return;
+        return Ok(());
     }
-    let list = tools.list.iter().map(|tool| {
-        let mut value = json!({"name": tool.name});
-        if let Some(description) = &tool.description {
-            value["description"] = json!(description);
-        }
-        value["input_schema"] = input_schema(tool.parameters.as_ref());
-        if tool.is_strict {
-            value["strict"] = json!(true);
-        }
-        value
-    });
-    body.insert("tools".to_owned(), list.collect());
+    let list: Vec<Value> =
+        tools.list.iter().enumerate().map(|(index, one)| tool(one, index)).collect::<Result<_, _>>()?;
+    body.insert("tools".to_owned(), Value::from(list));
     let mut choice = match &tools.choice {
         ToolChoice::Auto => json!({"type": "auto"}),
         ToolChoice::None => json!({"type": "none"}),
@@ -167,6 +159,22 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) {
         choice["disable_parallel_tool_use"] = json!(true);
     }
     body.insert("tool_choice".to_owned(), choice);
+    Ok(())
+}
+
+/// The tool at `index`.
+fn tool(tool: &Tool, index: usize) -> Result<Value, Failure> {
+    let mut value = json!({"name": tool.name});
+    if let Some(description) = &tool.description {
+        value["description"] = json!(description);
+    }
+    value["input_schema"] = input_schema(tool.parameters.as_ref());
+    if tool.is_strict {
+        let path = format!("tools[{index}].function.parameters");
+        value["input_schema"] = schema::strict(&value["input_schema"], &path)?;
+        value["strict"] = json!(true);
+    }
+    Ok(value)
 }
 
 /// The schema of a tool's arguments. The API requires an explicit `"type": "object"`, which others imply.

@@ -11,7 +11,7 @@ mod tools;
 
 pub(super) use conversation::{ContentPart, Speaker, Turn};
 pub(super) use parts::Image;
-pub(super) use tools::{ToolChoice, Tools};
+pub(super) use tools::{Tool, ToolChoice, Tools};
 
 use serde_json::Value;
 
