@@ -4,11 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{parts, refuse_unknown_fields, unsupported};
+use super::parts::{self, Data, Image};
+use super::{refuse_unknown_fields, unsupported};
 use crate::providers::Failure;
-
-/// Separates the texts of the operator.
-const SEPARATOR: &str = "\n\n";
 
 /// Fields of an earlier answer that providers and SDKs add to it and that are sent back with it. They were never part
 /// of the conversation, so they have no effect on the answer.
@@ -45,16 +43,34 @@ pub(in crate::providers) enum Speaker {
 pub(in crate::providers) struct Turn {
     pub(in crate::providers) speaker: Speaker,
     /// In the order of the messages.
-    pub(in crate::providers) parts: Vec<ContentPart>,
+    pub(in crate::providers) parts: Vec<Part>,
 }
 
-/// A part of a turn.
+/// A part of a turn, of the system text or of a tool's result.
+#[derive(Debug, PartialEq)]
+pub(in crate::providers) struct Part {
+    pub(in crate::providers) content: ContentPart,
+    /// Asks the provider to cache everything up to this part; an object.
+    pub(in crate::providers) cache_control: Option<Value>,
+    /// The path of its origin in the caller's request, to refuse it by.
+    pub(in crate::providers) path: String,
+}
+
+/// The content of a part.
 #[derive(Debug, PartialEq)]
 pub(in crate::providers) enum ContentPart {
     /// Never empty.
     Text(String),
     /// An image.
-    Image(parts::Image),
+    Image(Image),
+    /// A document.
+    File {
+        data: Data,
+        /// As the caller calls it.
+        name: Option<String>,
+    },
+    /// A sound.
+    Audio(Data),
     /// A tool call by the model.
     ToolCall {
         /// Referenced by the result.
@@ -71,15 +87,36 @@ pub(in crate::providers) enum ContentPart {
         id: String,
         /// The name of the tool, as in the call.
         name: String,
-        text: String,
+        /// No calls and no results.
+        parts: Vec<Part>,
     },
 }
 
-/// Decodes messages into the system text and the turns.
-pub(super) fn read(messages: &[Value]) -> Result<(Option<String>, Vec<Turn>), Failure> {
-    let mut system: Vec<String> = Vec::new();
+impl Part {
+    /// A text without hints.
+    pub(super) const fn of_text(text: String, path: String) -> Self {
+        Self { content: ContentPart::Text(text), cache_control: None, path }
+    }
+
+    /// Its text, if it is one.
+    pub(in crate::providers) fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            ContentPart::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Refuses it, as the provider has no such part in this place.
+    pub(in crate::providers) fn unsupported(&self, message: &str) -> Failure {
+        unsupported(format!("{}.type", self.path), message)
+    }
+}
+
+/// Decodes messages into the system texts and the turns.
+pub(super) fn read(messages: &[Value]) -> Result<(Vec<Part>, Vec<Turn>), Failure> {
+    let mut system: Vec<Part> = Vec::new();
     let mut turns: Vec<Turn> = Vec::new();
-    let mut names: HashMap<String, String> = HashMap::new();
+    let mut tools: HashMap<String, String> = HashMap::new();
     for (index, message) in messages.iter().enumerate() {
         let path = format!("messages[{index}]");
         let role = message["role"].as_str().unwrap_or_default();
@@ -87,11 +124,11 @@ pub(super) fn read(messages: &[Value]) -> Result<(Option<String>, Vec<Turn>), Fa
         let content = format!("{path}.content");
         let (speaker, parts) = match role {
             "system" | "developer" => {
-                system.push(parts::text(&message["content"], &content)?);
+                system.extend(parts::read_texts(&message["content"], &content)?);
                 continue;
             }
-            "assistant" => (Speaker::Model, assistant_parts(message, &path, &mut names)?),
-            "tool" => (Speaker::User, vec![tool_result(message, &path, &names)?]),
+            "assistant" => (Speaker::Model, assistant_parts(message, &path, &mut tools)?),
+            "tool" => (Speaker::User, vec![tool_result(message, path, &tools)?]),
             _ => (Speaker::User, parts::read(&message["content"], &content)?),
         };
         match turns.last_mut() {
@@ -106,8 +143,7 @@ pub(super) fn read(messages: &[Value]) -> Result<(Option<String>, Vec<Turn>), Fa
             "this provider needs at least one message of the user that is not empty",
         ));
     }
-    system.retain(|text| !text.is_empty());
-    Ok(((!system.is_empty()).then(|| system.join(SEPARATOR)), turns))
+    Ok((system, turns))
 }
 
 /// The fields of a message that are read or may be ignored.
@@ -129,14 +165,15 @@ fn known_fields(role: &str) -> Vec<&'static str> {
 fn assistant_parts(
     message: &Value,
     path: &str,
-    names: &mut HashMap<String, String>,
-) -> Result<Vec<ContentPart>, Failure> {
-    let mut parts = parts::read(&message["content"], &format!("{path}.content"))?;
-    if parts.iter().any(|part| matches!(part, ContentPart::Image(_))) {
-        return Err(unsupported(format!("{path}.content"), "only a message of the user can hold an image"));
+    tools: &mut HashMap<String, String>,
+) -> Result<Vec<Part>, Failure> {
+    let content = format!("{path}.content");
+    let mut parts = parts::read(&message["content"], &content)?;
+    if parts.iter().any(|part| part.as_text().is_none()) {
+        return Err(unsupported(content, "only a message of the user can hold an image or a file"));
     }
     if let Some(refused) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
-        parts.push(ContentPart::Text(refused.to_owned()));
+        parts.push(Part::of_text(refused.to_owned(), format!("{path}.refusal")));
     }
     for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
         let path = format!("{path}.tool_calls[{index}]");
@@ -156,8 +193,9 @@ fn assistant_parts(
         let name = text(&call["function"]["name"], "function.name")?;
         let arguments = arguments(&call["function"]["arguments"], &path)?;
         let signature = call["extra_content"]["google"]["thought_signature"].as_str().map(str::to_owned);
-        names.insert(id.clone(), name.clone());
-        parts.push(ContentPart::ToolCall { id, name, arguments, signature });
+        tools.insert(id.clone(), name.clone());
+        let content = ContentPart::ToolCall { id, name, arguments, signature };
+        parts.push(Part { content, cache_control: None, path });
     }
     Ok(parts)
 }
@@ -173,12 +211,13 @@ fn arguments(value: &Value, path: &str) -> Result<Map<String, Value>, Failure> {
     })
 }
 
-fn tool_result(message: &Value, path: &str, names: &HashMap<String, String>) -> Result<ContentPart, Failure> {
+fn tool_result(message: &Value, path: String, tools: &HashMap<String, String>) -> Result<Part, Failure> {
     let id = message["tool_call_id"].as_str().unwrap_or_default();
-    let Some(name) = names.get(id) else {
+    let Some(name) = tools.get(id) else {
         let message = "must be the `id` of a call in an assistant's message before";
         return Err(unsupported(format!("{path}.tool_call_id"), message));
     };
-    let text = parts::text(&message["content"], &format!("{path}.content"))?;
-    Ok(ContentPart::ToolResult { id: id.to_owned(), name: name.clone(), text })
+    let parts = parts::read(&message["content"], &format!("{path}.content"))?;
+    let content = ContentPart::ToolResult { id: id.to_owned(), name: name.clone(), parts };
+    Ok(Part { content, cache_control: None, path })
 }

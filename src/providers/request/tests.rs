@@ -111,7 +111,23 @@ fn unsupported_message_fields_are_refused_by_path() {
     let call = |arguments: &str| json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}});
     for (message, param) in [
         (json!({"role": "user", "content": "Hi", "name": "Ann"}), "messages[1].name"),
-        (json!({"role": "user", "content": [{"type": "input_audio"}]}), "messages[1].content[0].type"),
+        (json!({"role": "user", "content": [{"type": "video"}]}), "messages[1].content[0].type"),
+        (
+            json!({"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "flac"}}]}),
+            "messages[1].content[0].input_audio.format",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "wav"}}]}),
+            "messages[1].content[0].input_audio.data",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}),
+            "messages[1].content[0].file.file_id",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "file", "file": {"file_data": "JVBERi0="}}]}),
+            "messages[1].content[0].file.file_data",
+        ),
         (
             json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data"}}]}),
             "messages[1].content[0].image_url.url",
@@ -158,16 +174,18 @@ fn consecutive_messages_of_one_speaker_become_one_turn() {
         {"role": "user", "content": "d"},
     ]}));
     let request = request.unwrap();
-    assert_eq!(request.system.as_deref(), Some("One.\n\nTwo."));
-    let text = |text: &str| ContentPart::Text(text.to_owned());
+    let part = |content, path: &str| Part { content, cache_control: None, path: path.to_owned() };
+    let text = |text: &str, path: &str| part(ContentPart::Text(text.to_owned()), path);
+    assert_eq!(request.system, [text("One.", "messages[0].content"), text("Two.", "messages[2].content[0]")]);
     let (id, name) = ("a".to_owned(), "f".to_owned());
     let (arguments, signature) = (serde_json::Map::new(), None);
     let called = ContentPart::ToolCall { id: id.clone(), name: name.clone(), arguments, signature };
+    let result = ContentPart::ToolResult { id, name, parts: vec![text("1", "messages[5].content")] };
     let turn = |speaker, parts| Turn { speaker, parts };
     let expected = vec![
-        turn(Speaker::User, vec![text("b"), text("c")]),
-        turn(Speaker::Model, vec![called]),
-        turn(Speaker::User, vec![ContentPart::ToolResult { id, name, text: "1".to_owned() }, text("d")]),
+        turn(Speaker::User, vec![text("b", "messages[1].content"), text("c", "messages[3].content[0]")]),
+        turn(Speaker::Model, vec![part(called, "messages[4].tool_calls[0]")]),
+        turn(Speaker::User, vec![part(result, "messages[5]"), text("d", "messages[6].content")]),
     ];
     assert_eq!(request.turns, expected);
 }
