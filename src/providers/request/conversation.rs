@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::names::Names;
 use super::parts::{self, Data, Image};
 use super::{refuse_unknown_fields, unsupported};
 use crate::providers::Failure;
@@ -106,6 +107,14 @@ impl Part {
         }
     }
 
+    /// As [`Part::as_text`], to be changed.
+    pub(super) const fn as_text_mut(&mut self) -> Option<&mut String> {
+        match &mut self.content {
+            ContentPart::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Refuses it, as the provider has no such part in this place.
     pub(in crate::providers) fn unsupported(&self, message: &str) -> Failure {
         unsupported(format!("{}.type", self.path), message)
@@ -117,12 +126,13 @@ pub(super) fn read(messages: &[Value]) -> Result<(Vec<Part>, Vec<Turn>), Failure
     let mut system: Vec<Part> = Vec::new();
     let mut turns: Vec<Turn> = Vec::new();
     let mut tools: HashMap<String, String> = HashMap::new();
+    let names = Names::read(messages)?;
     for (index, message) in messages.iter().enumerate() {
         let path = format!("messages[{index}]");
         let role = message["role"].as_str().unwrap_or_default();
         refuse_unknown_fields(message, &known_fields(role), &path)?;
         let content = format!("{path}.content");
-        let (speaker, parts) = match role {
+        let (speaker, mut parts) = match role {
             "system" | "developer" => {
                 system.extend(parts::read_texts(&message["content"], &content)?);
                 continue;
@@ -131,6 +141,7 @@ pub(super) fn read(messages: &[Value]) -> Result<(Vec<Part>, Vec<Turn>), Failure
             "tool" => (Speaker::User, vec![tool_result(message, path, &tools)?]),
             _ => (Speaker::User, parts::read(&message["content"], &content)?),
         };
+        names.show(message, &content, &mut parts);
         match turns.last_mut() {
             Some(last) if last.speaker == speaker => last.parts.extend(parts),
             _ if parts.is_empty() => {}
@@ -148,14 +159,13 @@ pub(super) fn read(messages: &[Value]) -> Result<(Vec<Part>, Vec<Turn>), Failure
 
 /// The fields of a message that are read or may be ignored.
 fn known_fields(role: &str) -> Vec<&'static str> {
-    let mut known = vec!["role", "content"];
+    let mut known = vec!["role", "content", "name"];
     match role {
         "assistant" => {
             known.extend(["tool_calls", "refusal"]);
             known.extend(OUTPUT_ONLY_FIELDS);
         }
-        // A tool's name is known from its call.
-        "tool" => known.extend(["tool_call_id", "name"]),
+        "tool" => known.push("tool_call_id"),
         _ => {}
     }
     known

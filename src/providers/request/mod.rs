@@ -6,6 +6,7 @@
 //! dropped silently.
 
 mod conversation;
+mod names;
 mod parts;
 mod tools;
 

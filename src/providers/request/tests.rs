@@ -110,7 +110,7 @@ fn what_sdks_add_to_an_answer_is_no_part_of_the_conversation() {
 fn unsupported_message_fields_are_refused_by_path() {
     let call = |arguments: &str| json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}});
     for (message, param) in [
-        (json!({"role": "user", "content": "Hi", "name": "Ann"}), "messages[1].name"),
+        (json!({"role": "user", "content": "Hi", "name": 5}), "messages[1].name"),
         (json!({"role": "user", "content": [{"type": "video"}]}), "messages[1].content[0].type"),
         (
             json!({"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "flac"}}]}),
@@ -188,6 +188,42 @@ fn consecutive_messages_of_one_speaker_become_one_turn() {
         turn(Speaker::User, vec![part(result, "messages[5]"), text("d", "messages[6].content")]),
     ];
     assert_eq!(request.turns, expected);
+}
+
+/// The texts of a conversation of these messages, each of a role, a name and a content.
+fn texts(messages: &[(&str, Value, Value)]) -> Vec<String> {
+    let messages = messages.iter().map(|(role, name, content)| {
+        let mut message = json!({"role": role, "content": content});
+        if !name.is_null() {
+            message["name"] = name.clone();
+        }
+        message
+    });
+    let request = decode(&json!({"messages": messages.collect::<Value>()})).unwrap();
+    let parts = request.system.iter().chain(request.turns.iter().flat_map(|turn| &turn.parts));
+    parts.filter_map(Part::as_text).map(str::to_owned).collect()
+}
+
+#[test]
+fn names_are_shown_only_where_they_tell_somebody_apart() {
+    let shared = [
+        ("system", json!("rules"), json!("Rules")),
+        ("user", json!("Ann"), json!("a")),
+        ("assistant", json!("bot"), json!("b")),
+        ("user", json!("Ann"), json!("c")),
+        ("user", json!(""), json!("d")),
+        ("user", Value::Null, json!("e")),
+    ];
+    assert_eq!(texts(&shared), ["Rules", "a", "b", "c", "d", "e"]);
+    let image = json!({"type": "image_url", "image_url": {"url": "https://a.example/b.png"}});
+    let several = [
+        ("user", json!("Ann"), json!("a")),
+        ("assistant", json!("bot"), json!("b")),
+        ("user", json!("Bob"), json!([image, {"type": "text", "text": "c"}])),
+        ("user", json!("Bob"), json!([image])),
+        ("user", Value::Null, json!("d")),
+    ];
+    assert_eq!(texts(&several), ["Ann: a", "b", "Bob: c", "Bob:", "d"]);
 }
 
 #[test]
