@@ -11,10 +11,18 @@ use crate::providers::request::{ContentPart, Data, Image, Part, Speaker, Turn};
 /// The only kind of file that a block can hold in base64.
 const PDF: &str = "application/pdf";
 
+/// Asks for JSON, as the format has no other way of asking for it without a schema. Callers of a chat completion in
+/// JSON mode have to say so in a message, too, so this is nothing that they did not ask for.
+const JSON_INSTRUCTION: &str = "Your answer must be a single JSON object and nothing else: no text before or after it, \
+                                and no code fence around it.";
+
 /// The system text; `None` if there is none. A plain string if that can express it.
-pub(super) fn system(texts: &[Part]) -> Result<Option<Value>, Failure> {
-    let blocks: Vec<Value> =
+pub(super) fn system(texts: &[Part], wants_json: bool) -> Result<Option<Value>, Failure> {
+    let mut blocks: Vec<Value> =
         texts.iter().filter(|part| !is_blank(part)).map(block).collect::<Result<_, _>>()?;
+    if wants_json {
+        blocks.push(json!({"type": "text", "text": JSON_INSTRUCTION}));
+    }
     Ok((!blocks.is_empty()).then(|| string_or_blocks(blocks)))
 }
 

@@ -24,7 +24,7 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     body.insert("model".to_owned(), json!(model.name));
     let limit = decoded.max_tokens.or(model.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
     body.insert("max_tokens".to_owned(), json!(limit));
-    if let Some(system) = blocks::system(&decoded.system)? {
+    if let Some(system) = blocks::system(&decoded.system, decoded.format == Format::Json)? {
         body.insert("system".to_owned(), system);
     }
     body.insert("messages".to_owned(), blocks::messages(&decoded.turns)?);
@@ -101,16 +101,9 @@ fn sampling(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Valu
 /// The output format and the effort.
 fn output(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>) -> Result<(), Failure> {
     let mut config = Map::new();
-    match &decoded.format {
-        Format::Text => {}
-        Format::Json => {
-            let message = "Anthropic has no JSON mode; give a schema, with the type `json_schema`";
-            return Err(unsupported("response_format.type", message));
-        }
-        Format::Schema(schema) => {
-            let schema = schema::strict(schema, "response_format.json_schema.schema")?;
-            config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
-        }
+    if let Format::Schema(schema) = &decoded.format {
+        let schema = schema::strict(schema, "response_format.json_schema.schema")?;
+        config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
     }
     if let Some(effort) = decoded.effort.as_deref().filter(|effort| *effort != "none") {
         if claude_version(&model.name).is_none_or(|version| version < FIRST_ADAPTIVE) {
