@@ -26,9 +26,22 @@ pub(super) fn system(texts: &[Part], wants_json: bool) -> Result<Option<Value>, 
     Ok((!blocks.is_empty()).then(|| string_or_blocks(blocks)))
 }
 
-/// The messages.
+/// The messages. White space at the end of an answer that the model is to continue is left out, as the API refuses it.
 pub(super) fn messages(turns: &[Turn]) -> Result<Value, Failure> {
-    let messages: Vec<Value> = turns.iter().map(message).collect::<Result<_, _>>()?;
+    let mut messages: Vec<Value> = turns.iter().map(message).collect::<Result<_, _>>()?;
+    let is_continued = turns.last().is_some_and(|turn| turn.speaker == Speaker::Model);
+    let is_alone = messages.len() == 1;
+    let last = messages.last_mut().filter(|_| is_continued);
+    let blocks = last.and_then(|message| message["content"].as_array_mut());
+    if let Some(text) = blocks.and_then(|blocks| blocks.last_mut()?.get_mut("text")) {
+        let trimmed = text.as_str().unwrap_or_default().trim_end().to_owned();
+        if !trimmed.is_empty() {
+            *text = Value::from(trimmed);
+        } else if !is_alone {
+            // There is nothing to continue.
+            messages.pop();
+        }
+    }
     Ok(Value::from(messages))
 }
 
