@@ -83,6 +83,7 @@ impl Candidate<'_> {
     /// Calls the model, with retries of transient failures. `attempts` counts all calls for the request, and is less
     /// than [`MAX_ATTEMPTS`].
     pub(super) async fn ask(&self, attempts: &mut u32) -> Result<ChatReply, Failure> {
+        self.check()?;
         let (mut after, mut retries) = (self.after_failure_of, self.retries);
         let mut failed = None;
         let mut now = self.upstream.time.requested;
@@ -107,6 +108,19 @@ impl Candidate<'_> {
             retries += 1;
             (after, failed) = (Some(&**self.id), Some(failure));
         }
+    }
+
+    /// Checks that the model can be asked at all: a request that is never sent is no call, so it needs no permit and no
+    /// budget, and is not booked.
+    fn check(&self) -> Result<(), Failure> {
+        self.upstream.entry.provider.check_chat(self.request, self.upstream.model).inspect_err(|failure| {
+            let detail = failure.detail();
+            tracing::info!(
+                model = &**self.id,
+                detail,
+                "a model was not called: it does not support the request"
+            );
+        })
     }
 
     /// Like [`Upstream::pause`]; also `None` if the pause exceeds `wait_limit`, or if the `attempts` made for the

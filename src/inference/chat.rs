@@ -2,7 +2,8 @@
 //!
 //! A model is retried after transient failures, then its fallbacks are called in order; once the caller has received a
 //! byte, only to continue from there (see `resume`). A request makes six calls at most, and no model is retried at the
-//! expense of one that has not been called at all. Every attempt is booked exactly once, even if the caller leaves.
+//! expense of one that has not been called at all. Every attempt is booked exactly once, even if the caller leaves. A
+//! request that a model's format cannot express is not sent to it, which is no call: it is neither counted nor booked.
 //!
 //! Some failures end the search at once: a content refusal, which is an answer and not to be routed around; a request
 //! that the requested model rejects as invalid, which the caller has to correct; and a budget that does not cover the

@@ -29,7 +29,7 @@ pub(super) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
         let (outcome, expected) = if scenario.join("completion.json").exists() {
             request(completions, kind, &scenario)
         } else if scenario.join("completed.json").exists() {
-            (answer(completions, &scenario), load(&scenario, "completed.json"))
+            (answer_for(&json!({"messages": []}), completions, &scenario), load(&scenario, "completed.json"))
         } else if scenario.join("chunks.json").exists() {
             let stream = fs::read(scenario.join("stream.txt")).unwrap();
             (decoded(completions, &[&stream]), load(&scenario, "chunks.json"))
@@ -76,11 +76,16 @@ pub(super) fn survives(dialect: &dyn CompletionDialect, stream: &[u8], position:
 /// What a caller who asks for the usage receives for a stream that arrives in these pieces: the data of every line, and
 /// the failure at the end.
 pub(super) fn decoded(dialect: &dyn CompletionDialect, pieces: &[&[u8]]) -> Value {
-    let body = json!({"messages": []}).to_string();
+    decoded_for(&json!({"messages": []}), dialect, pieces)
+}
+
+/// The same for a caller who asks this.
+pub(super) fn decoded_for(asked: &Value, dialect: &dyn CompletionDialect, pieces: &[&[u8]]) -> Value {
+    let body = asked.to_string();
     let mut request = completion(&body);
     (request.stream, request.include_usage) = (true, true);
     let mut chunks = ChunkWriter::new(&request, meta());
-    let mut decoder = dialect.stream_decoder();
+    let mut decoder = dialect.stream_decoder(&request);
     let mut events = sse::Decoder::default();
     let mut outcome = Ok(EventOutcome::More);
     for piece in pieces.iter().copied().map(Some).chain([None]) {
@@ -126,8 +131,9 @@ fn request(dialect: &dyn CompletionDialect, kind: Kind, scenario: &Path) -> (Val
     }
 }
 
-fn answer(dialect: &dyn CompletionDialect, scenario: &Path) -> Value {
-    let body = json!({"messages": []}).to_string();
+/// What a caller who asks this receives for the complete response of a scenario.
+pub(super) fn answer_for(asked: &Value, dialect: &dyn CompletionDialect, scenario: &Path) -> Value {
+    let body = asked.to_string();
     match dialect.chat_response(&response(scenario, 200), &completion(&body), &meta()) {
         Ok(completed) => {
             let body: Value = serde_json::from_slice(&completed.body).unwrap();

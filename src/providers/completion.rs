@@ -37,6 +37,13 @@ pub struct CompletionRequest<'a> {
     pub prompt_tokens: u64,
 }
 
+impl CompletionRequest<'_> {
+    /// The maximum number of tool calls in one choice of the answer.
+    pub(super) fn max_tool_calls(&self) -> usize {
+        if self.fields.read("parallel_tool_calls") == Some(false) { 1 } else { MAX_TOOL_CALLS }
+    }
+}
+
 /// The metadata of a response that does not come from the provider.
 #[derive(Clone, Debug)]
 pub struct ResponseMeta {
@@ -67,6 +74,14 @@ pub trait CompletionDialect: Send + Sync {
         model: &Model,
     ) -> Result<ProviderRequest, Failure>;
 
+    /// Checks that the request can be sent to `model`, without a call.
+    ///
+    /// # Errors
+    /// As [`CompletionDialect::chat_request`].
+    fn check(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<(), Failure> {
+        self.chat_request(request, model).map(drop)
+    }
+
     /// Decodes a complete response, or an error response of any kind.
     ///
     /// # Errors
@@ -78,8 +93,8 @@ pub trait CompletionDialect: Send + Sync {
         meta: &ResponseMeta,
     ) -> Result<CompletionResponse, FailedCall>;
 
-    /// A decoder for one streamed answer.
-    fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
+    /// A decoder for one streamed answer to `request`.
+    fn stream_decoder(&self, request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder>;
 }
 
 /// What a [`StreamDecoder`] made of an event.

@@ -287,6 +287,58 @@ async fn if_all_models_fail_the_requested_model_s_error_is_returned() {
 }
 
 #[tokio::test]
+async fn what_a_format_cannot_express_is_refused_without_a_call() {
+    let others: Vec<String> = (1..=6).map(|number| format!("\"claude/c{number}\"")).collect();
+    let others = others.join(", ");
+    let rest = format!(
+        r#"
+[providers.claude]
+kind = "anthropic"
+base_url = "{{base_url}}"
+[inference.fallbacks]
+"fake/m" = [{others}, "fake/last"]
+"claude/c" = [{others}]
+"#
+    );
+    let gateway = gateway_with(
+        "",
+        &rest,
+        |setup| setup,
+        |ask| match ask.model.as_str() {
+            "m" => failing(503, &json!({})),
+            _ => Reply::Text("hello".to_owned()),
+        },
+    )
+    .await;
+    for stream in [false, true] {
+        let mut body = hello();
+        (body["model"], body["seed"], body["stream"]) = (json!("claude/c"), json!(7), json!(stream));
+        let response = gateway.ask(&body).await;
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["x-mk-attempts"]),
+            (400, &"0".parse().unwrap())
+        );
+        let told: Value = response.json().await.unwrap();
+        assert_eq!(
+            (&told["code"], &told["param"]),
+            (&json!("unsupported_parameter"), &json!("seed")),
+            "{told}"
+        );
+    }
+    assert_eq!(gateway.rows().len(), 0, "nothing is booked");
+
+    // Six models that are not called leave all calls to the one that can be.
+    let mut body = hello();
+    body["seed"] = json!(7);
+    let response = gateway.ask(&body).await;
+    assert_eq!(
+        (&response.headers()["x-mk-model"], &response.headers()["x-mk-attempts"]),
+        (&"fake/last".parse().unwrap(), &"2".parse().unwrap())
+    );
+    assert_eq!((gateway.rows().len(), gateway.provider.requests().len()), (2, 2));
+}
+
+#[tokio::test]
 async fn a_key_s_model_restriction_applies_to_fallbacks() {
     let gateway = with_fallbacks(|ask| match ask.model.as_str() {
         "m" => failing(503, &json!({})),

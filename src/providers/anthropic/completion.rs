@@ -25,7 +25,7 @@ impl CompletionDialect for Anthropic {
         ParsedResponse::parse(response)?.completion(request, meta)
     }
 
-    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+    fn stream_decoder(&self, _request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder> {
         Box::new(stream::Decoder::default())
     }
 }

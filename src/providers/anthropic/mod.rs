@@ -8,9 +8,11 @@
 //! What must hold: an answer that is incomplete or withheld never looks like a finished one, and only text blocks are
 //! shown as the answer.
 
+mod blocks;
 mod completion;
 mod error_body;
 mod response;
+mod schema;
 mod stream;
 mod translate;
 

@@ -4,18 +4,13 @@
 //! caller asked for something else. The API refuses `temperature` together with `top_p`, or with thinking. Checking
 //! that here keeps such a refusal from being mistaken for that of a model that accepts no temperature at all.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
-use super::{DEFAULT_MAX_TOKENS, MAX_TEMPERATURE, version};
+use super::{DEFAULT_MAX_TOKENS, MAX_TEMPERATURE, blocks, schema, version};
 use crate::providers::completion::CompletionRequest;
 use crate::providers::model::claude_version;
-use crate::providers::request::{
-    ContentPart, DecodedRequest, Format, Image, Speaker, ToolChoice, Tools, Turn, unsupported,
-};
+use crate::providers::request::{DecodedRequest, Format, Tool, ToolChoice, Tools, unsupported};
 use crate::providers::{Failure, Model, ProviderRequest};
 
 /// The first version with adaptive thinking, which is controlled by an effort (Anthropic's guide to adaptive thinking).
@@ -29,15 +24,15 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     body.insert("model".to_owned(), json!(model.name));
     let limit = decoded.max_tokens.or(model.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
     body.insert("max_tokens".to_owned(), json!(limit));
-    if let Some(system) = &decoded.system {
-        body.insert("system".to_owned(), json!(system));
+    if let Some(system) = blocks::system(&decoded.system, decoded.format == Format::Json)? {
+        body.insert("system".to_owned(), system);
     }
-    body.insert("messages".to_owned(), decoded.turns.iter().map(message).collect());
+    body.insert("messages".to_owned(), blocks::messages(&decoded.turns)?);
     sampling(&decoded, model, &mut body)?;
     if !decoded.stop.is_empty() {
         body.insert("stop_sequences".to_owned(), json!(decoded.stop));
     }
-    tools(&decoded.tools, &mut body);
+    tools(&decoded.tools, &mut body)?;
     output(&decoded, model, &mut body)?;
     if request.stream {
         body.insert("stream".to_owned(), json!(true));
@@ -106,15 +101,9 @@ fn sampling(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Valu
 /// The output format and the effort.
 fn output(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>) -> Result<(), Failure> {
     let mut config = Map::new();
-    match &decoded.format {
-        Format::Text => {}
-        Format::Json => {
-            let message = "Anthropic has no JSON mode; give a schema, with the type `json_schema`";
-            return Err(unsupported("response_format.type", message));
-        }
-        Format::Schema(schema) => {
-            config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
-        }
+    if let Format::Schema(schema) = &decoded.format {
+        let schema = schema::strict(schema, "response_format.json_schema.schema")?;
+        config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
     }
     if let Some(effort) = decoded.effort.as_deref().filter(|effort| *effort != "none") {
         if claude_version(&model.name).is_none_or(|version| version < FIRST_ADAPTIVE) {
@@ -141,22 +130,13 @@ fn output(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>
     Ok(())
 }
 
-fn tools(tools: &Tools, body: &mut Map<String, Value>) {
+fn tools(tools: &Tools, body: &mut Map<String, Value>) -> Result<(), Failure> {
     if tools.list.is_empty() {
-        return;
+        return Ok(());
     }
-    let list = tools.list.iter().map(|tool| {
-        let mut value = json!({"name": tool.name});
-        if let Some(description) = &tool.description {
-            value["description"] = json!(description);
-        }
-        value["input_schema"] = input_schema(tool.parameters.as_ref());
-        if tool.is_strict {
-            value["strict"] = json!(true);
-        }
-        value
-    });
-    body.insert("tools".to_owned(), list.collect());
+    let list: Vec<Value> =
+        tools.list.iter().enumerate().map(|(index, one)| tool(one, index)).collect::<Result<_, _>>()?;
+    body.insert("tools".to_owned(), Value::from(list));
     let mut choice = match &tools.choice {
         ToolChoice::Auto => json!({"type": "auto"}),
         ToolChoice::None => json!({"type": "none"}),
@@ -167,6 +147,25 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) {
         choice["disable_parallel_tool_use"] = json!(true);
     }
     body.insert("tool_choice".to_owned(), choice);
+    Ok(())
+}
+
+/// The tool at `index`.
+fn tool(tool: &Tool, index: usize) -> Result<Value, Failure> {
+    let mut value = json!({"name": tool.name});
+    if let Some(description) = &tool.description {
+        value["description"] = json!(description);
+    }
+    value["input_schema"] = input_schema(tool.parameters.as_ref());
+    if tool.is_strict {
+        let path = format!("tools[{index}].function.parameters");
+        value["input_schema"] = schema::strict(&value["input_schema"], &path)?;
+        value["strict"] = json!(true);
+    }
+    if let Some(cache_control) = &tool.cache_control {
+        value["cache_control"] = cache_control.clone();
+    }
+    Ok(value)
 }
 
 /// The schema of a tool's arguments. The API requires an explicit `"type": "object"`, which others imply.
@@ -177,45 +176,4 @@ fn input_schema(parameters: Option<&Value>) -> Value {
         fields.entry("type").or_insert_with(|| json!("object"));
     }
     schema
-}
-
-/// Blank texts are left out, as the API refuses them; other models write such texts before tool calls.
-fn message(turn: &Turn) -> Value {
-    let role = match turn.speaker {
-        Speaker::User => "user",
-        Speaker::Model => "assistant",
-    };
-    let is_blank = |part: &&ContentPart| matches!(part, ContentPart::Text(text) if text.trim().is_empty());
-    let has_content = !turn.parts.iter().all(|part| is_blank(&part));
-    let parts = turn.parts.iter().filter(|part| !has_content || !is_blank(part));
-    json!({"role": role, "content": parts.map(block).collect::<Value>()})
-}
-
-/// The identifier of a tool call in the form that the API accepts, the same for the call and its result. Those of other
-/// providers may contain dots and colons (`functions.get:0`).
-fn call_id(id: &str) -> Cow<'_, str> {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !id.is_empty() && id.bytes().all(is_allowed) {
-        return id.into();
-    }
-    let digest = Sha256::digest(id);
-    digest[..12].iter().fold("call_".to_owned(), |id, byte| id + &format!("{byte:02x}")).into()
-}
-
-fn block(part: &ContentPart) -> Value {
-    match part {
-        ContentPart::Text(text) => json!({"type": "text", "text": text}),
-        ContentPart::Image(Image::Data { media_type, base64 }) => {
-            json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64}})
-        }
-        ContentPart::Image(Image::Url(url)) => {
-            json!({"type": "image", "source": {"type": "url", "url": url}})
-        }
-        ContentPart::ToolCall { id, name, arguments, .. } => {
-            json!({"type": "tool_use", "id": call_id(id), "name": name, "input": arguments})
-        }
-        ContentPart::ToolResult { id, text, .. } => {
-            json!({"type": "tool_result", "tool_use_id": call_id(id), "content": text})
-        }
-    }
 }

@@ -25,7 +25,7 @@ impl CompletionDialect for Google {
         ParsedResponse::parse(response)?.completion(request, meta)
     }
 
-    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::new(stream::Decoder::default())
+    fn stream_decoder(&self, request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::new(request.max_tool_calls()))
     }
 }

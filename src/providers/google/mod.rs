@@ -100,6 +100,8 @@ fn encoded(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::providers::{Kind, chat_scenarios, scenarios};
 
@@ -111,6 +113,36 @@ mod tests {
     #[test]
     fn every_chat_scenario_plays_as_expected() {
         assert!(chat_scenarios::play(&Google, Kind::Google) >= 20);
+    }
+
+    #[test]
+    fn whoever_wants_one_call_gets_the_first_one_and_all_of_the_usage() {
+        let folder = |name: &str| Path::new(scenarios::FOLDER).join("google").join(name);
+        let asked = |is_parallel: bool| json!({"messages": [], "parallel_tool_calls": is_parallel});
+        let whole = |is_parallel| {
+            chat_scenarios::answer_for(&asked(is_parallel), &Google, &folder("chat-answer-tools"))
+        };
+        let (one, all) = (whole(false), whole(true));
+        let calls =
+            |answer: &Value| answer["choices"][0]["message"]["tool_calls"].as_array().unwrap().clone();
+        assert!(calls(&all).len() > 1, "{all}");
+        assert_eq!(calls(&one), calls(&all)[..1]);
+        assert_eq!(one["choices"][0]["finish_reason"], "tool_calls");
+        assert_eq!(one["usage"], all["usage"]);
+
+        let stream = std::fs::read(folder("chat-stream-parallel-tools").join("stream.txt")).unwrap();
+        let streamed = |is_parallel| {
+            let lines = chat_scenarios::decoded_for(&asked(is_parallel), &Google, &[&stream]);
+            lines.as_array().unwrap().clone()
+        };
+        let is_later_call = |line: &Value| {
+            line["choices"][0]["delta"]["tool_calls"][0]["index"].as_u64().is_some_and(|index| index > 0)
+        };
+        let mut expected = streamed(true);
+        let before = expected.len();
+        expected.retain(|line| !is_later_call(line));
+        assert!(expected.len() < before);
+        assert_eq!(streamed(false), expected);
     }
 
     proptest::proptest! {

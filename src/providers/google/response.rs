@@ -68,7 +68,9 @@ impl ParsedResponse {
         meta: &ResponseMeta,
     ) -> Result<CompletionResponse, FailedCall> {
         let candidates = self.body["candidates"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let choices = (0..).zip(candidates).map(|(index, candidate)| choice(candidate, index, self.status));
+        let max_calls = request.max_tool_calls();
+        let choices =
+            (0..).zip(candidates).map(|(index, candidate)| choice(candidate, index, max_calls, self.status));
         let choices: Vec<Value> =
             choices.collect::<Result<_, _>>().map_err(|failure| self.failed(failure))?;
         Ok(render::completion_response(self.body["responseId"].as_str(), &choices, self.usage, request, meta))
@@ -93,13 +95,14 @@ pub(super) fn is_blocked(body: &Value) -> bool {
     body["promptFeedback"]["blockReason"].is_string()
 }
 
-fn choice(candidate: &Value, index: u32, status: u16) -> Result<Value, Failure> {
+/// A choice with `max_calls` tool calls at most.
+fn choice(candidate: &Value, index: u32, max_calls: usize, status: u16) -> Result<Value, Failure> {
     let mut choice = ChoiceBuilder::default();
     for part in parts(candidate) {
         match Part::parse(part)? {
             Part::Text(text) => choice.push_text(text),
-            Part::ToolCall(call) => choice.tool_calls.push(call),
-            Part::Hidden(_) => {}
+            Part::ToolCall(call) if choice.tool_calls.len() < max_calls => choice.tool_calls.push(call),
+            Part::ToolCall(_) | Part::Hidden(_) => {}
         }
     }
     let is_empty = choice.text.is_none() && choice.tool_calls.is_empty();

@@ -8,15 +8,17 @@ use serde_json::{Map, Value, json};
 use super::error_body;
 use super::response::{self, Part};
 use crate::providers::chunk_writer::ChunkWriter;
-use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, StreamDecoder};
+use crate::providers::completion::{EventOutcome, StreamDecoder};
 use crate::providers::render::UsageMeter;
 use crate::providers::sse::Event;
 use crate::providers::{Failure, ProviderResponse};
 
 /// Decodes the events of one answer; streams always have a single candidate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Decoder {
     tool_calls: usize,
+    /// The caller gets no more than this.
+    max_tool_calls: usize,
     has_text: bool,
     meter: UsageMeter,
 }
@@ -62,6 +64,10 @@ impl StreamDecoder for Decoder {
 }
 
 impl Decoder {
+    pub(super) fn new(max_tool_calls: usize) -> Self {
+        Self { tool_calls: 0, max_tool_calls, has_text: false, meter: UsageMeter::default() }
+    }
+
     fn write_part(&mut self, part: Part<'_>, chunks: &mut ChunkWriter) {
         match part {
             Part::Hidden(thought) => self.meter.count(thought, chunks),
@@ -72,13 +78,15 @@ impl Decoder {
                     self.meter.count(text, chunks);
                 }
             }
-            Part::ToolCall(mut call) if self.tool_calls < MAX_TOOL_CALLS => {
-                call["index"] = json!(self.tool_calls);
-                self.tool_calls += 1;
+            Part::ToolCall(mut call) => {
+                // The provider charges for it, whether it is passed on or not.
                 self.meter.count(&call["function"].to_string(), chunks);
-                chunks.delta(0, &json!({"tool_calls": [call]}));
+                if self.tool_calls < self.max_tool_calls {
+                    call["index"] = json!(self.tool_calls);
+                    self.tool_calls += 1;
+                    chunks.delta(0, &json!({"tool_calls": [call]}));
+                }
             }
-            Part::ToolCall(_) => {}
         }
     }
 

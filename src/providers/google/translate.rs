@@ -10,13 +10,16 @@ use serde_json::{Map, Value, json};
 use super::{encoded, thinking};
 use crate::providers::completion::CompletionRequest;
 use crate::providers::request::{
-    ContentPart, DecodedRequest, Format, Image, Speaker, ToolChoice, Tools, Turn, unsupported,
+    ContentPart, Data, DecodedRequest, Format, Image, Part, Speaker, ToolChoice, Tools, Turn, unsupported,
 };
 use crate::providers::{Failure, Model, ProviderRequest};
 
 /// Stands in for the signature of calls that have none, such as those of another provider's model (Google's guide to
 /// thought signatures).
 const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// Separates the texts of the operator.
+const SEPARATOR: &str = "\n\n";
 
 /// The request of the Gemini API for a caller's request.
 pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
@@ -28,12 +31,14 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
         ));
     }
     let mut body = Map::new();
-    if let Some(system) = &decoded.system {
-        body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": system}]}));
+    if !decoded.system.is_empty() {
+        let texts: Vec<&str> = decoded.system.iter().filter_map(Part::as_text).collect();
+        body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": texts.join(SEPARATOR)}]}));
     }
     let signs_calls = thinking::signs_calls(&model.name);
-    body.insert("contents".to_owned(), decoded.turns.iter().map(|turn| content(turn, signs_calls)).collect());
-    tools(&decoded.tools, &mut body)?;
+    let contents = decoded.turns.iter().map(|turn| content(turn, signs_calls));
+    body.insert("contents".to_owned(), Value::Array(contents.collect::<Result<_, _>>()?));
+    tools(&decoded.tools, &mut body);
     let config = generation_config(&decoded, request.choices, model)?;
     if !config.is_empty() {
         body.insert("generationConfig".to_owned(), Value::Object(config));
@@ -88,13 +93,11 @@ fn generation_config(
     Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
-fn tools(tools: &Tools, body: &mut Map<String, Value>) -> Result<(), Failure> {
+/// The tools. Gemini cannot be kept from calling several at once, so `parallel_tool_calls` is a matter of the response:
+/// only the first call reaches the caller.
+fn tools(tools: &Tools, body: &mut Map<String, Value>) {
     if tools.list.is_empty() {
-        return Ok(());
-    }
-    if !tools.are_parallel {
-        let message = "Gemini cannot be kept from calling several tools at once; leave it out";
-        return Err(unsupported("parallel_tool_calls", message));
+        return;
     }
     let list = tools.list.iter().map(|tool| {
         let mut value = json!({"name": tool.name});
@@ -117,31 +120,31 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) -> Result<(), Failure> {
         ToolChoice::Named(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
     };
     body.insert("toolConfig".to_owned(), json!({"functionCallingConfig": choice}));
-    Ok(())
 }
 
 /// The content of a turn. Of parallel calls, only the first carries the signature.
-fn content(turn: &Turn, signs_calls: bool) -> Value {
+fn content(turn: &Turn, signs_calls: bool) -> Result<Value, Failure> {
     let role = match turn.speaker {
         Speaker::User => "user",
         Speaker::Model => "model",
     };
-    let first_call = turn.parts.iter().position(|part| matches!(part, ContentPart::ToolCall { .. }));
-    let parts = turn.parts.iter().enumerate().map(|(index, content)| {
-        let mut part = part(content);
-        if signs_calls && first_call == Some(index) && part["thoughtSignature"].is_null() {
-            part["thoughtSignature"] = json!(SKIP_SIGNATURE);
-        }
-        part
-    });
-    json!({"role": role, "parts": parts.collect::<Value>()})
+    let is_call = |part: &Part| matches!(part.content, ContentPart::ToolCall { .. });
+    let first_call = turn.parts.iter().position(is_call);
+    let mut parts: Vec<Value> = turn.parts.iter().map(part).collect::<Result<_, _>>()?;
+    let called = first_call.and_then(|index| parts.get_mut(index)).filter(|_| signs_calls);
+    if let Some(called) = called
+        && called["thoughtSignature"].is_null()
+    {
+        called["thoughtSignature"] = json!(SKIP_SIGNATURE);
+    }
+    Ok(json!({"role": role, "parts": parts}))
 }
 
-fn part(content: &ContentPart) -> Value {
-    match content {
+fn part(part: &Part) -> Result<Value, Failure> {
+    Ok(match &part.content {
         ContentPart::Text(text) => json!({"text": text}),
-        ContentPart::Image(Image::Data { media_type, base64 }) => {
-            json!({"inlineData": {"mimeType": media_type, "data": base64}})
+        ContentPart::Image(Image::Data(data)) | ContentPart::File { data, .. } | ContentPart::Audio(data) => {
+            inline_data(data)
         }
         ContentPart::Image(Image::Url(url)) => match media_type(url) {
             Some(media_type) => json!({"fileData": {"mimeType": media_type, "fileUri": url}}),
@@ -154,10 +157,22 @@ fn part(content: &ContentPart) -> Value {
             }
             part
         }
-        ContentPart::ToolResult { id, name, text } => {
-            json!({"functionResponse": {"id": id, "name": name, "response": function_response(text)}})
+        ContentPart::ToolResult { id, name, parts } => {
+            let response = function_response(&tool_text(parts)?);
+            json!({"functionResponse": {"id": id, "name": name, "response": response}})
         }
-    }
+    })
+}
+
+fn inline_data(Data { media_type, base64 }: &Data) -> Value {
+    json!({"inlineData": {"mimeType": media_type, "data": base64}})
+}
+
+/// The text of a tool's result, one part a line.
+fn tool_text(parts: &[Part]) -> Result<String, Failure> {
+    let message = "Gemini takes only text as the result of a tool";
+    let texts = parts.iter().map(|part| part.as_text().ok_or_else(|| part.unsupported(message)));
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
 
 /// A tool's result, which must be an object; anything else goes into the field that the API provides for it.

@@ -50,6 +50,11 @@ impl CompletionDialect for OpenAi {
         Ok(ProviderRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(body) })
     }
 
+    // Everything is passed on, so nothing needs to be encoded to find out.
+    fn check(&self, _request: &CompletionRequest<'_>, _model: &Model) -> Result<(), Failure> {
+        Ok(())
+    }
+
     fn chat_response(
         &self,
         response: &ProviderResponse,
@@ -59,7 +64,7 @@ impl CompletionDialect for OpenAi {
         ParsedResponse::parse(response)?.completion(request, meta)
     }
 
-    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+    fn stream_decoder(&self, _request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder> {
         Box::new(stream::Decoder::default())
     }
 }

@@ -16,6 +16,18 @@ enum ChatOutcome {
 }
 
 impl Provider {
+    /// Checks that this provider can be asked for what `request` asks of `model`. To be called before an attempt, as
+    /// what is not sent is none.
+    ///
+    /// # Errors
+    /// [`Failure::Unsupported`] for a field that would affect the answer and that the provider's format cannot express.
+    pub fn check_chat(&self, request: &CompletionRequest<'_>, model: &str) -> Result<(), Failure> {
+        match &self.backend {
+            Backend::Http { dialect, .. } => dialect.completions().check(request, &self.model(model)),
+            Backend::Sandbox => sandbox::chat::check(request),
+        }
+    }
+
     /// Makes one attempt to get a complete answer from `model`. Parameters that the provider knows by another name are
     /// renamed within the same attempt; none is left out.
     ///
@@ -57,10 +69,10 @@ impl Provider {
     ) -> Result<CompletionStream, FailedCall> {
         let Backend::Http { dialect, .. } = &self.backend else {
             let script = sandbox::chat::stream(request, model, self.call_policy(model).idle_timeout)?;
-            let decoder = openai::OpenAi.stream_decoder();
+            let decoder = openai::OpenAi.stream_decoder(request);
             return Ok(CompletionStream::simulated(script, decoder, request, meta.clone(), permit));
         };
-        let decoder = dialect.completions().stream_decoder();
+        let decoder = dialect.completions().stream_decoder(request);
         match self.send_chat(request, model, meta, deadline).await? {
             ChatOutcome::Streaming(opened) => Ok(CompletionStream::new(
                 *opened,

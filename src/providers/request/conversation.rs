@@ -4,15 +4,31 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{parts, refuse_unknown_fields, unsupported};
+use super::names::Names;
+use super::parts::{self, Data, Image};
+use super::{refuse_unknown_fields, unsupported};
 use crate::providers::Failure;
 
-/// Separates the texts of the operator.
-const SEPARATOR: &str = "\n\n";
+/// Fields of an earlier answer that providers and SDKs add to it and that are sent back with it. They were never part
+/// of the conversation, so they have no effect on the answer.
+const OUTPUT_ONLY_FIELDS: [&str; 7] = [
+    "annotations",
+    "parsed",
+    PROVIDER_FIELDS,
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "thinking_blocks",
+];
 
-/// Fields of an earlier answer that are sent back with it. They were never part of the conversation, so they have no
-/// effect on the answer.
-const OUTPUT_ONLY_FIELDS: [&str; 4] = ["annotations", "reasoning", "reasoning_content", "reasoning_details"];
+/// Where an SDK keeps what it does not know of an answer, of a tool call and of its function.
+const PROVIDER_FIELDS: &str = "provider_specific_fields";
+
+/// The fields of a tool call; an SDK adds the last one.
+const CALL_FIELDS: [&str; 6] = ["id", "type", "function", "index", "extra_content", PROVIDER_FIELDS];
+
+/// The fields of a called function; SDKs add the last two.
+const FUNCTION_FIELDS: [&str; 4] = ["name", "arguments", "parsed_arguments", PROVIDER_FIELDS];
 
 /// The speaker of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +44,34 @@ pub(in crate::providers) enum Speaker {
 pub(in crate::providers) struct Turn {
     pub(in crate::providers) speaker: Speaker,
     /// In the order of the messages.
-    pub(in crate::providers) parts: Vec<ContentPart>,
+    pub(in crate::providers) parts: Vec<Part>,
 }
 
-/// A part of a turn.
+/// A part of a turn, of the system text or of a tool's result.
+#[derive(Debug, PartialEq)]
+pub(in crate::providers) struct Part {
+    pub(in crate::providers) content: ContentPart,
+    /// Asks the provider to cache everything up to this part; an object.
+    pub(in crate::providers) cache_control: Option<Value>,
+    /// The path of its origin in the caller's request, to refuse it by.
+    pub(in crate::providers) path: String,
+}
+
+/// The content of a part.
 #[derive(Debug, PartialEq)]
 pub(in crate::providers) enum ContentPart {
     /// Never empty.
     Text(String),
     /// An image.
-    Image(parts::Image),
+    Image(Image),
+    /// A document.
+    File {
+        data: Data,
+        /// As the caller calls it.
+        name: Option<String>,
+    },
+    /// A sound.
+    Audio(Data),
     /// A tool call by the model.
     ToolCall {
         /// Referenced by the result.
@@ -54,29 +88,60 @@ pub(in crate::providers) enum ContentPart {
         id: String,
         /// The name of the tool, as in the call.
         name: String,
-        text: String,
+        /// No calls and no results.
+        parts: Vec<Part>,
     },
 }
 
-/// Decodes messages into the system text and the turns.
-pub(super) fn read(messages: &[Value]) -> Result<(Option<String>, Vec<Turn>), Failure> {
-    let mut system: Vec<String> = Vec::new();
+impl Part {
+    /// A text without hints.
+    pub(super) const fn of_text(text: String, path: String) -> Self {
+        Self { content: ContentPart::Text(text), cache_control: None, path }
+    }
+
+    /// Its text, if it is one.
+    pub(in crate::providers) fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            ContentPart::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// As [`Part::as_text`], to be changed.
+    pub(super) const fn as_text_mut(&mut self) -> Option<&mut String> {
+        match &mut self.content {
+            ContentPart::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Refuses it, as the provider has no such part in this place.
+    pub(in crate::providers) fn unsupported(&self, message: &str) -> Failure {
+        unsupported(format!("{}.type", self.path), message)
+    }
+}
+
+/// Decodes messages into the system texts and the turns.
+pub(super) fn read(messages: &[Value]) -> Result<(Vec<Part>, Vec<Turn>), Failure> {
+    let mut system: Vec<Part> = Vec::new();
     let mut turns: Vec<Turn> = Vec::new();
-    let mut names: HashMap<String, String> = HashMap::new();
+    let mut tools: HashMap<String, String> = HashMap::new();
+    let names = Names::read(messages)?;
     for (index, message) in messages.iter().enumerate() {
         let path = format!("messages[{index}]");
         let role = message["role"].as_str().unwrap_or_default();
         refuse_unknown_fields(message, &known_fields(role), &path)?;
         let content = format!("{path}.content");
-        let (speaker, parts) = match role {
+        let (speaker, mut parts) = match role {
             "system" | "developer" => {
-                system.push(parts::text(&message["content"], &content)?);
+                system.extend(parts::read_texts(&message["content"], &content)?);
                 continue;
             }
-            "assistant" => (Speaker::Model, assistant_parts(message, &path, &mut names)?),
-            "tool" => (Speaker::User, vec![tool_result(message, &path, &names)?]),
+            "assistant" => (Speaker::Model, assistant_parts(message, &path, &mut tools)?),
+            "tool" => (Speaker::User, vec![tool_result(message, path, &tools)?]),
             _ => (Speaker::User, parts::read(&message["content"], &content)?),
         };
+        names.show(message, &content, &mut parts);
         match turns.last_mut() {
             Some(last) if last.speaker == speaker => last.parts.extend(parts),
             _ if parts.is_empty() => {}
@@ -89,20 +154,18 @@ pub(super) fn read(messages: &[Value]) -> Result<(Option<String>, Vec<Turn>), Fa
             "this provider needs at least one message of the user that is not empty",
         ));
     }
-    system.retain(|text| !text.is_empty());
-    Ok(((!system.is_empty()).then(|| system.join(SEPARATOR)), turns))
+    Ok((system, turns))
 }
 
 /// The fields of a message that are read or may be ignored.
 fn known_fields(role: &str) -> Vec<&'static str> {
-    let mut known = vec!["role", "content"];
+    let mut known = vec!["role", "content", "name"];
     match role {
         "assistant" => {
             known.extend(["tool_calls", "refusal"]);
             known.extend(OUTPUT_ONLY_FIELDS);
         }
-        // A tool's name is known from its call.
-        "tool" => known.extend(["tool_call_id", "name"]),
+        "tool" => known.push("tool_call_id"),
         _ => {}
     }
     known
@@ -112,14 +175,15 @@ fn known_fields(role: &str) -> Vec<&'static str> {
 fn assistant_parts(
     message: &Value,
     path: &str,
-    names: &mut HashMap<String, String>,
-) -> Result<Vec<ContentPart>, Failure> {
-    let mut parts = parts::read(&message["content"], &format!("{path}.content"))?;
-    if parts.iter().any(|part| matches!(part, ContentPart::Image(_))) {
-        return Err(unsupported(format!("{path}.content"), "only a message of the user can hold an image"));
+    tools: &mut HashMap<String, String>,
+) -> Result<Vec<Part>, Failure> {
+    let content = format!("{path}.content");
+    let mut parts = parts::read(&message["content"], &content)?;
+    if parts.iter().any(|part| part.as_text().is_none()) {
+        return Err(unsupported(content, "only a message of the user can hold an image or a file"));
     }
     if let Some(refused) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
-        parts.push(ContentPart::Text(refused.to_owned()));
+        parts.push(Part::of_text(refused.to_owned(), format!("{path}.refusal")));
     }
     for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
         let path = format!("{path}.tool_calls[{index}]");
@@ -133,14 +197,15 @@ fn assistant_parts(
                 "this provider knows only tools of type `function`",
             ));
         }
-        refuse_unknown_fields(call, &["id", "type", "function", "index", "extra_content"], &path)?;
-        refuse_unknown_fields(&call["function"], &["name", "arguments"], &format!("{path}.function"))?;
+        refuse_unknown_fields(call, &CALL_FIELDS, &path)?;
+        refuse_unknown_fields(&call["function"], &FUNCTION_FIELDS, &format!("{path}.function"))?;
         let id = text(&call["id"], "id")?;
         let name = text(&call["function"]["name"], "function.name")?;
         let arguments = arguments(&call["function"]["arguments"], &path)?;
         let signature = call["extra_content"]["google"]["thought_signature"].as_str().map(str::to_owned);
-        names.insert(id.clone(), name.clone());
-        parts.push(ContentPart::ToolCall { id, name, arguments, signature });
+        tools.insert(id.clone(), name.clone());
+        let content = ContentPart::ToolCall { id, name, arguments, signature };
+        parts.push(Part { content, cache_control: None, path });
     }
     Ok(parts)
 }
@@ -156,12 +221,13 @@ fn arguments(value: &Value, path: &str) -> Result<Map<String, Value>, Failure> {
     })
 }
 
-fn tool_result(message: &Value, path: &str, names: &HashMap<String, String>) -> Result<ContentPart, Failure> {
+fn tool_result(message: &Value, path: String, tools: &HashMap<String, String>) -> Result<Part, Failure> {
     let id = message["tool_call_id"].as_str().unwrap_or_default();
-    let Some(name) = names.get(id) else {
+    let Some(name) = tools.get(id) else {
         let message = "must be the `id` of a call in an assistant's message before";
         return Err(unsupported(format!("{path}.tool_call_id"), message));
     };
-    let text = parts::text(&message["content"], &format!("{path}.content"))?;
-    Ok(ContentPart::ToolResult { id: id.to_owned(), name: name.clone(), text })
+    let parts = parts::read(&message["content"], &format!("{path}.content"))?;
+    let content = ContentPart::ToolResult { id: id.to_owned(), name: name.clone(), parts };
+    Ok(Part { content, cache_control: None, path })
 }

@@ -6,12 +6,13 @@
 //! dropped silently.
 
 mod conversation;
+mod names;
 mod parts;
 mod tools;
 
-pub(super) use conversation::{ContentPart, Speaker, Turn};
-pub(super) use parts::Image;
-pub(super) use tools::{ToolChoice, Tools};
+pub(super) use conversation::{ContentPart, Part, Speaker, Turn};
+pub(super) use parts::{Data, Image};
+pub(super) use tools::{Tool, ToolChoice, Tools};
 
 use serde_json::Value;
 
@@ -50,8 +51,8 @@ const IGNORED_FIELDS: [&str; 6] =
 /// A decoded request.
 #[derive(Debug)]
 pub(super) struct DecodedRequest {
-    /// All texts of the system and developer roles, in order.
-    pub(super) system: Option<String>,
+    /// All texts of the system and developer roles, in order; nothing but texts.
+    pub(super) system: Vec<Part>,
     /// At least one; none is empty, and no two consecutive turns have the same speaker.
     pub(super) turns: Vec<Turn>,
     pub(super) tools: Tools,

@@ -79,11 +79,55 @@ fn unsupported_fields_are_refused_by_name() {
 }
 
 #[test]
+fn what_sdks_add_to_an_answer_is_no_part_of_the_conversation() {
+    let messages = |is_extended: bool| {
+        let mut call =
+            json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}});
+        let mut answer = json!({"role": "assistant", "content": "b"});
+        if is_extended {
+            call["provider_specific_fields"] = json!({"thought": "x"});
+            call["function"]["provider_specific_fields"] = json!({"thought": "x"});
+            call["function"]["parsed_arguments"] = json!({"x": 1});
+            for (name, value) in [
+                ("parsed", json!({"x": 1})),
+                ("provider_specific_fields", json!({"citations": null})),
+                ("thinking_blocks", json!([{"type": "thinking", "thinking": "Hm.", "signature": "s"}])),
+                ("reasoning_content", json!("Hm.")),
+                ("refusal", json!(null)),
+                ("audio", json!(null)),
+                ("function_call", json!(null)),
+            ] {
+                answer[name] = value;
+            }
+        }
+        answer["tool_calls"] = json!([call]);
+        json!({"messages": [{"role": "user", "content": "a"}, answer]})
+    };
+    assert_eq!(decode(&messages(true)).unwrap().turns, decode(&messages(false)).unwrap().turns);
+}
+
+#[test]
 fn unsupported_message_fields_are_refused_by_path() {
     let call = |arguments: &str| json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}});
     for (message, param) in [
-        (json!({"role": "user", "content": "Hi", "name": "Ann"}), "messages[1].name"),
-        (json!({"role": "user", "content": [{"type": "input_audio"}]}), "messages[1].content[0].type"),
+        (json!({"role": "user", "content": "Hi", "name": 5}), "messages[1].name"),
+        (json!({"role": "user", "content": [{"type": "video"}]}), "messages[1].content[0].type"),
+        (
+            json!({"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "flac"}}]}),
+            "messages[1].content[0].input_audio.format",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "wav"}}]}),
+            "messages[1].content[0].input_audio.data",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}),
+            "messages[1].content[0].file.file_id",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "file", "file": {"file_data": "JVBERi0="}}]}),
+            "messages[1].content[0].file.file_data",
+        ),
         (
             json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data"}}]}),
             "messages[1].content[0].image_url.url",
@@ -130,18 +174,56 @@ fn consecutive_messages_of_one_speaker_become_one_turn() {
         {"role": "user", "content": "d"},
     ]}));
     let request = request.unwrap();
-    assert_eq!(request.system.as_deref(), Some("One.\n\nTwo."));
-    let text = |text: &str| ContentPart::Text(text.to_owned());
+    let part = |content, path: &str| Part { content, cache_control: None, path: path.to_owned() };
+    let text = |text: &str, path: &str| part(ContentPart::Text(text.to_owned()), path);
+    assert_eq!(request.system, [text("One.", "messages[0].content"), text("Two.", "messages[2].content[0]")]);
     let (id, name) = ("a".to_owned(), "f".to_owned());
     let (arguments, signature) = (serde_json::Map::new(), None);
     let called = ContentPart::ToolCall { id: id.clone(), name: name.clone(), arguments, signature };
+    let result = ContentPart::ToolResult { id, name, parts: vec![text("1", "messages[5].content")] };
     let turn = |speaker, parts| Turn { speaker, parts };
     let expected = vec![
-        turn(Speaker::User, vec![text("b"), text("c")]),
-        turn(Speaker::Model, vec![called]),
-        turn(Speaker::User, vec![ContentPart::ToolResult { id, name, text: "1".to_owned() }, text("d")]),
+        turn(Speaker::User, vec![text("b", "messages[1].content"), text("c", "messages[3].content[0]")]),
+        turn(Speaker::Model, vec![part(called, "messages[4].tool_calls[0]")]),
+        turn(Speaker::User, vec![part(result, "messages[5]"), text("d", "messages[6].content")]),
     ];
     assert_eq!(request.turns, expected);
+}
+
+/// The texts of a conversation of these messages, each of a role, a name and a content.
+fn texts(messages: &[(&str, Value, Value)]) -> Vec<String> {
+    let messages = messages.iter().map(|(role, name, content)| {
+        let mut message = json!({"role": role, "content": content});
+        if !name.is_null() {
+            message["name"] = name.clone();
+        }
+        message
+    });
+    let request = decode(&json!({"messages": messages.collect::<Value>()})).unwrap();
+    let parts = request.system.iter().chain(request.turns.iter().flat_map(|turn| &turn.parts));
+    parts.filter_map(Part::as_text).map(str::to_owned).collect()
+}
+
+#[test]
+fn names_are_shown_only_where_they_tell_somebody_apart() {
+    let shared = [
+        ("system", json!("rules"), json!("Rules")),
+        ("user", json!("Ann"), json!("a")),
+        ("assistant", json!("bot"), json!("b")),
+        ("user", json!("Ann"), json!("c")),
+        ("user", json!(""), json!("d")),
+        ("user", Value::Null, json!("e")),
+    ];
+    assert_eq!(texts(&shared), ["Rules", "a", "b", "c", "d", "e"]);
+    let image = json!({"type": "image_url", "image_url": {"url": "https://a.example/b.png"}});
+    let several = [
+        ("user", json!("Ann"), json!("a")),
+        ("assistant", json!("bot"), json!("b")),
+        ("user", json!("Bob"), json!([image, {"type": "text", "text": "c"}])),
+        ("user", json!("Bob"), json!([image])),
+        ("user", Value::Null, json!("d")),
+    ];
+    assert_eq!(texts(&several), ["Ann: a", "b", "Bob: c", "Bob:", "d"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{read_field, refuse_unknown_fields, unsupported};
+use super::{parts, read_field, refuse_unknown_fields, unsupported};
 use crate::providers::{Failure, Fields};
 
 /// The tools, and whether they must be called.
@@ -24,6 +24,8 @@ pub(in crate::providers) struct Tool {
     pub(in crate::providers) parameters: Option<Value>,
     /// Whether the arguments must conform to the schema.
     pub(in crate::providers) is_strict: bool,
+    /// Asks the provider to cache the tools up to this one; an object.
+    pub(in crate::providers) cache_control: Option<Value>,
 }
 
 /// Whether the model is to call a tool.
@@ -60,10 +62,10 @@ fn tool(value: &Value, path: &str) -> Result<Tool, Failure> {
         return Err(unsupported(format!("{path}.type"), "this provider knows only tools of type `function`"));
     }
     let function = &value["function"];
-    refuse_unknown_fields(value, &["type", "function"], path)?;
+    refuse_unknown_fields(value, &["type", "function", "cache_control"], path)?;
     refuse_unknown_fields(
         function,
-        &["name", "description", "parameters", "strict"],
+        &["name", "description", "parameters", "strict", "cache_control"],
         &format!("{path}.function"),
     )?;
     let Some(name) = function["name"].as_str() else {
@@ -84,6 +86,8 @@ fn tool(value: &Value, path: &str) -> Result<Tool, Failure> {
         description: function["description"].as_str().map(str::to_owned),
         parameters,
         is_strict: function["strict"] == true,
+        // SDKs write it in either place.
+        cache_control: parts::cache_control(value).or_else(|| parts::cache_control(function)),
     })
 }
 

@@ -63,6 +63,15 @@ const ACCEPTED_FIELDS: [&str; 24] = [
     "parallel_tool_calls",
 ];
 
+/// Checks that a request can be answered.
+///
+/// # Errors
+/// [`Failure::Unsupported`] for what cannot be simulated.
+pub(in crate::providers) fn check(request: &CompletionRequest<'_>) -> Result<(), Failure> {
+    check_fields(request)?;
+    question(request).map(drop)
+}
+
 /// A complete response, as a provider would send it.
 ///
 /// # Errors
