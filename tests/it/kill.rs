@@ -4,6 +4,7 @@
 //!
 //! `MK_KILL_ROUNDS` sets how often a server dies, `MK_KILL_SEED` what the random moments come from.
 
+mod calls;
 mod lane;
 mod load;
 mod told;
