@@ -1,3 +1,5 @@
+//! Long calls are written down while they run, and whatever becomes of their server, they are booked once.
+
 use std::collections::HashMap;
 
 use super::*;

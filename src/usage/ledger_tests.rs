@@ -1,3 +1,5 @@
+//! Rows are written once and in order, and none is lost within the capacity.
+
 use futures_util::FutureExt;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Attempts are recorded once and summed up, however they end.
+
 use super::*;
 use crate::api::Service;
 use crate::clock::Clock;

@@ -1,3 +1,5 @@
+//! What the journal keeps of calls is booked once, whoever died or only seemed to.
+
 use super::*;
 use crate::api::Service;
 use crate::money::NanoUsd;
