@@ -29,9 +29,10 @@ const OTHER: &str = "other";
 const OK: &str = "ok";
 
 /// The outcomes of attempts; a test ensures that the codes of all failures are listed.
-const OUTCOMES: [&str; 20] = [
+const OUTCOMES: [&str; 21] = [
     OK,
     "cancelled",
+    "interrupted",
     "auth_failed",
     "quota_exhausted",
     "rate_limited",

@@ -85,7 +85,7 @@ pub(super) static AUTH_FAILURES: Metric = counter(
 pub(super) static ATTEMPTS: Metric = counter(
     "mk_attempts_total",
     &["provider", "model", "outcome"],
-    "Calls to models that have ended; outcome is `ok`, `cancelled` or the failure's code, as in the ledger.",
+    "Calls to models that have ended; outcome is `ok`, `cancelled`, `interrupted` (a server that died had made it; this one has booked it) or the failure's code, as in the ledger.",
 );
 
 pub(super) static ATTEMPT_DURATION: Metric =

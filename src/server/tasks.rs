@@ -1,4 +1,5 @@
-//! Background tasks: writing counters and usage to storage, noticing revoked keys, and deleting old attempts.
+//! Background tasks: writing counters and usage to storage, noticing revoked keys, deleting old attempts, and booking the
+//! calls of servers that died.
 //!
 //! Each of their steps runs on a thread of the blocking pool, so that no request waits for the disk.
 
@@ -19,6 +20,8 @@ use crate::storage::Error;
 /// How often counters and usage are written. After a slow write they may be twice as old: a second may be lost to
 /// `kill -9`.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(400);
+/// How often it is looked for calls of servers that died: a small read.
+const ADOPT_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon a revocation by another process ends running streams; the contract allows a second.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -35,6 +38,7 @@ pub(crate) struct Background {
     flush: JoinHandle<()>,
     _watch: AbortOnDropHandle<()>,
     _prune: AbortOnDropHandle<()>,
+    _adopt: AbortOnDropHandle<()>,
 }
 
 /// Starts them.
@@ -45,6 +49,7 @@ pub(crate) fn start(context: &Arc<Context>) -> Background {
         flush: tokio::spawn(flush(context.clone(), on_shutdown)),
         _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
         _prune: AbortOnDropHandle::new(tokio::spawn(prune(context.clone()))),
+        _adopt: AbortOnDropHandle::new(tokio::spawn(adopt(context.clone()))),
     }
 }
 
@@ -173,6 +178,37 @@ async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &LogThrottle
         tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
     }
     0
+}
+
+/// Books the calls of servers that died, beginning with those that died before this one began.
+async fn adopt(context: Arc<Context>) {
+    let mut ticks = interval(ADOPT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = LogThrottle::new();
+    let report = |cause: &dyn std::fmt::Display| {
+        if let Some(untold) = trouble.failed(&cause) {
+            tracing::error!(%cause, untold, "the calls of servers that died cannot be booked");
+        }
+    };
+    loop {
+        ticks.tick().await;
+        let app = context.app.clone();
+        match tokio::task::spawn_blocking(move || app.ledger.adopt(app.clock.now())).await {
+            Ok(Ok(booked)) => {
+                if trouble.succeeded() {
+                    tracing::info!("the calls of servers that died are booked again");
+                }
+                if booked > 0 {
+                    tracing::warn!(
+                        booked,
+                        "calls were under way at a server that died; they are booked as interrupted"
+                    );
+                }
+            }
+            Ok(Err(cause)) => report(&cause),
+            Err(cause) => report(&cause),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rusqlite::types::{FromSql, ToSql, Type, Value, ValueRef};
 
 use super::Error;
 use super::postgres;
+use crate::clock::Time;
 
 /// The parameters of a statement.
 pub(super) type Params<'p> = &'p [&'p dyn ToSql];
@@ -43,6 +44,14 @@ impl Db<'_> {
             Self::Sqlite(file) => file,
             Self::Postgres(_) => panic!("no file"),
         }
+    }
+
+    /// The time by a clock that everybody on this database shares: of a file, this machine's, which says `here`; of
+    /// PostgreSQL, its own.
+    pub(super) fn now(&self, here: Time) -> Result<Time, Error> {
+        let Self::Postgres(_) = self else { return Ok(here) };
+        let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+        Ok(self.query_row(sql, &[], |row| row.get(0))?.map_or(here, Time::from_unix_ms))
     }
 
     /// The first row of the result, if there is one.

@@ -2,7 +2,7 @@
 //!
 //! By default these are two SQLite files in the data directory. `mk.db` holds what must never be lost (apps, keys,
 //! sessions): every write is on disk before its call returns. `ledger.db` is written in batches (usage, day counters,
-//! last uses of keys): `kill -9` loses at most a second of it. Two files keep the ledger's writes off the keys' file
+//! last uses of keys): `kill -9` loses at most a second of it, of calls under way as well (`queries::calls`). Two files keep the ledger's writes off the keys' file
 //! and make "has a key changed?" a matter of one pragma ([`Store::version`]). Several processes may have the same files
 //! open: a command line beside a running server is the normal case.
 //!
@@ -25,7 +25,10 @@ pub use postgres::{DatabaseUrl, PostgresAddress, PostgresError, examine_postgres
 pub use queries::{Credential, InvalidCredential, LAST_APP};
 pub use sqlite::examine;
 pub use store::Store;
-pub use usage::{BudgetHolder, BudgetRow, KeyName, PossiblyDeletedApp, UsageCounts, UsageQuery, UsageSum};
+pub use usage::{
+    BudgetHolder, BudgetRow, CallId, INTERRUPTED, KeyName, PossiblyDeletedApp, UsageCounts, UsageQuery,
+    UsageSum,
+};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -237,7 +240,7 @@ pub struct AttemptRow {
     pub service: Service,
     /// By its configured identifier, provider first.
     pub model: Arc<str>,
-    /// `ok`, `cancelled` or a failure's code.
+    /// `ok`, `cancelled`, [`INTERRUPTED`] or a failure's code.
     pub outcome: Cow<'static, str>,
     /// Tokens of the prompt; estimated if the provider did not report them.
     pub prompt_tokens: u64,
@@ -251,6 +254,8 @@ pub struct AttemptRow {
     pub is_first: bool,
     /// Whether it is the first attempt of its request at this model to be booked.
     pub is_first_of_model: bool,
+    /// Its place in the journal of calls under way; `None` if its request has none there, and for what is read back.
+    pub call: Option<Box<CallId>>,
 }
 
 /// A calendar month of a key or an app: the unit in which spending is summed.

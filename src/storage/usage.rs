@@ -1,9 +1,25 @@
-//! Usage sums over the ledger's attempts: the query and its results.
+//! Usage sums over the ledger's attempts: the query and its results; and what identifies a call under way.
+
+use std::sync::Arc;
 
 use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
 use crate::money::NanoUsd;
+
+/// The outcome of an attempt that was under way when its server died.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// The place of a call in the journal of calls under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallId {
+    /// The random id of the server that makes the call.
+    pub server: Arc<str>,
+    /// The number of its request among those of this server that have calls in the journal.
+    pub request: u64,
+    /// Its own number; `None` if it is not in the journal, but another call of its request is.
+    pub number: Option<u64>,
+}
 
 /// Which attempts are summed, and by which dimensions.
 #[derive(Clone, Debug)]
@@ -68,7 +84,7 @@ pub struct UsageCounts {
     pub model_requests: u64,
     /// Calls of models.
     pub attempts: u64,
-    /// Attempts that failed, without those that were cancelled.
+    /// Attempts that failed, without those that were cancelled or interrupted.
     pub errors: u64,
     /// Tokens of prompts.
     pub prompt_tokens: u64,

@@ -2,18 +2,19 @@
 
 use std::borrow::Cow;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::futures::OwnedNotified;
 
 use super::budgets::Reservation;
+use super::journal::{Call, Registration};
 use super::{Account, Accounting, BudgetError, Purpose};
 use crate::clock::Time;
 use crate::metrics;
 use crate::money::{NanoUsd, Price, Tokens};
-use crate::storage::AttemptRow;
+use crate::storage::{AttemptRow, CallId, INTERRUPTED};
 
 /// The outcome of an attempt that was simply dropped: the caller left.
 const CANCELLED: &str = "cancelled";
@@ -30,13 +31,21 @@ struct Shared {
     attempts: AtomicU32,
     /// The outcome of attempts dropped from now on, if it is not that the caller left.
     drop_outcome: OnceLock<&'static str>,
+    /// Its number in the journal of calls under way; 0 as long as none of its attempts is there.
+    journal_number: AtomicU64,
 }
 
 impl Meter {
     /// A meter whose attempts are recorded there.
     pub fn new(account: Account, accounting: Arc<Accounting>) -> Self {
-        let (totals, attempts) = (Mutex::new(Vec::new()), AtomicU32::new(0));
-        Self(Arc::new(Shared { account, accounting, totals, attempts, drop_outcome: OnceLock::new() }))
+        Self(Arc::new(Shared {
+            account,
+            accounting,
+            totals: Mutex::new(Vec::new()),
+            attempts: AtomicU32::new(0),
+            drop_outcome: OnceLock::new(),
+            journal_number: AtomicU64::new(0),
+        }))
     }
 
     /// Loads what was spent of the account's budgets, so that nothing has to wait for it later. To be called right
@@ -68,14 +77,11 @@ impl Meter {
         } else {
             None
         };
+        let call = Call::new(self.clone(), model.into(), price, now);
         Ok(Attempt {
-            meter: self.clone(),
-            model: model.into(),
+            registration: accounting.ledger.journal().begin(call),
             purpose,
-            price,
-            begun: now,
             first_token: None,
-            expected: Tokens::default(),
             reservation,
             is_booked: false,
         })
@@ -153,12 +159,14 @@ impl Meter {
 
     fn book(&self, attempt: &Attempt, reservation: Option<Reservation>, outcome: &'static str, used: Used) {
         let Used { tokens, cost } = used;
-        let took = attempt.begun.elapsed();
-        let position = self.add(&attempt.model, attempt.purpose, used);
+        let call = attempt.registration.call();
+        let took = call.begun.elapsed();
+        attempt.registration.end();
+        let position = self.add(&call.model, attempt.purpose, used);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let account = &self.0.account;
         let counted = metrics::Attempt {
-            model: &attempt.model,
+            model: &call.model,
             outcome,
             took,
             first_token: attempt.first_token,
@@ -167,42 +175,69 @@ impl Meter {
             cost,
         };
         self.0.accounting.metrics().attempts.count(&counted);
-        let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let row = self.row(call, outcome, used, took, position);
         tracing::debug!(
             request_id = &*account.request_id,
-            model = &*attempt.model,
+            model = &*call.model,
             purpose = ?attempt.purpose,
             outcome,
             prompt_tokens = tokens.prompt,
             completion_tokens = tokens.completion,
             cost_usd = cost.map(NanoUsd::usd),
-            ms = latency_ms,
+            ms = row.latency_ms,
             "attempt"
         );
-        let row = AttemptRow {
-            at: self.0.accounting.clock.now(),
+        self.0.accounting.ledger.book(row, reservation);
+    }
+
+    /// What a call that the journal has numbered would be booked as if its server died now.
+    pub(super) fn under_way(&self, call: &Call, tokens: Tokens) -> AttemptRow {
+        let number = call.number().unwrap_or_default();
+        // The first number is kept. It is set before the totals are looked at, as the journal's head requires.
+        let _ = self.0.journal_number.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+        let position = Position::next(&self.lock_totals(), &call.model);
+        let used = Used { tokens, cost: call.price.map(|price| price.of(tokens)) };
+        self.row(call, INTERRUPTED, used, call.begun.elapsed(), position)
+    }
+
+    fn row(
+        &self,
+        call: &Call,
+        outcome: &'static str,
+        used: Used,
+        took: Duration,
+        position: Position,
+    ) -> AttemptRow {
+        let Shared { account, accounting, journal_number, .. } = &*self.0;
+        let place = |request| CallId {
+            server: accounting.ledger.journal().server().clone(),
+            request,
+            number: call.number(),
+        };
+        AttemptRow {
+            at: accounting.clock.now(),
             request_id: account.request_id.clone(),
             app_id: account.app_id.clone(),
             key_id: account.key_id.clone(),
             service: account.service,
-            model: attempt.model.clone(),
+            model: call.model.clone(),
             outcome: Cow::Borrowed(outcome),
-            prompt_tokens: tokens.prompt,
-            completion_tokens: tokens.completion,
-            cost,
-            latency_ms,
+            prompt_tokens: used.tokens.prompt,
+            completion_tokens: used.tokens.completion,
+            cost: used.cost,
+            latency_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             is_first: position.is_first,
             is_first_of_model: position.is_first_of_model,
-        };
-        self.0.accounting.ledger.book(row, reservation);
+            call: match journal_number.load(Ordering::Relaxed) {
+                0 => None,
+                request => Some(Box::new(place(request))),
+            },
+        }
     }
 
     fn add(&self, model: &Arc<str>, purpose: Purpose, used: Used) -> Position {
         let mut totals = self.lock_totals();
-        let position = Position {
-            is_first: totals.is_empty(),
-            is_first_of_model: totals.iter().all(|total| total.model != *model),
-        };
+        let position = Position::next(&totals, model);
         let known = totals.iter_mut().find(|total| total.model == *model && total.purpose == purpose);
         if let Some(total) = known {
             total.add(used);
@@ -228,6 +263,16 @@ struct Position {
     is_first_of_model: bool,
 }
 
+impl Position {
+    /// That of an attempt at `model` after those that are in `totals`.
+    fn next(totals: &[ModelTotal], model: &Arc<str>) -> Self {
+        Self {
+            is_first: totals.is_empty(),
+            is_first_of_model: totals.iter().all(|total| total.model != *model),
+        }
+    }
+}
+
 /// What an attempt used.
 #[derive(Clone, Copy)]
 struct Used {
@@ -239,30 +284,24 @@ struct Used {
 /// An attempt under way. If dropped, it is recorded as `cancelled`, or with the outcome set by [`Meter::abort_with`].
 #[must_use = "an attempt that is dropped is booked as cancelled"]
 pub struct Attempt {
-    meter: Meter,
-    model: Arc<str>,
+    registration: Registration,
     purpose: Purpose,
-    /// The price of its tokens. Without it, the total of this model and purpose has no cost.
-    price: Option<Price>,
-    begun: Instant,
     first_token: Option<Duration>,
-    /// The usage recorded if it is dropped.
-    expected: Tokens,
     /// The amount reserved for it, if there is a budget.
     reservation: Option<Reservation>,
     is_booked: bool,
 }
 
 impl Attempt {
-    /// Sets the usage recorded if the attempt is cancelled: the tokens of the prompt, and of the completion received so
-    /// far.
-    pub const fn set_expected(&mut self, tokens: Tokens) {
-        self.expected = tokens;
+    /// Sets the usage recorded if the attempt is cancelled, or its server dies: the tokens of the prompt, and of the
+    /// completion received so far.
+    pub fn set_expected(&mut self, tokens: Tokens) {
+        self.registration.call().set_used(tokens);
     }
 
     /// Records that the first event of its stream has arrived.
     pub fn mark_first_token(&mut self) {
-        self.first_token = Some(self.begun.elapsed());
+        self.first_token = Some(self.registration.call().begun.elapsed());
     }
 
     /// Records the attempt. `outcome` is `ok` or a failure's code.
@@ -272,20 +311,21 @@ impl Attempt {
     }
 
     fn book(&mut self, outcome: &'static str, tokens: Tokens) {
-        let cost = self.price.map(|price| price.of(tokens));
+        let cost = self.registration.call().price.map(|price| price.of(tokens));
         let mut reservation = self.reservation.take();
         if let (Some(reservation), Some(cost)) = (&mut reservation, cost) {
             reservation.settle(cost);
         }
-        self.meter.book(self, reservation, outcome, Used { tokens, cost });
+        self.registration.call().meter.book(self, reservation, outcome, Used { tokens, cost });
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_booked {
-            let outcome = self.meter.0.drop_outcome.get().copied().unwrap_or(CANCELLED);
-            self.book(outcome, self.expected);
+            let call = self.registration.call();
+            let (outcome, used) = (call.meter.0.drop_outcome.get().copied(), call.used());
+            self.book(outcome.unwrap_or(CANCELLED), used);
         }
     }
 }
@@ -336,156 +376,5 @@ impl ModelTotal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::Service;
-    use crate::clock::Clock;
-    use crate::storage::Store;
-    use crate::usage::{Budget, Ledger};
-
-    const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
-
-    struct Desk {
-        store: Store,
-        ledger: Ledger,
-        meter: Meter,
-    }
-
-    fn desk() -> Desk {
-        let store = Store::in_memory(NOW).unwrap();
-        let ledger = Ledger::new(store.clone());
-        let account = Account {
-            request_id: "req_1".into(),
-            app_id: "app_1".into(),
-            key_id: "key_1".into(),
-            service: Service::Verify,
-            budget: Budget::default(),
-        };
-        let meter = Meter::new(account, Accounting::new(ledger.clone(), Clock::manual(NOW)));
-        Desk { store, ledger, meter }
-    }
-
-    /// At one nano-dollar per token.
-    fn begin(desk: &Desk, model: &str, purpose: Purpose) -> Attempt {
-        let each = NanoUsd(1_000_000);
-        begin_at(desk, model, purpose, Some(Price { input_per_mtok: each, output_per_mtok: each }))
-    }
-
-    fn begin_at(desk: &Desk, model: &str, purpose: Purpose, price: Option<Price>) -> Attempt {
-        desk.meter.attempt(model, purpose, price, Instant::now(), || None).unwrap()
-    }
-
-    const fn tokens(prompt: u64, completion: u64) -> Tokens {
-        Tokens { prompt, completion }
-    }
-
-    fn booked(desk: &Desk) -> Vec<AttemptRow> {
-        desk.ledger.flush().unwrap();
-        desk.store.attempts_of("req_1").unwrap()
-    }
-
-    #[test]
-    fn a_finished_attempt_is_recorded_once_and_summed() {
-        let desk = desk();
-        begin(&desk, "a/x", Purpose::Extraction).finish("ok", tokens(10, 5));
-        begin_at(&desk, "b/y", Purpose::Verification, None).finish("provider_timeout", tokens(0, 0));
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
-        begin(&desk, "a/x", Purpose::Extraction).finish("ok", tokens(1, 2));
-
-        let rows = booked(&desk);
-        assert_eq!(rows.len(), 4);
-        assert_eq!((&*rows[0].model, &*rows[0].outcome, rows[0].at), ("a/x", "ok", NOW));
-        assert_eq!((&*rows[0].app_id, &*rows[0].key_id), ("app_1", "key_1"));
-        assert_eq!((&*rows[1].outcome, rows[1].cost), ("provider_timeout", None));
-        let places: Vec<_> = rows.iter().map(|row| (row.is_first, row.is_first_of_model)).collect();
-        assert_eq!(places, [(true, true), (false, true), (false, false), (false, false)]);
-
-        let total = |model: &str, purpose, prompt_tokens, completion_tokens, cost| ModelTotal {
-            model: model.into(),
-            purpose,
-            prompt_tokens,
-            completion_tokens,
-            cost,
-        };
-        let expected = [
-            total("a/x", Purpose::Extraction, 11, 7, Some(NanoUsd(18))),
-            total("b/y", Purpose::Verification, 0, 0, None),
-            total("a/x", Purpose::Verification, 1, 1, Some(NanoUsd(2))),
-        ];
-        assert_eq!(desk.meter.totals(), expected);
-        let sum =
-            RequestTotal { attempts: 4, prompt_tokens: 12, completion_tokens: 8, cost: Some(NanoUsd(20)) };
-        assert_eq!(desk.meter.sum(), sum);
-    }
-
-    #[test]
-    fn a_dropped_attempt_is_recorded_as_cancelled() {
-        let desk = desk();
-        let mut attempt = begin(&desk, "a/x", Purpose::Verification);
-        attempt.set_expected(tokens(120, 0));
-        drop(attempt);
-        let rows = booked(&desk);
-        assert_eq!(rows.len(), 1);
-        assert_eq!(
-            (&*rows[0].outcome, rows[0].prompt_tokens, rows[0].cost),
-            ("cancelled", 120, Some(NanoUsd(120)))
-        );
-        assert_eq!(desk.meter.totals()[0].cost, Some(NanoUsd(120)));
-    }
-
-    #[test]
-    fn an_attempt_cut_off_by_a_deadline_is_recorded_as_such() {
-        let desk = desk();
-        let attempt = begin(&desk, "a/x", Purpose::Verification);
-        desk.meter.abort_with("timeout");
-        drop(attempt);
-        assert_eq!(booked(&desk)[0].outcome, "timeout");
-    }
-
-    #[test]
-    fn an_unpriced_attempt_without_usage_leaves_the_sum_known() {
-        let desk = desk();
-        let failed = |model| {
-            begin_at(&desk, model, Purpose::Verification, None).finish("overloaded", tokens(0, 0));
-        };
-        failed("a/x");
-        assert_eq!((desk.meter.totals()[0].cost, desk.meter.sum().cost), (None, Some(NanoUsd(0))));
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 3));
-        failed("a/x");
-        failed("a/y");
-        let costs: Vec<_> = desk.meter.totals().iter().map(|total| total.cost).collect();
-        assert_eq!((costs, desk.meter.sum().cost), (vec![Some(NanoUsd(4)), None], Some(NanoUsd(4))));
-    }
-
-    #[test]
-    fn one_unknown_price_makes_the_sum_unknown() {
-        let desk = desk();
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
-        let mut attempt = begin_at(&desk, "a/x", Purpose::Verification, None);
-        attempt.set_expected(tokens(7, 0));
-        drop(attempt);
-        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(1, 1));
-        let totals = desk.meter.totals();
-        assert_eq!((totals.len(), totals[0].prompt_tokens, totals[0].cost), (1, 9, None));
-        assert_eq!(desk.meter.sum().cost, None);
-    }
-
-    #[test]
-    fn concurrent_attempts_are_all_counted() {
-        let desk = desk();
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..100 {
-                        begin(&desk, "a/x", Purpose::Verification).finish("ok", tokens(2, 1));
-                    }
-                });
-            }
-        });
-        assert_eq!(desk.meter.totals()[0].prompt_tokens, 1600);
-        let rows = booked(&desk);
-        assert_eq!(rows.len(), 800);
-        assert_eq!(rows.iter().filter(|row| row.is_first).count(), 1);
-        assert_eq!(rows.iter().filter(|row| row.is_first_of_model).count(), 1);
-    }
-}
+#[path = "meter_tests.rs"]
+mod tests;

@@ -45,6 +45,7 @@ impl Fixture {
             latency_ms: 1,
             is_first: true,
             is_first_of_model: true,
+            call: None,
         };
         store.add_attempts(&[row]).unwrap();
     }

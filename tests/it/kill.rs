@@ -5,6 +5,7 @@
 //! `MK_KILL_ROUNDS` sets how often a server is killed, `MK_KILL_SEED` seeds the random moments.
 
 mod acknowledged;
+mod calls;
 mod lane;
 mod load;
 

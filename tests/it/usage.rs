@@ -79,6 +79,7 @@ fn attempt(server: &TestServer, at: &str, cost: u64) -> AttemptRow {
         latency_ms: 1,
         is_first: true,
         is_first_of_model: true,
+        call: None,
     }
 }
 

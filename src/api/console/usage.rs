@@ -93,7 +93,8 @@ pub struct UsageSums {
     pub requests: u64,
     /// Calls of models, retries and fallbacks included.
     pub attempts: u64,
-    /// Of these, those that failed. A call that was cancelled because its caller left is no error.
+    /// Of these, those that failed. A call that was cancelled because its caller left is no error, nor is one that was
+    /// under way when its server died.
     pub errors: u64,
     /// Tokens of prompts.
     pub prompt_tokens: u64,

@@ -42,8 +42,9 @@ pub(crate) const NOTES: &str = "\
 Days are those of UTC. Requests are those that asked a model at least once;
 summed by model, or of one model, a request counts once for each model it asked.
 Attempts are calls of models, and errors those that failed; calls that were
-cancelled are none. A cost is `unknown` where no price is known, and begins
-with ≥ where the price of some of the calls is not.
+cancelled, or interrupted as their server died, are none. A cost is `unknown`
+where no price is known, and begins with ≥ where the price of some of the calls
+is not.
 
 In a pipe, lines are tab-separated: what is asked for with --by (apps and keys by
 id and name), requests, attempts, errors, tokens of prompts, of completions, of

@@ -1,7 +1,8 @@
 //! Copies the contents of the SQLite files into a PostgreSQL database, for moving from one machine to several.
 //!
 //! Tables and columns have the same names in both. Row ids that the database assigns are assigned anew, in the same
-//! order.
+//! order. Calls under way are those of servers that know nothing of the new database: there they are booked as calls of
+//! servers that died. Those that are booked already name a row id of the old one, which nobody asks for.
 
 use rusqlite::types::Value;
 use tokio_postgres::types::Type;
@@ -12,7 +13,8 @@ use crate::storage::{Error, sqlite};
 /// Tables of `mk.db`, each after those that it references.
 const MAIN: [&str; 4] = ["apps", "keys", "sessions", "audit"];
 /// Tables of `ledger.db`.
-const LEDGER: [&str; 5] = ["attempts", "day_counts", "key_last_used", "spend", "usage_days"];
+const LEDGER: [&str; 6] =
+    ["attempts", "calls_under_way", "day_counts", "key_last_used", "spend", "usage_days"];
 
 /// The table whose `id` the database assigns.
 const WITH_ASSIGNED_ID: &str = "attempts";

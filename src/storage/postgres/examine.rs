@@ -8,7 +8,7 @@ use super::{Database, PostgresAddress, Session, migrations};
 use crate::storage::{Condition, Error};
 
 /// The tables. A server reads and writes all of them.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "schema_steps",
     "writes",
     "apps",
@@ -21,6 +21,7 @@ const TABLES: [&str; 12] = [
     "key_last_used",
     "spend",
     "usage_days",
+    "calls_under_way",
 ];
 
 /// Examines a database with this time limit. Corruption within its tables is for its own server to detect. Blocking.

@@ -10,7 +10,8 @@ use super::{Database, Session};
 use crate::storage::Error;
 
 /// The migrations.
-pub(super) const MIGRATIONS: &[&str] = &[r#"
+pub(super) const MIGRATIONS: &[&str] = &[
+    r#"
     -- One row for each kind of write: a transaction that updates it makes later ones wait, on every server, and its
     -- number shows whether there was a write since.
     CREATE TABLE writes (
@@ -153,7 +154,35 @@ pub(super) const MIGRATIONS: &[&str] = &[r#"
         unpriced_attempts BIGINT NOT NULL,
         PRIMARY KEY (day, app_id, key_id, service, model)
     );
-"#];
+"#,
+    r#"
+    -- The journal of calls under way, each with what it has used so far: what is left of it if its server dies.
+    CREATE TABLE calls_under_way (
+        -- A random id of the server's, and the numbers that it gives to requests and calls.
+        server            TEXT   COLLATE "C" NOT NULL,
+        request           BIGINT NOT NULL,
+        number            BIGINT NOT NULL,
+        -- When the server was last seen alive, by the clock that all servers on this database share.
+        seen_at           BIGINT NOT NULL,
+        -- As in attempts, had the call ended then.
+        at                BIGINT NOT NULL,
+        request_id        TEXT   COLLATE "C" NOT NULL,
+        app_id            TEXT   COLLATE "C" NOT NULL,
+        key_id            TEXT   COLLATE "C" NOT NULL,
+        service           TEXT   COLLATE "C" NOT NULL,
+        model             TEXT   COLLATE "C" NOT NULL,
+        prompt_tokens     BIGINT NOT NULL,
+        completion_tokens BIGINT NOT NULL,
+        cost_nano_usd     BIGINT,
+        latency_ms        BIGINT NOT NULL,
+        is_first          BIGINT NOT NULL,
+        is_first_of_model BIGINT NOT NULL,
+        -- The row in attempts, once another server took this one for dead and booked the call.
+        attempt_id        BIGINT,
+        PRIMARY KEY (server, request, number)
+    );
+"#,
+];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rusqlite::{Statement, params};
 
-use super::rollup;
 use super::values::{count, money, read_count, read_money, read_service, read_time};
+use super::{calls, rollup};
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::db::{Db, Row};
+use crate::storage::db::{Bind, Db, Row};
 use crate::storage::{AttemptRow, DayCount, Error, Store, SubjectMonth};
 
 /// Sums saturate at this value; adding another one of this size still fits a column.
@@ -20,13 +20,20 @@ impl Store {
     /// Adds attempts to the ledger, to the sums of their days, and their costs to the spending of their keys and apps,
     /// in one transaction. Rows that could not be written must be passed again, before all others.
     pub fn add_attempts(&self, rows: &[AttemptRow]) -> Result<(), Error> {
-        if rows.is_empty() {
+        self.add_usage(rows, &[])
+    }
+
+    /// The same, and in the same transaction writes down what calls under way have used so far: each of `under_way` has
+    /// a place in the journal ([`AttemptRow::call`]), and is not in `ended`.
+    pub fn add_usage(&self, ended: &[AttemptRow], under_way: &[AttemptRow]) -> Result<(), Error> {
+        if ended.is_empty() && under_way.is_empty() {
             return Ok(());
         }
-        self.ledger().write_once(rows, |db, rows| {
-            insert(db, rows)?;
-            rollup::add(db, rows)?;
-            add_spending(db, rows)
+        self.ledger().write_once(ended, |db, rows| {
+            let rows = calls::end(db, rows)?;
+            insert(db, &rows)?;
+            sum(db, &rows)?;
+            calls::keep(db, under_way)
         })
     }
 
@@ -49,13 +56,8 @@ impl Store {
     /// The attempts of one request, oldest first. There is no index for this: it scans the whole ledger.
     pub fn attempts_of(&self, request_id: &str) -> Result<Vec<AttemptRow>, Error> {
         self.ledger().read(|db| {
-            db.query(
-                "SELECT at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
-                     completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model
-                 FROM attempts WHERE request_id = ?1 ORDER BY id",
-                params![request_id],
-                attempt_row,
-            )
+            let sql = format!("SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE request_id = ?1 ORDER BY id");
+            db.query(&sql, params![request_id], attempt_row)
         })
     }
 
@@ -111,30 +113,45 @@ impl Store {
     }
 }
 
-const INSERT: &str = "
+/// Adds attempts that are in the ledger to the sums of their days, keys and apps.
+pub(super) fn sum(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
+    rollup::add(db, rows)?;
+    add_spending(db, rows)
+}
+
+/// What [`attempt_row`] reads.
+pub(super) const ATTEMPT_COLUMNS: &str =
+    "at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
+    completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model";
+
+/// Runs [`INSERT`] with a row.
+pub(super) fn run_insert(row: &AttemptRow, run: &mut Bind<'_>) -> Result<(), Error> {
+    run(params![
+        row.at.unix_ms(),
+        row.request_id,
+        row.app_id,
+        row.key_id,
+        row.service.as_str(),
+        row.model,
+        row.outcome,
+        count(row.prompt_tokens),
+        count(row.completion_tokens),
+        money(row.cost),
+        count(row.latency_ms),
+        row.is_first,
+        row.is_first_of_model,
+    ])
+}
+
+/// Adds an attempt.
+pub(super) const INSERT: &str = "
     INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
         completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
 fn insert(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     let Db::Sqlite(file) = db else {
-        return db.execute_each(INSERT, rows, |row, run| {
-            run(params![
-                row.at.unix_ms(),
-                row.request_id,
-                row.app_id,
-                row.key_id,
-                row.service.as_str(),
-                row.model,
-                row.outcome,
-                count(row.prompt_tokens),
-                count(row.completion_tokens),
-                money(row.cost),
-                count(row.latency_ms),
-                row.is_first,
-                row.is_first_of_model,
-            ])
-        });
+        return db.execute_each(INSERT, rows, run_insert);
     };
     let mut insert = file.prepare_cached(INSERT)?;
     let mut last = None;
@@ -196,7 +213,29 @@ fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     )
 }
 
-fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
+/// Corrects what a key and an app have spent by the difference between two versions of an attempt.
+pub(super) fn replace_spending(db: &Db<'_>, old: &AttemptRow, new: &AttemptRow) -> Result<(), Error> {
+    let cost = |row: &AttemptRow| row.cost.unwrap_or_default().0;
+    let month = old.at.utc_month();
+    for subject in [&old.key_id, &old.app_id].into_iter().filter(|subject| !subject.is_empty()) {
+        let sql = "SELECT nano_usd FROM spend WHERE subject = ?1 AND month = ?2";
+        let spent = db.query_row(sql, params![subject, month], |row| read_count(row, 0))?;
+        let corrected = replaced(spent.unwrap_or(0), cost(old), cost(new));
+        db.execute(
+            "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
+             ON CONFLICT (subject, month) DO UPDATE SET nano_usd = excluded.nano_usd",
+            params![subject, month, corrected],
+        )?;
+    }
+    Ok(())
+}
+
+/// A sum for a column, with `new` in place of `old` in it.
+pub(super) fn replaced(sum: u64, old: u64, new: u64) -> i64 {
+    count(sum.saturating_sub(old).saturating_add(new)).min(MAX_SUM)
+}
+
+pub(super) fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
     Ok(AttemptRow {
         at: read_time(row, 0)?,
         request_id: row.get(1)?,
@@ -211,6 +250,7 @@ fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
         latency_ms: read_count(row, 10)?,
         is_first: row.get(11)?,
         is_first_of_model: row.get(12)?,
+        call: None,
     })
 }
 
@@ -237,6 +277,7 @@ mod tests {
             latency_ms: 1,
             is_first: true,
             is_first_of_model: true,
+            call: None,
         }
     }
 

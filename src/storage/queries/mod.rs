@@ -2,6 +2,7 @@
 
 mod apps;
 mod audit;
+mod calls;
 mod credential;
 pub(super) mod keys;
 mod ledger;

@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 
-use super::ledger::MAX_SUM;
-use super::values::count;
+use super::ledger::{MAX_SUM, replaced};
+use super::values::{count, read_count};
 use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::db::Db;
-use crate::storage::{AttemptRow, Error, UsageCounts};
+use crate::storage::{AttemptRow, Error, INTERRUPTED, UsageCounts};
 
 /// Outcomes that do not count as errors.
-const NON_ERROR_OUTCOMES: [&str; 2] = ["ok", "cancelled"];
+const NON_ERROR_OUTCOMES: [&str; 3] = ["ok", "cancelled", INTERRUPTED];
 
 /// The maximum number of model names with sums of their own for one day, app, key and service.
 const MAX_MODELS: u32 = 200;
@@ -58,6 +58,54 @@ pub(super) fn add(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
             MAX_SUM,
         ])
     })
+}
+
+/// Corrects the sum that an attempt is in, by the difference between two versions of it that differ in outcome, tokens
+/// and cost.
+pub(super) fn replace(db: &Db<'_>, old: &AttemptRow, new: &AttemptRow) -> Result<(), Error> {
+    let (day, service) = (old.at.utc_day(), old.service.as_str());
+    let other = other_model(&old.model);
+    // A name has its own sum, or is summed with the other names.
+    for model in [&*old.model, &*other] {
+        let of = params![day, old.app_id, old.key_id, service, model];
+        let sum = db.query_row(
+            "SELECT errors, prompt_tokens, completion_tokens, cost_nano_usd, unpriced_attempts FROM usage_days
+             WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5",
+            of,
+            |row| {
+                Ok(UsageCounts {
+                    errors: read_count(row, 0)?,
+                    prompt_tokens: read_count(row, 1)?,
+                    completion_tokens: read_count(row, 2)?,
+                    cost: NanoUsd(read_count(row, 3)?),
+                    unpriced_attempts: read_count(row, 4)?,
+                    ..UsageCounts::default()
+                })
+            },
+        )?;
+        let Some(sum) = sum else { continue };
+        let (before, after) = (counts(old), counts(new));
+        let corrected = |of: fn(&UsageCounts) -> u64| replaced(of(&sum), of(&before), of(&after));
+        db.execute(
+            "UPDATE usage_days SET errors = ?6, prompt_tokens = ?7, completion_tokens = ?8, cost_nano_usd = ?9,
+                 unpriced_attempts = ?10
+             WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5",
+            params![
+                day,
+                old.app_id,
+                old.key_id,
+                service,
+                model,
+                corrected(|counts| counts.errors),
+                corrected(|counts| counts.prompt_tokens),
+                corrected(|counts| counts.completion_tokens),
+                corrected(|counts| counts.cost.0),
+                corrected(|counts| counts.unpriced_attempts),
+            ],
+        )?;
+        return Ok(());
+    }
+    Ok(())
 }
 
 /// Adds to an existing sum.

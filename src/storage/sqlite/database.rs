@@ -32,7 +32,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Readers kept open; any beyond these are opened and closed as needed.
 const MAX_IDLE_READERS: usize = 16;
 /// More than the number of distinct statements, so that none is ever compiled twice.
-const STATEMENT_CACHE: usize = 96;
+const STATEMENT_CACHE: usize = 128;
 /// The page cache of a connection other than the writer. What is read repeatedly are the upper levels of the trees;
 /// everything else comes from the operating system's shared file cache, for a copy of a page.
 const READER_CACHE_KB: i64 = 256;

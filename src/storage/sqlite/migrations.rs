@@ -189,6 +189,33 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
     -- No query selects by request, and maintaining the index was a third of the work of an attempt.
     DROP INDEX attempts_by_request;
 ",
+    "
+    -- The journal of calls under way, each with what it has used so far: what is left of it if its server dies.
+    CREATE TABLE calls_under_way (
+        -- A random id of the server's, and the numbers that it gives to requests and calls.
+        server            TEXT    NOT NULL,
+        request           INTEGER NOT NULL,
+        number            INTEGER NOT NULL,
+        -- When the server was last seen alive, by the clock that all servers on this database share.
+        seen_at           INTEGER NOT NULL,
+        -- As in attempts, had the call ended then.
+        at                INTEGER NOT NULL,
+        request_id        TEXT    NOT NULL,
+        app_id            TEXT    NOT NULL,
+        key_id            TEXT    NOT NULL,
+        service           TEXT    NOT NULL,
+        model             TEXT    NOT NULL,
+        prompt_tokens     INTEGER NOT NULL,
+        completion_tokens INTEGER NOT NULL,
+        cost_nano_usd     INTEGER,
+        latency_ms        INTEGER NOT NULL,
+        is_first          INTEGER NOT NULL,
+        is_first_of_model INTEGER NOT NULL,
+        -- The row in attempts, once another server took this one for dead and booked the call.
+        attempt_id        INTEGER,
+        PRIMARY KEY (server, request, number)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// Applies the pending migrations, each in one transaction. Others may be doing the same, so the count is read again

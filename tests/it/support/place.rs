@@ -61,6 +61,7 @@ pub fn book(store: &Store, key: &str, cost: NanoUsd) {
         latency_ms: 1,
         is_first: true,
         is_first_of_model: true,
+        call: None,
     };
     store.add_attempts(&[attempt]).unwrap();
 }

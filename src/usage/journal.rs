@@ -1,0 +1,208 @@
+//! Calls under way, so that what they have used is not lost if the server is killed.
+//!
+//! Every call registers here for as long as it runs, and tells what it has used so far. A flush of the ledger writes
+//! down those that have run for [`MIN_AGE`], again whenever they have used more; short calls never get that far. The
+//! entries of a server that died become attempts later, through whatever server finds them.
+//!
+//! Requests pay for two locks of a list that hardly anybody else uses, and an event of a stream for two stores.
+//!
+//! What must hold: a call leaves the list before its row is queued, and a flush looks at the list after it has taken
+//! the queue. So no call is in both, where its entry would outlive its row; and a call that is written down as the
+//! first of its request is so for every row written until then. Its server numbers a request before it looks whether
+//! the call is the first, and a row is numbered after it was counted: of two calls, at least one knows of the other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use slab::Slab;
+
+use super::meter::Meter;
+use crate::id;
+use crate::money::{Price, Tokens};
+use crate::storage::AttemptRow;
+use crate::workers::PerWorker;
+
+/// The age from which on a call is written down, and the least time between two writes of it. With the time between two
+/// flushes, it is what a killed server loses of a call.
+const MIN_AGE: Duration = Duration::from_millis(300);
+
+/// How often the server shows that it lives as long as there are calls to write down; others take it for dead after
+/// five times as long.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
+/// The calls under way of a server, and its name in the journal.
+pub(super) struct Journal {
+    server: Arc<str>,
+    lists: PerWorker<List>,
+    /// The number of the last call that was written down.
+    last_number: AtomicU64,
+    /// When something was last written.
+    written_at: Mutex<Option<Instant>>,
+}
+
+/// The calls that one worker has begun; clones share the list.
+#[derive(Clone, Default)]
+struct List(Arc<Mutex<Slab<Arc<Call>>>>);
+
+/// A call under way.
+pub(super) struct Call {
+    pub(super) meter: Meter,
+    pub(super) model: Arc<str>,
+    /// The price of its tokens. Without it, the total of this model and purpose has no cost.
+    pub(super) price: Option<Price>,
+    pub(super) begun: Instant,
+    prompt_tokens: AtomicU64,
+    completion_tokens: AtomicU64,
+    /// Its number in the journal; 0 as long as it has none.
+    number: AtomicU64,
+    /// What was last written of it, and when. Only used by flushes.
+    written: Mutex<Option<(Tokens, Instant)>>,
+}
+
+/// The place of a call in the list.
+pub(super) struct Registration {
+    call: Arc<Call>,
+    list: List,
+    index: usize,
+}
+
+/// What a flush is to write down.
+#[derive(Default)]
+pub(super) struct Due {
+    /// The rows that the calls would be booked as if they ended now.
+    pub(super) rows: Vec<AttemptRow>,
+    /// The calls, in the same order, with what the rows say.
+    calls: Vec<(Arc<Call>, Tokens)>,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self {
+            server: id::new("srv").into(),
+            lists: PerWorker::default(),
+            last_number: AtomicU64::new(0),
+            written_at: Mutex::default(),
+        }
+    }
+}
+
+impl Journal {
+    /// This server's name there.
+    pub(super) const fn server(&self) -> &Arc<str> {
+        &self.server
+    }
+
+    /// Registers a call that begins.
+    pub(super) fn begin(&self, call: Call) -> Registration {
+        let (call, list) = (Arc::new(call), self.lists.here().clone());
+        let index = lock(&list.0).insert(call.clone());
+        Registration { call, list, index }
+    }
+
+    /// What is to be written down now. To be called by one flush at a time, after it has taken the queued rows.
+    pub(super) fn due(&self, now: Instant) -> Due {
+        let mut long = Vec::new();
+        for list in self.lists.all() {
+            // Nothing else is done under the lock, for which requests wait.
+            let calls = lock(&list.0);
+            let of_list = calls.iter().map(|(_, call)| call);
+            long.extend(of_list.filter(|call| call.is_long(now)).inspect(|call| self.number(call)).cloned());
+        }
+        let is_silent = lock(&self.written_at)
+            .is_none_or(|written| now.saturating_duration_since(written) >= SIGN_OF_LIFE);
+        let mut calls: Vec<_> = long.iter().filter_map(|call| call.due(now)).collect();
+        if calls.is_empty() && is_silent {
+            calls.extend(long.first().map(|call| (call.clone(), call.used())));
+        }
+        let rows = calls.iter().map(|(call, used)| call.meter.under_way(call, *used)).collect();
+        Due { rows, calls }
+    }
+
+    /// What was due is written down.
+    pub(super) fn written(&self, due: Due, now: Instant) {
+        if due.calls.is_empty() {
+            return;
+        }
+        *lock(&self.written_at) = Some(now);
+        for (call, used) in due.calls {
+            *lock(&call.written) = Some((used, now));
+        }
+    }
+
+    /// Gives a call a number, under the lock of its list: whoever takes it from there sees it.
+    fn number(&self, call: &Call) {
+        if call.number.load(Ordering::Relaxed) == 0 {
+            call.number.store(self.last_number.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Call {
+    /// A call that has used nothing yet.
+    pub(super) const fn new(meter: Meter, model: Arc<str>, price: Option<Price>, begun: Instant) -> Self {
+        Self {
+            meter,
+            model,
+            price,
+            begun,
+            prompt_tokens: AtomicU64::new(0),
+            completion_tokens: AtomicU64::new(0),
+            number: AtomicU64::new(0),
+            written: Mutex::new(None),
+        }
+    }
+
+    /// Sets what it has used so far. A flush may see one of both numbers alone, and sees the other the next time.
+    pub(super) fn set_used(&self, tokens: Tokens) {
+        self.prompt_tokens.store(tokens.prompt, Ordering::Relaxed);
+        self.completion_tokens.store(tokens.completion, Ordering::Relaxed);
+    }
+
+    /// What it has used so far.
+    pub(super) fn used(&self) -> Tokens {
+        Tokens {
+            prompt: self.prompt_tokens.load(Ordering::Relaxed),
+            completion: self.completion_tokens.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Its number in the journal, if it has one.
+    pub(super) fn number(&self) -> Option<u64> {
+        Some(self.number.load(Ordering::Relaxed)).filter(|number| *number > 0)
+    }
+
+    fn is_long(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.begun) >= MIN_AGE
+    }
+
+    /// What is to be written of it, if anything.
+    fn due(self: &Arc<Self>, now: Instant) -> Option<(Arc<Self>, Tokens)> {
+        let used = self.used();
+        let is_due = lock(&self.written)
+            .is_none_or(|(written, at)| written != used && now.saturating_duration_since(at) >= MIN_AGE);
+        is_due.then(|| (self.clone(), used))
+    }
+}
+
+impl Registration {
+    /// The call.
+    pub(super) fn call(&self) -> &Arc<Call> {
+        &self.call
+    }
+
+    /// Takes the call off the list. To be called before its row is queued.
+    pub(super) fn end(&self) {
+        // Dropped after the lock is released.
+        let _call = lock(&self.list.0).try_remove(self.index);
+    }
+}
+
+/// Ignores poisoning: what is behind the locks is consistent after every step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;
