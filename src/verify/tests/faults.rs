@@ -243,7 +243,7 @@ async fn calls_that_wait_for_a_provider_do_not_delay_calls_to_others() {
 #[tokio::test(start_paused = true)]
 async fn the_deadline_closes_open_claims_and_keeps_the_other_results() {
     let mut scenario = Scenario::with_claims(2, |call| match call.model {
-        "c/1" if call.question() == "Question 1?" => Reply::Hang,
+        "b/1" | "c/1" if call.question() == "Question 1?" => Reply::Hang,
         _ => call.choose(if call.question() == "Question 1?" { "yes 1" } else { "yes 0" }),
     });
     scenario.settings.general.deadline = Duration::from_millis(300);
@@ -254,10 +254,24 @@ async fn the_deadline_closes_open_claims_and_keeps_the_other_results() {
         (cut_off.assessment, cut_off.reason_code),
         (Assessment::NoConsensus, Some(ReasonCode::InsufficientAnswers))
     );
-    assert_eq!(answered(cut_off), ["a/1", "b/1"]);
-    assert_eq!(failed(cut_off), [("c/1", "timeout")]);
+    assert_eq!(answered(cut_off), ["a/1"]);
+    assert_eq!(failed(cut_off), [("b/1", "timeout"), ("c/1", "timeout")]);
     let usage = response.token_usage;
-    assert_eq!(usage.prompt_tokens, 10 + 50 + 7, "the cancelled call is booked");
+    assert_eq!(usage.prompt_tokens, 10 + 40 + 14, "the cancelled calls are booked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_decides_what_a_model_that_hangs_can_no_longer_change() {
+    let mut scenario = one_claim(|call| match call.model {
+        "c/1" => Reply::Hang,
+        _ => call.choose("no 0"),
+    });
+    scenario.settings.general.deadline = Duration::from_millis(300);
+    let result = scenario.only_claim().await;
+    assert_eq!((result.assessment, result.reason_code), (Assessment::False, Some(ReasonCode::Consensus)));
+    assert_eq!(failed(&result), [("c/1", "timeout")]);
+    scenario.job.min_required = 3;
+    assert_eq!(scenario.only_claim().await.reason_code, Some(ReasonCode::InsufficientAnswers));
 }
 
 #[tokio::test(start_paused = true)]
