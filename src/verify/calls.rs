@@ -72,9 +72,27 @@ pub(super) struct Calls<'a> {
     pub(super) meter: &'a Meter,
     /// The timeout of a single call.
     pub(super) model_timeout: Duration,
+    /// What the calls are for, as extractions have a timeout of their own.
+    pub(super) task: Task,
     /// The deadline of the whole verification.
     pub(super) deadline: Instant,
 }
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// An answer of a few tokens.
+    Vote,
+    /// An answer of thousands of tokens.
+    Extraction {
+        /// Whether there is another extractor to be asked if this one fails.
+        has_fallback: bool,
+    },
+}
+
+/// How many times the timeout of a vote an extraction may take: 30 claims are some 3,000 tokens, and many models write
+/// less than 100 a second.
+const EXTRACTION_FACTOR: u32 = 3;
 
 impl Calls<'_> {
     /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once. The `prompt` is
@@ -109,8 +127,7 @@ impl Calls<'_> {
                     Err(Failure::BudgetExceeded(shortage)) if shortage.is_temporary() => {
                         // Whoever waits for budget does not block others in the queue.
                         drop((permit.take(), chat));
-                        let until =
-                            *until.get_or_insert_with(|| self.deadline.min(from_now(self.model_timeout)));
+                        let until = *until.get_or_insert_with(|| self.call_deadline());
                         // Boxed, as few calls wait for budget and all would reserve memory for it.
                         if !Box::pin(self.wait_for_budget(shortage.max_cost, until)).await {
                             return Err(Failure::BudgetExceeded(shortage));
@@ -136,6 +153,24 @@ impl Calls<'_> {
         true
     }
 
+    /// When a call that begins now has to end.
+    ///
+    /// An extraction gets [`EXTRACTION_FACTOR`] times the timeout, if that leaves the panel the time of one vote before
+    /// the deadline. While there is a fallback, it gets no more than half of what is left until then, so that the
+    /// fallback has as much. But it never gets less than a vote.
+    fn call_deadline(&self) -> Instant {
+        let vote = self.model_timeout;
+        let timeout = match self.task {
+            Task::Vote => vote,
+            Task::Extraction { has_fallback } => {
+                let left = self.deadline.saturating_duration_since(Instant::now()).saturating_sub(vote);
+                let share = if has_fallback { left / 2 } else { left };
+                vote.saturating_mul(EXTRACTION_FACTOR).min(share).max(vote)
+            }
+        };
+        self.deadline.min(from_now(timeout))
+    }
+
     /// Makes one attempt. Not an `async fn`, which would store its arguments twice while it waits.
     fn attempt<'a, T>(
         &'a self,
@@ -144,7 +179,7 @@ impl Calls<'_> {
         chat: &'a Chat,
         read: impl Fn(&str) -> Option<T> + 'a,
     ) -> impl Future<Output = Result<Reading<T>, Failure>> + 'a {
-        let deadline = self.deadline.min(from_now(self.model_timeout));
+        let deadline = self.call_deadline();
         let call = self.client.ask(model, chat, purpose, self.meter, deadline);
         async move {
             let answer = call.await?;

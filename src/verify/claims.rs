@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use super::calls::Calls;
+use super::calls::{Calls, Task};
 use super::error::Error;
 use super::prompts::{self, Fences};
 use super::{Job, PanelSettings, json, lint};
@@ -139,7 +139,8 @@ pub(super) async fn extract(
     let (mut failures, mut unsound) = (Vec::new(), None);
     let mut models = settings.extractors().peekable();
     while let Some(model) = models.next() {
-        let prompt = || prompts::extraction(job, fences);
+        let calls = Calls { task: Task::Extraction { has_fallback: models.peek().is_some() }, ..*calls };
+        let prompt = || prompts::extraction(job, settings.max_claims, fences);
         let read = |answer: &str| read_claims(answer, settings.max_claims);
         let failure = match calls.structured(model, Purpose::Extraction, prompt, read).await {
             Ok(extraction) if !extraction.is_unsound => return Ok(extraction),

@@ -299,6 +299,39 @@ async fn a_call_has_its_own_timeout_within_the_deadline_of_the_verification() {
     scenario.complete().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_extraction_has_more_time_than_a_vote_and_leaves_some_to_fallbacks_and_panel() {
+    let times = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let run = async |fallbacks: usize| {
+        let seen = times.clone();
+        let mut scenario = Scenario::new(move |call| {
+            seen.lock().unwrap().push(call.time.as_secs());
+            Reply::Fail(Failure::Timeout)
+        });
+        let names = (0..fallbacks).map(|n| format!("y/{n}")).collect();
+        scenario.settings.general.extractor_fallbacks = names;
+        let failed = error(&scenario).await;
+        assert!(failed.message().ends_with("send a shorter statement"), "{failed}");
+        std::mem::take(&mut *times.lock().unwrap())
+    };
+    // 120 s in all, of which 30 s are the panel's. These failures take no time.
+    assert_eq!(run(0).await, [90]);
+    assert_eq!(run(1).await, [45, 90]);
+    let mut scenario = Scenario::with_claims(1, |call| call.choose("yes 0"));
+    scenario.settings.general.deadline = Duration::from_secs(40);
+    assert_eq!(scenario.complete().await.results.len(), 1);
+}
+
+#[tokio::test]
+async fn the_extractor_is_told_how_many_claims_are_wanted_and_more_are_over_the_limit() {
+    let mut scenario = Scenario::with_claims(3, |call| call.choose("yes 0"));
+    scenario.settings.general.max_claims = 1;
+    let response = scenario.complete().await;
+    let skipped: Vec<_> = response.skipped.iter().map(|part| part.reason).collect();
+    assert_eq!(skipped, [SkipReason::Opinion, SkipReason::OverLimit, SkipReason::OverLimit]);
+    assert!(scenario.chats()[0].1.messages[1].content.ends_with("at most 1."));
+}
+
 #[tokio::test]
 async fn without_extractor_or_panel_no_model_is_called() {
     let mut without_extractor = one_claim(|call| call.choose("yes 0"));
