@@ -95,7 +95,8 @@ pub(super) enum Task {
 const EXTRACTION_FACTOR: u32 = 3;
 
 impl Calls<'_> {
-    /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once. The `prompt` is
+    /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once, with the problem
+    /// that `read` describes. The `prompt` is
     /// only built when the call may begin, so that waiting calls hold no copy of statement or context.
     ///
     /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
@@ -106,7 +107,7 @@ impl Calls<'_> {
         model: &str,
         purpose: Purpose,
         prompt: impl Fn() -> Chat,
-        read: impl Fn(&str) -> Option<T>,
+        read: impl Fn(&str) -> Result<T, String>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
             let (mut permit, mut until) = (None, None);
@@ -121,7 +122,7 @@ impl Calls<'_> {
                 match self.attempt(model, purpose, &chat, &read).await {
                     Ok(Reading::Read(value)) => return Ok(value),
                     Ok(Reading::Malformed(malformed)) if repair.is_none() => {
-                        repair = Some(Box::new(repair_messages(&malformed)));
+                        repair = Some(malformed);
                     }
                     Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
                     Err(Failure::BudgetExceeded(shortage)) if shortage.is_temporary() => {
@@ -177,7 +178,7 @@ impl Calls<'_> {
         model: &'a str,
         purpose: Purpose,
         chat: &'a Chat,
-        read: impl Fn(&str) -> Option<T> + 'a,
+        read: impl Fn(&str) -> Result<T, String> + 'a,
     ) -> impl Future<Output = Result<Reading<T>, Failure>> + 'a {
         let deadline = self.call_deadline();
         let call = self.client.ask(model, chat, purpose, self.meter, deadline);
@@ -186,7 +187,10 @@ impl Calls<'_> {
             if answer.finish == Finish::ContentFilter {
                 return Err(Failure::Refused);
             }
-            Ok(read(&answer.text).map_or(Reading::Malformed(answer.text), Reading::Read))
+            Ok(read(&answer.text).map_or_else(
+                |problem| Reading::Malformed(Box::new(repair_messages(&answer.text, &problem))),
+                Reading::Read,
+            ))
         }
     }
 }
@@ -194,7 +198,8 @@ impl Calls<'_> {
 /// A model's answer, if it could be parsed.
 enum Reading<T> {
     Read(T),
-    Malformed(String),
+    /// With the messages that ask for another.
+    Malformed(Box<[Message; 2]>),
 }
 
 /// The instant after this time, or after a year if that is too far in the future for the clock.
@@ -203,13 +208,13 @@ pub(super) fn from_now(time: Duration) -> Instant {
     now.checked_add(time).unwrap_or(now + Duration::from_hours(365 * 24))
 }
 
-/// Quotes the malformed answer to the model and asks for another. Reasoning is left out, as it could fill the quote.
-fn repair_messages(malformed: &str) -> [Message; 2] {
+/// Quotes the malformed answer to the model, tells it the `problem` and asks for another. Reasoning is left out, as it could fill the quote.
+fn repair_messages(malformed: &str, problem: &str) -> [Message; 2] {
     let quoted = text::shortened(&text::block(json::skip_reasoning(malformed)), MAX_QUOTED_CHARS);
     // Some providers reject an empty message.
     let content = if quoted.trim().is_empty() { "(nothing)".to_owned() } else { quoted };
     [
         Message { role: Role::Assistant, content: content.into() },
-        Message { role: Role::User, content: prompts::REPAIR.into() },
+        Message { role: Role::User, content: prompts::repair(problem).into() },
     ]
 }

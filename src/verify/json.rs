@@ -6,22 +6,34 @@
 //! again. The caller caps the object's length, nesting is limited by `serde_json` (128), and every step is linear in the
 //! text.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 /// What models write at the end of their reasoning: DeepSeek, Qwen and many others; Mistral.
 const REASONING_END: [&str; 3] = ["</think>", "</thinking>", "[/THINK]"];
 
 /// Parses `text` as an object with the fields of `T`, of at most `max_bytes`.
-pub(super) fn object<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Option<T> {
+///
+/// # Errors
+/// What is wrong and where. It quotes nothing of the text as long as no field of `T` restricts its type.
+pub(super) fn object<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Result<T, String> {
     let whole = text.trim_start_matches('\u{feff}').trim();
     let answer = skip_reasoning(whole);
     let taken = [Some(whole), unfenced(whole), Some(answer), unfenced(answer)];
     // `serde` would accept an array as the fields in order.
-    let object = taken.into_iter().flatten().find(|text| text.starts_with('{'))?;
+    let object = taken.into_iter().flatten().find(|text| text.starts_with('{'));
+    let object = object.ok_or("it does not begin with a brace")?;
     if object.len() > max_bytes {
-        return None;
+        return Err("it is too long".to_owned());
     }
-    serde_json::from_str(object).ok()
+    serde_json::from_str(object).map_err(|error| error.to_string())
+}
+
+/// The object that a text begins with, perhaps after reasoning or the mark of a fence, if its end is missing.
+pub(super) fn cut_off_object(text: &str, max_bytes: usize) -> Option<&str> {
+    let answer = skip_reasoning(text.trim_start_matches('\u{feff}'));
+    let object = answer.strip_prefix("```").map_or(answer, without_language);
+    let is_cut_off = || serde_json::from_str::<IgnoredAny>(object).is_err_and(|error| error.is_eof());
+    (object.starts_with('{') && object.len() <= max_bytes && is_cut_off()).then_some(object)
 }
 
 /// The answer after the reasoning, if its end is marked: after the last mark, as reasoning may quote one. As an answer
@@ -37,7 +49,12 @@ pub(super) fn skip_reasoning(text: &str) -> &str {
 /// The content of the code fence that encloses the whole text.
 fn unfenced(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("```")?.strip_suffix("```")?;
-    Some(inside.strip_prefix("json").or_else(|| inside.strip_prefix("JSON")).unwrap_or(inside).trim())
+    Some(without_language(inside))
+}
+
+/// The content of a fence without the name of the language at its beginning.
+fn without_language(inside: &str) -> &str {
+    inside.strip_prefix("json").or_else(|| inside.strip_prefix("JSON")).unwrap_or(inside).trim()
 }
 
 #[cfg(test)]
@@ -54,7 +71,7 @@ mod tests {
     const MAX_BYTES: usize = 256 * 1024;
 
     fn read(text: &str) -> Option<String> {
-        object::<Sample>(text, MAX_BYTES).map(|sample| sample.answer)
+        object::<Sample>(text, MAX_BYTES).ok().map(|sample| sample.answer)
     }
 
     #[test]

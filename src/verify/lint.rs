@@ -9,7 +9,8 @@
 
 use std::collections::HashSet;
 
-use super::claims::{Claim, ClaimDraft, Extraction, ExtractionDraft};
+use super::claims::{Claim, Extraction};
+use super::draft::{ClaimDraft, ExtractionDraft};
 use super::text;
 use crate::api::verify::{SkipReason, Skipped};
 
@@ -155,7 +156,7 @@ fn words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::claims::SkippedDraft;
+    use crate::verify::draft::SkippedDraft;
     use proptest::prelude::*;
 
     fn claim(text: &str, question: &str, claimed: &str, rivals: &[&str]) -> ClaimDraft {

@@ -15,6 +15,7 @@ mod ballot;
 mod call_queue;
 mod calls;
 mod claims;
+mod draft;
 mod error;
 mod job;
 mod json;

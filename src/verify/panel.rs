@@ -13,6 +13,7 @@ use std::pin::Pin;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tracing::warn;
 
@@ -121,7 +122,7 @@ impl Vote<'_> {
         prompts::panel(self.panel.job, self.panel.fences, self.claim, self.model, &self.order)
     }
 
-    fn read(&self, answer: &str) -> Option<PanelAnswer> {
+    fn read(&self, answer: &str) -> Result<PanelAnswer, String> {
         read_answer(answer, &self.order, self.panel.job.explain)
     }
 }
@@ -233,27 +234,37 @@ fn option_order(request: &str, claim: &Claim, model: &str) -> Vec<usize> {
     order
 }
 
-/// A model's answer as it was parsed, its letter unchecked.
+/// A model's answer as it was parsed, its fields unchecked. Values of any type, so that no error quotes one.
 #[derive(Deserialize)]
 struct RawAnswer {
-    answer: String,
-    reason: Option<String>,
+    answer: Value,
+    #[serde(default)]
+    reason: Value,
 }
 
 /// Parses a panel model's answer: the option in the claim's own order, where `order[0]` was shown as `A`, and the
-/// reason if the model was to `explain`. `None` if the answer is not a single letter of the options shown.
-pub fn read_answer(answer: &str, order: &[usize], explain: bool) -> Option<PanelAnswer> {
+/// reason if the model was to `explain`.
+///
+/// # Errors
+/// What is wrong with an answer that is not a single letter of the options shown.
+pub fn read_answer(answer: &str, order: &[usize], explain: bool) -> Result<PanelAnswer, String> {
     let raw: RawAnswer = json::object(answer, MAX_ANSWER_BYTES)?;
-    let mut letters = raw.answer.trim().chars();
-    let (Some(chosen), None) = (letters.next(), letters.next()) else { return None };
-    let shown = (0..order.len()).find(|&position| letter(position) == chosen)?;
-    let reason = raw.reason.filter(|_| explain).map(|reason| text::one_line(&reason));
-    Some(PanelAnswer {
-        option: *order.get(shown)?,
+    let option = raw.answer.as_str().and_then(|answer| chosen(answer, order));
+    let reason = raw.reason.as_str().filter(|_| explain).map(text::one_line);
+    Ok(PanelAnswer {
+        option: option.ok_or("answer: not the letter of an option")?,
         reason: reason
             .filter(|reason| !reason.is_empty())
             .map(|reason| text::shortened(&reason, MAX_REASON_CHARS)),
     })
+}
+
+/// The option that an answer names by its letter.
+fn chosen(answer: &str, order: &[usize]) -> Option<usize> {
+    let mut letters = answer.trim().chars();
+    let (Some(chosen), None) = (letters.next(), letters.next()) else { return None };
+    let shown = (0..order.len()).find(|&position| letter(position) == chosen)?;
+    order.get(shown).copied()
 }
 
 #[cfg(test)]
@@ -300,7 +311,7 @@ mod tests {
     #[test]
     fn accepts_a_single_letter_of_those_shown() {
         let order = [2, 0, 1, 3];
-        let option = |answer: &str| read_answer(answer, &order, false).map(|answer| answer.option);
+        let option = |answer: &str| read_answer(answer, &order, false).ok().map(|answer| answer.option);
         assert_eq!(option(r#"{"answer":"A"}"#), Some(2));
         assert_eq!(option(r#"{"answer":" D "}"#), Some(3));
         for wrong in [r#"{"answer":"E"}"#, r#"{"answer":"AB"}"#, r#"{"answer":""}"#, r#"{"answer":"b"}"#, "B"]

@@ -26,9 +26,6 @@ use fences::fenced;
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
 pub const VERSION: u32 = 2;
 
-/// The message to a model whose answer could not be parsed.
-pub(super) const REPAIR: &str = texts::REPAIR;
-
 /// Enough for an answer of a few tokens after the thinking of reasoning models. Nearly every model allows this much.
 /// Extractions have no limit except the number of claims and the timeout: 30 claims take some 3,000 tokens plus the
 /// thinking, while many models reject a limit above their own maximum, some of them anything above 4,096.
@@ -46,7 +43,7 @@ pub fn hash() -> &'static str {
             chat.messages.iter().for_each(|message| hash.update(&*message.content));
             hash.update(chat.schema.map(|schema| schema.schema.to_string()).unwrap_or_default());
         }
-        hash.update(REPAIR);
+        hash.update(repair("?"));
         hex(&hash.finalize()[..6])
     });
     &HASH
@@ -78,6 +75,11 @@ fn sample_prompts() -> Vec<Chat> {
         }
     }
     chats
+}
+
+/// The message to a model whose answer could not be parsed because of this `problem`, which must not quote the answer.
+pub(super) fn repair(problem: &str) -> String {
+    [texts::REPAIR_PROBLEM, problem, texts::REPAIR].concat()
 }
 
 /// The prompt for the claims of a job's statement, no more than `max_claims`.

@@ -131,6 +131,8 @@ Output
 option: {\"reason\": \"…\", \"answer\": \"B\"}
 - The reason names the facts, not the letters.";
 
-/// The message to a model whose answer could not be parsed.
-pub(super) const REPAIR: &str = "Your last answer is not one JSON object of the form asked for. Answer again with \
-that JSON object alone: no other words, no code fence.";
+/// The message to a model whose answer could not be parsed, up to the problem.
+pub(super) const REPAIR_PROBLEM: &str = "Your last answer is not one JSON object of the form asked for (";
+
+/// The message after the problem.
+pub(super) const REPAIR: &str = "). Answer again with that JSON object alone: no other words, no code fence.";
