@@ -235,6 +235,10 @@ impl Provider {
     ) -> Result<Arc<Model>, FailedCall> {
         let failed = failed.redacted(self.settings.api_key.as_ref());
         let Failure::Rejected { message, param, .. } = &failed.failure else { return Err(failed) };
+        // It is about the model's answer and may quote that.
+        if failed.failure.is_malformed_output() {
+            return Err(failed);
+        }
         let named = [param.as_deref().unwrap_or_default(), " ", message].concat();
         let Some(reduced) = target.without(&named) else { return Err(failed) };
         // What the caller has asked for is never left out; the provider's own message explains best what is wrong.

@@ -183,7 +183,12 @@ impl Calls<'_> {
         let deadline = self.call_deadline();
         let call = self.client.ask(model, chat, purpose, self.meter, deadline);
         async move {
-            let answer = call.await?;
+            let answer = match call.await {
+                Err(failure) if failure.is_malformed_output() => {
+                    return Ok(Reading::Malformed(Box::new(repair_messages("", "not JSON of the schema"))));
+                }
+                outcome => outcome?,
+            };
             if answer.finish == Finish::ContentFilter {
                 return Err(Failure::Refused);
             }

@@ -87,6 +87,19 @@ async fn a_malformed_answer_is_sent_back_once() {
 }
 
 #[tokio::test]
+async fn a_provider_that_rejects_what_its_model_wrote_is_asked_once_more() {
+    let rejected = || Reply::Fail(Failure::rejected(Some("json_validate_failed"), "Failed to validate JSON"));
+    let scenario = Scenario::new(move |call| match (call.model, call.is_repair()) {
+        ("x/1" | "a/1", false) | ("b/1", _) => rejected(),
+        ("x/1", true) => Reply::Text(extraction(1)),
+        _ => call.choose("yes 0"),
+    });
+    let result = scenario.only_claim().await;
+    assert_eq!(answered(&result), ["a/1", "c/1", "d/1"]);
+    assert_eq!(failed(&result), [("b/1", "malformed")]);
+}
+
+#[tokio::test]
 async fn a_malformed_answer_is_sent_back_without_its_reasoning() {
     let reasoning = format!("<think>\n{}\n</think>\n\n", "B? ".repeat(2_000));
     let scenario = one_claim(move |call| match call.model {
