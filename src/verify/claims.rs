@@ -5,6 +5,9 @@
 //! claims can be asked about, that may be the model's fault: the fallbacks are called as well, and only if none of them
 //! does better is it put down to the statement.
 //!
+//! The same holds for an extractor that finds nothing at all, not even a part to skip, in a statement with words: a
+//! statement that talks it into that must not pass a gate as one with nothing to verify.
+//!
 //! An answer that cannot be used as it is goes back to its extractor once, with what is wrong. What can be used of it
 //! is kept for the case that the second answer is no better: of a list that was cut off, the complete claims.
 
@@ -97,7 +100,8 @@ pub struct Extraction {
     pub claims: Vec<Claim>,
     /// The parts of the statement that will not be verified.
     pub skipped: Vec<Skipped>,
-    /// Whether the model has extracted claims, but none of them can be asked about.
+    /// Whether another model might do better: this one has extracted claims of which none can be asked about, or
+    /// nothing from a statement with words.
     pub is_unsound: bool,
 }
 
@@ -112,6 +116,10 @@ pub fn read_claims(answer: &str, max_claims: usize) -> Result<Extraction, String
 const fn max_bytes(max_claims: usize) -> usize {
     max_claims.saturating_mul(MAX_CLAIM_BYTES).saturating_add(MAX_OTHER_BYTES)
 }
+
+/// What is wrong with an extraction of nothing.
+const NOTHING: &str = "claims and skipped are both empty, but the statement has words: each of its parts is either a \
+                       claim or skipped with a reason";
 
 /// The best of what an extractor has given that was not good enough.
 #[derive(Default)]
@@ -130,15 +138,21 @@ impl LastResort {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Parses an answer; keeps what can be used of one that is cut off.
-    fn read(&self, answer: &str, max_claims: usize) -> Result<Extraction, String> {
-        read_claims(answer, max_claims).inspect_err(|_| {
+    /// Parses an answer about a statement; keeps what can be used of one that is not good enough.
+    fn read(&self, answer: &str, max_claims: usize, statement: &str) -> Result<Extraction, String> {
+        let extraction = read_claims(answer, max_claims).inspect_err(|_| {
             let complete = draft::read_cut_off(answer, max_bytes(max_claims));
             let complete = complete.map(|draft| lint::check(draft, max_claims));
             if let Some(complete) = complete.filter(|complete| !complete.claims.is_empty()) {
                 self.keep(complete);
             }
-        })
+        })?;
+        let is_nothing = extraction.claims.is_empty() && extraction.skipped.is_empty();
+        if is_nothing && statement.contains(char::is_alphabetic) {
+            self.keep(Extraction { is_unsound: true, ..extraction });
+            return Err(NOTHING.to_owned());
+        }
+        Ok(extraction)
     }
 }
 
@@ -155,7 +169,7 @@ pub(super) async fn extract(
         let calls = Calls { task: Task::Extraction { has_fallback: models.peek().is_some() }, ..*calls };
         let prompt = || prompts::extraction(job, settings.max_claims, fences);
         let last_resort = LastResort::default();
-        let read = |answer: &str| last_resort.read(answer, settings.max_claims);
+        let read = |answer: &str| last_resort.read(answer, settings.max_claims, &job.fact);
         let outcome = calls.structured(model, Purpose::Extraction, prompt, read).await;
         let outcome = outcome.or_else(|failure| match last_resort.into_best() {
             Some(extraction) if failure != Failure::Refused => Ok(extraction),
@@ -164,7 +178,7 @@ pub(super) async fn extract(
         let failure = match outcome {
             Ok(extraction) if !extraction.is_unsound => return Ok(extraction),
             Ok(extraction) => {
-                warn!(verification = %job.id, model, "no claim of an extraction can be asked about");
+                warn!(verification = %job.id, model, "an extraction has no claim that can be asked about");
                 unsound.get_or_insert(extraction);
                 if let Some(fallback) = models.peek() {
                     calls.meter.count_fallback(model, fallback);

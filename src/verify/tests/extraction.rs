@@ -79,3 +79,22 @@ async fn a_list_that_was_cut_off_is_repaired_if_possible() {
     });
     assert_eq!(scenario.complete().await.results.len(), 3);
 }
+
+#[tokio::test]
+async fn nothing_at_all_is_not_believed_of_a_statement_with_words() {
+    let nothing = || Reply::Text(r#"{"claims":[],"skipped":[]}"#.to_owned());
+    let scenario =
+        extracted_by(move |call| if call.model == "x/1" { nothing() } else { Reply::Text(extraction(1)) });
+    assert_eq!(scenario.complete().await.results.len(), 1);
+    assert_eq!(scenario.called_models()[..3], ["x/1", "x/1", "y/1"]);
+    assert!(repair(&scenario).contains("both empty"));
+
+    let mut scenario = extracted_by(move |_| nothing());
+    let response = scenario.complete().await;
+    assert_eq!((response.results.len(), response.skipped.len()), (0, 0), "all extractors agree");
+    assert_eq!(scenario.called_models(), ["x/1", "x/1", "y/1", "y/1"]);
+
+    scenario.job.fact = "?!".to_owned();
+    scenario.complete().await;
+    assert_eq!(scenario.called_models().len(), 4 + 1, "of this, nothing can be extracted");
+}
