@@ -66,7 +66,7 @@ pub(super) fn read(answer: &str, max_bytes: usize) -> Result<ExtractionDraft, St
 /// Reads the complete claims of an answer that was cut off; the rest is skipped. `None` if the answer was not cut off,
 /// or has no complete claim.
 pub(super) fn read_cut_off(answer: &str, max_bytes: usize) -> Option<ExtractionDraft> {
-    let items = complete_claims(json::cut_off_object(answer, max_bytes)?)?;
+    let items = complete_claims(&json::cut_off_object(answer, max_bytes)?)?;
     let mut draft = draft(items, Vec::new()).ok().filter(|draft| !draft.claims.is_empty())?;
     draft.skipped.push(SkippedDraft { text: REST.to_owned(), reason: SkipReason::OverLimit });
     Some(draft)
