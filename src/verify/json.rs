@@ -14,6 +14,7 @@
 //! nesting is limited by `serde_json` (128), and every step is linear in the text.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -154,7 +155,8 @@ fn with_escaped_controls(json: &str) -> Cow<'_, str> {
             b'"' => in_string = !in_string,
             0..0x20 if in_string => {
                 escaped.push_str(&json[copied..at]);
-                escaped.push_str(&format!("\\u{byte:04x}"));
+                // Writing to a string does not fail.
+                let _ = write!(escaped, "\\u{byte:04x}");
                 copied = at + 1;
             }
             _ => {}

@@ -100,7 +100,7 @@ pub(super) fn extraction(job: &Job, max_claims: usize, fences: &Fences) -> Chat 
         user.push_str(&fenced("CONTEXT", &marker, context));
     }
     user.push_str(&fenced("STATEMENT", &marker, &statement));
-    user.push_str(&format!("Extract the claims of the statement, at most {max_claims}."));
+    user.push_str(&["Extract the claims of the statement, at most ", &max_claims.to_string(), "."].concat());
     chat(system, user, None, schemas::claims())
 }
 
