@@ -98,12 +98,12 @@ impl Shown<'_> {
 
     /// The positions of the options that prose names: by a capital that is a word.
     fn named(&self, prose: &str) -> Vec<usize> {
-        let mut words = prose.split(|c: char| !c.is_alphanumeric() && !c.is_whitespace()).flat_map(|part| {
+        let words = prose.split(|c: char| !c.is_alphanumeric() && !c.is_whitespace()).flat_map(|part| {
             let mut words = part.split_whitespace().peekable();
             std::iter::from_fn(move || words.next().map(|word| (word, words.peek().copied())))
         });
         let mut named = Vec::new();
-        while let Some((word, next)) = words.next() {
+        for (word, next) in words {
             let is_article = word == "A" && next.is_some_and(|next| next.starts_with(char::is_lowercase));
             let mut characters = word.chars();
             if let (Some(only), None, false) = (characters.next(), characters.next(), is_article) {

@@ -21,6 +21,7 @@ mod error;
 mod job;
 mod json;
 mod lint;
+mod normal_form;
 mod outbox;
 mod panel;
 mod pipeline;
