@@ -9,7 +9,8 @@
 //! statement that talks it into that must not pass a gate as one with nothing to verify.
 //!
 //! An answer that cannot be used as it is goes back to its extractor once, with what is wrong. What can be used of it
-//! is kept for the case that the second answer is no better: of a list that was cut off, the complete claims.
+//! is kept for the case that the second answer is no better: of a list that was cut off, the complete claims; of one
+//! with a question that names the claimed answer, the other claims.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -103,6 +104,9 @@ pub struct Extraction {
     /// Whether another model might do better: this one has extracted claims of which none can be asked about, or
     /// nothing from a statement with words.
     pub is_unsound: bool,
+    /// The position, in the extractor's list, of the first claim that was skipped because its question names the claimed
+    /// answer.
+    pub leak: Option<usize>,
 }
 
 /// Parses an extractor's answer, cleaned and within its caps.
@@ -151,6 +155,10 @@ impl LastResort {
         if is_nothing && statement.contains(char::is_alphabetic) {
             self.keep(Extraction { is_unsound: true, ..extraction });
             return Err(NOTHING.to_owned());
+        }
+        if let Some(at) = extraction.leak {
+            self.keep(extraction);
+            return Err(format!("claims[{at}].question: it names the claimed answer, and not the rivals"));
         }
         Ok(extraction)
     }

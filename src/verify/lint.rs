@@ -3,7 +3,7 @@
 //! What must hold for a claim that passes: text, question and claimed answer are not empty and within their caps; its
 //! options are distinct (in their [`normal_form`], and ignoring case where it does not matter), with at least one rival,
 //! and none reads like one of the two fixed options; its question does not state the claim, which would tell the panel the
-//! claimed answer; no earlier claim says the same. A rival that breaks a rule is dropped by itself; a claim is skipped
+//! claimed answer, and does not name that answer alone ([`leak`]); no earlier claim says the same. A rival that breaks a rule is dropped by itself; a claim is skipped
 //! with a reason. A question with two answers may contain the claim's words ("Do bees make honey?"): a proposition has
 //! to be asked about somehow, and either answer may be the claimed one.
 
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use super::claims::{Claim, Extraction};
 use super::draft::{ClaimDraft, ExtractionDraft};
-use super::{normal_form, text};
+use super::{leak, normal_form, text};
 use crate::api::verify::{SkipReason, Skipped};
 
 /// The longest claim, question or skipped part, in characters.
@@ -122,13 +122,19 @@ pub(super) fn check(draft: ExtractionDraft, max_claims: usize) -> Extraction {
     }
     let mut seen = HashSet::new();
     let has_claims = !draft.claims.is_empty();
-    for claim in draft.claims {
+    for (at, claim) in draft.claims.into_iter().enumerate() {
         let text = text::one_line(&claim.claim);
         let shown = if text.is_empty() { text::one_line(&claim.question) } else { text };
         let Some(claim) = build_claim(&claim, extraction.claims.len()) else {
             extraction.skip(&shown, SkipReason::Ambiguous);
             continue;
         };
+        let [claimed, rivals @ .., _, _] = claim.options() else { continue };
+        if rivals.len() > 1 && leak::names_claimed(&claim.question, claimed, rivals) {
+            extraction.leak.get_or_insert(at);
+            extraction.skip(&shown, SkipReason::Ambiguous);
+            continue;
+        }
         let question_and_answer =
             format!("{}\n{}", normalized(&claim.question), normalized(&claim.options()[Claim::CLAIMED]));
         let new_text = seen.insert(normalized(&claim.text));

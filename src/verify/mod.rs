@@ -20,6 +20,7 @@ mod draft;
 mod error;
 mod job;
 mod json;
+mod leak;
 mod lint;
 mod normal_form;
 mod outbox;

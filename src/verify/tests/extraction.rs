@@ -98,3 +98,18 @@ async fn nothing_at_all_is_not_believed_of_a_statement_with_words() {
     scenario.complete().await;
     assert_eq!(scenario.called_models().len(), 4 + 1, "of this, nothing can be extracted");
 }
+
+#[tokio::test]
+async fn a_question_that_names_the_claimed_answer_is_to_be_asked_otherwise_or_not_at_all() {
+    let leaking = || extraction(2).replace("Question 1?", "Is it yes 1, or something else?");
+    let scenario =
+        extracted_by(move |call| Reply::Text(if call.is_repair() { extraction(2) } else { leaking() }));
+    assert_eq!(scenario.complete().await.results.len(), 2);
+    assert!(repair(&scenario).contains("claims[1].question: it names"));
+
+    let scenario = extracted_by(move |_| Reply::Text(leaking()));
+    let response = scenario.complete().await;
+    assert_eq!(response.results.len(), 1);
+    assert_eq!(skipped(&response)[1], ("Claim number 1 is asserted.", SkipReason::Ambiguous));
+    assert_eq!(scenario.called_models()[..3], ["x/1", "x/1", "a/1"]);
+}
