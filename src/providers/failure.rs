@@ -15,6 +15,8 @@ const CODE_CHARS: usize = 64;
 const MASK: &str = "...";
 /// Anything shorter is not a secret but a placeholder for a server that needs no key.
 const MIN_SECRET_BYTES: usize = 8;
+/// Groq's code if what the model wrote does not match the schema.
+const MALFORMED_OUTPUT: &str = "json_validate_failed";
 /// The maximum length of a parameter name that is kept.
 const PARAM_BYTES: usize = 128;
 
@@ -233,8 +235,14 @@ impl Failure {
 
     /// Whether the model may have worked on the call, so that the prompt is likely to be charged although no usage was
     /// reported.
-    pub const fn may_have_cost(&self) -> bool {
+    pub fn may_have_cost(&self) -> bool {
         matches!(self, Self::Timeout | Self::Cut | Self::Malformed | Self::NoAnswer | Self::TooLarge { .. })
+            || self.is_malformed_output()
+    }
+
+    /// Whether the provider rejects what its model wrote, with a status for what the caller wrote.
+    pub fn is_malformed_output(&self) -> bool {
+        matches!(self, Self::Rejected { code: Some(code), .. } if code == MALFORMED_OUTPUT)
     }
 }
 

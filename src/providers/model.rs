@@ -19,6 +19,12 @@ const STRUCTURE_FIELDS: [&str; 12] = [
     "json mode",
 ];
 
+/// What providers call the limit of an answer, in lowercase.
+const LIMIT_FIELDS: [&str; 4] =
+    ["max_tokens", "max_completion_tokens", "maxoutputtokens", "max_output_tokens"];
+/// How they say that it is more than the model can write.
+const TOO_LARGE_PHRASES: [&str; 5] = ["too large", "too high", "at most", " > ", "less than or equal"];
+
 /// A model, and the parameters that it accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
@@ -30,6 +36,8 @@ pub struct Model {
     pub temperature: bool,
     /// Whether its token limit is called `max_completion_tokens` rather than `max_tokens`.
     pub max_completion_tokens: bool,
+    /// Whether it accepts the limits that we set for the length of answers. If not, they are left out.
+    pub answer_limit: bool,
     /// The maximum number of tokens in an answer, if known.
     pub max_output_tokens: Option<u64>,
     /// Whether a stream can be asked to report its token usage.
@@ -74,6 +82,7 @@ impl Model {
             structure: if takes_schema { Structure::Schema } else { Structure::JsonMode },
             temperature: !is_reasoner && !is_claude_without_temperature(name),
             max_completion_tokens: is_reasoner,
+            answer_limit: true,
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
             stream_usage: true,
         }
@@ -86,7 +95,13 @@ impl Model {
         let refusal = refusal.to_lowercase();
         let names = |fields: &[&str]| fields.iter().any(|field| refusal.contains(field));
         let mut model = self.clone();
-        model.max_completion_tokens |= names(&["max_completion_tokens"]);
+        if self.answer_limit && names(&LIMIT_FIELDS) && names(&TOO_LARGE_PHRASES) {
+            model.answer_limit = false;
+            // For a format that requires a limit.
+            model.max_output_tokens = named_maximum(&refusal).or(model.max_output_tokens);
+        } else {
+            model.max_completion_tokens |= names(&["max_completion_tokens"]);
+        }
         model.stream_usage &= !names(&["stream_options", "include_usage"]);
         model.temperature &= !names(&["temperature"]);
         if names(&STRUCTURE_FIELDS) {
@@ -94,6 +109,16 @@ impl Model {
         }
         (model != *self).then_some(model)
     }
+}
+
+/// The longest answer that a refused limit may be replaced with, in tokens, as the provider names it in lowercase.
+fn named_maximum(refusal: &str) -> Option<u64> {
+    let number = |after: &str| {
+        let (_, rest) = refusal.split_once(after)?;
+        let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok().filter(|&maximum| maximum > 0)
+    };
+    [" > ", "at most", "less than or equal to"].into_iter().find_map(number)
 }
 
 /// Whether the model belongs to one of `OpenAI`'s reasoning families (o-series; GPT-5 and later).
@@ -186,6 +211,25 @@ mod tests {
         let model = Model::known("mistral", Kind::OpenAi, "m").without(refusal).unwrap();
         assert!(!model.stream_usage && !model.temperature);
         assert_eq!(model.without(refusal), None);
+    }
+
+    #[test]
+    fn a_limit_that_is_too_large_is_left_out_and_the_maximum_remembered() {
+        let model = Model::known("local", Kind::OpenAi, "m");
+        for (refusal, maximum) in [
+            ("max_tokens is too large: 4096. This model supports at most 2048 completion tokens", Some(2048)),
+            (
+                "max_tokens: 4096 > 2048, which is the maximum allowed number of output tokens for m",
+                Some(2048),
+            ),
+            ("'max_tokens' or 'max_completion_tokens' is too large: 4096.", None),
+        ] {
+            let reduced = model.without(refusal).unwrap();
+            let expected = Model { answer_limit: false, max_output_tokens: maximum, ..model.clone() };
+            assert_eq!(reduced, expected, "{refusal}");
+        }
+        let renamed = model.without("'max_tokens' is not supported. Use 'max_completion_tokens'").unwrap();
+        assert!(renamed.answer_limit && renamed.max_completion_tokens);
     }
 
     #[test]

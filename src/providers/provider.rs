@@ -14,7 +14,8 @@ use super::google::Google;
 use super::openai::OpenAi;
 use super::transport::Transport;
 use super::{
-    Answer, CallPolicy, Chat, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, Settings, sandbox,
+    Answer, CallPolicy, Chat, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, ProviderRequest,
+    Settings, sandbox,
 };
 use crate::clock::Clock;
 use crate::semaphore::{self, Semaphore};
@@ -203,7 +204,7 @@ impl Provider {
                 // Thousands of calls may be waiting for a response, so nothing else may be kept alive meanwhile.
                 let response = {
                     let call_policy = self.call_policy(model);
-                    transport.send(|| dialect.request(chat, &target), &call_policy, deadline)
+                    transport.send(|| request(&**dialect, chat, &target), &call_policy, deadline)
                 }
                 .await?;
                 let failed = match dialect.answer(&response.with_clock(self.clock.clone())) {
@@ -215,11 +216,24 @@ impl Provider {
                     }
                     Err(failed) => failed,
                 };
-                target =
-                    self.without_refused(&target, failed, |model| Ok(dialect.request(chat, model).body))?;
+                let body = |model: &Model| Ok(request(&**dialect, chat, model).body);
+                target = match self.without_overflow(&target, chat, &failed) {
+                    Some(reduced) => reduced,
+                    None => self.without_refused(&target, failed, body)?,
+                };
                 is_reduced = true;
             }
         }
+    }
+
+    /// What to try next if the prompt might fit into the context window without the room reserved for the answer, which
+    /// servers of the chat-completion format count with it. `None` if nothing is reserved.
+    fn without_overflow(&self, target: &Model, chat: &Chat, failed: &FailedCall) -> Option<Arc<Model>> {
+        let may_fit = failed.failure == Failure::ContextOverflow
+            && self.settings.kind == Kind::OpenAi
+            && target.answer_limit
+            && chat.max_tokens.is_some();
+        may_fit.then(|| Arc::new(Model { answer_limit: false, ..target.clone() }))
     }
 
     /// What to try next after `target` has refused a parameter: the model without that parameter, or with its other
@@ -235,6 +249,10 @@ impl Provider {
     ) -> Result<Arc<Model>, FailedCall> {
         let failed = failed.redacted(self.settings.api_key.as_ref());
         let Failure::Rejected { message, param, .. } = &failed.failure else { return Err(failed) };
+        // It is about the model's answer and may quote that.
+        if failed.failure.is_malformed_output() {
+            return Err(failed);
+        }
         let named = [param.as_deref().unwrap_or_default(), " ", message].concat();
         let Some(reduced) = target.without(&named) else { return Err(failed) };
         // What the caller has asked for is never left out; the provider's own message explains best what is wrong.
@@ -278,6 +296,14 @@ impl Provider {
     fn lock_models(&self) -> MutexGuard<'_, ModelCache> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The request to have `model` complete `chat`, without a limit of the answer's length if it refuses that.
+fn request(dialect: &dyn Dialect, chat: &Chat, model: &Model) -> ProviderRequest {
+    if model.answer_limit || chat.max_tokens.is_none() {
+        return dialect.request(chat, model);
+    }
+    dialect.request(&Chat { max_tokens: None, ..chat.clone() }, model)
 }
 
 /// The dialect of a format; `None` for the sandbox, which runs in-process.

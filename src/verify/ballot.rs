@@ -65,15 +65,15 @@ enum Seat {
 pub(super) struct Ballot<'a> {
     roster: &'a Roster<'a>,
     seats: Vec<Seat>,
-    /// Whether the deadline passed before the last answer.
-    cut_off: bool,
+    /// How many models had not answered when the deadline passed; 0 if all were done before it.
+    outstanding: usize,
 }
 
 impl<'a> Ballot<'a> {
     /// A ballot for which the whole panel is being asked.
     pub(super) fn new(roster: &'a Roster<'a>) -> Self {
         let seats = (0..roster.panel_size()).map(|_| Seat::Pending).collect();
-        Self { roster, seats, cut_off: false }
+        Self { roster, seats, outstanding: 0 }
     }
 
     /// Records the outcome of a seat's call. Returns the seat to be asked instead, if it failed and there is a standby
@@ -93,9 +93,10 @@ impl<'a> Ballot<'a> {
         Some(next)
     }
 
-    /// Ends the ballot at the deadline: models that have not answered have timed out, and there is no vote.
+    /// Ends the ballot at the deadline: models that have not answered have timed out. The votes there are count only
+    /// if those models could not have changed the outcome.
     pub(super) fn cut_off(&mut self) {
-        self.cut_off = true;
+        self.outstanding = self.asked() - self.done();
         for seat in &mut self.seats {
             if matches!(seat, Seat::Pending) {
                 *seat = Seat::Failed(Failure::Timeout);
@@ -150,16 +151,17 @@ impl<'a> Ballot<'a> {
     }
 
     fn verdict(&self, claim: &Claim, min_required: u32) -> Verdict {
-        if self.cut_off {
-            return Verdict::none(ReasonCode::InsufficientAnswers);
-        }
         let answer = |seat: &Seat| match seat {
             Seat::Answered(answer) => Some(answer.option),
             Seat::Pending | Seat::Failed(_) => None,
         };
         let answers: Vec<usize> = self.seats.iter().filter_map(answer).collect();
         let options = SpecialOptions { claimed: Claim::CLAIMED, undetermined: claim.undetermined() };
-        vote::decide(&answers, options, usize::try_from(min_required).unwrap_or(usize::MAX))
+        let min_required = usize::try_from(min_required).unwrap_or(usize::MAX);
+        if vote::is_open(&answers, options, min_required, self.outstanding) {
+            return Verdict::none(ReasonCode::InsufficientAnswers);
+        }
+        vote::decide(&answers, options, min_required)
     }
 
     /// The models that have been asked, with their seats.
@@ -232,19 +234,42 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_keeps_answers_and_forbids_a_vote() {
+    fn at_the_deadline_answers_count_unless_those_outstanding_could_change_the_outcome() {
         let panel = names(&["a", "b", "c"]);
         let roster = Roster::new(&panel, &[], 3);
+        let cut_off = |answers: [usize; 2], min_required: u32| {
+            let mut ballot = Ballot::new(&roster);
+            ballot.record(0, Ok(answer(answers[0])));
+            ballot.record(2, Ok(answer(answers[1])));
+            ballot.cut_off();
+            let result = ballot.result(&claim(), min_required);
+            assert_eq!(result.model_answers.len(), 2);
+            assert_eq!(
+                result.model_errors,
+                [ModelError { model: "b".to_owned(), code: "timeout".to_owned() }]
+            );
+            (result.assessment, result.consensus_answer, result.reason_code)
+        };
+        let consensus = Some(ReasonCode::Consensus);
+        assert_eq!(cut_off([0, 0], 2), (Assessment::True, "A".to_owned(), consensus));
+        assert_eq!(cut_off([1, 1], 2), (Assessment::False, "B".to_owned(), consensus));
+        let open = (Assessment::NoConsensus, String::new(), Some(ReasonCode::InsufficientAnswers));
+        for (answers, min_required) in [([0, 0], 3), ([0, 1], 2), ([0, 4], 2), ([4, 4], 2)] {
+            assert_eq!(cut_off(answers, min_required), open, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn a_failed_model_is_not_outstanding_and_its_replacement_is() {
+        let (panel, standby) = (names(&["a", "b", "c"]), names(&["d"]));
+        let roster = Roster::new(&panel, &standby, 3);
         let mut ballot = Ballot::new(&roster);
         ballot.record(0, Ok(answer(0)));
-        ballot.record(2, Ok(answer(0)));
+        ballot.record(1, Ok(answer(0)));
+        assert_eq!(ballot.record(2, Err(Failure::Malformed)), Some(3));
         ballot.cut_off();
         let result = ballot.result(&claim(), 2);
-        assert_eq!(result.assessment, Assessment::NoConsensus);
-        assert_eq!(result.reason_code, Some(ReasonCode::InsufficientAnswers));
-        assert_eq!(result.consensus_answer, "");
-        assert_eq!(result.model_answers.len(), 2);
-        assert_eq!(result.model_errors, [ModelError { model: "b".to_owned(), code: "timeout".to_owned() }]);
+        assert_eq!((result.assessment, result.model_errors.len()), (Assessment::True, 2));
     }
 
     proptest! {

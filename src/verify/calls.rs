@@ -72,12 +72,31 @@ pub(super) struct Calls<'a> {
     pub(super) meter: &'a Meter,
     /// The timeout of a single call.
     pub(super) model_timeout: Duration,
+    /// What the calls are for, as extractions have a timeout of their own.
+    pub(super) task: Task,
     /// The deadline of the whole verification.
     pub(super) deadline: Instant,
 }
 
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// An answer of a few tokens.
+    Vote,
+    /// An answer of thousands of tokens.
+    Extraction {
+        /// Whether there is another extractor to be asked if this one fails.
+        has_fallback: bool,
+    },
+}
+
+/// How many times the timeout of a vote an extraction may take: 30 claims are some 3,000 tokens, and many models write
+/// less than 100 a second.
+const EXTRACTION_FACTOR: u32 = 3;
+
 impl Calls<'_> {
-    /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once. The `prompt` is
+    /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once, with the problem
+    /// that `read` describes. The `prompt` is
     /// only built when the call may begin, so that waiting calls hold no copy of statement or context.
     ///
     /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
@@ -88,7 +107,7 @@ impl Calls<'_> {
         model: &str,
         purpose: Purpose,
         prompt: impl Fn() -> Chat,
-        read: impl Fn(&str) -> Option<T>,
+        read: impl Fn(&str) -> Result<T, String>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
             let (mut permit, mut until) = (None, None);
@@ -103,14 +122,13 @@ impl Calls<'_> {
                 match self.attempt(model, purpose, &chat, &read).await {
                     Ok(Reading::Read(value)) => return Ok(value),
                     Ok(Reading::Malformed(malformed)) if repair.is_none() => {
-                        repair = Some(Box::new(repair_messages(&malformed)));
+                        repair = Some(malformed);
                     }
                     Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
                     Err(Failure::BudgetExceeded(shortage)) if shortage.is_temporary() => {
                         // Whoever waits for budget does not block others in the queue.
                         drop((permit.take(), chat));
-                        let until =
-                            *until.get_or_insert_with(|| self.deadline.min(from_now(self.model_timeout)));
+                        let until = *until.get_or_insert_with(|| self.call_deadline());
                         // Boxed, as few calls wait for budget and all would reserve memory for it.
                         if !Box::pin(self.wait_for_budget(shortage.max_cost, until)).await {
                             return Err(Failure::BudgetExceeded(shortage));
@@ -136,22 +154,48 @@ impl Calls<'_> {
         true
     }
 
+    /// When a call that begins now has to end.
+    ///
+    /// An extraction gets [`EXTRACTION_FACTOR`] times the timeout, if that leaves the panel the time of one vote before
+    /// the deadline. While there is a fallback, it gets no more than half of what is left until then, so that the
+    /// fallback has as much. But it never gets less than a vote.
+    fn call_deadline(&self) -> Instant {
+        let vote = self.model_timeout;
+        let timeout = match self.task {
+            Task::Vote => vote,
+            Task::Extraction { has_fallback } => {
+                let left = self.deadline.saturating_duration_since(Instant::now()).saturating_sub(vote);
+                let share = if has_fallback { left / 2 } else { left };
+                vote.saturating_mul(EXTRACTION_FACTOR).min(share).max(vote)
+            }
+        };
+        self.deadline.min(from_now(timeout))
+    }
+
     /// Makes one attempt. Not an `async fn`, which would store its arguments twice while it waits.
     fn attempt<'a, T>(
         &'a self,
         model: &'a str,
         purpose: Purpose,
         chat: &'a Chat,
-        read: impl Fn(&str) -> Option<T> + 'a,
+        read: impl Fn(&str) -> Result<T, String> + 'a,
     ) -> impl Future<Output = Result<Reading<T>, Failure>> + 'a {
-        let deadline = self.deadline.min(from_now(self.model_timeout));
+        let deadline = self.call_deadline();
         let call = self.client.ask(model, chat, purpose, self.meter, deadline);
         async move {
-            let answer = call.await?;
+            let answer = match call.await {
+                Err(failure) if failure.is_malformed_output() => {
+                    return Ok(Reading::Malformed(Box::new(repair_messages("", "not JSON of the schema"))));
+                }
+                outcome => outcome?,
+            };
             if answer.finish == Finish::ContentFilter {
                 return Err(Failure::Refused);
             }
-            Ok(read(&answer.text).map_or(Reading::Malformed(answer.text), Reading::Read))
+            Ok(read(&answer.text).map_or_else(
+                |problem| Reading::Malformed(Box::new(repair_messages(&answer.text, &problem))),
+                Reading::Read,
+            ))
         }
     }
 }
@@ -159,7 +203,8 @@ impl Calls<'_> {
 /// A model's answer, if it could be parsed.
 enum Reading<T> {
     Read(T),
-    Malformed(String),
+    /// With the messages that ask for another.
+    Malformed(Box<[Message; 2]>),
 }
 
 /// The instant after this time, or after a year if that is too far in the future for the clock.
@@ -168,13 +213,13 @@ pub(super) fn from_now(time: Duration) -> Instant {
     now.checked_add(time).unwrap_or(now + Duration::from_hours(365 * 24))
 }
 
-/// Quotes the malformed answer to the model and asks for another. Reasoning is left out, as it could fill the quote.
-fn repair_messages(malformed: &str) -> [Message; 2] {
+/// Quotes the malformed answer to the model, tells it the `problem` and asks for another. Reasoning is left out, as it could fill the quote.
+fn repair_messages(malformed: &str, problem: &str) -> [Message; 2] {
     let quoted = text::shortened(&text::block(json::skip_reasoning(malformed)), MAX_QUOTED_CHARS);
     // Some providers reject an empty message.
     let content = if quoted.trim().is_empty() { "(nothing)".to_owned() } else { quoted };
     [
         Message { role: Role::Assistant, content: content.into() },
-        Message { role: Role::User, content: prompts::REPAIR.into() },
+        Message { role: Role::User, content: prompts::repair(problem).into() },
     ]
 }

@@ -4,18 +4,25 @@
 //! to process a statement has answered. Every answer is checked by [`super::lint`] before it is used. If none of its
 //! claims can be asked about, that may be the model's fault: the fallbacks are called as well, and only if none of them
 //! does better is it put down to the statement.
+//!
+//! The same holds for an extractor that finds nothing at all, not even a part to skip, in a statement with words: a
+//! statement that talks it into that must not pass a gate as one with nothing to verify.
+//!
+//! An answer that cannot be used as it is goes back to its extractor once, with what is wrong. What can be used of it
+//! is kept for the case that the second answer is no better: of a list that was cut off, the complete claims; of one
+//! with a question that names the claimed answer, the other claims.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use super::calls::Calls;
+use super::calls::{Calls, Task};
 use super::error::Error;
 use super::prompts::{self, Fences};
-use super::{Job, PanelSettings, json, lint};
-use crate::api::verify::{Options, SkipReason, Skipped};
+use super::{Job, PanelSettings, draft, lint};
+use crate::api::verify::{Options, Skipped};
 use crate::inference::{self, Failure};
 use crate::usage::Purpose;
 
@@ -94,39 +101,67 @@ pub struct Extraction {
     pub claims: Vec<Claim>,
     /// The parts of the statement that will not be verified.
     pub skipped: Vec<Skipped>,
-    /// Whether the model has extracted claims, but none of them can be asked about.
+    /// Whether another model might do better: this one has extracted claims of which none can be asked about, or
+    /// nothing from a statement with words.
     pub is_unsound: bool,
+    /// The position, in the extractor's list, of the first claim that was skipped because its question names the claimed
+    /// answer.
+    pub leak: Option<usize>,
 }
 
-/// An extractor's answer as it was parsed, unchecked.
-#[derive(Debug, Deserialize)]
-pub(super) struct ExtractionDraft {
-    pub(super) claims: Vec<ClaimDraft>,
-    /// May be omitted if nothing was skipped.
-    #[serde(default)]
-    pub(super) skipped: Vec<SkippedDraft>,
+/// Parses an extractor's answer, cleaned and within its caps.
+///
+/// # Errors
+/// What is wrong with an answer that has no readable list of claims.
+pub fn read_claims(answer: &str, max_claims: usize) -> Result<Extraction, String> {
+    draft::read(answer, max_bytes(max_claims)).map(|draft| lint::check(draft, max_claims))
 }
 
-/// A claim in an [`ExtractionDraft`].
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct ClaimDraft {
-    pub(super) claim: String,
-    pub(super) question: String,
-    pub(super) claimed_answer: String,
-    pub(super) rivals: Vec<String>,
+const fn max_bytes(max_claims: usize) -> usize {
+    max_claims.saturating_mul(MAX_CLAIM_BYTES).saturating_add(MAX_OTHER_BYTES)
 }
 
-/// A skipped part in an [`ExtractionDraft`].
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct SkippedDraft {
-    pub(super) text: String,
-    pub(super) reason: SkipReason,
-}
+/// What is wrong with an extraction of nothing.
+const NOTHING: &str = "claims and skipped are both empty, but the statement has words: each of its parts is either a \
+                       claim or skipped with a reason";
 
-/// Parses an extractor's answer, cleaned and within its caps. `None` if it does not match the schema.
-pub fn read_claims(answer: &str, max_claims: usize) -> Option<Extraction> {
-    let max_bytes = max_claims.saturating_mul(MAX_CLAIM_BYTES).saturating_add(MAX_OTHER_BYTES);
-    json::object::<ExtractionDraft>(answer, max_bytes).map(|draft| lint::check(draft, max_claims))
+/// The best of what an extractor has given that was not good enough.
+#[derive(Default)]
+struct LastResort(Mutex<Option<Extraction>>);
+
+impl LastResort {
+    /// Keeps an extraction unless an earlier one has more claims.
+    fn keep(&self, extraction: Extraction) {
+        let mut best = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if best.as_ref().is_none_or(|best| best.claims.len() <= extraction.claims.len()) {
+            *best = Some(extraction);
+        }
+    }
+
+    fn into_best(self) -> Option<Extraction> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Parses an answer about a statement; keeps what can be used of one that is not good enough.
+    fn read(&self, answer: &str, max_claims: usize, statement: &str) -> Result<Extraction, String> {
+        let extraction = read_claims(answer, max_claims).inspect_err(|_| {
+            let complete = draft::read_cut_off(answer, max_bytes(max_claims));
+            let complete = complete.map(|draft| lint::check(draft, max_claims));
+            if let Some(complete) = complete.filter(|complete| !complete.claims.is_empty()) {
+                self.keep(complete);
+            }
+        })?;
+        let is_nothing = extraction.claims.is_empty() && extraction.skipped.is_empty();
+        if is_nothing && statement.contains(char::is_alphabetic) {
+            self.keep(Extraction { is_unsound: true, ..extraction });
+            return Err(NOTHING.to_owned());
+        }
+        if let Some(at) = extraction.leak {
+            self.keep(extraction);
+            return Err(format!("claims[{at}].question: it names the claimed answer, and not the rivals"));
+        }
+        Ok(extraction)
+    }
 }
 
 /// Extracts the claims of a job's statement.
@@ -139,12 +174,19 @@ pub(super) async fn extract(
     let (mut failures, mut unsound) = (Vec::new(), None);
     let mut models = settings.extractors().peekable();
     while let Some(model) = models.next() {
-        let prompt = || prompts::extraction(job, fences);
-        let read = |answer: &str| read_claims(answer, settings.max_claims);
-        let failure = match calls.structured(model, Purpose::Extraction, prompt, read).await {
+        let calls = Calls { task: Task::Extraction { has_fallback: models.peek().is_some() }, ..*calls };
+        let prompt = || prompts::extraction(job, settings.max_claims, fences);
+        let last_resort = LastResort::default();
+        let read = |answer: &str| last_resort.read(answer, settings.max_claims, &job.fact);
+        let outcome = calls.structured(model, Purpose::Extraction, prompt, read).await;
+        let outcome = outcome.or_else(|failure| match last_resort.into_best() {
+            Some(extraction) if failure != Failure::Refused => Ok(extraction),
+            _ => Err(failure),
+        });
+        let failure = match outcome {
             Ok(extraction) if !extraction.is_unsound => return Ok(extraction),
             Ok(extraction) => {
-                warn!(verification = %job.id, model, "no claim of an extraction can be asked about");
+                warn!(verification = %job.id, model, "an extraction has no claim that can be asked about");
                 unsound.get_or_insert(extraction);
                 if let Some(fallback) = models.peek() {
                     calls.meter.count_fallback(model, fallback);

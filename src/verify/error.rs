@@ -56,6 +56,12 @@ impl Error {
             Self::Extraction { failure: Failure::ContextOverflow, model } => {
                 format!("The statement is too long for {model}. Send a shorter one, or less context")
             }
+            Self::Extraction { failure: Failure::Timeout, model } => {
+                let cause = cause(&Failure::Timeout);
+                format!(
+                    "No model could extract claims ({model}: {cause}). Try again, or send a shorter statement"
+                )
+            }
             Self::Extraction { failure, model } => {
                 let (cause, advice) = (cause(failure), advice(failure));
                 format!("No model could extract claims ({model}: {cause}). {advice}")
@@ -213,7 +219,9 @@ mod tests {
         let error = Error::Extraction { model: "a/b".to_owned(), failure: Failure::Timeout };
         assert_eq!(
             error.to_string(),
-            "No model could extract claims (a/b: no answer in time). Try again in a moment"
+            "No model could extract claims (a/b: no answer in time). Try again, or send a shorter statement"
         );
+        let error = Error::Extraction { model: "a/b".to_owned(), failure: Failure::Cut };
+        assert!(error.to_string().ends_with("(a/b: the connection broke). Try again in a moment"));
     }
 }

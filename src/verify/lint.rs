@@ -1,16 +1,17 @@
 //! Checks what an extractor drafted before the panel gets it: texts are cleaned and capped, unsound claims skipped.
 //!
 //! What must hold for a claim that passes: text, question and claimed answer are not empty and within their caps; its
-//! options are distinct (ignoring white space, and case where it does not matter), with at least one rival, and none
-//! reads like one of the two fixed options; its question does not state the claim, which would tell the panel the
-//! claimed answer; no earlier claim says the same. A rival that breaks a rule is dropped by itself; a claim is skipped
+//! options are distinct (in their [`normal_form`], and ignoring case where it does not matter), with at least one rival,
+//! and none reads like one of the two fixed options; its question does not state the claim, which would tell the panel the
+//! claimed answer, and does not name that answer alone ([`leak`]); no earlier claim says the same. A rival that breaks a rule is dropped by itself; a claim is skipped
 //! with a reason. A question with two answers may contain the claim's words ("Do bees make honey?"): a proposition has
 //! to be asked about somehow, and either answer may be the claimed one.
 
 use std::collections::HashSet;
 
-use super::claims::{Claim, ClaimDraft, Extraction, ExtractionDraft};
-use super::text;
+use super::claims::{Claim, Extraction};
+use super::draft::{ClaimDraft, ExtractionDraft};
+use super::{leak, normal_form, text};
 use crate::api::verify::{SkipReason, Skipped};
 
 /// The longest claim, question or skipped part, in characters.
@@ -36,6 +37,83 @@ const RESERVED: [&str; 7] = [
     "can't be determined",
 ];
 
+/// Rivals that are no answer of the same kind but stand for one of the fixed options, or for several, in the languages of
+/// most statements. They may be an answer too ("None" to "How many?"), so they are only dropped beside another rival.
+const EVASIVE: [&str; 66] = [
+    "none",
+    "neither",
+    "neither of these",
+    "none of them",
+    "other",
+    "another",
+    "something else",
+    "unknown",
+    "not known",
+    "not specified",
+    "unspecified",
+    "not stated",
+    "not sure",
+    "all of the above",
+    "all of these",
+    "both of the above",
+    "i don't know",
+    "don't know",
+    "n/a",
+    // German
+    "keine davon",
+    "keiner davon",
+    "keines davon",
+    "nichts davon",
+    "keine der genannten",
+    "keines der genannten",
+    "keine der oben genannten",
+    "keine angabe",
+    "unbekannt",
+    "nicht bekannt",
+    "nicht angegeben",
+    "andere",
+    "anderes",
+    "sonstige",
+    "sonstiges",
+    "alle genannten",
+    "weder noch",
+    // French
+    "aucun",
+    "aucune",
+    "aucun de ceux-ci",
+    "aucune de ces réponses",
+    "autre",
+    "inconnu",
+    "non précisé",
+    "toutes ces réponses",
+    // Spanish
+    "ninguno",
+    "ninguna",
+    "ninguna de las anteriores",
+    "ninguno de los anteriores",
+    "otro",
+    "otra",
+    "desconocido",
+    "no especificado",
+    "todas las anteriores",
+    // Italian
+    "nessuno",
+    "nessuna delle precedenti",
+    "nessuno di questi",
+    "altro",
+    "sconosciuto",
+    "non specificato",
+    // Portuguese
+    "nenhuma das anteriores",
+    "nenhum",
+    "outro",
+    "desconhecido",
+    // Dutch
+    "geen van deze",
+    "anders",
+    "onbekend",
+];
+
 /// Sorts a draft into claims for the panel and skipped parts with their reasons.
 pub(super) fn check(draft: ExtractionDraft, max_claims: usize) -> Extraction {
     let mut extraction = Extraction::default();
@@ -44,13 +122,19 @@ pub(super) fn check(draft: ExtractionDraft, max_claims: usize) -> Extraction {
     }
     let mut seen = HashSet::new();
     let has_claims = !draft.claims.is_empty();
-    for claim in draft.claims {
+    for (at, claim) in draft.claims.into_iter().enumerate() {
         let text = text::one_line(&claim.claim);
         let shown = if text.is_empty() { text::one_line(&claim.question) } else { text };
         let Some(claim) = build_claim(&claim, extraction.claims.len()) else {
             extraction.skip(&shown, SkipReason::Ambiguous);
             continue;
         };
+        let [claimed, rivals @ .., _, _] = claim.options() else { continue };
+        if rivals.len() > 1 && leak::names_claimed(&claim.question, claimed, rivals) {
+            extraction.leak.get_or_insert(at);
+            extraction.skip(&shown, SkipReason::Ambiguous);
+            continue;
+        }
         let question_and_answer =
             format!("{}\n{}", normalized(&claim.question), normalized(&claim.options()[Claim::CLAIMED]));
         let new_text = seen.insert(normalized(&claim.text));
@@ -89,13 +173,23 @@ fn build_claim(draft: &ClaimDraft, position: usize) -> Option<Claim> {
         .iter()
         .filter_map(|rival| cleaned(rival, MAX_OPTION_CHARS))
         .filter(|rival| !is_reserved(rival) && distinct.insert(normalized_option(rival)))
-        .take(MAX_RIVALS)
         .collect();
+    let mut rivals = without_evasive(rivals);
+    rivals.truncate(MAX_RIVALS);
     let is_binary = rivals.len() == 1;
     if rivals.is_empty() || (!is_binary && contains_claim(&question, &claim)) {
         return None;
     }
     Some(Claim::new(position, claim, question, claimed, rivals))
+}
+
+/// The rivals that are answers of their own, if there is any; otherwise all of them.
+fn without_evasive(rivals: Vec<String>) -> Vec<String> {
+    let is_evasive = |rival: &String| EVASIVE.contains(&normalized(rival).replace('’', "'").as_str());
+    if rivals.iter().all(is_evasive) {
+        return rivals;
+    }
+    rivals.into_iter().filter(|rival| !is_evasive(rival)).collect()
 }
 
 /// The text on one line; `None` if it is empty or too long.
@@ -104,19 +198,15 @@ fn cleaned(text: &str, max_chars: usize) -> Option<String> {
     (!line.is_empty() && !text::is_longer(&line, max_chars)).then_some(line)
 }
 
-/// The form in which texts are compared: without case, redundant white space and full stops at the end.
+/// The form in which texts are compared: the [`normal_form`], without case.
 fn normalized(text: &str) -> String {
-    text::one_line(text).to_lowercase().trim_end_matches(['.', ' ']).to_owned()
+    normal_form::of(text).to_lowercase()
 }
 
 /// Like [`normalized`], for an option: a symbol keeps its case, as `Co` and `CO`, or `mW` and `MW`, are not the same.
 fn normalized_option(text: &str) -> String {
     let normalized = normalized(text);
-    if is_symbol(text) && !is_short_word(&normalized) {
-        text::one_line(text).trim_end_matches(['.', ' ']).to_owned()
-    } else {
-        normalized
-    }
+    if is_symbol(text) && !is_short_word(&normalized) { normal_form::of(text) } else { normalized }
 }
 
 /// Whether the letters of a normalized text are one of the [`SHORT_WORDS`].
@@ -155,7 +245,7 @@ fn words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::claims::SkippedDraft;
+    use crate::verify::draft::SkippedDraft;
     use proptest::prelude::*;
 
     fn claim(text: &str, question: &str, claimed: &str, rivals: &[&str]) -> ClaimDraft {
@@ -208,6 +298,26 @@ mod tests {
         assert_eq!(options("Yes", &["YES", "NO", "No"]), "Yes|NO");
         assert_eq!(options("Rome", &["ROME", "Paris"]), "Rome|Paris");
         assert_eq!(options("10 am", &["10 AM", "10 PM", "10 pm"]), "10 am|10 PM");
+    }
+
+    #[test]
+    fn options_in_another_form_are_the_same_and_evasive_ones_are_dropped_beside_a_real_one() {
+        let options = |claimed: &str, rivals: &[&str]| {
+            let extraction = checked(vec![claim("C", "Which?", claimed, rivals)]);
+            extraction.claims[0].options().split_last_chunk::<2>().unwrap().0.join("|")
+        };
+        assert_eq!(options("8849 m", &["8,849 m", "８８４９ m", "8848 m", "8,848 m."]), "8849 m|8848 m");
+        assert_eq!(options("Bogotá", &["Bogota\u{301}", "BOGOTÁ", "Lima"]), "Bogotá|Lima");
+        assert_eq!(options("Berlin", &["Keine davon", "Bonn", "Unbekannt"]), "Berlin|Bonn");
+        assert_eq!(options("Yes", &["No", "Unknown", "Not specified"]), "Yes|No");
+        assert_eq!(options("1", &["None", "All of the above", "2"]), "1|2");
+        assert_eq!(options("One", &["None"]), "One|None", "it is the only rival");
+        assert_eq!(options("None", &["One", "Two"]), "None|One|Two");
+        let rivals = ["None", "1", "2", "3", "4", "5", "6"];
+        assert_eq!(options("0", &rivals), "0|1|2|3|4|5");
+        // What has become a question with two answers may contain the claim's words.
+        let yes_no = claim("Bees make honey.", "Is it so that bees make honey?", "Yes", &["No", "Unknown"]);
+        assert_eq!(checked(vec![yes_no]).claims.len(), 1);
     }
 
     #[test]

@@ -8,17 +8,21 @@
 //! [`Verifier::run`] sends a stream of [`EventResult`]s: the server encodes them, the JSON reply folds them into one
 //! response, tests check them, the command line displays them. What must hold: the panel never sees the claim or which
 //! option it asserts; every run ends with exactly one [`Event::Completed`] or [`Error`]; what a model wrote is data,
-//! parsed strictly and never trusted; dropping the future of a run cancels all its calls to providers. Agreement
+//! parsed by exact rules and never trusted; dropping the future of a run cancels all its calls to providers. Agreement
 //! between models is evidence, not proof.
 
+mod answer;
 mod ballot;
 mod call_queue;
 mod calls;
 mod claims;
+mod draft;
 mod error;
 mod job;
 mod json;
+mod leak;
 mod lint;
+mod normal_form;
 mod outbox;
 mod panel;
 mod pipeline;
@@ -32,11 +36,11 @@ mod vote;
 mod tests;
 
 pub use crate::api::verify::Event;
+pub use answer::read_answer;
 pub use ballot::PanelAnswer;
 pub use claims::{Claim, Extraction, read_claims};
 pub use error::Error;
 pub use job::Job;
-pub use panel::read_answer;
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};
 pub use text::is_blank;

@@ -12,26 +12,21 @@ use std::pin::Pin;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tracing::warn;
 
+use super::answer::read_answer;
 use super::ballot::{Ballot, PanelAnswer, Roster};
 use super::calls::Calls;
-use super::claims::{Claim, letter};
+use super::claims::Claim;
 use super::error::Error;
 use super::outbox::Outbox;
 use super::prompts::{self, Fences};
-use super::{Event, Job, json, text};
+use super::{Event, Job};
 use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
 use crate::inference::{Chat, DEFAULT_RETRY_AFTER, Failure};
 use crate::model_id;
 use crate::usage::Purpose;
-
-/// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
-const MAX_ANSWER_BYTES: usize = 256 * 1024;
-/// The longest reason in a result, in characters; longer ones are shortened.
-const MAX_REASON_CHARS: usize = 500;
 
 /// A panel at work on the claims of one verification.
 pub(super) struct Panel<'a> {
@@ -121,8 +116,8 @@ impl Vote<'_> {
         prompts::panel(self.panel.job, self.panel.fences, self.claim, self.model, &self.order)
     }
 
-    fn read(&self, answer: &str) -> Option<PanelAnswer> {
-        read_answer(answer, &self.order, self.panel.job.explain)
+    fn read(&self, answer: &str) -> Result<PanelAnswer, String> {
+        read_answer(answer, self.claim.options(), &self.order, self.panel.job.explain)
     }
 }
 
@@ -233,29 +228,6 @@ fn option_order(request: &str, claim: &Claim, model: &str) -> Vec<usize> {
     order
 }
 
-/// A model's answer as it was parsed, its letter unchecked.
-#[derive(Deserialize)]
-struct RawAnswer {
-    answer: String,
-    reason: Option<String>,
-}
-
-/// Parses a panel model's answer: the option in the claim's own order, where `order[0]` was shown as `A`, and the
-/// reason if the model was to `explain`. `None` if the answer is not a single letter of the options shown.
-pub fn read_answer(answer: &str, order: &[usize], explain: bool) -> Option<PanelAnswer> {
-    let raw: RawAnswer = json::object(answer, MAX_ANSWER_BYTES)?;
-    let mut letters = raw.answer.trim().chars();
-    let (Some(chosen), None) = (letters.next(), letters.next()) else { return None };
-    let shown = (0..order.len()).find(|&position| letter(position) == chosen)?;
-    let reason = raw.reason.filter(|_| explain).map(|reason| text::one_line(&reason));
-    Some(PanelAnswer {
-        option: *order.get(shown)?,
-        reason: reason
-            .filter(|reason| !reason.is_empty())
-            .map(|reason| text::shortened(&reason, MAX_REASON_CHARS)),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,27 +267,6 @@ mod tests {
         assert_eq!(shown("ver_1", "a/b"), shown("ver_1", "a/b"));
         assert_ne!(shown("ver_1", "a/b"), shown("ver_2", "a/b"));
         assert_ne!(shown("ver_1", "a/b"), shown("ver_1", "a/c"));
-    }
-
-    #[test]
-    fn accepts_a_single_letter_of_those_shown() {
-        let order = [2, 0, 1, 3];
-        let option = |answer: &str| read_answer(answer, &order, false).map(|answer| answer.option);
-        assert_eq!(option(r#"{"answer":"A"}"#), Some(2));
-        assert_eq!(option(r#"{"answer":" D "}"#), Some(3));
-        for wrong in [r#"{"answer":"E"}"#, r#"{"answer":"AB"}"#, r#"{"answer":""}"#, r#"{"answer":"b"}"#, "B"]
-        {
-            assert_eq!(option(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn keeps_a_reason_only_when_requested_and_sanitizes_it() {
-        let answer = format!(r#"{{"reason":"a\u001b[2J\n{}","answer":"A"}}"#, "x".repeat(600));
-        assert_eq!(read_answer(&answer, &[0], false).unwrap().reason, None);
-        let reason = read_answer(&answer, &[0], true).unwrap().reason.unwrap();
-        assert!(reason.starts_with("a[2J xxx") && reason.chars().count() == MAX_REASON_CHARS);
-        assert_eq!(read_answer(r#"{"answer":"A","reason":" "}"#, &[0], true).unwrap().reason, None);
     }
 
     #[test]

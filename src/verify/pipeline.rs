@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::ballot::Roster;
 use super::call_queue::CallQueue;
-use super::calls::{Calls, ModelClient, from_now};
+use super::calls::{Calls, ModelClient, Task, from_now};
 use super::claims::{self, Extraction};
 use super::error::Error;
 use super::outbox::Outbox;
@@ -106,7 +106,7 @@ impl Verifier {
             return Ok(());
         }
         let settings = self.settings(job.domain);
-        let prompt = prompts::extraction_for_estimate(job);
+        let prompt = prompts::extraction_for_estimate(job, settings.max_claims);
         let Some(extractor) = settings.extractors().next() else { return Err(Error::Unconfigured) };
         let roster = Roster::new(&settings.panel, &[], panel_size(job));
         let mut panel = (0..roster.panel_size()).filter_map(|seat| roster.model(seat));
@@ -164,6 +164,7 @@ impl Verifier {
             queue: &self.queue,
             meter,
             model_timeout: settings.model_timeout,
+            task: Task::Vote,
             deadline,
         };
         // Tells the meter before the open calls are dropped.

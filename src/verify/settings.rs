@@ -39,9 +39,9 @@ pub struct PanelSettings {
     pub standby: Vec<String>,
     /// The longest statement, in characters.
     pub max_fact_chars: usize,
-    /// The most claims per statement; further ones are skipped with `over_limit`.
+    /// The most claims per statement. The extractor is asked for no more; further ones are skipped with `over_limit`.
     pub max_claims: usize,
-    /// The timeout of a single model call.
+    /// The timeout of a single model call; an extraction may take up to three times as long.
     pub model_timeout: Duration,
     /// The time limit of a whole verification.
     pub deadline: Duration,

@@ -6,7 +6,7 @@
 //!
 //! | reason | when |
 //! |---|---|
-//! | `insufficient_answers` | fewer than `min_required` models answered, or not all before the deadline (`ballot`) |
+//! | `insufficient_answers` | fewer than `min_required` models answered, or those that had not at the deadline could have changed the outcome ([`is_open`]) |
 //! | `abstained` | enough answered, but fewer than `min_required` of them voted |
 //! | `tie` | two or more options share the most votes, which are at least `min_required` |
 //! | `split` | enough voted, but no option got `min_required` votes |
@@ -37,6 +37,21 @@ impl Verdict {
     pub(super) const fn none(reason: ReasonCode) -> Self {
         Self { assessment: Assessment::NoConsensus, consensus: None, reason }
     }
+}
+
+/// Whether `outstanding` answers more could change the outcome. Without any, it never is; otherwise the top option must
+/// have its votes already, and lead by more than could still come in for another.
+pub(super) fn is_open(
+    answers: &[usize],
+    options: SpecialOptions,
+    min_required: usize,
+    outstanding: usize,
+) -> bool {
+    let count = |option: usize| answers.iter().filter(|&&answer| answer == option).count();
+    let Some(top) = decide(answers, options, min_required).consensus else { return outstanding > 0 };
+    let votes = answers.iter().copied().filter(|&answer| answer != options.undetermined && answer != top);
+    let second = votes.map(count).max().unwrap_or_default();
+    outstanding > 0 && count(top) - second <= outstanding
 }
 
 /// Counts the answers, one per model that gave one, in any order, and decides.
@@ -137,6 +152,19 @@ mod tests {
             let mut answers = vec![option; voters];
             answers.extend(std::iter::repeat_n(OPTIONS.undetermined, abstaining));
             prop_assert_eq!(decide(&answers, OPTIONS, 2).consensus, Some(option));
+        }
+
+        #[test]
+        fn what_is_no_longer_open_stays_as_it_is_whatever_else_is_answered(
+            answers in prop::collection::vec(0_usize..5, 0..8),
+            late in prop::collection::vec(0_usize..5, 0..4),
+            min_required in 2_usize..4,
+        ) {
+            prop_assert!(!is_open(&answers, OPTIONS, min_required, 0));
+            if !is_open(&answers, OPTIONS, min_required, late.len()) {
+                let all: Vec<usize> = answers.iter().chain(&late).copied().collect();
+                prop_assert_eq!(decide(&all, OPTIONS, min_required).consensus, decide(&answers, OPTIONS, min_required).consensus);
+            }
         }
 
         #[test]

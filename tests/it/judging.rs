@@ -280,12 +280,10 @@ async fn claims_still_open_at_the_deadline_have_no_consensus() {
 }
 
 #[tokio::test]
-async fn an_answer_within_prose_is_not_a_vote_but_is_repaired_once() {
-    let prose = |ask: &ModelRequest| {
-        Reply::Text(format!(
-            "I cannot help with that. The form would be {}.",
-            json!({"answer": ask.letter("Paris")})
-        ))
+async fn of_two_answers_within_prose_none_is_a_vote_but_one_may_be_given_again() {
+    let prose = |ask: &Ask| {
+        let [paris, rome] = ["Paris", "Rome"].map(|city| json!({"answer": ask.letter(city)}));
+        Turn::Text(format!("It is either {paris} or {rome}."))
     };
     let (server, provider) = with_panel(move |model, ask| match model {
         "one" => prose(ask),
@@ -387,4 +385,54 @@ async fn legal_statements_use_their_own_prompts_and_panel() {
     let result = judge(&server, json!({"fact": "x", "domain": "legal"})).await;
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 2);
     assert!(provider.requests_for("extractor")[0].text().to_lowercase().contains("jurisdiction"));
+}
+
+#[tokio::test]
+async fn answers_with_one_meaning_are_votes_however_they_are_written() {
+    let (server, provider) = with_panel(|model, ask| {
+        let letter = ask.letter("Paris");
+        Turn::Text(match model {
+            "one" => format!("**{letter}**"),
+            "two" => format!("My answer: {}<|im_end|>", json!({"answer": letter.to_lowercase()})),
+            _ => format!("{{\"reason\": \"line\nbreak\", \"answer\": \"{letter}) Paris\"}}"),
+        })
+    })
+    .await;
+    let result = judge(&server, json!({"fact": "x"})).await;
+    assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
+    assert_eq!(result["model_answers"].as_array().unwrap().len(), 3);
+    assert_eq!(provider.asks().len(), 4, "none is asked twice");
+}
+
+#[tokio::test]
+async fn at_the_deadline_a_claim_is_decided_that_the_model_outstanding_can_no_longer_change() {
+    let provider =
+        panel_by(|model, ask| if model == "three" { Turn::Hang } else { ask.choose("Paris") }).await;
+    let server = Setup::new(config(&provider.base_url))
+        .config(|config| config.verify.general.deadline = Duration::from_secs(2))
+        .start()
+        .await;
+    let result = judge(&server, json!({"fact": "x"})).await;
+    assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
+    assert_eq!(result["model_errors"], json!([{"model": "fake/three", "code": "timeout"}]));
+}
+
+#[tokio::test]
+async fn what_a_provider_rejects_of_its_own_model_is_repaired() {
+    let rejection = json!({"error": {"message": "Failed to validate JSON. Please adjust your prompt.",
+        "type": "invalid_request_error", "code": "json_validate_failed", "failed_generation": "{"}});
+    let provider = FakeProvider::start(move |ask| {
+        let repaired = ask.body["messages"].as_array().unwrap().len() > 2;
+        match (ask.task.as_str(), ask.model.as_str()) {
+            ("claims", _) | (_, "one") if !repaired => Turn::status(400, &rejection),
+            ("claims", _) => finds_eiffel(),
+            (_, "two") => Turn::status(400, &rejection),
+            _ => ask.choose("Paris"),
+        }
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let result = judge(&server, json!({"fact": "x"})).await;
+    assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
+    assert_eq!(result["model_errors"], json!([{"model": "fake/two", "code": "malformed"}]));
 }

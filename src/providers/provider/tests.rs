@@ -221,6 +221,31 @@ async fn a_refused_parameter_is_left_out_in_other_formats_too() {
 }
 
 #[tokio::test]
+async fn an_answer_limit_that_is_too_large_is_left_out_and_that_is_remembered() {
+    for refusal in [
+        "max_tokens is too large: 4096. This model supports at most 2048 completion tokens.",
+        "This model's maximum context length is 4096 tokens. However, you requested 4814 tokens (718 in the \
+         messages, 4096 in the completion).",
+    ] {
+        let refusal = json!({"error": {"message": refusal}}).to_string();
+        let server =
+            Scripted::start(vec![response(400, "", &refusal), completion("4"), completion("5")]).await;
+        let provider = provider(&server.base_url, |_| {});
+        assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+        assert_eq!(ask(&provider).await, Ok("5".to_owned()));
+        let requests = server.requests();
+        let with: Vec<bool> = requests.iter().map(|request| request.contains("max_tokens")).collect();
+        assert_eq!(with, [true, false, false]);
+    }
+    let refusal = json!({"type": "error", "error": {"type": "invalid_request_error",
+        "message": "max_tokens: 4096 > 2048, which is the maximum allowed number of output tokens for m"}});
+    let server = Scripted::start(vec![response(400, "", &refusal.to_string()), message("4")]).await;
+    let provider = provider(&server.base_url, |settings| settings.kind = Kind::Anthropic);
+    assert_eq!(ask(&provider).await, Ok("4".to_owned()));
+    assert!(server.requests()[1].contains("\"max_tokens\":2048"));
+}
+
+#[tokio::test]
 async fn a_refusal_of_what_a_statement_says_teaches_nothing_about_the_model() {
     let refusal = r#"{"error":{"message":"Flagged: 'the temperature of the sun'"}}"#;
     let refused = || response(400, "", refusal);

@@ -24,14 +24,11 @@ use crate::inference::{Chat, Message, Role, Schema};
 use fences::fenced;
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
-pub const VERSION: u32 = 1;
-
-/// The message to a model whose answer could not be parsed.
-pub(super) const REPAIR: &str = texts::REPAIR;
+pub const VERSION: u32 = 2;
 
 /// Enough for an answer of a few tokens after the thinking of reasoning models. Nearly every model allows this much.
-/// Extractions have no limit except the timeout: 30 claims take about 6,000 tokens plus the thinking, while many models
-/// reject a limit above their own maximum, some of them anything above 4,096.
+/// Extractions have no limit except the number of claims and the timeout: 30 claims take some 3,000 tokens plus the
+/// thinking, while many models reject a limit above their own maximum, some of them anything above 4,096.
 const ANSWER_TOKENS: u32 = 4_096;
 
 /// The system messages, each built once: thousands of calls may wait for a model, and each holds its prompt.
@@ -46,7 +43,7 @@ pub fn hash() -> &'static str {
             chat.messages.iter().for_each(|message| hash.update(&*message.content));
             hash.update(chat.schema.map(|schema| schema.schema.to_string()).unwrap_or_default());
         }
-        hash.update(REPAIR);
+        hash.update(repair("?"));
         hex(&hash.finalize()[..6])
     });
     &HASH
@@ -72,7 +69,7 @@ fn sample_prompts() -> Vec<Chat> {
                     context,
                     model_progress: false,
                 };
-                chats.push(extraction(&job, &fences));
+                chats.push(extraction(&job, 30, &fences));
                 chats.push(panel(&job, &fences, &claim, "?", &[0, 1, 2, 3]));
             }
         }
@@ -80,8 +77,13 @@ fn sample_prompts() -> Vec<Chat> {
     chats
 }
 
-/// The prompt for the claims of a job's statement.
-pub(super) fn extraction(job: &Job, fences: &Fences) -> Chat {
+/// The message to a model whose answer could not be parsed because of this `problem`, which must not quote the answer.
+pub(super) fn repair(problem: &str) -> String {
+    [texts::REPAIR_PROBLEM, problem, texts::REPAIR].concat()
+}
+
+/// The prompt for the claims of a job's statement, no more than `max_claims`.
+pub(super) fn extraction(job: &Job, max_claims: usize, fences: &Fences) -> Chat {
     let statement = text::block(&job.fact);
     let context = job.context.as_deref().map(text::block);
     let marker = fences.marker(&["extraction"], &[&statement, context.as_deref().unwrap_or_default()]);
@@ -98,13 +100,13 @@ pub(super) fn extraction(job: &Job, fences: &Fences) -> Chat {
         user.push_str(&fenced("CONTEXT", &marker, context));
     }
     user.push_str(&fenced("STATEMENT", &marker, &statement));
-    user.push_str("Extract the claims of the statement.");
+    user.push_str(&["Extract the claims of the statement, at most ", &max_claims.to_string(), "."].concat());
     chat(system, user, None, schemas::claims())
 }
 
 /// Like [`extraction`], to estimate its cost. Never to be sent, as its marker can be guessed.
-pub(super) fn extraction_for_estimate(job: &Job) -> Chat {
-    extraction(job, &Fences::with_fixed_secret())
+pub(super) fn extraction_for_estimate(job: &Job, max_claims: usize) -> Chat {
+    extraction(job, max_claims, &Fences::with_fixed_secret())
 }
 
 /// The prompt that asks `model` about a claim, with its options in this `order`: the one at `order[0]` is shown as `A`.

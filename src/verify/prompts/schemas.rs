@@ -31,7 +31,8 @@ pub(super) fn answer(options: usize, explain: bool) -> Schema {
 
 fn claims_schema() -> Value {
     let text = json!({"type": "string"});
-    let reasons = ["opinion", "prediction", "question", "instruction", "ambiguous", "duplicate"];
+    let reasons =
+        ["opinion", "prediction", "question", "instruction", "ambiguous", "duplicate", "over_limit"];
     let claim = closed_object(&json!({
         "claim": text,
         "question": text,

@@ -16,6 +16,9 @@ and who is said to have said it (\"The report says that X\" is a claim about the
 - Never corrected: a claim that you know to be wrong is extracted as it stands. Never add what the statement does \
 not say.
 - Relative times such as \"last year\" are counted from the date given with the statement.
+- No more than the number given at the end of the message. If the statement has more, extract the first ones in the \
+order in which they stand, and give the first sentence of the rest as a single skipped part, over_limit; list nothing \
+else of the rest.
 
 For each claim
 - question: neutral and self-contained. It asks for the one detail on which the claim stands or falls, does not \
@@ -37,6 +40,7 @@ Skip, with the reason, every part that is no checkable claim
 - instruction: tells somebody, also you, to do something
 - ambiguous: cannot be made self-contained from the statement
 - duplicate: says what an earlier claim says
+- over_limit: where the rest begins, if there are more claims than asked for
 Give skipped parts in the words of the statement.
 ";
 
@@ -127,6 +131,8 @@ Output
 option: {\"reason\": \"…\", \"answer\": \"B\"}
 - The reason names the facts, not the letters.";
 
-/// The message to a model whose answer could not be parsed.
-pub(super) const REPAIR: &str = "Your last answer is not one JSON object of the form asked for. Answer again with \
-that JSON object alone: no other words, no code fence.";
+/// The message to a model whose answer could not be parsed, up to the problem.
+pub(super) const REPAIR_PROBLEM: &str = "Your last answer is not one JSON object of the form asked for (";
+
+/// The message after the problem.
+pub(super) const REPAIR: &str = "). Answer again with that JSON object alone: no other words, no code fence.";

@@ -87,6 +87,19 @@ async fn a_malformed_answer_is_sent_back_once() {
 }
 
 #[tokio::test]
+async fn a_provider_that_rejects_what_its_model_wrote_is_asked_once_more() {
+    let rejected = || Reply::Fail(Failure::rejected(Some("json_validate_failed"), "Failed to validate JSON"));
+    let scenario = Scenario::new(move |call| match (call.model, call.is_repair()) {
+        ("x/1" | "a/1", false) | ("b/1", _) => rejected(),
+        ("x/1", true) => Reply::Text(extraction(1)),
+        _ => call.choose("yes 0"),
+    });
+    let result = scenario.only_claim().await;
+    assert_eq!(answered(&result), ["a/1", "c/1", "d/1"]);
+    assert_eq!(failed(&result), [("b/1", "malformed")]);
+}
+
+#[tokio::test]
 async fn a_malformed_answer_is_sent_back_without_its_reasoning() {
     let reasoning = format!("<think>\n{}\n</think>\n\n", "B? ".repeat(2_000));
     let scenario = one_claim(move |call| match call.model {
@@ -243,7 +256,7 @@ async fn calls_that_wait_for_a_provider_do_not_delay_calls_to_others() {
 #[tokio::test(start_paused = true)]
 async fn the_deadline_closes_open_claims_and_keeps_the_other_results() {
     let mut scenario = Scenario::with_claims(2, |call| match call.model {
-        "c/1" if call.question() == "Question 1?" => Reply::Hang,
+        "b/1" | "c/1" if call.question() == "Question 1?" => Reply::Hang,
         _ => call.choose(if call.question() == "Question 1?" { "yes 1" } else { "yes 0" }),
     });
     scenario.settings.general.deadline = Duration::from_millis(300);
@@ -254,10 +267,24 @@ async fn the_deadline_closes_open_claims_and_keeps_the_other_results() {
         (cut_off.assessment, cut_off.reason_code),
         (Assessment::NoConsensus, Some(ReasonCode::InsufficientAnswers))
     );
-    assert_eq!(answered(cut_off), ["a/1", "b/1"]);
-    assert_eq!(failed(cut_off), [("c/1", "timeout")]);
+    assert_eq!(answered(cut_off), ["a/1"]);
+    assert_eq!(failed(cut_off), [("b/1", "timeout"), ("c/1", "timeout")]);
     let usage = response.token_usage;
-    assert_eq!(usage.prompt_tokens, 10 + 50 + 7, "the cancelled call is booked");
+    assert_eq!(usage.prompt_tokens, 10 + 40 + 14, "the cancelled calls are booked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_decides_what_a_model_that_hangs_can_no_longer_change() {
+    let mut scenario = one_claim(|call| match call.model {
+        "c/1" => Reply::Hang,
+        _ => call.choose("no 0"),
+    });
+    scenario.settings.general.deadline = Duration::from_millis(300);
+    let result = scenario.only_claim().await;
+    assert_eq!((result.assessment, result.reason_code), (Assessment::False, Some(ReasonCode::Consensus)));
+    assert_eq!(failed(&result), [("c/1", "timeout")]);
+    scenario.job.min_required = 3;
+    assert_eq!(scenario.only_claim().await.reason_code, Some(ReasonCode::InsufficientAnswers));
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,6 +310,39 @@ async fn a_call_has_its_own_timeout_within_the_deadline_of_the_verification() {
     scenario.settings.general.deadline = Duration::MAX;
     scenario.settings.general.model_timeout = Duration::from_secs(5);
     scenario.complete().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extraction_has_more_time_than_a_vote_and_leaves_some_to_fallbacks_and_panel() {
+    let times = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let run = async |fallbacks: usize| {
+        let seen = times.clone();
+        let mut scenario = Scenario::new(move |call| {
+            seen.lock().unwrap().push(call.time.as_secs());
+            Reply::Fail(Failure::Timeout)
+        });
+        let names = (0..fallbacks).map(|n| format!("y/{n}")).collect();
+        scenario.settings.general.extractor_fallbacks = names;
+        let failed = error(&scenario).await;
+        assert!(failed.message().ends_with("send a shorter statement"), "{failed}");
+        std::mem::take(&mut *times.lock().unwrap())
+    };
+    // 120 s in all, of which 30 s are the panel's. These failures take no time.
+    assert_eq!(run(0).await, [90]);
+    assert_eq!(run(1).await, [45, 90]);
+    let mut scenario = Scenario::with_claims(1, |call| call.choose("yes 0"));
+    scenario.settings.general.deadline = Duration::from_secs(40);
+    assert_eq!(scenario.complete().await.results.len(), 1);
+}
+
+#[tokio::test]
+async fn the_extractor_is_told_how_many_claims_are_wanted_and_more_are_over_the_limit() {
+    let mut scenario = Scenario::with_claims(3, |call| call.choose("yes 0"));
+    scenario.settings.general.max_claims = 1;
+    let response = scenario.complete().await;
+    let skipped: Vec<_> = response.skipped.iter().map(|part| part.reason).collect();
+    assert_eq!(skipped, [SkipReason::Opinion, SkipReason::OverLimit, SkipReason::OverLimit]);
+    assert!(scenario.chats()[0].1.messages[1].content.ends_with("at most 1."));
 }
 
 #[tokio::test]

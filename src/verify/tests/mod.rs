@@ -1,5 +1,6 @@
 //! Verifications over scripted models.
 
+mod extraction;
 mod faults;
 mod random;
 mod rules;

@@ -151,7 +151,8 @@ impl Run {
     }
 
     fn check_claim(&self, result: &ClaimResult, reported_at: Instant) -> CheckResult {
-        // Only claims that the deadline cut off may differ from the vote of the listed answers.
+        // Only claims that the deadline cut off may differ from the vote of the listed answers, and only while the
+        // models that had not answered could change it.
         let may_be_cut = reported_at >= self.began + self.plan.deadline
             && result.model_errors.iter().any(|error| error.code == "timeout");
         let is_cut = may_be_cut && result.reason_code == Some(ReasonCode::InsufficientAnswers);
@@ -173,7 +174,7 @@ impl Run {
             prop_assert_eq!(choice.map(|choice| choice.option.as_str()), Some(text));
             prop_assert_eq!(answer.reason.is_some() && !self.plan.explain, false);
         }
-        self.check_seats(result, is_cut)
+        self.check_seats(result, may_be_cut)
     }
 
     /// Failed models were replaced while there was a standby model; none was asked twice.

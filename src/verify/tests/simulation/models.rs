@@ -219,6 +219,8 @@ fn formatted(letter: &str, format: usize) -> String {
         0 => answer.to_string(),
         1 => format!("```json\n{answer}\n```"),
         2 => format!("\n```\n{answer}```"),
+        3 => format!("My answer: {answer}<|im_end|>"),
+        4 => format!("**{letter}**"),
         _ => format!("\u{feff}{{\"extra\": 1, \"answer\": \" {letter} \"}}\n"),
     }
 }

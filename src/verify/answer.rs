@@ -1,0 +1,248 @@
+//! Reads a panel model's answer: the letter of an option, and a reason if one was requested.
+//!
+//! The answer is a JSON object as [`json`] finds it. Its `answer` names an option in exactly these ways, in either case
+//! and perhaps emphasised, quoted, in parentheses or followed by a full stop or colon: by its letter (`B`, `b`, `**B**`,
+//! `(B)`, `B.`), after the word "Option" (`Option B`), or before the option's own text (`B) 1889`). A text without any
+//! brace that is nothing but this is an answer as well.
+//!
+//! Prose around the object must not contradict it: if the prose after it names the letter of another option, or the
+//! prose before it names others and not the chosen one, the answer is malformed. "A" before a word in lower case is an
+//! article.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ballot::PanelAnswer;
+use super::claims::letter;
+use super::{json, text};
+
+/// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
+/// The longest reason in a result, in characters; longer ones are shortened.
+const MAX_REASON_CHARS: usize = 500;
+
+const NO_LETTER: &str = "answer: not the letter of an option";
+
+/// A model's answer as it was parsed, its fields unchecked. Values of any type, so that no error quotes one.
+#[derive(Deserialize)]
+struct RawAnswer {
+    answer: Value,
+    #[serde(default)]
+    reason: Value,
+}
+
+/// Parses a panel model's answer: the option in the claim's own order, where `options[order[0]]` was shown as `A`, and
+/// the reason if the model was to `explain`.
+///
+/// # Errors
+/// What is wrong with an answer that does not clearly name one of the options shown.
+pub fn read_answer(
+    answer: &str,
+    options: &[String],
+    order: &[usize],
+    explain: bool,
+) -> Result<PanelAnswer, String> {
+    let shown = Shown { options, order };
+    if let Some(bare) = json::without_object(answer) {
+        let position = shown.chosen(bare).ok_or("it has no object")?;
+        return shown.answer(position, None);
+    }
+    let found = json::in_prose::<RawAnswer>(answer, MAX_ANSWER_BYTES)?;
+    let position = found.value.answer.as_str().and_then(|answer| shown.chosen(answer)).ok_or(NO_LETTER)?;
+    let (before, after) = (shown.named(&found.before), shown.named(&found.after));
+    let is_other = |&named: &usize| named != position;
+    if after.iter().any(is_other) || (!before.is_empty() && before.iter().all(is_other)) {
+        return Err("its words name another option than its object".to_owned());
+    }
+    let reason = found.value.reason.as_str().filter(|_| explain).map(text::one_line);
+    let reason = reason.filter(|reason| !reason.is_empty());
+    shown.answer(position, reason.map(|reason| text::shortened(&reason, MAX_REASON_CHARS)))
+}
+
+/// The options as a model was shown them.
+struct Shown<'a> {
+    options: &'a [String],
+    order: &'a [usize],
+}
+
+impl Shown<'_> {
+    fn answer(&self, position: usize, reason: Option<String>) -> Result<PanelAnswer, String> {
+        let option = self.order.get(position).copied().ok_or(NO_LETTER)?;
+        Ok(PanelAnswer { option, reason })
+    }
+
+    /// The position of the option that an answer names.
+    fn chosen(&self, answer: &str) -> Option<usize> {
+        let bare = undecorated(answer);
+        let bare = match bare.get(..6) {
+            Some(word) if word.eq_ignore_ascii_case("option") && !starts_with_letter(&bare[6..]) => {
+                undecorated(&bare[6..])
+            }
+            _ => bare,
+        };
+        let mut characters = bare.chars();
+        let position = self.position(characters.next()?.to_ascii_uppercase())?;
+        let rest = characters.as_str();
+        if rest.is_empty() {
+            return Some(position);
+        }
+        let text = rest.trim_start_matches(['*', '_']).strip_prefix([')', '.', ':'])?;
+        let option = self.options.get(*self.order.get(position)?)?;
+        let comparable = |text: &str| text::one_line(undecorated(text)).to_lowercase();
+        (comparable(text) == comparable(option)).then_some(position)
+    }
+
+    fn position(&self, shown_as: char) -> Option<usize> {
+        (0..self.order.len()).find(|&position| letter(position) == shown_as)
+    }
+
+    /// The positions of the options that prose names: by a capital that is a word.
+    fn named(&self, prose: &str) -> Vec<usize> {
+        let words = prose.split(|c: char| !c.is_alphanumeric() && !c.is_whitespace()).flat_map(|part| {
+            let mut words = part.split_whitespace().peekable();
+            std::iter::from_fn(move || words.next().map(|word| (word, words.peek().copied())))
+        });
+        let mut named = Vec::new();
+        for (word, next) in words {
+            let is_article = word == "A" && next.is_some_and(|next| next.starts_with(char::is_lowercase));
+            let mut characters = word.chars();
+            if let (Some(only), None, false) = (characters.next(), characters.next(), is_article) {
+                named.extend(self.position(only));
+            }
+        }
+        named
+    }
+}
+
+/// A text without white space, emphasis, quotes, parentheses, full stops and colons around it.
+fn undecorated(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || "*_`\"'().:".contains(c))
+}
+
+fn starts_with_letter(text: &str) -> bool {
+    text.starts_with(char::is_alphabetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Shown as A to D: Paris (2), 1889 (0), A.D. 70 (1), Cannot be determined (3).
+    const ORDER: [usize; 4] = [2, 0, 1, 3];
+
+    fn read(answer: &str, explain: bool) -> Result<PanelAnswer, String> {
+        let options = ["1889", "A.D. 70", "Paris", "Cannot be determined"].map(str::to_owned);
+        read_answer(answer, &options, &ORDER, explain)
+    }
+
+    fn option(answer: &str) -> Option<usize> {
+        read(answer, false).ok().map(|answer| answer.option)
+    }
+
+    #[test]
+    fn a_letter_may_be_decorated_and_in_either_case() {
+        for letter in [
+            "B",
+            " B ",
+            "b",
+            "B)",
+            "(B)",
+            "B.",
+            "**B**",
+            "`B`",
+            "\"B\"",
+            "Option B",
+            "option: b",
+            "**Option B**",
+        ] {
+            assert_eq!(option(&serde_json::json!({"answer": letter}).to_string()), Some(0), "{letter}");
+            assert_eq!(option(letter), Some(0), "{letter}");
+            assert_eq!(option(&format!("<think>A or D?</think>\n{letter}<|im_end|>")), Some(0), "{letter}");
+        }
+        assert_eq!(option(r#"{"answer":"A"}"#), Some(2));
+        assert_eq!(option(r#"{"answer":"d"}"#), Some(3));
+    }
+
+    #[test]
+    fn a_letter_may_be_followed_by_the_text_of_its_option_and_no_other() {
+        for whole in ["B) 1889", "B: 1889", "b. 1889.", "**B)** 1889", "**B** ) 1889", "Option B: \"1889\""] {
+            let expected = (!whole.contains(" )")).then_some(0);
+            assert_eq!(option(&serde_json::json!({"answer": whole}).to_string()), expected, "{whole}");
+        }
+        assert_eq!(option(r#"{"answer":"C) a.d.  70"}"#), Some(1));
+        for wrong in [
+            "B) 1890",
+            "A) 1889",
+            "B 1889",
+            "1889",
+            "B or C",
+            "B, C",
+            "BC",
+            "",
+            "E",
+            "*",
+            "[\"B\"]",
+            "Bee",
+            "Options B",
+        ] {
+            assert_eq!(option(&serde_json::json!({"answer": wrong}).to_string()), None, "{wrong}");
+            assert_eq!(option(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_a_letter_is_an_answer_without_an_object() {
+        for wrong in ["I think B.", "The answer is B", "B because of C", "{B}", "<think>B", "A tower."] {
+            assert_eq!(option(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn prose_around_the_object_must_not_contradict_it() {
+        for clear in [
+            "Sure: {\"answer\":\"B\"}",
+            "A) is wrong and B) right.\n{\"answer\":\"B\"}",
+            "A short reply: {\"answer\":\"B\"}\nA pleasure; B it is.",
+        ] {
+            assert_eq!(option(clear), Some(0), "{clear}");
+        }
+        for unclear in [
+            "The answer is C. {\"answer\":\"B\"}",
+            "{\"answer\":\"B\"} No, wait: C.",
+            "{\"answer\":\"B\"} or {\"answer\":\"C\"}",
+            "{\"answer\":\"B\",\"answer\":\"C\"}",
+            "{\"answer\":\"B\"",
+            "{\"answer\":[\"B\"]}",
+            "{\"answer\":null}",
+        ] {
+            assert_eq!(option(unclear), None, "{unclear}");
+        }
+    }
+
+    #[test]
+    fn keeps_a_reason_only_when_requested_and_sanitizes_it() {
+        let answer = format!(r#"{{"reason":"a\u001b[2J\n{}","answer":"A"}}"#, "x".repeat(600));
+        assert_eq!(read(&answer, false).unwrap().reason, None);
+        let reason = read(&answer, true).unwrap().reason.unwrap();
+        assert!(reason.starts_with("a[2J x"), "{reason}");
+        assert_eq!(reason.chars().count(), MAX_REASON_CHARS);
+        for none in ["\" \"", "7", "null", "[\"because\"]", "{}"] {
+            let answer = format!(r#"{{"answer":"A","reason":{none}}}"#);
+            assert_eq!(read(&answer, true), Ok(PanelAnswer { option: 2, reason: None }), "{none}");
+        }
+        assert_eq!(
+            read("{\"answer\":\"A\",\"reason\":\"one\ntwo\"}", true).unwrap().reason.unwrap(),
+            "one two"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_model_writes_an_answer_is_an_option_that_was_shown(answer in "[ABbe1*.:)(\"{}answeroption \\n]{0,40}") {
+            if let Ok(read) = read(&answer, true) {
+                prop_assert!(ORDER.contains(&read.option));
+            }
+        }
+    }
+}
