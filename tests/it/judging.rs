@@ -281,9 +281,9 @@ async fn claims_still_open_at_the_deadline_have_no_consensus() {
 
 #[tokio::test]
 async fn of_two_answers_within_prose_none_is_a_vote_but_one_may_be_given_again() {
-    let prose = |ask: &Ask| {
+    let prose = |ask: &ModelRequest| {
         let [paris, rome] = ["Paris", "Rome"].map(|city| json!({"answer": ask.letter(city)}));
-        Turn::Text(format!("It is either {paris} or {rome}."))
+        Reply::Text(format!("It is either {paris} or {rome}."))
     };
     let (server, provider) = with_panel(move |model, ask| match model {
         "one" => prose(ask),
@@ -391,7 +391,7 @@ async fn legal_statements_use_their_own_prompts_and_panel() {
 async fn answers_with_one_meaning_are_votes_however_they_are_written() {
     let (server, provider) = with_panel(|model, ask| {
         let letter = ask.letter("Paris");
-        Turn::Text(match model {
+        Reply::Text(match model {
             "one" => format!("**{letter}**"),
             "two" => format!("My answer: {}<|im_end|>", json!({"answer": letter.to_lowercase()})),
             _ => format!("{{\"reason\": \"line\nbreak\", \"answer\": \"{letter}) Paris\"}}"),
@@ -401,13 +401,13 @@ async fn answers_with_one_meaning_are_votes_however_they_are_written() {
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 3);
-    assert_eq!(provider.asks().len(), 4, "none is asked twice");
+    assert_eq!(provider.requests().len(), 4, "none is asked twice");
 }
 
 #[tokio::test]
 async fn at_the_deadline_a_claim_is_decided_that_the_model_outstanding_can_no_longer_change() {
     let provider =
-        panel_by(|model, ask| if model == "three" { Turn::Hang } else { ask.choose("Paris") }).await;
+        panel_by(|model, ask| if model == "three" { Reply::Hang } else { ask.choose("Paris") }).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| config.verify.general.deadline = Duration::from_secs(2))
         .start()
@@ -424,9 +424,9 @@ async fn what_a_provider_rejects_of_its_own_model_is_repaired() {
     let provider = FakeProvider::start(move |ask| {
         let repaired = ask.body["messages"].as_array().unwrap().len() > 2;
         match (ask.task.as_str(), ask.model.as_str()) {
-            ("claims", _) | (_, "one") if !repaired => Turn::status(400, &rejection),
+            ("claims", _) | (_, "one") if !repaired => Reply::status(400, &rejection),
             ("claims", _) => finds_eiffel(),
-            (_, "two") => Turn::status(400, &rejection),
+            (_, "two") => Reply::status(400, &rejection),
             _ => ask.choose("Paris"),
         }
     })

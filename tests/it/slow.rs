@@ -131,7 +131,7 @@ async fn bodies_that_do_not_arrive_time_out() {
 #[tokio::test]
 async fn a_caller_that_does_not_read_is_disconnected() {
     let fact = "x".repeat(12 << 20);
-    let provider = FakeProvider::start(|_| Turn::json(&json!({"claims": [], "skipped": ["x"]}))).await;
+    let provider = FakeProvider::start(|_| Reply::json(&json!({"claims": [], "skipped": ["x"]}))).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| {
             config.max_body_bytes = 32 << 20;

@@ -15,7 +15,7 @@ use super::load;
 use crate::support::chat::hello_stream;
 use crate::support::eventually;
 use crate::support::mk::{Mk, operator};
-use crate::support::provider::{Beat, FakeProvider, Turn, role_chunk, text_chunk};
+use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk, text_chunk};
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
@@ -27,9 +27,9 @@ const TOKENS_OF_PIECE: usize = 2;
 async fn babbler() -> FakeProvider {
     let mut beats = vec![role_chunk()];
     for _ in 0..600 {
-        beats.extend([Beat::Pause(Duration::from_millis(100)), text_chunk(PIECE)]);
+        beats.extend([StreamStep::Pause(Duration::from_millis(100)), text_chunk(PIECE)]);
     }
-    FakeProvider::start(move |_| Turn::Stream(beats.clone())).await
+    FakeProvider::start(move |_| Reply::Stream(beats.clone())).await
 }
 
 async fn key(call: &Mk) -> String {
