@@ -27,6 +27,7 @@ const TOO_LARGE_PHRASES: [&str; 5] = ["too large", "too high", "at most", " > ",
 
 /// A model, and the parameters that it accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "parameters that a model accepts or not, each by itself")]
 pub struct Model {
     /// The provider's own name for it.
     pub name: String,
