@@ -67,14 +67,8 @@ pub(super) struct Registration {
     index: usize,
 }
 
-/// What a flush is to write down.
-#[derive(Default)]
-pub(super) struct Due {
-    /// The rows that the calls would be booked as if they ended now.
-    pub(super) rows: Vec<AttemptRow>,
-    /// The calls, in the same order, with what the rows say.
-    calls: Vec<(Arc<Call>, Tokens)>,
-}
+/// Calls that a flush is to write down, with what they have used.
+pub(super) type Due = Vec<(Arc<Call>, Tokens)>;
 
 impl Default for Journal {
     fn default() -> Self {
@@ -111,21 +105,25 @@ impl Journal {
         }
         let is_silent = lock(&self.written_at)
             .is_none_or(|written| now.saturating_duration_since(written) >= SIGN_OF_LIFE);
-        let mut calls: Vec<_> = long.iter().filter_map(|call| call.due(now)).collect();
-        if calls.is_empty() && is_silent {
-            calls.extend(long.first().map(|call| (call.clone(), call.used())));
+        let mut due: Due = long.iter().filter_map(|call| call.due(now)).collect();
+        if due.is_empty() && is_silent {
+            due.extend(long.first().map(|call| (call.clone(), call.used())));
         }
-        let rows = calls.iter().map(|(call, used)| call.meter.under_way(call, *used)).collect();
-        Due { rows, calls }
+        due
+    }
+
+    /// The rows that calls would be booked as if they ended now.
+    pub(super) fn rows(due: &[(Arc<Call>, Tokens)]) -> Vec<AttemptRow> {
+        due.iter().map(|(call, used)| call.meter.under_way(call, *used)).collect()
     }
 
     /// What was due is written down.
     pub(super) fn written(&self, due: Due, now: Instant) {
-        if due.calls.is_empty() {
+        if due.is_empty() {
             return;
         }
         *lock(&self.written_at) = Some(now);
-        for (call, used) in due.calls {
+        for (call, used) in due {
             *lock(&call.written) = Some((used, now));
         }
     }

@@ -9,7 +9,7 @@ use tokio::sync::futures::OwnedNotified;
 
 use super::Account;
 use super::budgets::{BudgetError, Budgets, Reservation};
-use super::journal::Journal;
+use super::journal::{Due, Journal};
 use crate::clock::Time;
 use crate::metrics::{self, Metrics};
 use crate::money::NanoUsd;
@@ -25,6 +25,9 @@ const WRITE_BATCH: usize = 1024;
 /// The maximum number of rows per transaction: a backlog from an outage is written in parts, and what was written stays
 /// written, whatever becomes of the rest.
 const MAX_PER_TRANSACTION: usize = 4096;
+
+/// The maximum number of calls under way that are written per transaction.
+const CALLS_PER_TRANSACTION: usize = 512;
 
 /// Records attempts; clones share one queue.
 #[derive(Clone)]
@@ -178,7 +181,7 @@ impl Ledger {
         let rows = std::mem::take(&mut *spare);
         let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, reservations: Vec::new() });
         let due = self.shared.journal.due(now);
-        let (written, outcome) = self.write(&queue.rows, &due.rows);
+        let (written, outcome) = self.write(&queue.rows, &due);
         self.shared.writing.store(0, Ordering::Relaxed);
         match outcome {
             Ok(()) => {
@@ -200,20 +203,23 @@ impl Ledger {
         }
     }
 
-    /// Writes rows in their order, and with the last of them the calls under way; returns how many rows were written,
-    /// and the error that stopped it.
-    fn write(&self, rows: &[AttemptRow], under_way: &[AttemptRow]) -> (usize, Result<(), Error>) {
+    /// Writes rows in their order, and after them the calls under way; returns how many rows were written, and the error
+    /// that stopped it.
+    fn write(&self, rows: &[AttemptRow], due: &Due) -> (usize, Result<(), Error>) {
         let mut written = 0;
+        // Rows of calls are made as they are written: with thousands of calls under way, all of them take megabytes.
+        let mut calls = due.chunks(CALLS_PER_TRANSACTION);
         loop {
             let left = &rows[written..];
             self.shared.writing.store(left.len(), Ordering::Relaxed);
             let batch = &left[..left.len().min(MAX_PER_TRANSACTION)];
-            let is_last = batch.len() == left.len();
-            if let Err(cause) = self.shared.store.add_usage(batch, if is_last { under_way } else { &[] }) {
+            let some_calls = if batch.len() == left.len() { calls.next() } else { None };
+            let under_way = some_calls.map(Journal::rows).unwrap_or_default();
+            if let Err(cause) = self.shared.store.add_usage(batch, &under_way) {
                 return (written, Err(cause));
             }
             written += batch.len();
-            if is_last {
+            if written == rows.len() && calls.len() == 0 {
                 return (written, Ok(()));
             }
         }
