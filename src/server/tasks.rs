@@ -1,5 +1,5 @@
-//! Background tasks: writing counters and usage to storage, noticing revoked keys, deleting old attempts, and booking the
-//! calls of servers that died.
+//! Background tasks: writing counters and usage to storage, noticing revoked keys, deleting old attempts, and booking
+//! the calls of servers that died.
 //!
 //! Each of their steps runs on a thread of the blocking pool, so that no request waits for the disk.
 

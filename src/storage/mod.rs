@@ -2,9 +2,10 @@
 //!
 //! By default these are two SQLite files in the data directory. `mk.db` holds what must never be lost (apps, keys,
 //! sessions): every write is on disk before its call returns. `ledger.db` is written in batches (usage, day counters,
-//! last uses of keys): `kill -9` loses at most a second of it, of calls under way as well (`queries::calls`). Two files keep the ledger's writes off the keys' file
-//! and make "has a key changed?" a matter of one pragma ([`Store::version`]). Several processes may have the same files
-//! open: a command line beside a running server is the normal case.
+//! last uses of keys): `kill -9` loses at most a second of it, of calls under way as well (`queries::calls`). Two files
+//! keep the ledger's writes off the keys' file and make "has a key changed?" a matter of one pragma
+//! ([`Store::version`]). Several processes may have the same files open: a command line beside a running server is the
+//! normal case.
 //!
 //! Where several machines share the data, a PostgreSQL database holds all of it (`postgres`). Queries are written once
 //! for both databases (`queries`).

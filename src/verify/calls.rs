@@ -96,8 +96,8 @@ const EXTRACTION_FACTOR: u32 = 3;
 
 impl Calls<'_> {
     /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once, with the problem
-    /// that `read` describes. The `prompt` is
-    /// only built when the call may begin, so that waiting calls hold no copy of statement or context.
+    /// that `read` describes. The `prompt` is only built when the call may begin, so that waiting calls hold no copy of
+    /// statement or context.
     ///
     /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
     /// verification, it is made when enough of those have ended, provided that is within the timeout of one call.
@@ -213,7 +213,8 @@ pub(super) fn from_now(time: Duration) -> Instant {
     now.checked_add(time).unwrap_or(now + Duration::from_hours(365 * 24))
 }
 
-/// Quotes the malformed answer to the model, tells it the `problem` and asks for another. Reasoning is left out, as it could fill the quote.
+/// Quotes the malformed answer to the model, tells it the `problem` and asks for another. Reasoning is left out, as it
+/// could fill the quote.
 fn repair_messages(malformed: &str, problem: &str) -> [Message; 2] {
     let quoted = text::shortened(&text::block(json::skip_reasoning(malformed)), MAX_QUOTED_CHARS);
     // Some providers reject an empty message.

@@ -2,10 +2,11 @@
 //!
 //! What must hold for a claim that passes: text, question and claimed answer are not empty and within their caps; its
 //! options are distinct (in their [`normal_form`], and ignoring case where it does not matter), with at least one rival,
-//! and none reads like one of the two fixed options; its question does not state the claim, which would tell the panel the
-//! claimed answer, and does not name that answer alone ([`leak`]); no earlier claim says the same. A rival that breaks a rule is dropped by itself; a claim is skipped
-//! with a reason. A question with two answers may contain the claim's words ("Do bees make honey?"): a proposition has
-//! to be asked about somehow, and either answer may be the claimed one.
+//! and none reads like one of the two fixed options; its question does not state the claim, which would tell the panel
+//! the claimed answer, and does not name that answer alone ([`leak`]); no earlier claim says the same. A rival that
+//! breaks a rule is dropped by itself; a claim is skipped with a reason. A question with two answers may contain the
+//! claim's words ("Do bees make honey?"): a proposition has to be asked about somehow, and either answer may be the
+//! claimed one.
 
 use std::collections::HashSet;
 
@@ -37,8 +38,8 @@ const RESERVED: [&str; 7] = [
     "can't be determined",
 ];
 
-/// Rivals that are no answer of the same kind but stand for one of the fixed options, or for several, in the languages of
-/// most statements. They may be an answer too ("None" to "How many?"), so they are only dropped beside another rival.
+/// Rivals that are no answer of the same kind but stand for one of the fixed options, or for several, in the languages
+/// of most statements. They may be an answer too ("None" to "How many?"), so they are only dropped beside another rival.
 const EVASIVE: [&str; 66] = [
     "none",
     "neither",
