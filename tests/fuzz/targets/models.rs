@@ -50,10 +50,8 @@ fuzz_target!(|bytes: &[u8]| {
     if text.starts_with('{') && serde_json::from_str::<serde_json::Value>(&text).is_ok() {
         let (bare, fenced) = (read_claims(&text, MOST_CLAIMS).ok(), format!("\n```json\n{text}\n```\n"));
         assert_eq!(read_claims(&fenced, MOST_CLAIMS).ok(), bare, "a fence changes the meaning");
-        assert_eq!(
-            read_claims(&format!("Sure: {fenced}"), MOST_CLAIMS).ok(),
-            bare,
-            "prose changes the meaning"
-        );
+        // Marks of reasoning inside a string may hide it from whoever looks for it in prose, but never change it.
+        let in_prose = read_claims(&format!("Sure: {fenced}"), MOST_CLAIMS).ok();
+        assert!(in_prose.is_none() || in_prose == bare, "prose changes the meaning: {in_prose:?}");
     }
 });
