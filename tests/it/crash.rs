@@ -4,8 +4,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
+use bytes::Bytes;
 use futures_util::future::join_all;
+use futures_util::{Stream, StreamExt};
 use serde_json::{Value, json};
 
 use crate::support::database::assert_intact;
@@ -39,6 +40,28 @@ async fn post(base: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::R
     client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(body).send().await
 }
 
+/// A server on a data directory of its own, and the stream of a verification that has reached this step.
+async fn start_verification(
+    provider: &FakeProvider,
+    step: &str,
+) -> (Mk, Serve, impl Stream<Item = reqwest::Result<Bytes>> + Unpin + use<>) {
+    let call = serve::call(&provider.base_url, "");
+    let server = Serve::start_beside(&call).await;
+    let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
+    let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
+    read_until(&mut stream, step).await;
+    (call, server, stream)
+}
+
+/// The events that are left of a stream.
+async fn read_to_end(stream: &mut (impl Stream<Item = reqwest::Result<Bytes>> + Unpin)) -> Events {
+    let mut rest = String::new();
+    while let Some(piece) = stream.next().await {
+        rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+    }
+    Events::parse(rest)
+}
+
 /// The number of rows of a table, or of a FROM clause with grouping.
 fn count(database: &rusqlite::Connection, of: &str) -> usize {
     let query = format!("SELECT count(*) FROM (SELECT 1 FROM {of})");
@@ -49,17 +72,9 @@ fn count(database: &rusqlite::Connection, of: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_drains_streams_and_shuts_down_cleanly() {
     let provider = panel_by(|_, ask| ask.choose("Paris").after(Duration::from_millis(500))).await;
-    let call = serve::call(&provider.base_url, "");
-    let server = Serve::start_beside(&call).await;
-    let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
-    let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
-    read_until(&mut stream, "verifying_claim").await;
+    let (call, server, mut stream) = start_verification(&provider, "verifying_claim").await;
     server.signal("TERM");
-    let mut rest = String::new();
-    while let Some(piece) = stream.next().await {
-        rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
-    }
-    Events::parse(rest).end("completed");
+    read_to_end(&mut stream).await.end("completed");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
     assert_intact(&data_dir(call.home()));
@@ -70,21 +85,13 @@ async fn sigterm_drains_streams_and_shuts_down_cleanly() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_second_signal_ends_requests_in_flight_and_loses_nothing() {
     let provider = FakeProvider::start(|_| Reply::Hang).await;
-    let call = serve::call(&provider.base_url, "");
-    let server = Serve::start_beside(&call).await;
-    let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
-    let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
-    read_until(&mut stream, "extracting_claims").await;
+    let (call, server, mut stream) = start_verification(&provider, "extracting_claims").await;
     eventually("the extractor is called", || provider.in_flight() == 1).await;
     server.signal("INT");
     server.until_logged(1, |line| line.contains("shutting down")).await;
     let second = Instant::now();
     server.signal("INT");
-    let mut rest = String::new();
-    while let Some(piece) = stream.next().await {
-        rest.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
-    }
-    Events::parse(rest).end("error");
+    read_to_end(&mut stream).await.end("error");
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     assert!(second.elapsed() < Duration::from_secs(10), "the server waits for the whole grace period");
     assert_eq!(status.signal(), Some(2), "{status} {log}");
@@ -95,11 +102,7 @@ async fn the_second_signal_ends_requests_in_flight_and_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_third_signal_terminates_immediately() {
     let provider = FakeProvider::start(|_| Reply::Hang).await;
-    let call = serve::call(&provider.base_url, "");
-    let server = Serve::start_beside(&call).await;
-    let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
-    let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
-    read_until(&mut stream, "extracting_claims").await;
+    let (call, server, _stream) = start_verification(&provider, "extracting_claims").await;
     // The locked ledger delays the clean shutdown.
     let ledger = rusqlite::Connection::open(data_dir(call.home()).join("ledger.db")).unwrap();
     ledger.execute_batch("BEGIN EXCLUSIVE").unwrap();
