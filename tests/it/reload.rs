@@ -102,12 +102,22 @@ async fn an_invalid_file_changes_nothing_and_is_logged_with_the_error_of_a_start
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_file_is_an_error_and_changes_nothing() {
     let gateway = Gateway::start("", MANY, |_| hello_turn()).await;
-    std::fs::remove_file(gateway.file()).unwrap();
-    let logged = gateway.reload().await;
+    let file = gateway.file();
+    let away = file.with_extension("away");
+    std::fs::rename(&file, &away).unwrap();
+    let reported = gateway.reload().await;
+    assert_eq!(reported["level"], "ERROR", "{reported}");
+    let message = reported["message"].as_str().unwrap();
     assert!(
-        logged["level"] == "ERROR" && logged["message"].as_str().unwrap().contains("does not exist"),
-        "{logged}"
+        message.contains(file.to_str().unwrap()) && message.contains("does not exist any more"),
+        "{reported}"
     );
+    assert!(reported["hints"].as_str().unwrap().contains("put it back"), "{reported}");
+    assert_eq!(gateway.ask("fake/m").await.0, 200);
+
+    std::fs::rename(&away, &file).unwrap();
+    let reloaded = gateway.reload().await;
+    assert_eq!(reloaded["message"], "configuration reloaded", "{reloaded}");
     assert_eq!(gateway.ask("fake/m").await.0, 200);
 }
 
