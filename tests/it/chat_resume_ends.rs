@@ -69,22 +69,34 @@ async fn keep_alives_are_sent_while_resuming_and_silent_fallbacks_are_skipped() 
 
 #[tokio::test]
 async fn resuming_does_not_restart_the_total_timeout() {
+    let calls = AtomicUsize::new(0);
+    // The first answer breaks after three quarters of the time; the second catches up at once and would then take as long.
     let gateway = gateway_with(
-        "total_timeout = \"2s\"",
+        "total_timeout = \"4s\"",
         FALLBACK,
         |setup| setup,
-        |_| {
-            let mut beats = vec![role_chunk()];
-            for _ in 0..200 {
-                beats.extend([text_chunk("a"), StreamStep::Pause(Duration::from_millis(20))]);
+        move |_| {
+            let is_first = calls.fetch_add(1, Ordering::SeqCst) == 0;
+            let mut steps = vec![role_chunk()];
+            for nth in 0..60 {
+                if is_first && nth == 30 {
+                    steps.push(StreamStep::Cut);
+                    break;
+                }
+                steps.push(text_chunk("a"));
+                if is_first || nth >= 30 {
+                    steps.push(StreamStep::Pause(Duration::from_millis(100)));
+                }
             }
-            Reply::Stream(beats)
+            Reply::Stream(steps)
         },
     )
     .await;
+    let asked = Instant::now();
     let raw = gateway.stream(&hello_stream()).await;
     assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
-    assert_eq!(gateway.provider.requests().len(), 1);
+    assert_eq!(gateway.provider.requests().len(), 2);
+    assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
 }
 
 /// A stream whose second answer stalls before it catches up with the first; also the id of its key.

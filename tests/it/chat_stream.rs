@@ -299,13 +299,13 @@ async fn keep_alives_do_not_postpone_the_idle_timeout() {
     let gateway = gateway_with(
         "idle_timeout = \"2s\"",
         "",
-        |setup| setup.options(|options| options.keep_alive = Duration::from_millis(750)),
+        |setup| setup.options(|options| options.keep_alive = Duration::from_millis(100)),
         |_| Reply::Stream(vec![role_chunk(), text_chunk("a"), StreamStep::Stall]),
     )
     .await;
     let raw = gateway.stream(&hello_stream()).await;
     // Our own comments do not reset the provider's idle timeout.
-    assert_eq!(raw.matches(": keep-alive\n\n").count(), 2, "{raw}");
+    assert!(raw.matches(": keep-alive\n\n").count() >= 2, "{raw}");
     assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
     assert_eq!(gateway.booked()[0].1, "timeout");
 }

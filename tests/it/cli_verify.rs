@@ -5,6 +5,7 @@ use std::time::Duration;
 use mk::api::Service;
 use serde_json::{Value, json};
 
+use crate::support::PROMPT;
 use crate::support::mk::{CommandOutput, Mk};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel, hanging_panel, with_panel};
 use crate::support::provider::{FakeProvider, ModelRequest, Reply, claim, claims};
@@ -247,10 +248,11 @@ async fn a_broken_stream_exits_with_8() {
     let posts = tokio::spawn(async move {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut posts = 0;
-        while let Ok(Ok((mut stream, _))) =
-            tokio::time::timeout(Duration::from_secs(2), listener.accept()).await
-        {
+        // The first comes when the program has started, however long that takes on a busy machine.
+        let mut patience = PROMPT * 6;
+        while let Ok(Ok((mut stream, _))) = tokio::time::timeout(patience, listener.accept()).await {
             posts += 1;
+            patience = Duration::from_secs(2);
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer).await;
             let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\

@@ -77,6 +77,7 @@ async fn callers_who_ask_now_and_then_on_every_connection_shut_nobody_out() {
             // The server may have closed it.
             let _ = stream.write_all(HEALTH).await;
         }
-        answered(&server).await;
+        held.push(answered(&server).await);
     }
+    assert!(scrape(&server).await.series["mk_connections_evicted_total"] >= 20.0);
 }
