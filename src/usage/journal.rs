@@ -7,9 +7,10 @@
 //! Requests pay for two locks of a list that hardly anybody else uses, and an event of a stream for two stores.
 //!
 //! What must hold: a call leaves the list before its row is queued, and a flush looks at the list after it has taken
-//! the queue. So no call is in both, where its entry would outlive its row; and a call that is written down as the
-//! first of its request is so for every row written until then. Its server numbers a request before it looks whether
-//! the call is the first, and a row is numbered after it was counted: of two calls, at least one knows of the other.
+//! the queue. So an entry is written before the row that ends it; and a call that is written down as the first of its
+//! request is so for every row written until then. Call and request are numbered under the lock of the list, so that the
+//! row of a call that has an entry names it. A request is numbered before anybody looks whether the call is its first,
+//! and a row is numbered after it was counted: of two calls, at least one knows of the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -128,10 +129,13 @@ impl Journal {
         }
     }
 
-    /// Gives a call a number, under the lock of its list: whoever takes it from there sees it.
+    /// Gives a call and its request a number, under the lock of the call's list: whoever takes it from there sees both,
+    /// so that the row of a call that ends while it is written down ends its entry too.
     fn number(&self, call: &Call) {
         if call.number.load(Ordering::Relaxed) == 0 {
-            call.number.store(self.last_number.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+            call.number.store(number, Ordering::Relaxed);
+            call.meter.number_request(number);
         }
     }
 }

@@ -108,6 +108,19 @@ fn short_calls_and_calls_that_have_ended_leave_nothing() {
 }
 
 #[test]
+fn a_call_that_ends_while_it_is_written_down_is_booked_once() {
+    let (_dir, store, clock) = files();
+    let ledger = Ledger::new(store.clone());
+    let attempt = begin(&meter(&ledger, "req_1", &clock));
+    let due = ledger.journal().due(Instant::now() + OLD);
+    attempt.finish("ok", used(1));
+    store.add_usage(&[], &Journal::rows(&due)).unwrap();
+    ledger.flush().unwrap();
+    assert_eq!(booked_of_the_dead(&store), []);
+    assert_eq!(sums(&store).attempts, 1);
+}
+
+#[test]
 fn a_call_that_uses_nothing_more_shows_that_its_server_lives() {
     let (_dir, store, clock) = files();
     let ledger = Ledger::new(store.clone());

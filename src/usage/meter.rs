@@ -190,11 +190,13 @@ impl Meter {
         self.0.accounting.ledger.book(row, reservation);
     }
 
+    /// Numbers the request in the journal; the first number is kept.
+    pub(super) fn number_request(&self, number: u64) {
+        let _ = self.0.journal_number.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// What a call that the journal has numbered would be booked as if its server died now.
     pub(super) fn under_way(&self, call: &Call, tokens: Tokens) -> AttemptRow {
-        let number = call.number().unwrap_or_default();
-        // The first number is kept. It is set before the totals are looked at, as the journal's head requires.
-        let _ = self.0.journal_number.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
         let position = Position::next(&self.lock_totals(), &call.model);
         let used = Used { tokens, cost: call.price.map(|price| price.of(tokens)) };
         self.row(call, INTERRUPTED, used, call.begun.elapsed(), position)

@@ -3,7 +3,7 @@
 //!
 //! Every attempt at a model is recorded exactly once, even if it fails or the caller leaves: an [`Attempt`] that is
 //! dropped unfinished is recorded as cancelled. Nothing in a request's path waits for the disk: rows are queued and
-//! written by [`Ledger::flush`], which the server calls every half second and once at shutdown. Calls that take longer are
+//! written by [`Ledger::flush`], which the server calls every 0.4 s and once at shutdown. Calls that take longer are
 //! written down while they are under way (`journal`), and booked by another server if this one dies ([`Ledger::adopt`]).
 //!
 //! Reports, billing and statements are built from the store's daily sums; a request appears there once it has been

@@ -1,6 +1,6 @@
 //! The journal of calls under way: what a call has used so far, so that it is not lost with its server.
 //!
-//! A server writes its calls down with its attempts, every half second (`keep`), and a call that has ended leaves the
+//! A server writes its calls down with its attempts, every 0.4 s (`keep`), and a call that has ended leaves the
 //! journal in the transaction that books it (`end`). A server that says nothing for [`SILENCE`] is taken for dead:
 //! another one books its calls as they were last seen ([`Store::adopt_calls`]).
 //!
