@@ -70,7 +70,8 @@ async fn keep_alives_are_sent_while_resuming_and_silent_fallbacks_are_skipped() 
 #[tokio::test]
 async fn resuming_does_not_restart_the_total_timeout() {
     let calls = AtomicUsize::new(0);
-    // The first answer breaks after three quarters of the time; the second catches up at once and would then take as long.
+    // The first answer breaks after three quarters of the time. The second catches up at once and goes on for as long,
+    // so that with a limit of its own it would end by breaking, and not by a timeout.
     let gateway = gateway_with(
         "total_timeout = \"4s\"",
         FALLBACK,
@@ -92,11 +93,9 @@ async fn resuming_does_not_restart_the_total_timeout() {
         },
     )
     .await;
-    let asked = Instant::now();
     let raw = gateway.stream(&hello_stream()).await;
     assert!(raw.contains("\"code\":\"provider_timeout\""), "{raw}");
     assert_eq!(gateway.provider.requests().len(), 2);
-    assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
 }
 
 /// A stream whose second answer stalls before it catches up with the first; also the id of its key.
