@@ -17,6 +17,7 @@ use super::exit::{Failure, Kind};
 use crate::app::App;
 use crate::private;
 use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::ReadPurpose;
 
 /// The file's name in the data directory.
 const FILE: &str = "setup-link";
@@ -64,7 +65,7 @@ impl SetupLink {
 async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
     let has_console_key = || {
         let now = app.clock.now();
-        app.store.read_async(move |store| store.has_console_key(now))
+        app.store.read_async(ReadPurpose::Console, move |store| store.has_console_key(now))
     };
     // A console key that was made elsewhere voids the link.
     while app.setup.is_open(app.clock.now()) && !matches!(has_console_key().await, Ok(true)) {

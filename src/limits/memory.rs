@@ -16,7 +16,7 @@ use super::addresses::{Addresses, client_of};
 use super::window::{Day, Windows};
 use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
-use crate::storage::{DayCount, Error, Store};
+use crate::storage::{DayCount, Error, ReadPurpose, Store};
 
 const SHARDS: usize = 64;
 /// Counters of earlier days are kept until a day has lasted this long: if a wrong clock is set back within this time,
@@ -165,9 +165,14 @@ impl Memory {
 
     /// The count of a key's day, or the database's if that is higher: other servers write theirs there too.
     pub(super) async fn refreshed_day(&self, key_id: &Arc<str>, (day, known): (i64, u32)) -> (i64, u32) {
-        let key_id = key_id.clone();
-        let stored = self.store.read_async(move |store| store.day_count(&key_id, day)).await;
+        let stored = self.stored_day(key_id, day).await;
         (day, stored.map_or(known, |stored| stored.max(known)))
+    }
+
+    /// The database's count of a key's day.
+    async fn stored_day(&self, key_id: &Arc<str>, day: i64) -> Result<u32, Error> {
+        let key_id = key_id.clone();
+        self.store.read_async(ReadPurpose::DayCount, move |store| store.day_count(&key_id, day)).await
     }
 
     /// Whether the database's count must be loaded before a request is counted, as it must not be waited for under a
@@ -178,9 +183,7 @@ impl Memory {
 
     /// Loads the database's count of a key's day, unless it is known. It stays known for as long as the guard lives.
     pub(super) async fn load_day<'a>(&'a self, key_id: &'a Arc<str>, now: Time) -> EntryGuard<'a> {
-        let id = key_id.clone();
-        self.load_day_with(key_id, now, |day| self.store.read_async(move |store| store.day_count(&id, day)))
-            .await
+        self.load_day_with(key_id, now, |day| self.stored_day(key_id, day)).await
     }
 
     /// Like [`Memory::load_day`], reading the count of a day with `read`.

@@ -337,8 +337,7 @@ fn rate_limited(app: &App, subject: &Subject, state: LimitState, window: Window)
 pub(crate) async fn register(context: &Context, pass: &Pass) -> Result<Registration, ApiError> {
     let registration = context.in_flight.register(&pass.key.id);
     // A revocation between authentication and registration would be missed by the task that watches for them.
-    let id = pass.key.id.clone();
-    match context.app.store.read_async(move |store| store.is_key_live(&id)).await {
+    match context.app.store.is_key_live(&pass.key.id).await {
         Ok(true) => Ok(registration),
         Ok(false) => Err(ApiError::key_revoked()),
         Err(cause) => Err(ApiError::store_failed(&cause)),

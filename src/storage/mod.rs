@@ -25,7 +25,7 @@ pub use backup::{Packed, backup, restore, restore_to_postgres};
 pub use postgres::{DatabaseUrl, PostgresAddress, PostgresError, examine_postgres, is_empty_postgres};
 pub use queries::{Credential, InvalidCredential, LAST_APP};
 pub use sqlite::examine;
-pub use store::Store;
+pub use store::{ReadPurpose, Store};
 pub use usage::{
     BudgetHolder, BudgetRow, CallId, INTERRUPTED, KeyName, PossiblyDeletedApp, UsageCounts, UsageQuery,
     UsageSum,

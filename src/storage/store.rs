@@ -33,6 +33,22 @@ pub(super) enum Part<'a> {
     Postgres(&'a postgres::Database, Lane),
 }
 
+/// What a read from an async task is for. Reads of one purpose never wait for those of another: a table that is locked
+/// or slow must not delay requests that do not need it.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadPurpose {
+    /// Sessions and the records of keys, for the console.
+    Console,
+    /// How many requests a key has made today.
+    DayCount,
+    /// What has been spent of a budget.
+    Spending,
+}
+
+impl ReadPurpose {
+    pub(super) const COUNT: usize = 3;
+}
+
 impl Store {
     /// Opens the two files in `dir`, creating the directory (0700), the files (0600) and the `default` app if they are
     /// missing. Any number of processes may do so at once.
@@ -105,16 +121,26 @@ impl Store {
         }
     }
 
+    /// Whether this key exists and is not revoked, as in [`Store::ended_keys`]: asked once more by every request that
+    /// may take long. As quick as [`Store::look_up_key`], and like it waits for no other kind of read.
+    pub async fn is_key_live(&self, id: &str) -> Result<bool, Error> {
+        match &*self.databases {
+            Databases::Sqlite(_) => Ok(self.ended_keys(&[id])?.is_empty()),
+            Databases::Postgres(database) => database.is_key_live(id).await,
+        }
+    }
+
     /// Reads from an async task: inline where that takes microseconds (SQLite), on a blocking thread where it takes a
-    /// network round trip (PostgreSQL). Only a few such reads run at a time; one that cannot start within two seconds
-    /// fails as busy.
+    /// network round trip (PostgreSQL). Only a few such reads of one purpose run at a time; one that cannot start
+    /// within two seconds fails as busy.
     pub async fn read_async<T: Send + 'static, E: From<Error> + Send + 'static>(
         &self,
+        purpose: ReadPurpose,
         read: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let Databases::Postgres(database) = &*self.databases else { return read(self) };
         // Held until the read ends: the blocking thread may outlive this task.
-        let permit = database.read_permit().await?;
+        let permit = database.read_permit(purpose).await?;
         let store = self.clone();
         let task = tokio::task::spawn_blocking(move || {
             let _permit = permit;

@@ -15,7 +15,7 @@ use super::spending::{Limit, Spending};
 use crate::clock::Time;
 use crate::log_throttle::LogThrottle;
 use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
-use crate::storage::{Error, Store, SubjectMonth};
+use crate::storage::{Error, ReadPurpose, Store, SubjectMonth};
 
 /// What a key and its app may spend in a UTC calendar month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +142,8 @@ impl Budgets {
                 return;
             }
             let months = unknown.clone();
-            let spent = match self.store.read_async(move |store| store.spent(&months)).await {
+            let read = self.store.read_async(ReadPurpose::Spending, move |store| store.spent(&months));
+            let spent = match read.await {
                 Ok(spent) => spent,
                 Err(cause) => {
                     self.unavailable(&cause);

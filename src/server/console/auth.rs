@@ -20,7 +20,7 @@ use crate::secret::{ExposeSecret, SecretString};
 use crate::server::params::Params;
 use crate::server::reply::{self, ApiError};
 use crate::server::{Context, cookie, gate, origin};
-use crate::storage::{Actor, Credential, Error, KeyRow};
+use crate::storage::{Actor, Credential, Error, KeyRow, ReadPurpose};
 
 /// The actor's name in the audit log when the first key is made.
 const SETUP_ACTOR: &str = "setup link";
@@ -42,7 +42,7 @@ async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
     let (session, rate) = gate::session(context, incoming).await?;
     no_query(request).map_err(|error| error.with_rate(rate))?;
     let id = session.key.id.clone();
-    let found = context.app.store.read_async(move |store| store.key(&id)).await;
+    let found = context.app.store.read_async(ReadPurpose::Console, move |store| store.key(&id)).await;
     let info = full_info(&context.app, &session, &found);
     Ok((reply::json(StatusCode::OK, &info), rate))
 }

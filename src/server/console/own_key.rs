@@ -13,7 +13,7 @@ use crate::keys;
 use crate::limits::{LimitState, WindowState};
 use crate::server::gate::{self, OwnKeyPass};
 use crate::server::reply::{self, ApiError};
-use crate::storage::{Error, Store};
+use crate::storage::{Error, ReadPurpose, Store};
 
 /// Answers the request.
 pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
@@ -32,7 +32,7 @@ pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), Ap
 async fn describe(app: &App, own: &OwnKeyPass) -> Result<OwnKey, Error> {
     let (id, now) = (own.key.id.clone(), app.clock.now());
     let found = move |store: &Store| Ok::<_, Error>((store.key(&id)?, keys::spent(store, &id, now)?));
-    let (key, spent) = app.store.read_async(found).await?;
+    let (key, spent) = app.store.read_async(ReadPurpose::Console, found).await?;
     Ok(OwnKey {
         key: keys::record(&key, spent, now),
         minute: own.limits.minute.map(left),

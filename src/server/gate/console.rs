@@ -24,7 +24,7 @@ use crate::secret::{ExposeSecret, SecretString};
 use crate::server::incoming::{Incoming, bearer};
 use crate::server::reply::ApiError;
 use crate::server::{Context, cookie, origin};
-use crate::storage::{Actor, Credential, KeyRow, Store};
+use crate::storage::{Actor, Credential, KeyRow, ReadPurpose, Store};
 
 /// How long a request waits for the use of its session to be written: a database may be locked for long.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ async fn find_session(app: &App, incoming: &Incoming, token: &str) -> Result<Ses
     let recognise = move |store: &Store| sessions::recognise(store, presented.expose_secret(), address, now);
     // What cannot be a token is not worth a query.
     let found = if sessions::is_token(token) {
-        app.store.read_async(recognise).await
+        app.store.read_async(ReadPurpose::Console, recognise).await
     } else {
         Err(Denied::InvalidSession)
     };

@@ -14,20 +14,22 @@ use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, R
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::types::ToSql;
 
 use super::batches::Batches;
 use super::examine::why_unwritable;
 use super::session::{Session, first};
 use super::{PostgresAddress, PostgresError, migrations, storage_error, to_postgres_sql};
 use crate::storage::queries::keys;
-use crate::storage::{Error, KeyHash, KeyRow, db};
+use crate::storage::{Error, KeyHash, KeyRow, ReadPurpose, db};
 
 /// Connections for look-ups of keys, and as many again for everything else, which may take longer; further calls wait
 /// for a free one.
 const MAX_CONNECTIONS: usize = 8;
 
-/// The number of connections for everything else that async reads may use at once; the others are left for writes.
-const MAX_ASYNC_READS: usize = 6;
+/// The number of connections for everything else that async reads of one purpose may use at once: a locked table delays
+/// only those, and two connections are left for writes.
+const MAX_ASYNC_READS: usize = 2;
 
 /// The timeout of a request's key look-up, including getting a connection.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -50,8 +52,9 @@ const LOOK_UP_SETUP: &str = "SET statement_timeout = '1900ms';";
 /// The server-side timeout of other statements.
 const CALL_SETUP: &str = "SET statement_timeout = '9900ms';";
 
-/// The look-up of every request, translated once.
+/// The look-ups of requests, translated once.
 static BY_HASH: LazyLock<String> = LazyLock::new(|| to_postgres_sql(&keys::BY_HASH));
+static IS_LIVE: LazyLock<String> = LazyLock::new(|| to_postgres_sql(keys::IS_LIVE));
 
 /// Writes in the same lane are serialised, whichever server makes them.
 #[derive(Clone, Copy)]
@@ -76,8 +79,8 @@ pub(in crate::storage) struct Database {
     look_up_pool: Pool,
     call_pool: Pool,
     driver: Driver,
-    /// Permits for reads from async tasks.
-    read_permits: Arc<Semaphore>,
+    /// Permits for reads from async tasks, by their purpose.
+    read_permits: [Arc<Semaphore>; ReadPurpose::COUNT],
     /// The state of batched writes.
     pub(super) batches: Mutex<Batches>,
 }
@@ -108,7 +111,7 @@ impl Database {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build()?;
         let driver = Driver { handle: runtime.handle().clone(), runtime: Some(runtime) };
-        let read_permits = Arc::new(Semaphore::new(MAX_ASYNC_READS));
+        let read_permits = std::array::from_fn(|_| Arc::new(Semaphore::new(MAX_ASYNC_READS)));
         Ok(Self { look_up_pool, call_pool, driver, read_permits, batches: Mutex::default() })
     }
 
@@ -171,31 +174,57 @@ impl Database {
 
     /// The key with this hash.
     pub(in crate::storage) async fn look_up_key(&self, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
-        let (pool, hash) = (self.look_up_pool.clone(), *hash);
-        let deadline = Instant::now() + LOOK_UP_TIMEOUT;
-        let task = self.driver.handle.spawn(async move {
-            let client = timeout_at(deadline, pool.get()).await.map_err(|_| PostgresError::Timeout)??;
-            let work = async {
-                let query = client.prepare_cached(&BY_HASH).await?;
-                client.query_opt(&query, &[&hash.as_slice()]).await
-            };
-            let outcome = match timeout_at(deadline, work).await {
-                Ok(found) => found.map_err(PostgresError::Client),
-                Err(_) => Err(PostgresError::Timeout),
-            };
-            if outcome.as_ref().is_err_and(PostgresError::invalidates_connection) {
-                drop(Object::take(client));
-            }
-            outcome
-        });
-        let found = task.await.map_err(|cause| storage_error(PostgresError::Unusable(cause.to_string())))?;
-        let row = found.map_err(storage_error)?;
+        let row = self.look_up(&BY_HASH, hash.to_vec()).await?;
         Ok(row.as_ref().map(|row| keys::key_row(&db::Row::Postgres(row))).transpose()?)
     }
 
+    /// Whether the key with this id exists and is not revoked.
+    pub(in crate::storage) async fn is_key_live(&self, id: &str) -> Result<bool, Error> {
+        Ok(self.look_up(&IS_LIVE, id.to_owned()).await?.is_some())
+    }
+
+    /// The row that a request's look-up finds, on a connection kept free for such.
+    async fn look_up(
+        &self,
+        sql: &'static str,
+        param: impl ToSql + Send + Sync + 'static,
+    ) -> Result<Option<tokio_postgres::Row>, Error> {
+        let pool = self.look_up_pool.clone();
+        let deadline = Instant::now() + LOOK_UP_TIMEOUT;
+        let task = self.driver.handle.spawn(async move {
+            loop {
+                let client = timeout_at(deadline, pool.get()).await.map_err(|_| PostgresError::Timeout)??;
+                // It may have died since its last use. That is told by a new one, and these run out.
+                let may_be_dead = Object::metrics(&client).recycle_count > 0;
+                let work = async {
+                    let query = client.prepare_cached(sql).await?;
+                    client.query_opt(&query, &[&param]).await
+                };
+                let outcome = match timeout_at(deadline, work).await {
+                    Ok(found) => found.map_err(PostgresError::Client),
+                    Err(_) => Err(PostgresError::Timeout),
+                };
+                let Err(cause) = &outcome else { return outcome };
+                let is_dead = may_be_dead && !cause.is_busy() && cause.is_unreachable();
+                if is_dead || cause.invalidates_connection() {
+                    drop(Object::take(client));
+                }
+                if !is_dead {
+                    return outcome;
+                }
+            }
+        });
+        let found = task.await.map_err(|cause| storage_error(PostgresError::Unusable(cause.to_string())))?;
+        found.map_err(storage_error)
+    }
+
     /// A permit for a read from an async task, which must not block itself.
-    pub(in crate::storage) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let permit = timeout(LOOK_UP_TIMEOUT, self.read_permits.clone().acquire_owned()).await;
+    pub(in crate::storage) async fn read_permit(
+        &self,
+        purpose: ReadPurpose,
+    ) -> Result<OwnedSemaphorePermit, Error> {
+        let permits = self.read_permits[purpose as usize].clone();
+        let permit = timeout(LOOK_UP_TIMEOUT, permits.acquire_owned()).await;
         permit.ok().and_then(Result::ok).ok_or_else(|| storage_error(PostgresError::Timeout))
     }
 

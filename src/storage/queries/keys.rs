@@ -34,6 +34,9 @@ const SELECT: &str = "
 pub(in crate::storage) static BY_HASH: LazyLock<String> =
     LazyLock::new(|| format!("{SELECT} WHERE k.hash = ?1"));
 
+/// Finds the key with this id unless it is revoked.
+pub(in crate::storage) const IS_LIVE: &str = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
+
 impl Store {
     /// Stores a new key. [`Error::NotFound`] if its app no longer exists.
     pub fn create_key(&self, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
@@ -62,15 +65,10 @@ impl Store {
         Ok(row)
     }
 
-    /// Whether this key exists and is not revoked, as in [`Store::ended_keys`]. Does not read the ledger.
-    pub fn is_key_live(&self, id: &str) -> Result<bool, Error> {
-        Ok(self.ended_keys(&[id])?.is_empty())
-    }
-
     /// The keys among these that are revoked or do not exist; expiry is not considered. One read, however many keys.
     pub fn ended_keys<'k>(&self, ids: &[&'k str]) -> Result<Vec<&'k str>, Error> {
-        let sql = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
-        let live = self.main().read(|db| db.query_each(sql, ids, |id, run| run(params![id]), |_| Ok(())))?;
+        let live =
+            self.main().read(|db| db.query_each(IS_LIVE, ids, |id, run| run(params![id]), |_| Ok(())))?;
         Ok(ids.iter().zip(live).filter_map(|(id, live)| live.is_none().then_some(*id)).collect())
     }
 
@@ -402,8 +400,8 @@ mod tests {
         assert_eq!(store.main().read(compiled_again).unwrap(), (10, 0));
     }
 
-    #[test]
-    fn ended_keys_are_found_among_many() {
+    #[tokio::test]
+    async fn ended_keys_are_found_among_many() {
         let now = Time::from_unix_ms(1_795_176_000_000);
         let store = Store::in_memory(now).unwrap();
         let keep = |number| {
@@ -416,7 +414,9 @@ mod tests {
         let ids = [&*made[0].id, "key_none", &made[1].id, &made[2].id];
         assert_eq!(store.ended_keys(&ids).unwrap(), ["key_none", &made[1].id]);
         assert!(store.ended_keys(&[]).unwrap().is_empty());
-        assert_eq!(ids.map(|id| store.is_key_live(id).unwrap()), [true, false, false, true]);
+        for (id, is_live) in ids.into_iter().zip([true, false, false, true]) {
+            assert_eq!(store.is_key_live(id).await.unwrap(), is_live, "{id}");
+        }
     }
 
     #[test]
