@@ -181,6 +181,20 @@ async fn conflicting_values_from_files_are_reported_by_key_and_location() {
 }
 
 #[test]
+fn a_blank_text_is_refused_before_a_key_is_asked_for() {
+    for (command, name) in [("verify", "the statement"), ("chat", "the prompt")] {
+        for blank in ["", " \n\t"] {
+            let ran = Mk::new().args([command, blank]).run();
+            assert_eq!(
+                (ran.code(), ran.stderr.as_str()),
+                (2, &*format!("error: {name} is empty\n")),
+                "{ran:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
     let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
     assert_eq!(ran.code(), 4, "{ran:?}");

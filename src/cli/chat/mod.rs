@@ -110,8 +110,8 @@ fn is_simulated(model: &str) -> bool {
 
 /// Fails at once if there is nothing to ask, and nobody who could type it.
 fn check_given(args: &ChatArgs, session: &Session) -> Result<(), Failure> {
-    if args.prompt.is_some() {
-        return Ok(());
+    if let Some(prompt) = &args.prompt {
+        return text::not_empty(prompt.clone(), "the prompt").map(drop);
     }
     let terminal = &session.printer.terminal;
     if !args.json && terminal.input_is_tty && terminal.err.is_terminal {
@@ -137,7 +137,7 @@ fn resolve(prompt: &str, printer: &Printer) -> Result<String, Failure> {
     if prompt == "-" {
         return text::stdin(printer);
     }
-    text::not_empty(prompt.to_owned(), "the prompt")
+    Ok(prompt.to_owned())
 }
 
 /// A plan with a server to ask.

@@ -64,10 +64,11 @@ pub(crate) enum Input {
 
 /// Fails at once if the arguments give nothing to verify: before a key is looked up or anything is read.
 pub(crate) fn check_given(args: &VerifyArgs) -> Result<(), Failure> {
-    if args.text.is_none() && args.file.is_empty() && args.lines.is_none() {
-        return Err(nothing_given());
+    match &args.text {
+        Some(text) => not_empty(text.clone(), "the statement").map(drop),
+        None if args.file.is_empty() && args.lines.is_none() => Err(nothing_given()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn nothing_given() -> Failure {
@@ -96,7 +97,7 @@ pub(crate) fn resolve(
     }
     match text {
         Some("-") => stdin(printer).map(Input::One),
-        Some(text) => not_empty(text.to_owned(), "the statement").map(Input::One),
+        Some(text) => Ok(Input::One(text.to_owned())),
         None => Err(nothing_given()),
     }
 }
