@@ -244,7 +244,7 @@ fn every_code_of_a_failure_is_an_outcome() {
         Failure::rejected(None, ""),
         Failure::Unsupported { param: String::new(), message: String::new() },
         Failure::Refused,
-        Failure::Broken { status: 500 },
+        Failure::Broken { status: 500, retry_after: None },
         Failure::Malformed,
         Failure::NoAnswer,
         Failure::TooLarge { bytes: 9_000_000 },

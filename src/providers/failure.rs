@@ -86,6 +86,8 @@ pub enum Failure {
     Broken {
         /// The HTTP status of the response.
         status: u16,
+        /// From the provider's `Retry-After`.
+        retry_after: Option<Duration>,
     },
     /// The response is not in the provider's format.
     Malformed,
@@ -190,7 +192,7 @@ impl Failure {
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::RateLimited { retry_after: Some(wait) } | Self::Overloaded { retry_after: Some(wait) } => {
-                Some(format!("the provider asks to wait {} s", wait.as_secs_f64()))
+                Some(asked_wait(*wait))
             }
             Self::Rejected { code, message, param } => {
                 let named = [param.as_deref(), code.as_deref()].into_iter().flatten();
@@ -198,7 +200,10 @@ impl Failure {
                 Some(format!("{named}{message}"))
             }
             Self::Unsupported { param, message } => Some(format!("{param}: {message}")),
-            Self::Broken { status } => Some(format!("status {status}")),
+            Self::Broken { status, retry_after: None } => Some(format!("status {status}")),
+            Self::Broken { status, retry_after: Some(wait) } => {
+                Some(format!("status {status}; {}", asked_wait(*wait)))
+            }
             Self::TooLarge { bytes } => Some(format!("{bytes} bytes at least")),
             Self::Paused { because, .. } => Some(format!("after {because}")),
             _ => None,
@@ -227,7 +232,9 @@ impl Failure {
     /// How long to wait before calling again: as the provider asks, or until the pause is over.
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::RateLimited { retry_after } | Self::Overloaded { retry_after } => *retry_after,
+            Self::RateLimited { retry_after }
+            | Self::Overloaded { retry_after }
+            | Self::Broken { retry_after, .. } => *retry_after,
             Self::Paused { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
@@ -244,6 +251,10 @@ impl Failure {
     pub fn is_malformed_output(&self) -> bool {
         matches!(self, Self::Rejected { code: Some(code), .. } if code == MALFORMED_OUTPUT)
     }
+}
+
+fn asked_wait(wait: Duration) -> String {
+    format!("the provider asks to wait {} s", wait.as_secs_f64())
 }
 
 /// Replaces a secret in a text with three dots, even if the text was cut within it.
@@ -326,7 +337,11 @@ mod tests {
             detail(Failure::RateLimited { retry_after: Some(wait) }),
             "the provider asks to wait 1.5 s"
         );
-        assert_eq!(detail(Failure::Broken { status: 502 }), "status 502");
+        assert_eq!(detail(Failure::Broken { status: 502, retry_after: None }), "status 502");
+        assert_eq!(
+            detail(Failure::Broken { status: 502, retry_after: Some(wait) }),
+            "status 502; the provider asks to wait 1.5 s"
+        );
         let rejected = Failure::rejected(Some("unsupported_value"), "no 0.3").about(Some("temperature"));
         assert_eq!(detail(rejected), "temperature: unsupported_value: no 0.3");
         assert_eq!(detail(Failure::rejected(None, "no")), "no");

@@ -30,7 +30,7 @@ pub(super) fn failure(status: u16, response: &ProviderResponse) -> Option<Failur
         429 => Failure::RateLimited { retry_after: wait() },
         498 | 503 | 529 => Failure::Overloaded { retry_after: wait() },
         // The provider timed out, had a conflict, or cancelled the call internally: as transient as a server error.
-        408 | 409 | 499 | 500.. => Failure::Broken { status },
+        408 | 409 | 499 | 500.. => Failure::Broken { status, retry_after: wait() },
         _ => return None,
     })
 }

@@ -219,6 +219,14 @@ impl Part<'_> {
         }
     }
 
+    /// Frees the pages that its writer has cached.
+    pub(super) fn shrink_writer_cache(&self) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(file) => file.shrink_writer_cache(),
+            Self::Postgres(..) => Ok(()),
+        }
+    }
+
     /// A number that changes with every change, through whatever connection.
     pub(super) fn version(&self) -> Result<i64, Error> {
         match self {

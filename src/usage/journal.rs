@@ -53,12 +53,20 @@ pub(super) struct Call {
     /// The price of its tokens. Without it, the total of this model and purpose has no cost.
     pub(super) price: Option<Price>,
     pub(super) begun: Instant,
-    prompt_tokens: AtomicU64,
-    completion_tokens: AtomicU64,
+    used: SharedTokens,
     /// Its number in the journal; 0 as long as it has none.
     number: AtomicU64,
-    /// What was last written of it, and when. Only used by flushes.
-    written: Mutex<Option<(Tokens, Instant)>>,
+    /// What was last written of it. Only used by flushes, one at a time, like the next.
+    written: SharedTokens,
+    /// When that was, in milliseconds after it began; 0 as long as nothing was.
+    written_at: AtomicU64,
+}
+
+/// Tokens that one thread sets and others read: they may see one of both numbers alone, and see the other the next time.
+#[derive(Default)]
+struct SharedTokens {
+    prompt: AtomicU64,
+    completion: AtomicU64,
 }
 
 /// The place of a call in the list.
@@ -125,7 +133,9 @@ impl Journal {
         }
         *lock(&self.written_at) = Some(now);
         for (call, used) in due {
-            *lock(&call.written) = Some((used, now));
+            call.written.set(used);
+            let at = u64::try_from(call.age(now).as_millis()).unwrap_or(u64::MAX);
+            call.written_at.store(at.max(1), Ordering::Relaxed);
         }
     }
 
@@ -142,31 +152,27 @@ impl Journal {
 
 impl Call {
     /// A call that has used nothing yet.
-    pub(super) const fn new(meter: Meter, model: Arc<str>, price: Option<Price>, begun: Instant) -> Self {
+    pub(super) fn new(meter: Meter, model: Arc<str>, price: Option<Price>, begun: Instant) -> Self {
         Self {
             meter,
             model,
             price,
             begun,
-            prompt_tokens: AtomicU64::new(0),
-            completion_tokens: AtomicU64::new(0),
+            used: SharedTokens::default(),
             number: AtomicU64::new(0),
-            written: Mutex::new(None),
+            written: SharedTokens::default(),
+            written_at: AtomicU64::new(0),
         }
     }
 
-    /// Sets what it has used so far. A flush may see one of both numbers alone, and sees the other the next time.
+    /// Sets what it has used so far.
     pub(super) fn set_used(&self, tokens: Tokens) {
-        self.prompt_tokens.store(tokens.prompt, Ordering::Relaxed);
-        self.completion_tokens.store(tokens.completion, Ordering::Relaxed);
+        self.used.set(tokens);
     }
 
     /// What it has used so far.
     pub(super) fn used(&self) -> Tokens {
-        Tokens {
-            prompt: self.prompt_tokens.load(Ordering::Relaxed),
-            completion: self.completion_tokens.load(Ordering::Relaxed),
-        }
+        self.used.get()
     }
 
     /// Its number in the journal, if it has one.
@@ -174,16 +180,36 @@ impl Call {
         Some(self.number.load(Ordering::Relaxed)).filter(|number| *number > 0)
     }
 
+    fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.begun)
+    }
+
     fn is_long(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.begun) >= MIN_AGE
+        self.age(now) >= MIN_AGE
     }
 
     /// What is to be written of it, if anything.
     fn due(self: &Arc<Self>, now: Instant) -> Option<(Arc<Self>, Tokens)> {
         let used = self.used();
-        let is_due = lock(&self.written)
-            .is_none_or(|(written, at)| written != used && now.saturating_duration_since(at) >= MIN_AGE);
+        let is_due = match self.written_at.load(Ordering::Relaxed) {
+            0 => true,
+            at => self.written.get() != used && self.age(now) >= Duration::from_millis(at) + MIN_AGE,
+        };
         is_due.then(|| (self.clone(), used))
+    }
+}
+
+impl SharedTokens {
+    fn set(&self, tokens: Tokens) {
+        self.prompt.store(tokens.prompt, Ordering::Relaxed);
+        self.completion.store(tokens.completion, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Tokens {
+        Tokens {
+            prompt: self.prompt.load(Ordering::Relaxed),
+            completion: self.completion.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -64,10 +64,10 @@ fn a_long_call_is_written_down_and_again_when_it_has_used_more() {
             .all()
             .flat_map(|list| {
                 let calls = lock(&list.0);
-                calls
-                    .iter()
-                    .map(|(_, call)| lock(&call.written).map(|(used, _)| used.completion))
-                    .collect::<Vec<_>>()
+                let written = |call: &Call| {
+                    (call.written_at.load(Ordering::Relaxed) > 0).then(|| call.written.get().completion)
+                };
+                calls.iter().map(|(_, call)| written(call)).collect::<Vec<_>>()
             })
             .next()
             .unwrap()

@@ -29,6 +29,10 @@ const MAX_PER_TRANSACTION: usize = 4096;
 /// The maximum number of calls under way that are written per transaction.
 const CALLS_PER_TRANSACTION: usize = 512;
 
+/// When more calls than this begin to think at once, and fewer end, the pages on which they were written are not kept
+/// in memory: they are not touched again before the models have answered.
+const FEW_CALLS: usize = 64;
+
 /// Records attempts; clones share one queue.
 #[derive(Clone)]
 pub struct Ledger {
@@ -185,6 +189,10 @@ impl Ledger {
         self.shared.writing.store(0, Ordering::Relaxed);
         match outcome {
             Ok(()) => {
+                if due.len() > queue.rows.len().max(FEW_CALLS) {
+                    // If it fails, they merely stay.
+                    let _ = self.shared.store.shrink_ledger_cache();
+                }
                 self.shared.journal.written(due, now);
                 queue.rows.clear();
                 queue.rows.shrink_to(2 * WRITE_BATCH);

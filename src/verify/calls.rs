@@ -192,6 +192,11 @@ impl Calls<'_> {
             if answer.finish == Finish::ContentFilter {
                 return Err(Failure::Refused);
             }
+            // What comes before the cut may have been about to be taken back. Of an extraction, what is complete counts.
+            let is_cut_off = answer.finish == Finish::Length && !json::is_object(&answer.text);
+            if is_cut_off && self.task == Task::Vote {
+                return Ok(Reading::Malformed(Box::new(repair_messages(&answer.text, "cut off"))));
+            }
             Ok(read(&answer.text).map_or_else(
                 |problem| Reading::Malformed(Box::new(repair_messages(&answer.text, &problem))),
                 Reading::Read,

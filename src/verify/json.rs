@@ -88,6 +88,13 @@ pub(super) fn in_prose<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Res
     Ok(Found { value, before: before.to_owned(), after: after.to_owned() })
 }
 
+/// Whether a text is nothing but an object, perhaps after reasoning or in a fence.
+pub(super) fn is_object(text: &str) -> bool {
+    let answer = skip_reasoning(without_ends(text));
+    let object = unfenced(answer).unwrap_or(answer);
+    object.starts_with('{') && serde_json::from_str::<IgnoredAny>(&with_escaped_controls(object)).is_ok()
+}
+
 /// A text without any brace, after its reasoning and out of its fence. `None` if it has a brace or only reasoning.
 pub(super) fn without_object(text: &str) -> Option<&str> {
     let whole = without_ends(text);

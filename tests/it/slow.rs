@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::support::chat::{Gateway, gateway_with, hello, hello_stream};
+use crate::support::chat::{Gateway, gateway, gateway_with, hello, hello_stream};
 use crate::support::events::read_until;
 use crate::support::panel::{agreeing_panel, config, hanging_panel};
-use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk};
+use crate::support::provider::{FakeProvider, Reply, StreamStep, done, finish_chunk, role_chunk, text_chunk};
 use crate::support::raw::{head, post, request};
 use crate::support::server::{Setup, TestServer, client};
 use crate::support::{PROMPT, eventually};
@@ -222,10 +222,49 @@ async fn connect_with_small_buffer(server: &TestServer) -> TcpStream {
     socket.connect(server.authority().parse().unwrap()).await.unwrap()
 }
 
+#[tokio::test]
+async fn a_complete_stream_keeps_its_end_if_its_key_is_revoked_while_it_is_being_read() {
+    let text = "x".repeat(3 << 20);
+    let gateway = gateway(move |ask| {
+        if ask.text() == "stall" {
+            return Reply::Stream(vec![role_chunk(), StreamStep::Stall]);
+        }
+        let end = [text_chunk(&text), finish_chunk("stop"), done()].map(|step| match step {
+            StreamStep::Send(chunk) => chunk,
+            _ => unreachable!(),
+        });
+        // The first chunk fills the buffers of the system, so that the end stays in the server's.
+        Reply::Stream(vec![text_chunk(&text), StreamStep::APART, StreamStep::Send(end.concat())])
+    })
+    .await;
+    let (key, id) = gateway.server.key_with(Service::Inference, |_| {});
+    let mut body = hello_stream();
+    let mut reading = connect_with_small_buffer(&gateway.server).await;
+    reading.write_all(&stream_request(&key, &body)).await.unwrap();
+    eventually("the stream is complete", || !gateway.rows().is_empty()).await;
+    body["messages"][0]["content"] = json!("stall");
+    let other = gateway.post_as(&key, body.to_string()).send().await.unwrap();
+    gateway.server.app.store.revoke_key(&id, gateway.server.clock.now()).unwrap();
+    let ended = other.text().await.unwrap();
+    assert!(ended.contains("api_key_revoked"), "{ended}");
+    let raw = rest_of(&mut reading).await;
+    assert_eq!((raw.matches("data: [DONE]").count(), raw.matches("\"error\"").count()), (1, 0));
+}
+
 /// A request for a completion on a connection that is kept open.
 fn completion_request(gateway: &Gateway) -> Vec<u8> {
-    let body = hello().to_string();
-    let head = head(&gateway.key, &[("content-length", body.len().to_string().as_str())]);
+    chat_request(&gateway.key, &hello(), &[])
+}
+
+/// A request for a streamed completion on a connection that is closed after it.
+fn stream_request(key: &str, body: &Value) -> Vec<u8> {
+    chat_request(key, body, &[("connection", "close"), ("x-request-id", "req-1")])
+}
+
+fn chat_request(key: &str, body: &Value, headers: &[(&str, &str)]) -> Vec<u8> {
+    let body = body.to_string();
+    let length = body.len().to_string();
+    let head = head(key, &[&[("content-length", length.as_str())], headers].concat());
     (head.replace("/verify/v1/stream", "/inference/v1/chat/completions") + &body).into_bytes()
 }
 

@@ -132,7 +132,7 @@ fn each_failure_counts_against_whoever_could_be_at_fault() {
     let unsupported = Failure::Unsupported { param: String::new(), message: String::new() };
     for (failure, model, provider) in [
         (OVERLOADED, Unhealthy, Healthy),
-        (Failure::Broken { status: 500 }, Unhealthy, Healthy),
+        (Failure::Broken { status: 500, retry_after: None }, Unhealthy, Healthy),
         (Failure::Malformed, Unhealthy, Healthy),
         (Failure::NoAnswer, Neutral, Healthy),
         (Failure::TooLarge { bytes: 9_000_000 }, Neutral, Healthy),

@@ -38,7 +38,7 @@ pub(super) fn failure_in_success(body: &Value, response: &ProviderResponse) -> F
     } else {
         failure_by_type(error, response)
     };
-    failure.unwrap_or(Failure::Broken { status: response.status })
+    failure.unwrap_or(Failure::Broken { status: response.status, retry_after: None })
 }
 
 /// The failure that the error's type alone determines.
@@ -54,7 +54,7 @@ fn failure_by_type(error: &Value, response: &ProviderResponse) -> Option<Failure
         "overloaded_error" => Failure::Overloaded { retry_after: wait() },
         "not_found_error" => Failure::UnknownModel,
         "request_too_large" => Failure::ContextOverflow,
-        "api_error" | "timeout_error" => Failure::Broken { status: response.status },
+        "api_error" | "timeout_error" => Failure::Broken { status: response.status, retry_after: wait() },
         _ => return None,
     })
 }

@@ -28,7 +28,7 @@ pub(super) fn failure_in_success(body: &Value, response: &ProviderResponse) -> F
     let status = body["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
     match status.filter(|status| (400..600).contains(status)) {
         Some(status) => ErrorBody::parse(body).failure(status, response),
-        None => Failure::Broken { status: response.status },
+        None => Failure::Broken { status: response.status, retry_after: None },
     }
 }
 

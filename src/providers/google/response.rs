@@ -169,7 +169,7 @@ fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
         Some("SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII") => {
             Ok(Finish::ContentFilter)
         }
-        Some("OTHER") => Err(Failure::Broken { status }),
+        Some("OTHER") => Err(Failure::Broken { status, retry_after: None }),
         Some("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS") => {
             Err(Failure::NoAnswer)
         }

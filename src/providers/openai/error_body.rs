@@ -20,20 +20,23 @@ const QUOTA_NAMES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reache
 const CONTEXT_NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
 /// For any string that is too long, be it an identifier or a message.
 const TOO_LONG: &str = "string_above_max_length";
-/// `invalid_prompt` is the code of reasoning models for a flagged prompt.
-const REFUSAL_NAMES: [&str; 6] = [
+/// `invalid_prompt` is the code of reasoning models for a flagged prompt, `data_inspection_failed` Alibaba's.
+const REFUSAL_NAMES: [&str; 7] = [
     "content_filter",
     "content_policy_violation",
     "moderation_blocked",
     "invalid_prompt",
     "responsibleaipolicyviolation",
     "content_blocked",
+    "data_inspection_failed",
 ];
 const MODEL_NAMES: [&str; 4] =
     ["model_not_found", "invalid_model", "model_decommissioned", "deploymentnotfound"];
 
-/// Used by xAI with status 403, whose code only repeats the status.
-const REFUSAL_PHRASES: [&str; 2] = ["violates usage guidelines", "safety_check_type"];
+/// Used by xAI with status 403, whose code only repeats the status, and by DeepSeek with 400, whose code is that of any
+/// invalid request.
+const REFUSAL_PHRASES: [(u16, &str); 3] =
+    [(403, "violates usage guidelines"), (403, "safety_check_type"), (400, "content exists risk")];
 const KEY_PHRASES: [&str; 2] = ["incorrect api key", "api key not valid"];
 const CONTEXT_PHRASES: [&str; 3] = ["context length", "context window", "context size"];
 const MODEL_PHRASES: [&str; 2] = ["is not a valid model", "model not exist"];
@@ -50,7 +53,9 @@ pub(super) fn failure_in_success(source: &Value, response: &ProviderResponse) ->
     let status = error_body.code.as_deref().and_then(|code| code.parse().ok());
     match status.filter(|status| (400..600).contains(status)) {
         Some(status) => error_body.failure(status, response),
-        None => error_body.failure_by_name(response).unwrap_or(Failure::Broken { status: response.status }),
+        None => error_body
+            .failure_by_name(response)
+            .unwrap_or(Failure::Broken { status: response.status, retry_after: None }),
     }
 }
 
@@ -89,7 +94,7 @@ impl ErrorBody {
     }
 
     fn failure(&self, status: u16, response: &ProviderResponse) -> Failure {
-        if status == 403 && self.says(&REFUSAL_PHRASES) {
+        if REFUSAL_PHRASES.iter().any(|(with, phrase)| *with == status && self.says(&[phrase])) {
             return Failure::Refused;
         }
         let by_status = status::failure(status, response);

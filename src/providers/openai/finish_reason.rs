@@ -39,7 +39,7 @@ fn unknown(reason: &str) -> Result<Option<&'static str>, Failure> {
         return Err(Failure::Cut);
     }
     if says(&["error", "fail"]) {
-        return Err(Failure::Broken { status: 200 });
+        return Err(Failure::Broken { status: 200, retry_after: None });
     }
     // Such as Mistral's `model_length`, Anthropic's `max_tokens` and `model_context_window_exceeded`.
     if says(&["length", "max_", "limit", "exceeded", "incomplete", "truncated"]) {
@@ -69,8 +69,8 @@ mod tests {
             assert_eq!(read(word), Ok(None), "the answer goes on");
         }
         for (word, failure) in [
-            ("error", Failure::Broken { status: 200 }),
-            ("network_error", Failure::Broken { status: 200 }),
+            ("error", Failure::Broken { status: 200, retry_after: None }),
+            ("network_error", Failure::Broken { status: 200, retry_after: None }),
             ("engine_overloaded", Failure::Overloaded { retry_after: None }),
             ("insufficient_system_resource", Failure::Overloaded { retry_after: None }),
             ("timeout", Failure::Cut),

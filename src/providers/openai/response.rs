@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn an_interrupted_answer_is_a_failure_whatever_its_content() {
         for (reason, failure) in [
-            ("error", Failure::Broken { status: 200 }),
+            ("error", Failure::Broken { status: 200, retry_after: None }),
             ("insufficient_system_resource", Failure::Overloaded { retry_after: None }),
             ("abort", Failure::Cut),
         ] {

@@ -154,7 +154,7 @@ fn prepare(request: &CompletionRequest<'_>, model: &str) -> Result<PlannedAnswer
     let (question, triggers) = triggers::split(&question(request)?);
     let acts: Vec<Act> = triggers.iter().filter_map(|trigger| trigger.for_panel(model)).collect();
     if acts.contains(&Act::Fail) {
-        return Err(Failure::Broken { status: 500 });
+        return Err(Failure::Broken { status: 500, retry_after: None });
     }
     if acts.contains(&Act::Refuse) {
         return Err(Failure::Refused);

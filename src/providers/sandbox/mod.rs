@@ -74,7 +74,7 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
         std::future::pending::<()>().await;
     }
     if acts.contains(&Act::Fail) {
-        return Err(Failure::Broken { status: 500 }.into());
+        return Err(Failure::Broken { status: 500, retry_after: None }.into());
     }
     let prompt = estimate::prompt_tokens(chat);
     if acts.contains(&Act::Refuse) {
@@ -213,7 +213,7 @@ mod tests {
     async fn triggers_affect_the_models_that_they_name() {
         let failure = |failed: FailedCall| failed.failure;
         let fail = complete(&question(" [sandbox:fail=beta]"), "beta").await.map_err(failure);
-        assert_eq!(fail, Err(Failure::Broken { status: 500 }));
+        assert_eq!(fail, Err(Failure::Broken { status: 500, retry_after: None }));
         assert!(complete(&question(" [sandbox:fail=beta]"), "alpha").await.is_ok());
         let refusal = complete(&question(" [sandbox:refuse]"), "alpha").await.unwrap_err();
         assert_eq!(refusal.failure, Failure::Refused);

@@ -53,11 +53,13 @@ fn chunks(stream: Stream) -> impl futures_util::Stream<Item = Result<Bytes, Infa
             reason = stream.registration.aborted() => ApiError::from(reason),
             chunk = stream.relay.next() => match chunk? {
                 Ok(chunk) => {
+                    let is_last = stream.relay.is_over();
                     // Set here, as many callers leave once they have read the end marker.
-                    if stream.relay.is_over() {
+                    if is_last {
                         stream.record.end_stream(OK);
                     }
-                    return Some((Ok(chunk), Some(stream)));
+                    // A revocation while the caller takes its time must not add a second end to a complete answer.
+                    return Some((Ok(chunk), (!is_last).then_some(stream)));
                 }
                 Err(failure) => ApiError::broken_stream(stream.relay.model(), failure),
             },

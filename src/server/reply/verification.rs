@@ -102,7 +102,7 @@ mod tests {
                 Failure::Overloaded { retry_after: None },
                 (UNAVAILABLE, "provider_overloaded", false, Some(DEFAULT_RETRY_AFTER)),
             ),
-            (Failure::Broken { status: 500 }, (GATEWAY, "provider_error", false, None)),
+            (Failure::Broken { status: 500, retry_after: None }, (GATEWAY, "provider_error", false, None)),
             (Failure::Malformed, (GATEWAY, "provider_invalid_response", false, None)),
             (Failure::NoAnswer, (GATEWAY, "provider_invalid_response", false, None)),
             (Failure::TooLarge { bytes: 9 << 20 }, (GATEWAY, "provider_invalid_response", true, None)),

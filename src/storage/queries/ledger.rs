@@ -37,6 +37,11 @@ impl Store {
         })
     }
 
+    /// Gives back the memory of what writes to the ledger keep cached, for after one that was unusually large.
+    pub fn shrink_ledger_cache(&self) -> Result<(), Error> {
+        self.ledger().shrink_writer_cache()
+    }
+
     /// What each of these has spent, in their order; zero where the ledger has no record.
     pub fn spent(&self, months: &[SubjectMonth]) -> Result<Vec<NanoUsd>, Error> {
         if months.is_empty() {

@@ -156,6 +156,11 @@ impl Database {
         Ok(outcome)
     }
 
+    /// Frees the pages that the writer has cached. It reads those that it still needs again.
+    pub(in crate::storage) fn shrink_writer_cache(&self) -> Result<(), Error> {
+        Ok(lock(&self.writer).execute_batch("PRAGMA shrink_memory")?)
+    }
+
     /// Fails if the file is no longer at its path.
     pub(super) fn check_file(&self) -> Result<(), Error> {
         match &self.readers {

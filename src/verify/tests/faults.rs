@@ -66,6 +66,23 @@ async fn abstentions_and_refusals_are_not_replaced() {
     assert!(!scenario.called_models().contains(&"d/1".to_owned()));
 }
 
+/// A model that thinks aloud may be about to take back what it has said when it reaches its limit.
+#[tokio::test]
+async fn a_vote_that_is_cut_off_counts_only_if_it_is_nothing_but_the_object() {
+    let scenario = one_claim(|call| {
+        let Reply::Text(object) = call.choose("yes 0") else { unreachable!() };
+        match (call.model, call.is_repair()) {
+            ("a/1", _) => Reply::TextWithFinish(format!("First guess: {object}. But wait"), Finish::Length),
+            ("b/1", _) => Reply::TextWithFinish(format!("```json\n{object}\n```"), Finish::Length),
+            ("c/1", false) => Reply::TextWithFinish("The answer is B".to_owned(), Finish::Length),
+            _ => Reply::Text(object),
+        }
+    });
+    let result = scenario.only_claim().await;
+    assert_eq!(answered(&result), ["b/1", "c/1", "d/1"]);
+    assert_eq!(failed(&result), [("a/1", "malformed")]);
+}
+
 #[tokio::test]
 async fn a_malformed_answer_is_sent_back_once() {
     let scenario = one_claim(|call| match (call.model, call.is_repair()) {

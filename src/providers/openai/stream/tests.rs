@@ -127,7 +127,7 @@ fn a_chunk_with_everything_becomes_three() {
 fn finish_reasons_that_mean_an_interruption_are_no_end() {
     let end = |reason: &str| one(&format!(r#"{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}"#));
     assert_eq!(play(&[end("abort")], 1).2, Some(Failure::Cut));
-    assert_eq!(play(&[end("error")], 1).2, Some(Failure::Broken { status: 200 }));
+    assert_eq!(play(&[end("error")], 1).2, Some(Failure::Broken { status: 200, retry_after: None }));
     let (out, whole, failure) = play(&[end("model_length")], 1);
     assert_eq!((&out[1]["choices"][0]["finish_reason"], whole, failure), (&json!("length"), true, None));
     let (_, whole, _) = play(&[end("")], 1);

@@ -75,7 +75,7 @@ fn failure() -> impl Strategy<Value = Failure> {
         Just(Failure::Cut),
         Just(Failure::RateLimited { retry_after: None }),
         Just(Failure::Overloaded { retry_after: Some(Duration::from_secs(7)) }),
-        Just(Failure::Broken { status: 500 }),
+        Just(Failure::Broken { status: 500, retry_after: None }),
         Just(Failure::Unauthorized),
         Just(Failure::QuotaExhausted),
         Just(Failure::ContextOverflow),
