@@ -147,7 +147,7 @@ impl Gateway {
     }
 
     /// Asks a model, with retries while `deadline` allows, and books each attempt on `meter`. A paused model is not
-    /// called.
+    /// called. A rate limit is left to the caller, who knows what other calls wait for the same model.
     ///
     /// An attempt is booked with the token usage that the provider reports, otherwise with an estimate: prompt and
     /// answer on success, the prompt alone if the model may have done work, and zero if it certainly has not.
@@ -190,7 +190,10 @@ impl Gateway {
                     Err(failure) => failure,
                 };
                 ticket.failed(&failure, Instant::now());
-                let pause = call.upstream.pause(&failure, retries);
+                let pause = match failure {
+                    Failure::RateLimited { .. } => None,
+                    _ => call.upstream.pause(&failure, retries),
+                };
                 retry::log_failed_attempt(call.id, &failure, pause);
                 let Some(pause) = pause else {
                     return Err(failure);

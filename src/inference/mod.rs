@@ -1,7 +1,7 @@
 //! The gateway: calls models on behalf of verifications and callers, with retries, fallbacks and accounting.
 //!
 //! [`Gateway::ask`] calls a model for a verification: it finds the provider, respects its concurrency limit, retries
-//! transient failures, and books every attempt on the caller's meter. [`Gateway::chat`] does the same for callers' own
+//! transient failures but rate limits, and books every attempt on the caller's meter. [`Gateway::chat`] does the same for callers' own
 //! chat completions, with fallbacks and streaming. What keeps failing is paused (see `breaker`). Callers name models
 //! `<provider>/<model_name>`; the model name may contain `/`.
 
@@ -24,6 +24,7 @@ pub use chat::{ChatAnswer, ChatError, ChatReply, DEFAULT_RETRY_AFTER, wait_befor
 pub use gateway::{Gateway, Target};
 pub use models::ModelInfo;
 pub use relay::Relay;
+pub use retry::jitter;
 
 pub use crate::providers::{
     Answer, Chat, CompletionRequest, Failure, Fields, Finish, Json, MAX_CHOICES, Message, Reader, Role,

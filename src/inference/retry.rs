@@ -51,7 +51,7 @@ fn as_millis(pause: Duration) -> u64 {
 }
 
 /// A number drawn uniformly from `0.0..1.0`.
-pub(super) fn jitter() -> f64 {
+pub fn jitter() -> f64 {
     // The system's generator practically never fails; if it does, retries are merely less spread out.
     let bits = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(bits) / (f64::from(u32::MAX) + 1.0)

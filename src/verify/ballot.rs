@@ -1,6 +1,7 @@
 //! The answers to one claim: which models have been asked, which have answered, and which replace those that failed.
 
 use super::claims::{Claim, key};
+use super::pacing;
 use super::vote::{self, SpecialOptions, Verdict};
 use crate::api::verify::{ClaimResult, ModelAnswer, ModelError, ReasonCode};
 use crate::inference::Failure;
@@ -57,8 +58,20 @@ pub struct PanelAnswer {
 /// The state of one model's call.
 enum Seat {
     Pending,
+    /// To be asked again, as it limits the rate of its calls and there is no other model to be asked.
+    Limited(Failure),
     Answered(PanelAnswer),
     Failed(Failure),
+}
+
+/// Who is to be asked after a call has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Nobody,
+    /// The standby model in this seat.
+    Standby(usize),
+    /// The same model, once its rate limit allows it.
+    Again,
 }
 
 /// The answers to one claim. Its seats are the first ones of the roster.
@@ -76,30 +89,42 @@ impl<'a> Ballot<'a> {
         Self { roster, seats, outstanding: 0 }
     }
 
-    /// Records the outcome of a seat's call. Returns the seat to be asked instead, if it failed and there is a standby
-    /// model left. A model that declines is not replaced, just like one that abstains, and neither is one that the
+    /// Records the outcome of a seat's call. If it failed, the next standby model is asked instead. With none left, a
+    /// model that limits its rate is asked again: that call waits and ends with another outcome. A model that declines is not replaced, just like one that abstains, and neither is one that the
     /// budget does not cover: its replacement would be paid from the same budget.
-    pub(super) fn record(&mut self, seat: usize, outcome: Result<PanelAnswer, Failure>) -> Option<usize> {
+    pub(super) fn record(&mut self, seat: usize, outcome: Result<PanelAnswer, Failure>) -> Next {
         let replaceable = match &outcome {
             Ok(_) | Err(Failure::Refused | Failure::BudgetExceeded(_) | Failure::StoreUnavailable) => false,
             Err(_) => true,
         };
-        *self.seats.get_mut(seat)? = outcome.map_or_else(Seat::Failed, Seat::Answered);
         let next = self.seats.len();
-        if !replaceable || self.roster.model(next).is_none() {
-            return None;
+        let has_standby = self.roster.model(next).is_some();
+        let Some(seat) = self.seats.get_mut(seat) else { return Next::Nobody };
+        let is_first = !matches!(seat, Seat::Limited(_));
+        match outcome {
+            Err(failure) if is_first && !has_standby && pacing::is_rate_limit(&failure) => {
+                *seat = Seat::Limited(pacing::reported(failure));
+                return Next::Again;
+            }
+            Err(failure) => *seat = Seat::Failed(pacing::reported(failure)),
+            Ok(answer) => *seat = Seat::Answered(answer),
+        }
+        if !replaceable || !has_standby {
+            return Next::Nobody;
         }
         self.seats.push(Seat::Pending);
-        Some(next)
+        Next::Standby(next)
     }
 
-    /// Ends the ballot at the deadline: models that have not answered have timed out. The votes there are count only
+    /// Ends the ballot at the deadline: models that have not answered have timed out, or were limited all along. The votes there are count only
     /// if those models could not have changed the outcome.
     pub(super) fn cut_off(&mut self) {
         self.outstanding = self.asked() - self.done();
         for seat in &mut self.seats {
-            if matches!(seat, Seat::Pending) {
-                *seat = Seat::Failed(Failure::Timeout);
+            match seat {
+                Seat::Pending => *seat = Seat::Failed(Failure::Timeout),
+                Seat::Limited(failure) => *seat = Seat::Failed(failure.clone()),
+                Seat::Answered(_) | Seat::Failed(_) => {}
             }
         }
     }
@@ -111,7 +136,7 @@ impl<'a> Ballot<'a> {
 
     /// How many models are done, with or without an answer.
     pub(super) fn done(&self) -> usize {
-        self.seats.iter().filter(|seat| !matches!(seat, Seat::Pending)).count()
+        self.seats.iter().filter(|seat| !matches!(seat, Seat::Pending | Seat::Limited(_))).count()
     }
 
     /// Whether no call is pending.
@@ -128,7 +153,7 @@ impl<'a> Ballot<'a> {
     pub(super) fn failures(&self) -> impl Iterator<Item = (&'a str, &Failure)> {
         self.roster.models().zip(&self.seats).filter_map(|(model, seat)| match seat {
             Seat::Failed(failure) => Some((model, failure)),
-            Seat::Pending | Seat::Answered(_) => None,
+            Seat::Pending | Seat::Limited(_) | Seat::Answered(_) => None,
         })
     }
 
@@ -153,7 +178,7 @@ impl<'a> Ballot<'a> {
     fn verdict(&self, claim: &Claim, min_required: u32) -> Verdict {
         let answer = |seat: &Seat| match seat {
             Seat::Answered(answer) => Some(answer.option),
-            Seat::Pending | Seat::Failed(_) => None,
+            Seat::Pending | Seat::Limited(_) | Seat::Failed(_) => None,
         };
         let answers: Vec<usize> = self.seats.iter().filter_map(answer).collect();
         let options = SpecialOptions { claimed: Claim::CLAIMED, undetermined: claim.undetermined() };
@@ -212,12 +237,12 @@ mod tests {
         let (panel, standby) = (names(&["a", "b", "c"]), names(&["d", "e"]));
         let roster = Roster::new(&panel, &standby, 3);
         let mut ballot = Ballot::new(&roster);
-        assert_eq!(ballot.record(2, Err(Failure::Refused)), None);
-        assert_eq!(ballot.record(1, Err(Failure::Timeout)), Some(3));
-        assert_eq!(ballot.record(0, Ok(answer(4))), None);
-        assert_eq!(ballot.record(3, Err(Failure::Malformed)), Some(4));
+        assert_eq!(ballot.record(2, Err(Failure::Refused)), Next::Nobody);
+        assert_eq!(ballot.record(1, Err(Failure::Timeout)), Next::Standby(3));
+        assert_eq!(ballot.record(0, Ok(answer(4))), Next::Nobody);
+        assert_eq!(ballot.record(3, Err(Failure::Malformed)), Next::Standby(4));
         assert!(!ballot.is_settled());
-        assert_eq!(ballot.record(4, Ok(answer(0))), None);
+        assert_eq!(ballot.record(4, Ok(answer(0))), Next::Nobody);
         assert!(ballot.is_settled());
 
         let result = ballot.result(&claim(), 2);
@@ -266,10 +291,34 @@ mod tests {
         let mut ballot = Ballot::new(&roster);
         ballot.record(0, Ok(answer(0)));
         ballot.record(1, Ok(answer(0)));
-        assert_eq!(ballot.record(2, Err(Failure::Malformed)), Some(3));
+        assert_eq!(ballot.record(2, Err(Failure::Malformed)), Next::Standby(3));
         ballot.cut_off();
         let result = ballot.result(&claim(), 2);
         assert_eq!((result.assessment, result.model_errors.len()), (Assessment::True, 2));
+    }
+
+    #[test]
+    fn a_limited_model_is_asked_again_once_no_standby_is_left_and_outstanding_until_then() {
+        let (panel, standby) = (names(&["a", "b"]), names(&["c"]));
+        let roster = Roster::new(&panel, &standby, 2);
+        let limited = || Err(Failure::RateLimited { retry_after: None });
+        for at_last in [Some(Ok(answer(0))), Some(limited()), None] {
+            let mut ballot = Ballot::new(&roster);
+            assert_eq!(ballot.record(0, limited()), Next::Standby(2));
+            assert_eq!(ballot.record(1, Err(pacing::not_made(std::time::Duration::ZERO))), Next::Again);
+            assert_eq!(ballot.record(2, Ok(answer(0))), Next::Nobody);
+            assert_eq!((ballot.done(), ballot.asked()), (2, 3));
+            let (is_answered, is_cut) = (matches!(at_last, Some(Ok(_))), at_last.is_none());
+            match at_last {
+                Some(outcome) => assert_eq!(ballot.record(1, outcome), Next::Nobody),
+                None => ballot.cut_off(),
+            }
+            assert!(ballot.is_settled());
+            let result = ballot.result(&claim(), 2);
+            assert_eq!(result.model_answers.len(), 1 + usize::from(is_answered));
+            assert!(result.model_errors.iter().all(|error| error.code == "rate_limited"));
+            assert_eq!(ballot.outstanding, usize::from(is_cut));
+        }
     }
 
     proptest! {
@@ -279,6 +328,7 @@ mod tests {
                 (0_usize..5).prop_map(|option| Ok(answer(option))),
                 Just(Err(Failure::Refused)),
                 Just(Err(Failure::Timeout)),
+                Just(Err(Failure::RateLimited { retry_after: None })),
             ], 9),
             total in 2_usize..5,
             standby in 0_usize..4,
@@ -289,12 +339,22 @@ mod tests {
             let mut ballot = Ballot::new(&roster);
             let mut pending: Vec<usize> = (0..total).collect();
             let mut done = 0;
+            let mut again = 0;
             while let Some(seat) = pending.pop() {
-                pending.extend(ballot.record(seat, outcomes[done % outcomes.len()].clone()));
-                done += 1;
+                match ballot.record(seat, outcomes[(done + again) % outcomes.len()].clone()) {
+                    Next::Nobody => done += 1,
+                    Next::Standby(next) => {
+                        pending.push(next);
+                        done += 1;
+                    }
+                    Next::Again => {
+                        pending.push(seat);
+                        again += 1;
+                    }
+                }
             }
             prop_assert!(ballot.is_settled());
-            prop_assert!(done <= total + standby);
+            prop_assert!(done <= total + standby && again <= total);
             let result = ballot.result(&claim(), 2);
             prop_assert_eq!(result.model_answers.len() + result.model_errors.len(), done);
             prop_assert!(result.model_answers.len() <= total);

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::call_queue::CallQueue;
+use super::pacing::{self, Pacing, Turn};
 use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
@@ -68,6 +69,8 @@ pub(super) struct Calls<'a> {
     pub(super) client: &'a dyn ModelClient,
     /// Shared by all verifications.
     pub(super) queue: &'a CallQueue,
+    /// Shared by all verifications.
+    pub(super) pacing: &'a Pacing,
     /// Where the calls are booked.
     pub(super) meter: &'a Meter,
     /// The timeout of a single call.
@@ -90,6 +93,28 @@ pub(super) enum Task {
     },
 }
 
+/// What to do about a model that limits the rate of its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IfLimited {
+    /// The call fails, as there is another model to be asked.
+    Fail,
+    /// The call waits and is made again.
+    Wait {
+        /// Whether it was made before.
+        again: bool,
+    },
+}
+
+impl IfLimited {
+    /// Whether the call that begins now was made before; the next one is another call.
+    const fn begins_again(&mut self) -> bool {
+        match self {
+            Self::Fail => false,
+            Self::Wait { again } => std::mem::replace(again, false),
+        }
+    }
+}
+
 /// How many times the timeout of a vote an extraction may take: 30 claims are some 3,000 tokens, and many models write
 /// less than 100 a second.
 const EXTRACTION_FACTOR: u32 = 3;
@@ -101,43 +126,80 @@ impl Calls<'_> {
     ///
     /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
     /// verification, it is made when enough of those have ended, provided that is within the timeout of one call.
+    ///
+    /// If the model limits its rate, calls are made at its pace, and one that may not be made yet fails or waits.
     #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
     pub(super) fn structured<T>(
         &self,
         model: &str,
         purpose: Purpose,
+        mut if_limited: IfLimited,
         prompt: impl Fn() -> Chat,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
-            let (mut permit, mut until) = (None, None);
+            let mut permit = None;
+            let mut turn = self.pacing.turn(model);
             // Boxed, as few calls need it and all would reserve memory for it.
-            let mut repair: Option<Box<[Message; 2]>> = None;
+            let mut setbacks: Option<Box<Setbacks>> = None;
             loop {
                 if permit.is_none() {
                     permit = Some(self.queue.acquire(model).await);
                 }
-                let mut chat = prompt();
-                chat.messages.extend(repair.iter().flat_map(|repair| repair.iter().cloned()));
-                match self.attempt(model, purpose, &chat, &read).await {
-                    Ok(Reading::Read(value)) => return Ok(value),
-                    Ok(Reading::Malformed(malformed)) if repair.is_none() => {
-                        repair = Some(malformed);
+                if !turn.begin() {
+                    permit = None;
+                    if if_limited == IfLimited::Fail {
+                        return Err(pacing::not_made(turn.time_left()));
                     }
-                    Ok(Reading::Malformed(_)) => return Err(Failure::Malformed),
+                    // Boxed, as few calls wait and all would reserve memory for it.
+                    Box::pin(self.wait_for_turn(&mut turn)).await?;
+                    continue;
+                }
+                if if_limited.begins_again() {
+                    self.meter.count_retry(model);
+                }
+                let mut chat = prompt();
+                let repair = setbacks.as_deref().and_then(|setbacks| setbacks.repair.as_deref());
+                chat.messages.extend(repair.into_iter().flatten().cloned());
+                let outcome = self.attempt(model, purpose, &chat, &read).await;
+                turn.record(outcome.as_ref().err());
+                match outcome {
+                    Ok(Reading::Read(value)) => return Ok(value),
+                    Ok(Reading::Malformed(malformed)) => {
+                        let repair = &mut setbacks.get_or_insert_default().repair;
+                        if repair.replace(malformed).is_some() {
+                            return Err(Failure::Malformed);
+                        }
+                    }
                     Err(Failure::BudgetExceeded(shortage)) if shortage.is_temporary() => {
                         // Whoever waits for budget does not block others in the queue.
                         drop((permit.take(), chat));
+                        let until = &mut setbacks.get_or_insert_default().wait_for_budget_until;
                         let until = *until.get_or_insert_with(|| self.call_deadline());
                         // Boxed, as few calls wait for budget and all would reserve memory for it.
                         if !Box::pin(self.wait_for_budget(shortage.max_cost, until)).await {
                             return Err(Failure::BudgetExceeded(shortage));
                         }
                     }
+                    Err(failure) if if_limited != IfLimited::Fail && pacing::is_rate_limit(&failure) => {
+                        let again = matches!(failure, Failure::RateLimited { .. });
+                        if_limited = IfLimited::Wait { again };
+                    }
                     Err(failure) => return Err(failure),
                 }
             }
         }
+    }
+
+    /// Waits for a turn, as long as the call would be of use.
+    async fn wait_for_turn(&self, turn: &mut Turn<'_>) -> Result<(), Failure> {
+        let until = match self.task {
+            Task::Vote => self.deadline,
+            // The panel needs the time of one vote.
+            Task::Extraction { .. } => self.deadline.checked_sub(self.model_timeout).unwrap_or(self.deadline),
+        };
+        let waited = timeout_at(until, turn.wait(until)).await;
+        waited.unwrap_or(Err(Failure::RateLimited { retry_after: None }))
     }
 
     /// Waits until `max_cost` can be reserved, or certainly cannot; false if that takes longer than `until`.
@@ -203,6 +265,14 @@ impl Calls<'_> {
             ))
         }
     }
+}
+
+/// What has delayed a call.
+#[derive(Default)]
+struct Setbacks {
+    /// The messages that ask for another answer.
+    repair: Option<Box<[Message; 2]>>,
+    wait_for_budget_until: Option<Instant>,
 }
 
 /// A model's answer, if it could be parsed.

@@ -18,10 +18,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use super::calls::{Calls, Task};
+use super::calls::{Calls, IfLimited, Task};
 use super::error::Error;
 use super::prompts::{self, Fences};
-use super::{Job, PanelSettings, draft, lint};
+use super::{Job, PanelSettings, draft, lint, pacing};
 use crate::api::verify::{Options, Skipped};
 use crate::inference::{self, Failure};
 use crate::usage::Purpose;
@@ -174,11 +174,13 @@ pub(super) async fn extract(
     let (mut failures, mut unsound) = (Vec::new(), None);
     let mut models = settings.extractors().peekable();
     while let Some(model) = models.next() {
-        let calls = Calls { task: Task::Extraction { has_fallback: models.peek().is_some() }, ..*calls };
+        let has_fallback = models.peek().is_some();
+        let calls = Calls { task: Task::Extraction { has_fallback }, ..*calls };
+        let if_limited = if has_fallback { IfLimited::Fail } else { IfLimited::Wait { again: false } };
         let prompt = || prompts::extraction(job, settings.max_claims, fences);
         let last_resort = LastResort::default();
         let read = |answer: &str| last_resort.read(answer, settings.max_claims, &job.fact);
-        let outcome = calls.structured(model, Purpose::Extraction, prompt, read).await;
+        let outcome = calls.structured(model, Purpose::Extraction, if_limited, prompt, read).await;
         let outcome = outcome.or_else(|failure| match last_resort.into_best() {
             Some(extraction) if failure != Failure::Refused => Ok(extraction),
             _ => Err(failure),
@@ -193,7 +195,7 @@ pub(super) async fn extract(
                 }
                 continue;
             }
-            Err(failure) => failure,
+            Err(failure) => pacing::reported(failure),
         };
         warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
         if failure == Failure::Refused {

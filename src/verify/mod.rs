@@ -24,6 +24,7 @@ mod leak;
 mod lint;
 mod normal_form;
 mod outbox;
+mod pacing;
 mod panel;
 mod pipeline;
 pub mod prompts;

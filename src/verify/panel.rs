@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 use tracing::warn;
 
 use super::answer::read_answer;
-use super::ballot::{Ballot, PanelAnswer, Roster};
-use super::calls::Calls;
+use super::ballot::{Ballot, Next, PanelAnswer, Roster};
+use super::calls::{Calls, IfLimited};
 use super::claims::Claim;
 use super::error::Error;
 use super::outbox::Outbox;
@@ -55,7 +55,7 @@ impl Panel<'_> {
         let mut open = FuturesUnordered::new();
         for (at, claim) in self.claims.iter().enumerate() {
             outbox.push(Event::VerifyingClaim(VerifyingClaim { claim_index: at, claim: claim.text.clone() }));
-            open.extend((0..self.roster.panel_size()).map(|seat| self.ask(at, seat)));
+            open.extend((0..self.roster.panel_size()).map(|seat| self.ask(at, seat, IfLimited::Fail)));
         }
         loop {
             tokio::select! {
@@ -64,12 +64,17 @@ impl Panel<'_> {
                 () = outbox.flush(), if !outbox.is_empty() => {}
                 outcome = open.next() => {
                     let Some(outcome) = outcome else { break };
-                    let (claim, failed) = (outcome.claim, outcome.seat);
-                    if let Some(seat) = results.record(outcome, outbox) {
-                        if let (Some(model), Some(standby)) = (self.roster.model(failed), self.roster.model(seat)) {
-                            self.calls.meter.count_fallback(model, standby);
+                    let (claim, seat) = (outcome.claim, outcome.seat);
+                    let again = matches!(outcome.answer, Err(Failure::RateLimited { .. }));
+                    match results.record(outcome, outbox) {
+                        Next::Nobody => {}
+                        Next::Again => open.push(self.ask(claim, seat, IfLimited::Wait { again })),
+                        Next::Standby(next) => {
+                            if let (Some(model), Some(standby)) = (self.roster.model(seat), self.roster.model(next)) {
+                                self.calls.meter.count_fallback(model, standby);
+                            }
+                            open.push(self.ask(claim, next, IfLimited::Fail));
                         }
-                        open.push(self.ask(claim, seat));
                     }
                 }
             }
@@ -80,17 +85,14 @@ impl Panel<'_> {
     }
 
     #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
-    fn ask(&self, at: usize, seat: usize) -> impl Future<Output = CallOutcome> {
+    fn ask(&self, at: usize, seat: usize, if_limited: IfLimited) -> impl Future<Output = CallOutcome> {
         async move {
             let Some(vote) = self.vote(at, seat) else {
                 return CallOutcome { claim: at, seat, answer: Err(Failure::UnknownModel) };
             };
             let (prompt, read) = (|| vote.prompt(), |answer: &str| vote.read(answer));
-            let answer = self.calls.structured(vote.model, Purpose::Verification, prompt, read).await;
-            if let Err(failure) = &answer {
-                let (verification, claim, model) = (&self.job.id, &vote.claim.id, vote.model);
-                warn!(%verification, %claim, model, code = failure.code(), "no answer");
-            }
+            let answer =
+                self.calls.structured(vote.model, Purpose::Verification, if_limited, prompt, read).await;
             CallOutcome { claim: at, seat, answer }
         }
     }
@@ -141,15 +143,23 @@ impl<'a> PanelResults<'a> {
         }
     }
 
-    /// Records the outcome of a call. Returns the seat to be asked instead, if any.
-    fn record(&mut self, outcome: CallOutcome, outbox: &mut Outbox<'_>) -> Option<usize> {
+    /// Records the outcome of a call. Returns who is to be asked next.
+    fn record(&mut self, outcome: CallOutcome, outbox: &mut Outbox<'_>) -> Next {
         let CallOutcome { claim: at, seat, answer } = outcome;
-        let ballot = self.ballots.get_mut(at)?;
-        let replacement = ballot.record(seat, answer);
+        let Some(ballot) = self.ballots.get_mut(at) else { return Next::Nobody };
+        let code = answer.as_ref().err().map(Failure::code);
+        let next = ballot.record(seat, answer);
+        if next == Next::Again {
+            return next;
+        }
+        let model = self.panel.roster.model(seat).unwrap_or_default();
+        if let (Some(code), Some(claim)) = (code, self.panel.claims.get(at)) {
+            warn!(verification = %self.panel.job.id, claim = %claim.id, model, code, "no answer");
+        }
         if self.panel.job.model_progress {
             outbox.push(Event::ModelAnswered(ModelAnswered {
                 claim_index: at,
-                model: self.panel.roster.model(seat).unwrap_or_default().to_owned(),
+                model: model.to_owned(),
                 answered: ballot.done(),
                 asked: ballot.asked(),
             }));
@@ -158,7 +168,7 @@ impl<'a> PanelResults<'a> {
             self.unreported.push(at);
         }
         self.report(outbox);
-        replacement
+        next
     }
 
     /// Settles the claims that the deadline left open. An error if no model has answered any claim.
@@ -253,7 +263,7 @@ mod tests {
     /// The set of open calls adds 72 bytes; together they must fit into the allocator's size class of 512.
     #[test]
     fn the_future_of_a_vote_is_small() {
-        fn size<'a, F>(_: impl FnOnce(&'a Panel<'a>, usize, usize) -> F) -> usize {
+        fn size<'a, F>(_: impl FnOnce(&'a Panel<'a>, usize, usize, IfLimited) -> F) -> usize {
             size_of::<F>()
         }
         let size = size(Panel::ask) + 72;

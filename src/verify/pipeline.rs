@@ -12,6 +12,7 @@ use super::calls::{Calls, ModelClient, Task, from_now};
 use super::claims::{self, Extraction};
 use super::error::Error;
 use super::outbox::Outbox;
+use super::pacing::Pacing;
 use super::panel::Panel;
 use super::prompts::{self, Fences};
 use super::token_usage;
@@ -35,6 +36,8 @@ pub struct Verifier {
     clock: Clock,
     /// Shared by all verifications.
     queue: CallQueue,
+    /// Shared by all verifications.
+    pacing: Pacing,
     sandbox: UsesSandbox,
 }
 
@@ -57,17 +60,23 @@ impl Verifier {
             Some((provider.to_owned(), client.max_concurrent_calls(model)?))
         });
         let queue = CallQueue::new(settings.max_concurrent, limits);
+        let pacing = Pacing::new(settings.models());
         let simulated = |settings: &PanelSettings| settings.models().any(|model| client.is_sandbox(model));
         let sandbox =
             UsesSandbox { general: simulated(&settings.general), legal: simulated(&settings.legal) };
-        Self { client, settings, clock, queue, sandbox }
+        Self { client, settings, clock, queue, pacing, sandbox }
     }
 
-    /// This verifier as the replacement of `previous`, whose open calls count as its own. The limit on open calls
+    /// This verifier as the replacement of `previous`, whose open calls count as its own, and whose models keep their
+    /// pace. The limit on open calls
     /// changes with [`Verifier::take_effect`].
     #[must_use]
     pub fn in_place_of(self, previous: &Self) -> Self {
-        Self { queue: self.queue.in_place_of(&previous.queue), ..self }
+        Self {
+            queue: self.queue.in_place_of(&previous.queue),
+            pacing: self.pacing.in_place_of(&previous.pacing),
+            ..self
+        }
     }
 
     /// Applies this verifier's limit on open calls, if it replaced another one.
@@ -162,6 +171,7 @@ impl Verifier {
         let calls = Calls {
             client: &*self.client,
             queue: &self.queue,
+            pacing: &self.pacing,
             meter,
             model_timeout: settings.model_timeout,
             task: Task::Vote,

@@ -212,7 +212,7 @@ async fn a_panel_of_one_model_cannot_verify() {
 #[tokio::test]
 async fn a_failed_json_response_forwards_the_retry_after_of_the_provider() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => Reply::Raw(429, vec![("retry-after", "77".to_owned())], "{}".to_owned()),
+        "claims" => Reply::Raw(429, vec![("retry-after", "277".to_owned())], "{}".to_owned()),
         _ => Reply::Hang,
     })
     .await;
@@ -220,7 +220,7 @@ async fn a_failed_json_response_forwards_the_retry_after_of_the_provider() {
     let body = json!({"fact": "x"});
     let request = server.verify(&server.key(Service::Verify), &body).header("accept", "application/json");
     let response = request.send().await.unwrap();
-    assert_eq!(response.headers()["retry-after"], "77");
+    assert_eq!(response.headers()["retry-after"], "277");
     assert_error(response, 503, "Service Unavailable", "provider_rate_limited").await;
 }
 

@@ -1,5 +1,6 @@
 //! Every rule by which a claim is assessed, over real sockets.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mk::api::Service;
@@ -435,4 +436,21 @@ async fn what_a_provider_rejects_of_its_own_model_is_repaired() {
     let result = judge(&server, json!({"fact": "x"})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/two", "code": "malformed"}]));
+}
+
+#[tokio::test]
+async fn a_vote_waits_for_the_rate_limit_of_its_model() {
+    let asked = AtomicUsize::new(0);
+    let (server, provider) = with_panel(move |model, ask| match model {
+        "one" if asked.fetch_add(1, Ordering::SeqCst) == 0 => {
+            Reply::Raw(429, vec![("retry-after", "1".to_owned())], "{}".to_owned())
+        }
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let result = judge(&server, json!({"fact": "x"})).await;
+    assert_eq!(result["model_answers"].as_array().unwrap().len(), 3, "{result}");
+    let calls = provider.requests_for("one");
+    assert_eq!(calls.len(), 2);
+    assert!(calls[1].at - calls[0].at >= Duration::from_secs(1));
 }

@@ -79,13 +79,22 @@ fn the_future_of_a_call_is_small() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_waited_out() {
-    let server = Scripted::start(vec![response(429, "retry-after-ms: 150\r\n", ""), completion("4")]).await;
+async fn a_wait_that_the_provider_asks_for_is_respected() {
+    let server = Scripted::start(vec![response(503, "retry-after-ms: 150\r\n", ""), completion("4")]).await;
     let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
     let began = Instant::now();
     assert_eq!(ask(&gateway, &meter, MINUTE).await, Ok("4".to_owned()));
     assert!(began.elapsed() >= Duration::from_millis(150));
     assert_eq!(meter.totals(), total(20, 5));
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_left_to_the_caller() {
+    let server = Scripted::start(vec![response(429, "retry-after-ms: 150\r\n", ""), completion("4")]).await;
+    let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
+    let retry_after = Some(Duration::from_millis(150));
+    assert_eq!(ask(&gateway, &meter, MINUTE).await, Err(Failure::RateLimited { retry_after }));
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -115,11 +124,11 @@ async fn what_no_retry_fixes_is_called_once() {
 async fn a_wait_beyond_the_deadline_or_a_minute_fails_at_once() {
     for (wait, timeout) in [("30", Duration::from_secs(5)), ("61", 10 * MINUTE)] {
         let header = format!("retry-after: {wait}\r\n");
-        let server = Scripted::start(vec![response(429, &header, ""), completion("4")]).await;
+        let server = Scripted::start(vec![response(503, &header, ""), completion("4")]).await;
         let (gateway, meter) = (gateway(&server.base_url, |_| {}), meter());
         let began = Instant::now();
         let failure = ask(&gateway, &meter, timeout).await.unwrap_err();
-        assert_eq!(failure.code(), "rate_limited");
+        assert_eq!(failure.code(), "overloaded");
         assert!(began.elapsed() < Duration::from_secs(3));
     }
 }
@@ -170,7 +179,7 @@ async fn usage_that_a_provider_does_not_report_is_estimated() {
 
 #[tokio::test]
 async fn a_retry_that_gets_no_permit_reports_the_failure_before_it() {
-    let busy = response(429, "retry-after-ms: 100\r\n", "");
+    let busy = response(503, "retry-after-ms: 100\r\n", "");
     let server = Scripted::start(vec![busy, vec![Step::Hang]]).await;
     let gateway = gateway(&server.base_url, |settings| settings.max_concurrent = 1);
     let meter = meter();
@@ -179,7 +188,7 @@ async fn a_retry_that_gets_no_permit_reports_the_failure_before_it() {
         answer = ask(&gateway, &meter, Duration::from_secs(2)) => answer.unwrap_err(),
         answer = ask(&gateway, &meter, MINUTE) => panic!("the permit is taken: {answer:?}"),
     };
-    assert_eq!(failure.code(), "rate_limited");
+    assert_eq!(failure.code(), "overloaded");
     assert_eq!(server.requests().len(), 2);
 }
 

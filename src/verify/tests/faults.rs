@@ -152,15 +152,15 @@ async fn failed_extraction_is_an_error_that_names_the_first_model() {
     assert!(failed.message().contains("x/1"), "{failed}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_several_failed_extractors_the_one_that_may_answer_soonest_is_reported() {
     let limited = |seconds| Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
     let (refused, unknown) = (Failure::Unauthorized, Failure::UnknownModel);
     for (first, second, reported) in [
-        (limited(7), limited(300), "x/1"),
-        (limited(300), limited(7), "y/1"),
-        (limited(40), refused.clone(), "x/1"),
-        (refused.clone(), limited(40), "y/1"),
+        (limited(100), limited(300), "x/1"),
+        (limited(300), limited(100), "y/1"),
+        (limited(100), refused.clone(), "x/1"),
+        (refused.clone(), limited(100), "y/1"),
         (refused, unknown, "x/1"),
     ] {
         let failure = if reported == "x/1" { first.clone() } else { second.clone() };
@@ -204,21 +204,25 @@ async fn a_refused_statement_is_not_sent_to_another_model() {
     assert_eq!(scenario.called_models(), ["x/1"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_panel_that_answers_nothing_is_an_error_without_results() {
     let scenario = Scenario::with_claims(2, |_| Reply::Fail(Failure::RateLimited { retry_after: None }));
     assert!(!names(&scenario.run().await).contains(&"claim_verified"));
-    let failure = Failure::RateLimited { retry_after: None };
-    assert_eq!(error(&scenario).await, Error::NoAnswers { failure, provider: None });
+    let error = error(&scenario).await;
+    let limited = Failure::RateLimited { retry_after: None };
+    assert!(
+        matches!(&error, Error::NoAnswers { failure, provider: None } if failure.code() == limited.code()),
+        "{error}"
+    );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_rate_limited_panel_is_to_be_retried_when_its_first_model_is_available() {
     let scenario = Scenario::with_claims(1, |call| {
-        let seconds = if call.model == "b/1" { 7 } else { 3600 };
+        let seconds = if call.model == "b/1" { 130 } else { 3600 };
         Reply::Fail(Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) })
     });
-    assert_eq!(error(&scenario).await.retry_after(), Some(Duration::from_secs(7)));
+    assert_eq!(error(&scenario).await.retry_after(), Some(Duration::from_secs(130)));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod extraction;
 mod faults;
 mod random;
+mod rate_limits;
 mod rules;
 mod simulation;
 mod support;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, pending};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::api::Service;
 use crate::api::verify::{ClaimResult, Domain, Event, VerifyResponse};
@@ -28,6 +28,8 @@ pub(super) enum Reply {
     Fail(Failure),
     /// Never returns, whatever the deadline.
     Hang,
+    /// The reply after a delay.
+    After(Duration, Box<Self>),
     /// Answers once as many calls are open as the barrier requires.
     TextAfterBarrier(Arc<tokio::sync::Barrier>, String),
 }
@@ -87,6 +89,13 @@ pub(super) struct ScriptedModels {
     pub(super) chats: Mutex<Vec<(String, Chat)>>,
 }
 
+impl ScriptedModels {
+    /// What the script says to a call.
+    pub(super) fn reply(&self, call: &Call<'_>) -> Reply {
+        (self.script)(call)
+    }
+}
+
 impl ModelClient for ScriptedModels {
     fn ask<'a>(
         &'a self,
@@ -105,6 +114,11 @@ impl ModelClient for ScriptedModels {
                 meter
                     .attempt(model, purpose, Some(PRICE), Instant::now().into_std(), || Some(NanoUsd(13)))?;
             attempt.set_expected(Tokens::of_prompt(7));
+            let mut reply = reply;
+            while let Reply::After(delay, next) = reply {
+                sleep(delay).await;
+                reply = *next;
+            }
             let (text, finish) = match reply {
                 Reply::Text(text) => (text, Finish::Stop),
                 Reply::TextWithFinish(text, finish) => (text, finish),
@@ -112,7 +126,7 @@ impl ModelClient for ScriptedModels {
                     attempt.finish(failure.code(), Tokens::of_prompt(5));
                     return Err(failure);
                 }
-                Reply::Hang => pending().await,
+                Reply::Hang | Reply::After(..) => pending().await,
                 Reply::TextAfterBarrier(barrier, text) => {
                     barrier.wait().await;
                     (text, Finish::Stop)
@@ -190,7 +204,11 @@ impl Scenario {
 
     /// Runs it; returns all events.
     pub(super) async fn run(&self) -> Vec<EventResult> {
-        let verifier = self.verifier();
+        self.run_with(&self.verifier()).await
+    }
+
+    /// Runs it with a verifier that other runs use as well; returns all events.
+    pub(super) async fn run_with(&self, verifier: &Verifier) -> Vec<EventResult> {
         let meter = meter();
         let (sender, mut receiver) = mpsc::channel::<Box<EventResult>>(self.channel_capacity);
         let read = async {
@@ -206,10 +224,7 @@ impl Scenario {
 
     /// Runs it; returns the result of the run, which must complete.
     pub(super) async fn complete(&self) -> VerifyResponse {
-        match self.run().await.pop() {
-            Some(Ok(Event::Completed(response))) => *response,
-            other => panic!("not completed: {other:?}"),
-        }
+        completed(self.run().await)
     }
 
     /// Runs it; returns the result of the only claim of the run, which must complete.
@@ -225,6 +240,14 @@ impl Scenario {
 
     pub(super) fn chats(&self) -> Vec<(String, Chat)> {
         self.models.chats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The result of a run that must have completed.
+pub(super) fn completed(mut events: Vec<EventResult>) -> VerifyResponse {
+    match events.pop() {
+        Some(Ok(Event::Completed(response))) => *response,
+        other => panic!("not completed: {other:?}"),
     }
 }
 

@@ -154,7 +154,10 @@ impl Run {
         // Only claims that the deadline cut off may differ from the vote of the listed answers, and only while the
         // models that had not answered could change it.
         let may_be_cut = reported_at >= self.began + self.plan.deadline
-            && result.model_errors.iter().any(|error| error.code == "timeout");
+            && result
+                .model_errors
+                .iter()
+                .any(|error| ["timeout", "rate_limited"].contains(&error.code.as_str()));
         let is_cut = may_be_cut && result.reason_code == Some(ReasonCode::InsufficientAnswers);
         let actual = (result.assessment, result.consensus_answer.clone(), result.reason_code);
         if is_cut {
