@@ -61,7 +61,18 @@ pub(crate) struct Backend {
     /// Whether all of its models are simulated, as the person asked for.
     pub(crate) is_sandbox: bool,
     /// The server in this process; stops when this is dropped.
-    _embedded: Option<Embedded>,
+    embedded: Option<Embedded>,
+}
+
+impl Backend {
+    /// The command that lists its models.
+    pub(crate) const fn list_command(&self) -> &'static str {
+        match (self.is_sandbox, &self.embedded) {
+            (true, _) => "mk models --sandbox",
+            (false, Some(_)) => "mk models --local",
+            (false, None) => "mk models",
+        }
+    }
 }
 
 /// Selects the server from flags and configuration.
@@ -88,7 +99,7 @@ impl Chosen {
     pub(crate) async fn open(self, printer: &Printer) -> Result<Backend, Failure> {
         let (config, is_sandbox) = match self.server {
             Server::Configured(client, server) => {
-                return Ok(Backend { client, server, is_sandbox: false, _embedded: None });
+                return Ok(Backend { client, server, is_sandbox: false, embedded: None });
             }
             Server::Embedded { config, is_sandbox } => (config, is_sandbox),
         };
@@ -98,6 +109,6 @@ impl Chosen {
         if is_sandbox {
             printer.notice(SANDBOX_BANNER);
         }
-        Ok(Backend { client, server: embedded.address.clone(), is_sandbox, _embedded: Some(embedded) })
+        Ok(Backend { client, server: embedded.address.clone(), is_sandbox, embedded: Some(embedded) })
     }
 }

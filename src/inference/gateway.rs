@@ -287,13 +287,13 @@ impl Call<'_> {
     }
 }
 
-/// The price of a model: the configured one, otherwise that of the catalogue.
+/// The price of a model: the configured one, otherwise that of the catalogue. Simulated models are free unless they are
+/// given a price, with which budgets can be tried.
 pub(super) fn price(id: &str, provider: &Provider, model: &str) -> Option<Price> {
-    if provider.is_sandbox() {
-        return Some(FREE);
-    }
     let configured = provider.model_settings(model).and_then(|settings| settings.price);
-    configured.or_else(|| catalog::model(id).and_then(|facts| facts.price))
+    let usual =
+        || if provider.is_sandbox() { Some(FREE) } else { catalog::model(id).and_then(|facts| facts.price) };
+    configured.or_else(usual)
 }
 
 #[cfg(test)]

@@ -66,11 +66,14 @@ impl<'a> Upstream<'a> {
             if let Some(paused) = self.entry.breakers.paused(self.model, now) {
                 return Err(paused);
             }
+            // Waiting for a database must not take up a place among the provider's calls, which others could use.
+            self.meter.load_spending().await?;
             let deadline = self.time.deadline;
             let wait_until = wait_limit.map_or(deadline, |limit| deadline.min(now + limit));
             let (permit, at) = self.entry.provider.admit(now, wait_until).await?;
             let ticket = self.entry.breakers.admit(self.model, self.threshold, self.time, at)?;
-            self.meter.load_spending().await;
+            // It is forgotten if the call has waited for long.
+            self.meter.load_spending().await?;
             let attempt = reserve(at)?;
             Ok(Started { permit, ticket, attempt, at })
         }

@@ -17,6 +17,10 @@ use crate::log_throttle::LogThrottle;
 use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
 use crate::storage::{Error, ReadPurpose, Store, SubjectMonth};
 
+/// How often in a row a read may be outdated by the time it is done, which one that takes less than the time between two
+/// flushes is hardly ever.
+const MAX_LOADS: usize = 8;
+
 /// What a key and its app may spend in a UTC calendar month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
@@ -111,8 +115,7 @@ impl Budgets {
         let month = now.utc_month();
         loop {
             let mut spending = self.lock();
-            let (unknown, as_of) = spending.missing(limits, month);
-            if unknown.is_empty() {
+            if spending.missing(limits, month).0.is_empty() {
                 return Ok(spending);
             }
             drop(spending);
@@ -120,41 +123,45 @@ impl Budgets {
             if !self.store.is_local() {
                 return Err(BudgetError::Unavailable);
             }
-            let spent = self.store.spent(&unknown).map_err(|cause| self.unavailable(&cause))?;
-            let answers: Vec<(SubjectMonth, NanoUsd)> = unknown.into_iter().zip(spent).collect();
-            let mut spending = self.lock();
-            if spending.insert(&answers, as_of) {
-                return Ok(spending);
-            }
+            self.load(limits, month).map_err(|cause| self.unavailable(&cause))?;
         }
     }
 
     /// Loads the spending of an account's budgets if the store is remote: to be called before anything is reserved, as
-    /// reserving never waits. If it cannot be loaded, nothing can be reserved.
-    pub(super) async fn load_spending(&self, account: &Account, now: Time) {
-        if self.store.is_local() {
-            return;
-        }
+    /// reserving never waits.
+    ///
+    /// # Errors
+    /// If it cannot be loaded; then nothing can be reserved.
+    pub(super) async fn load_spending(&self, account: &Account, now: Time) -> Result<(), BudgetError> {
         let month = now.utc_month();
-        loop {
-            let (unknown, as_of) = self.lock().missing(&limits(account), month);
-            if unknown.is_empty() {
-                return;
-            }
-            let months = unknown.clone();
-            let read = self.store.read_async(ReadPurpose::Spending, move |store| store.spent(&months));
-            let spent = match read.await {
-                Ok(spent) => spent,
-                Err(cause) => {
-                    self.unavailable(&cause);
-                    return;
-                }
-            };
-            let answers: Vec<(SubjectMonth, NanoUsd)> = unknown.into_iter().zip(spent).collect();
-            if self.lock().insert(&answers, as_of) {
-                return;
+        if self.store.is_local() || self.lock().missing(&limits(account), month).0.is_empty() {
+            return Ok(());
+        }
+        for _ in 0..MAX_LOADS {
+            let (budgets, account) = (self.clone(), account.clone());
+            let load = move |_: &Store| budgets.load(&limits(&account), month);
+            match self.store.read_async(ReadPurpose::Spending, load).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(cause) => return Err(self.unavailable(&cause)),
             }
         }
+        Err(BudgetError::Unavailable)
+    }
+
+    /// Reads the spending of those `limits` for which it is not known. Blocking. Returns false if all entries were
+    /// refreshed meanwhile, and the result may be outdated.
+    ///
+    /// What is unknown is looked up only when it is this read's turn: waiting for that may take longer than the time
+    /// between two refreshes, and others may have read the same.
+    fn load(&self, limits: &[Limit<'_>], month: i64) -> Result<bool, Error> {
+        let (unknown, as_of) = self.lock().missing(limits, month);
+        if unknown.is_empty() {
+            return Ok(true);
+        }
+        let spent = self.store.spent(&unknown)?;
+        let answers: Vec<(SubjectMonth, NanoUsd)> = unknown.into_iter().zip(spent).collect();
+        Ok(self.lock().insert(&answers, as_of))
     }
 
     fn unavailable(&self, cause: &Error) -> BudgetError {

@@ -137,8 +137,8 @@ impl Ledger {
     }
 
     /// See [`Budgets::load_spending`].
-    pub(super) async fn load_spending(&self, of: &Account, now: Time) {
-        self.shared.budgets.load_spending(of, now).await;
+    pub(super) async fn load_spending(&self, of: &Account, now: Time) -> Result<(), BudgetError> {
+        self.shared.budgets.load_spending(of, now).await
     }
 
     /// See [`Budgets::check`].

@@ -119,7 +119,7 @@ fn the_cost_of_rows_lost_when_put_back_stays_spent() {
     let account = account(NanoUsd(100));
     let load = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(ledger.load_spending(&account, NOW));
+        runtime.block_on(ledger.load_spending(&account, NOW)).unwrap();
     };
     let book = |cost| {
         load();

@@ -50,11 +50,15 @@ impl Meter {
 
     /// Loads what was spent of the account's budgets, so that nothing has to wait for it later. To be called right
     /// before an attempt or [`Meter::check`].
-    pub async fn load_spending(&self) {
-        if self.has_budget() {
-            // Boxed, as calls without a budget need no room for it.
-            Box::pin(self.0.accounting.ledger.load_spending(&self.0.account, self.now())).await;
+    ///
+    /// # Errors
+    /// If it cannot be loaded; an attempt would fail.
+    pub async fn load_spending(&self) -> Result<(), BudgetError> {
+        if !self.has_budget() {
+            return Ok(());
         }
+        // Boxed, as calls without a budget need no room for it.
+        Box::pin(self.0.accounting.ledger.load_spending(&self.0.account, self.now())).await
     }
 
     /// Begins an attempt at `model` (its full identifier) at the time `now`, with its price if that is known. If there

@@ -90,8 +90,9 @@ impl<'a> Ballot<'a> {
     }
 
     /// Records the outcome of a seat's call. If it failed, the next standby model is asked instead. With none left, a
-    /// model that limits its rate is asked again: that call waits and ends with another outcome. A model that declines is not replaced, just like one that abstains, and neither is one that the
-    /// budget does not cover: its replacement would be paid from the same budget.
+    /// model that limits its rate is asked again: that call waits and ends with another outcome. A model that declines
+    /// is not replaced, just like one that abstains, and neither is one that the budget does not cover: its replacement
+    /// would be paid from the same budget.
     pub(super) fn record(&mut self, seat: usize, outcome: Result<PanelAnswer, Failure>) -> Next {
         let replaceable = match &outcome {
             Ok(_) | Err(Failure::Refused | Failure::BudgetExceeded(_) | Failure::StoreUnavailable) => false,
@@ -116,8 +117,8 @@ impl<'a> Ballot<'a> {
         Next::Standby(next)
     }
 
-    /// Ends the ballot at the deadline: models that have not answered have timed out, or were limited all along. The votes there are count only
-    /// if those models could not have changed the outcome.
+    /// Ends the ballot at the deadline: models that have not answered have timed out, or were limited all along. The
+    /// votes there are count only if those models could not have changed the outcome.
     pub(super) fn cut_off(&mut self) {
         self.outstanding = self.asked() - self.done();
         for seat in &mut self.seats {
@@ -127,6 +128,28 @@ impl<'a> Ballot<'a> {
                 Seat::Answered(_) | Seat::Failed(_) => {}
             }
         }
+    }
+
+    /// Gives up the models that limit their rate, if only those are still to answer and could not change the outcome.
+    /// Returns whether that settles the ballot.
+    pub(super) fn give_up_limited(&mut self, claim: &Claim, min_required: u32) -> bool {
+        let is_limited = |seat: &&mut Seat| matches!(seat, Seat::Limited(_));
+        let limited = self.seats.iter_mut().filter(is_limited).count();
+        if limited == 0 || self.asked() - self.done() > limited || self.is_open(claim, min_required, limited)
+        {
+            return false;
+        }
+        for seat in self.seats.iter_mut().filter(is_limited) {
+            if let Seat::Limited(failure) = seat {
+                *seat = Seat::Failed(failure.clone());
+            }
+        }
+        true
+    }
+
+    /// Whether the model in this seat is waited for, as it limits its rate.
+    pub(super) fn is_limited(&self, seat: usize) -> bool {
+        matches!(self.seats.get(seat), Some(Seat::Limited(_)))
     }
 
     /// How many models have been asked.
@@ -176,23 +199,37 @@ impl<'a> Ballot<'a> {
     }
 
     fn verdict(&self, claim: &Claim, min_required: u32) -> Verdict {
+        if self.is_open(claim, min_required, self.outstanding) {
+            return Verdict::none(ReasonCode::InsufficientAnswers);
+        }
+        vote::decide(&self.answers(), special_options(claim), count(min_required))
+    }
+
+    /// Whether this many answers more could change the outcome.
+    fn is_open(&self, claim: &Claim, min_required: u32, outstanding: usize) -> bool {
+        vote::is_open(&self.answers(), special_options(claim), count(min_required), outstanding)
+    }
+
+    fn answers(&self) -> Vec<usize> {
         let answer = |seat: &Seat| match seat {
             Seat::Answered(answer) => Some(answer.option),
             Seat::Pending | Seat::Limited(_) | Seat::Failed(_) => None,
         };
-        let answers: Vec<usize> = self.seats.iter().filter_map(answer).collect();
-        let options = SpecialOptions { claimed: Claim::CLAIMED, undetermined: claim.undetermined() };
-        let min_required = usize::try_from(min_required).unwrap_or(usize::MAX);
-        if vote::is_open(&answers, options, min_required, self.outstanding) {
-            return Verdict::none(ReasonCode::InsufficientAnswers);
-        }
-        vote::decide(&answers, options, min_required)
+        self.seats.iter().filter_map(answer).collect()
     }
 
     /// The models that have been asked, with their seats.
     fn seated(&self) -> impl Iterator<Item = (&str, &Seat)> {
         self.roster.models.iter().copied().zip(&self.seats)
     }
+}
+
+fn special_options(claim: &Claim) -> SpecialOptions {
+    SpecialOptions { claimed: Claim::CLAIMED, undetermined: claim.undetermined() }
+}
+
+fn count(min_required: u32) -> usize {
+    usize::try_from(min_required).unwrap_or(usize::MAX)
 }
 
 fn model_answer((model, seat): (&str, &Seat)) -> Option<ModelAnswer> {

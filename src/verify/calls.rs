@@ -127,14 +127,15 @@ impl Calls<'_> {
     /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
     /// verification, it is made when enough of those have ended, provided that is within the timeout of one call.
     ///
-    /// If the model limits its rate, calls are made at its pace, and one that may not be made yet fails or waits.
+    /// If the model limits its rate, calls are made at its pace, and one that may not be made yet fails or waits. None is
+    /// made once there is no `prompt` any more, as the answer is not needed.
     #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
     pub(super) fn structured<T>(
         &self,
         model: &str,
         purpose: Purpose,
         mut if_limited: IfLimited,
-        prompt: impl Fn() -> Chat,
+        prompt: impl Fn() -> Option<Chat>,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
@@ -158,7 +159,7 @@ impl Calls<'_> {
                 if if_limited.begins_again() {
                     self.meter.count_retry(model);
                 }
-                let mut chat = prompt();
+                let Some(mut chat) = prompt() else { return Err(pacing::not_made(Duration::ZERO)) };
                 let repair = setbacks.as_deref().and_then(|setbacks| setbacks.repair.as_deref());
                 chat.messages.extend(repair.into_iter().flatten().cloned());
                 let outcome = self.attempt(model, purpose, &chat, &read).await;

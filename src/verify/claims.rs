@@ -177,7 +177,7 @@ pub(super) async fn extract(
         let has_fallback = models.peek().is_some();
         let calls = Calls { task: Task::Extraction { has_fallback }, ..*calls };
         let if_limited = if has_fallback { IfLimited::Fail } else { IfLimited::Wait { again: false } };
-        let prompt = || prompts::extraction(job, settings.max_claims, fences);
+        let prompt = || Some(prompts::extraction(job, settings.max_claims, fences));
         let last_resort = LastResort::default();
         let read = |answer: &str| last_resort.read(answer, settings.max_claims, &job.fact);
         let outcome = calls.structured(model, Purpose::Extraction, if_limited, prompt, read).await;

@@ -8,16 +8,18 @@
 //! One loop owns all state. It emits events without waiting for a slow reader, because open calls hold permits that
 //! other verifications wait for.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use sha2::{Digest, Sha256};
+use tokio::time::sleep;
 use tracing::warn;
 
 use super::answer::read_answer;
 use super::ballot::{Ballot, Next, PanelAnswer, Roster};
-use super::calls::{Calls, IfLimited};
+use super::calls::{Calls, IfLimited, from_now};
 use super::claims::Claim;
 use super::error::Error;
 use super::outbox::Outbox;
@@ -35,6 +37,8 @@ pub(super) struct Panel<'a> {
     pub(super) fences: &'a Fences,
     pub(super) roster: &'a Roster<'a>,
     pub(super) claims: &'a [Claim],
+    /// By claim: whether models that limit their rate are no longer waited for, as they could not change the outcome.
+    pub(super) given_up: Vec<AtomicBool>,
 }
 
 /// The outcome of one call, with the positions of its claim and seat.
@@ -46,28 +50,49 @@ struct CallOutcome {
 
 impl Panel<'_> {
     /// Asks about all claims until each is settled or the deadline passes. The results are in the order of the claims.
+    ///
+    /// A model that limits its rate is waited for until the deadline if it can still change the outcome of the claim.
+    /// Otherwise it is given up once no such model has answered for as long as any call may take.
     pub(super) async fn run(
         &self,
         outbox: &mut Outbox<'_>,
         mut deadline: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Vec<ClaimResult>, Error> {
         let mut results = PanelResults::new(self);
+        let mut patience = pin!(sleep(self.calls.model_timeout));
+        let (mut is_patient, mut answers) = (true, 0);
         let mut open = FuturesUnordered::new();
         for (at, claim) in self.claims.iter().enumerate() {
             outbox.push(Event::VerifyingClaim(VerifyingClaim { claim_index: at, claim: claim.text.clone() }));
             open.extend((0..self.roster.panel_size()).map(|seat| self.ask(at, seat, IfLimited::Fail)));
         }
-        loop {
+        while !results.are_settled() {
             tokio::select! {
                 biased;
                 () = &mut deadline => break,
                 () = outbox.flush(), if !outbox.is_empty() => {}
+                () = &mut patience, if is_patient => {
+                    is_patient = false;
+                    (0..self.claims.len()).for_each(|claim| results.give_up(claim, outbox));
+                }
                 outcome = open.next() => {
                     let Some(outcome) = outcome else { break };
                     let (claim, seat) = (outcome.claim, outcome.seat);
+                    if self.has_given_up(claim) {
+                        continue;
+                    }
                     let again = matches!(outcome.answer, Err(Failure::RateLimited { .. }));
-                    match results.record(outcome, outbox) {
+                    let next = results.record(outcome, outbox);
+                    if results.answers_of_limited > answers {
+                        (is_patient, answers) = (true, results.answers_of_limited);
+                        patience.as_mut().reset(from_now(self.calls.model_timeout));
+                    }
+                    if !is_patient {
+                        results.give_up(claim, outbox);
+                    }
+                    match next {
                         Next::Nobody => {}
+                        Next::Again if self.has_given_up(claim) => {}
                         Next::Again => open.push(self.ask(claim, seat, IfLimited::Wait { again })),
                         Next::Standby(next) => {
                             if let (Some(model), Some(standby)) = (self.roster.model(seat), self.roster.model(next)) {
@@ -97,10 +122,14 @@ impl Panel<'_> {
         }
     }
 
+    fn has_given_up(&self, claim: usize) -> bool {
+        self.given_up.get(claim).is_some_and(|given_up| given_up.load(Ordering::Relaxed))
+    }
+
     fn vote(&self, at: usize, seat: usize) -> Option<Vote<'_>> {
         let (claim, model) = (self.claims.get(at)?, self.roster.model(seat)?);
-        let order = option_order(&self.job.id, claim, model);
-        Some(Vote { panel: self, claim, model, order })
+        let order = option_order(&self.job.id, claim, model).into_boxed_slice();
+        Some(Vote { panel: self, claim, given_up: self.given_up.get(at)?, model, order })
     }
 }
 
@@ -108,14 +137,18 @@ impl Panel<'_> {
 struct Vote<'a> {
     panel: &'a Panel<'a>,
     claim: &'a Claim,
+    given_up: &'a AtomicBool,
     model: &'a str,
     /// The order in which the model is shown the options.
-    order: Vec<usize>,
+    order: Box<[usize]>,
 }
 
 impl Vote<'_> {
-    fn prompt(&self) -> Chat {
-        prompts::panel(self.panel.job, self.panel.fences, self.claim, self.model, &self.order)
+    /// `None` once the vote is no longer needed.
+    fn prompt(&self) -> Option<Chat> {
+        let is_needed = !self.given_up.load(Ordering::Relaxed);
+        is_needed
+            .then(|| prompts::panel(self.panel.job, self.panel.fences, self.claim, self.model, &self.order))
     }
 
     fn read(&self, answer: &str) -> Result<PanelAnswer, String> {
@@ -131,6 +164,10 @@ struct PanelResults<'a> {
     /// Claims that are settled but not reported, as no model has answered any claim yet: they are reported after the
     /// first answer, or never, as a verification without any answer ends in an error.
     unreported: Vec<usize>,
+    /// How many claims are settled.
+    settled: usize,
+    /// How many votes models have given that had limited their rate before.
+    answers_of_limited: usize,
 }
 
 impl<'a> PanelResults<'a> {
@@ -140,7 +177,13 @@ impl<'a> PanelResults<'a> {
             ballots: panel.claims.iter().map(|_| Ballot::new(panel.roster)).collect(),
             results: vec![None; panel.claims.len()],
             unreported: Vec::new(),
+            settled: 0,
+            answers_of_limited: 0,
         }
+    }
+
+    const fn are_settled(&self) -> bool {
+        self.settled == self.ballots.len()
     }
 
     /// Records the outcome of a call. Returns who is to be asked next.
@@ -148,6 +191,7 @@ impl<'a> PanelResults<'a> {
         let CallOutcome { claim: at, seat, answer } = outcome;
         let Some(ballot) = self.ballots.get_mut(at) else { return Next::Nobody };
         let code = answer.as_ref().err().map(Failure::code);
+        self.answers_of_limited += usize::from(code.is_none() && ballot.is_limited(seat));
         let next = ballot.record(seat, answer);
         if next == Next::Again {
             return next;
@@ -165,10 +209,29 @@ impl<'a> PanelResults<'a> {
             }));
         }
         if ballot.is_settled() {
-            self.unreported.push(at);
+            self.settle(at, outbox);
+        } else {
+            self.report(outbox);
         }
-        self.report(outbox);
         next
+    }
+
+    /// Settles a claim for which only models that limit their rate are waited for, if they can no longer change the
+    /// outcome.
+    fn give_up(&mut self, at: usize, outbox: &mut Outbox<'_>) {
+        let (Some(ballot), Some(claim)) = (self.ballots.get_mut(at), self.panel.claims.get(at)) else {
+            return;
+        };
+        if ballot.give_up_limited(claim, self.panel.job.min_required) {
+            self.panel.given_up[at].store(true, Ordering::Relaxed);
+            self.settle(at, outbox);
+        }
+    }
+
+    fn settle(&mut self, at: usize, outbox: &mut Outbox<'_>) {
+        self.settled += 1;
+        self.unreported.push(at);
+        self.report(outbox);
     }
 
     /// Settles the claims that the deadline left open. An error if no model has answered any claim.

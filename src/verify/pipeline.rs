@@ -1,6 +1,7 @@
 //! The run of a verification, from its first event to its last.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
@@ -196,7 +197,8 @@ impl Verifier {
         let models =
             if job.model_progress { roster.models().map(str::to_owned).collect() } else { Vec::new() };
         outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len(), models }));
-        let panel = Panel { calls, job, fences: &fences, roster: &roster, claims: &claims };
+        let given_up = claims.iter().map(|_| AtomicBool::new(false)).collect();
+        let panel = Panel { calls, job, fences: &fences, roster: &roster, claims: &claims, given_up };
         let results = panel.run(outbox, deadline_passed).await?;
         Ok((results, skipped))
     }

@@ -22,7 +22,9 @@ pub(crate) struct Answer {
     pub(crate) finish_reason: Option<String>,
     /// Its token usage, if reported.
     pub(crate) usage: Option<ChatUsage>,
-    /// Time since the request.
+    /// When it was requested; `None` before that.
+    pub(crate) begun: Option<Instant>,
+    /// How long it took; zero until it ends.
     pub(crate) elapsed: Duration,
     /// Whether it is simulated.
     pub(crate) is_sandbox: bool,
@@ -48,6 +50,7 @@ pub(crate) async fn ask(
     writer: &mut AnswerWriter<'_>,
 ) -> Result<(), Failure> {
     let begun = Instant::now();
+    answer.begun = Some(begun);
     let limit = conversation.plan.limit;
     let outcome = time::timeout(limit, follow(conversation, request, answer, writer)).await;
     answer.elapsed = begun.elapsed();

@@ -166,7 +166,8 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure>
     drop(waiting);
     let model = cheapest(&output.models)?;
     let shown = sanitize::line(&model);
-    plan.printer.sentence(&format!("asking {shown}; -m or MK_MODEL names another, `mk models` lists them"));
+    let list = backend.list_command();
+    plan.printer.sentence(&format!("asking {shown}; -m or MK_MODEL names another, `{list}` lists them"));
     Ok(Conversation { plan, backend, model, output })
 }
 

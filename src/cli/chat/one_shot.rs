@@ -36,7 +36,9 @@ pub(super) fn with_partial_answer(failure: Failure, answer: &Answer) -> Failure 
     if failure.kind.stop_signal().is_none() || answer.text.is_empty() {
         return failure;
     }
-    let partial = document(answer, Some(&failure));
+    // What was waiting for the answer has been dropped.
+    let elapsed = answer.begun.map(|begun| begun.elapsed()).unwrap_or_default();
+    let partial = document(&Answer { elapsed, ..answer.clone() }, Some(&failure));
     failure.with_partial(partial)
 }
 
@@ -47,12 +49,14 @@ mod tests {
     #[test]
     fn an_interrupt_keeps_the_partial_answer() {
         let partial_of = |kind, text: &str| {
-            let answer = Answer { text: text.to_owned(), ..Answer::default() };
+            let begun = std::time::Instant::now().checked_sub(std::time::Duration::from_millis(700));
+            let answer = Answer { text: text.to_owned(), begun, ..Answer::default() };
             with_partial_answer(Failure::new(kind, "x"), &answer).partial
         };
         let partial = partial_of(Kind::Interrupted, "half of").unwrap();
         assert_eq!((&partial["schema"], &partial["exit"]), (&"mk.chat/1".into(), &130.into()));
         assert_eq!(partial["message"]["content"], "half of");
+        assert!(partial["elapsed_ms"].as_u64() >= Some(700), "{partial}");
         assert_eq!(partial_of(Kind::Interrupted, ""), None);
         assert_eq!(partial_of(Kind::Server, "half of"), None, "it has a document of its own");
     }

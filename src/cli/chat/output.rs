@@ -185,6 +185,7 @@ mod tests {
                 total_tokens: 1234,
                 estimated: false,
             }),
+            begun: None,
             elapsed: Duration::from_millis(2440),
             is_sandbox: false,
         }

@@ -208,6 +208,16 @@ async fn no_more_concurrent_calls_than_configured() {
     assert_eq!(server.most_at_once(), 2);
 }
 
+#[test]
+fn simulated_models_may_be_given_a_price() {
+    let mut sandbox = Settings::new("sandbox", Kind::Sandbox, "");
+    let priced = ModelSettings { price: Some(PRICE), ..ModelSettings::default() };
+    sandbox.models.insert("alpha".to_owned(), priced);
+    let gateway = Gateway::new(vec![sandbox], Clock::system()).unwrap();
+    let price = |id: &str| gateway.target(id).unwrap().price;
+    assert_eq!((price("sandbox/alpha"), price("sandbox/beta")), (Some(PRICE), Some(FREE)));
+}
+
 #[tokio::test]
 async fn identifiers_name_provider_and_model() {
     let gateway = gateway("http://127.0.0.1:9/v1", |_| {});

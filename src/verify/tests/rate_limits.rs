@@ -249,11 +249,12 @@ async fn calls_that_are_dropped_hold_up_nobody() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_hangs_while_it_is_paced_holds_up_the_others_no_longer_than_a_call() {
     let arrivals = Arrivals::new();
-    let scenario = with_model(2, &arrivals, |call, n| match n {
+    let mut scenario = with_model(2, &arrivals, |call, n| match n {
         0 => limited(Some(1)),
         1 => Reply::After(call.time, Box::new(Reply::Fail(Failure::Timeout))),
         _ => agree(call),
     });
+    scenario.job.min_required = 3;
     assert_eq!(votes(&scenario.complete().await), 5);
     assert_eq!(arrivals.seconds(), [0, 1, 31]);
 }
@@ -264,6 +265,7 @@ async fn calls_that_wait_for_their_turn_hold_no_permit() {
     let mut scenario =
         with_model(5, &arrivals, |call, n| if n == 0 { limited(Some(60)) } else { agree(call) });
     scenario.settings.max_concurrent = 1;
+    scenario.job.min_required = 3;
     let (verifier, others) = (scenario.verifier(), scenario.models.clone());
     let look = async {
         tokio::time::sleep(Duration::from_secs(30)).await;
@@ -295,13 +297,14 @@ async fn only_rate_limits_are_waited_for() {
     }
     // A breaker that opened because of a rate limit says the same as the limit itself.
     let arrivals = Arrivals::new();
-    let scenario = with_model(1, &arrivals, |call, n| match n {
+    let mut scenario = with_model(1, &arrivals, |call, n| match n {
         0 => {
             let retry_after = Duration::from_secs(70);
             Reply::Fail(Failure::Paused { whole_provider: false, because: "rate_limited", retry_after })
         }
         _ => agree(call),
     });
+    scenario.job.min_required = 3;
     assert_eq!(votes(&scenario.complete().await), 3);
     assert_eq!(arrivals.seconds(), [0, 70]);
 }
@@ -332,4 +335,36 @@ async fn an_extractor_is_waited_for_if_there_is_no_other() {
     let (end, seconds, _) = run(&[], 91).await;
     let failure = Failure::RateLimited { retry_after: Some(Duration::from_secs(91)) };
     assert_eq!((end, seconds), (Err(Error::Extraction { model: "x/1".to_owned(), failure }), 0));
+}
+
+/// A model that refuses for good must not hold up what the others have decided.
+#[tokio::test(start_paused = true)]
+async fn a_model_that_cannot_change_the_outcome_is_waited_for_as_long_as_a_call_may_take() {
+    for (disagrees, seconds, assessment) in
+        [(false, 30..=30, Assessment::True), (true, 100..=120, Assessment::NoConsensus)]
+    {
+        let arrivals = Arrivals::new();
+        let mut scenario = Scenario::with_claims(3, {
+            let arrivals = arrivals.clone();
+            move |call| match call.model {
+                "a/1" => {
+                    arrivals.note();
+                    limited(None)
+                }
+                "b/1" if disagrees => call.choose("Cannot be determined"),
+                _ => agree(call),
+            }
+        });
+        scenario.settings.general.standby.clear();
+        let response = scenario.complete().await;
+        let took = arrivals.since.elapsed().as_secs();
+        assert!(seconds.contains(&took), "{took}");
+        for result in &response.results {
+            assert_eq!(result.assessment, assessment);
+            assert_eq!(result.model_errors[0].code, "rate_limited");
+        }
+        let calls = arrivals.times().len();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(arrivals.times().len(), calls, "nobody asks any more");
+    }
 }

@@ -82,6 +82,33 @@ async fn requests_that_wait_for_a_lock_do_not_delay_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn requests_with_a_budget_that_cannot_be_read_take_no_place_at_the_provider() {
+    let provider = CountingProvider::start().await;
+    let postgres = Postgres::start();
+    let two = TwoServers::start(&postgres.url(), &provider.provider.base_url).await;
+    let (known, _) = two.key("inference", &json!({})).await;
+    let (limited, _) = two.key("inference", &json!({"budget_usd": 5})).await;
+    let base = &two.servers[0].base;
+    assert_eq!(complete(base, &known).await.0, 200);
+    let locker = connect(&postgres).await;
+    locker.batch_execute("BEGIN; LOCK TABLE spend IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    // More than the provider may be asked at once.
+    let waiting = tokio::spawn({
+        let (base, limited) = (base.clone(), limited.clone());
+        async move { join_all((0..70).map(|_| complete(&base, &limited))).await }
+    });
+    for _ in 0..40 {
+        assert_eq!(complete(base, &known).await, (200, String::new()));
+    }
+    assert!(!waiting.is_finished(), "no request had to wait");
+    locker.batch_execute("ROLLBACK").await.unwrap();
+    let refused = (503, "store_unavailable".to_owned());
+    assert!(waiting.await.unwrap().iter().all(|outcome| outcome.0 == 200 || *outcome == refused));
+    until("it can be read again", async || complete(base, &limited).await.0, |status| *status == 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_flood_of_unknown_keys_does_not_use_up_the_database() {
     let provider = CountingProvider::start().await;
     let postgres = Postgres::start();
