@@ -1,6 +1,6 @@
 //! Parses a complete response with a success status, which may still be a failure, for verifications and for callers.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error_body;
 use crate::money::Tokens;
@@ -104,11 +104,11 @@ fn parse_blocks(content: &Value) -> Option<ChoiceBuilder> {
         match block["type"].as_str() {
             Some("text") => choice.push_text(block["text"].as_str()?),
             Some("tool_use") => {
-                choice.tool_calls.push(render::tool_call(
-                    block["id"].as_str()?,
-                    block["name"].as_str()?,
-                    &block["input"],
-                ));
+                // A call without arguments: callers parse them as an object nevertheless.
+                let none = Value::Object(Map::new());
+                let input = Some(&block["input"]).filter(|input| input.is_object()).unwrap_or(&none);
+                let call = render::tool_call(block["id"].as_str()?, block["name"].as_str()?, input);
+                choice.tool_calls.push(call);
             }
             _ => {}
         }
