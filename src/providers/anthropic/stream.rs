@@ -8,7 +8,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{error_body, response};
+use super::error_body;
+use super::response::{self, TokenCounts};
 use crate::providers::chunk_writer::ChunkWriter;
 use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, StreamDecoder};
 use crate::providers::render::UsageMeter;
@@ -20,7 +21,7 @@ use crate::providers::{Failure, ProviderResponse};
 pub(super) struct Decoder {
     tool_calls: Vec<ToolCall>,
     /// The usage as last reported; `message_delta` repeats only a part of it.
-    usage: Map<String, Value>,
+    usage: TokenCounts,
     is_finished: bool,
     meter: UsageMeter,
 }
@@ -170,11 +171,15 @@ impl Decoder {
 
     /// The counts in `message_delta` are cumulative; those it leaves out were sent at the start.
     fn record_usage(&mut self, usage: &Value, chunks: &mut ChunkWriter) {
-        let Some(counts) = usage.as_object() else { return };
-        let counts = counts.iter().filter(|(_, count)| !count.is_null());
-        self.usage.extend(counts.map(|(name, count)| (name.clone(), count.clone())));
-        if let Some(usage) = response::token_usage(&Value::Object(self.usage.clone())) {
+        if !usage.is_object() {
+            return;
+        }
+        self.usage.update(usage);
+        if let Some(usage) = self.usage.usage() {
             self.meter.report(usage, chunks);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
