@@ -37,3 +37,18 @@ fn only_the_counts_of_a_usage_are_kept() {
     assert!(kept.len() < 1000, "{kept}");
     assert_eq!(decoder.usage.usage().unwrap().tokens.completion, 99);
 }
+
+#[test]
+fn the_number_of_open_blocks_is_bounded() {
+    let start = |kind: &str, index: usize| {
+        let block = json!({"type": kind, "id": "c", "name": "f", "input": {}});
+        json!({"type": "content_block_start", "index": index, "content_block": block})
+    };
+    let stop = |index: usize| json!({"type": "content_block_stop", "index": index});
+    for (kind, max) in [("thinking", MAX_OPEN_BLOCKS), ("tool_use", MAX_TOOL_CALLS)] {
+        assert_eq!(play((0..max).map(|index| start(kind, index))).1, Ok(EventOutcome::More));
+        assert_eq!(play((0..=max).map(|index| start(kind, index))).1, Err(Failure::Malformed));
+    }
+    let closed = (0..=MAX_OPEN_BLOCKS).flat_map(|index| [start("thinking", index), stop(index)]);
+    assert_eq!(play(closed).1, Ok(EventOutcome::More));
+}
