@@ -222,7 +222,7 @@ impl CompletionStream {
             }
             match read {
                 Ok(EventOutcome::More) => {}
-                Ok(EventOutcome::Unreadable) if damaged::holds_answer_text(event.data) => {
+                Ok(EventOutcome::Unreadable) if damaged::holds_answer(event.data) => {
                     return self.close(Some(Failure::Malformed));
                 }
                 Ok(EventOutcome::Skipped | EventOutcome::Unreadable) => {

@@ -1,6 +1,6 @@
 //! Parses a complete response with a success status, which may still be a failure, for verifications and for callers.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error_body;
 use crate::money::Tokens;
@@ -104,11 +104,11 @@ fn parse_blocks(content: &Value) -> Option<ChoiceBuilder> {
         match block["type"].as_str() {
             Some("text") => choice.push_text(block["text"].as_str()?),
             Some("tool_use") => {
-                choice.tool_calls.push(render::tool_call(
-                    block["id"].as_str()?,
-                    block["name"].as_str()?,
-                    &block["input"],
-                ));
+                // A call without arguments: callers parse them as an object nevertheless.
+                let none = Value::Object(Map::new());
+                let input = Some(&block["input"]).filter(|input| input.is_object()).unwrap_or(&none);
+                let call = render::tool_call(block["id"].as_str()?, block["name"].as_str()?, input);
+                choice.tool_calls.push(call);
             }
             _ => {}
         }
@@ -116,19 +116,48 @@ fn parse_blocks(content: &Value) -> Option<ChoiceBuilder> {
     Some(choice)
 }
 
-/// The token usage of a message. The prompt is the sum of three parts: new, written to the cache, and read from it.
-pub(super) fn token_usage(usage: &Value) -> Option<TokenUsage> {
-    let cached = |name: &str| token_count::count(&usage[name]);
-    let (written, read) = (cached("cache_creation_input_tokens"), cached("cache_read_input_tokens"));
-    let usage = TokenUsage {
-        tokens: Tokens {
-            prompt: token_count::count(&usage["input_tokens"])?
-                + written.unwrap_or_default()
-                + read.unwrap_or_default(),
-            completion: token_count::count(&usage["output_tokens"])?,
-        },
-        cached_tokens: read,
-        reasoning_tokens: token_count::count(&usage["output_tokens_details"]["thinking_tokens"]),
-    };
-    usage.unless_zero()
+/// The token usage of a message.
+fn token_usage(usage: &Value) -> Option<TokenUsage> {
+    let mut counts = TokenCounts::default();
+    counts.update(usage);
+    counts.usage()
+}
+
+/// The counts of a `usage` object that matter. Nothing else of it is kept, as a stream reports it any number of times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TokenCounts {
+    input: Option<u64>,
+    /// The part of the prompt that was written to the cache; not in `input`.
+    written: Option<u64>,
+    /// The part of the prompt that was read from the cache; not in `input`.
+    read: Option<u64>,
+    output: Option<u64>,
+    thinking: Option<u64>,
+}
+
+impl TokenCounts {
+    /// Takes over the counts of a report; those it leaves out stay as they were.
+    pub(super) fn update(&mut self, usage: &Value) {
+        let Self { input, written, read, output, thinking } = self;
+        for (count, reported) in [
+            (input, &usage["input_tokens"]),
+            (written, &usage["cache_creation_input_tokens"]),
+            (read, &usage["cache_read_input_tokens"]),
+            (output, &usage["output_tokens"]),
+            (thinking, &usage["output_tokens_details"]["thinking_tokens"]),
+        ] {
+            *count = token_count::count(reported).or(*count);
+        }
+    }
+
+    /// The usage, if there is a report of it.
+    pub(super) fn usage(self) -> Option<TokenUsage> {
+        let cached = self.written.unwrap_or_default() + self.read.unwrap_or_default();
+        let usage = TokenUsage {
+            tokens: Tokens { prompt: self.input? + cached, completion: self.output? },
+            cached_tokens: self.read,
+            reasoning_tokens: self.thinking,
+        };
+        usage.unless_zero()
+    }
 }

@@ -8,19 +8,25 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{error_body, response};
+use super::error_body;
+use super::response::{self, TokenCounts};
 use crate::providers::chunk_writer::ChunkWriter;
 use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, StreamDecoder};
 use crate::providers::render::UsageMeter;
 use crate::providers::sse::Event;
 use crate::providers::{Failure, ProviderResponse};
 
+/// More blocks than any message has open at once: they arrive one after the other.
+const MAX_OPEN_BLOCKS: usize = 1024;
+
 /// Decodes the events of one message.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     tool_calls: Vec<ToolCall>,
+    /// The indices of the open blocks without a tool call of the caller's.
+    other_blocks: Vec<u64>,
     /// The usage as last reported; `message_delta` repeats only a part of it.
-    usage: Map<String, Value>,
+    usage: TokenCounts,
     is_finished: bool,
     meter: UsageMeter,
 }
@@ -48,8 +54,8 @@ impl StreamDecoder for Decoder {
         }
         let handled = match kind {
             Some("message_start") => self.start_message(&body["message"], chunks),
-            Some("content_block_start") => self.start_block(&body, chunks),
-            Some("content_block_delta") => self.block_delta(&body, chunks),
+            Some("content_block_start") => self.start_block(&body, chunks)?,
+            Some("content_block_delta") => self.block_delta(&body, chunks)?,
             Some("content_block_stop") => {
                 self.stop_block(&body, chunks);
                 Some(())
@@ -85,45 +91,72 @@ impl Decoder {
         message.as_object().map(|_| ())
     }
 
-    fn start_block(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Option<()> {
-        let (index, block) = (body["index"].as_u64()?, &body["content_block"]);
-        match block["type"].as_str()? {
-            "text" => self.write_text(block["text"].as_str().unwrap_or_default(), chunks),
-            "tool_use" if self.tool_calls.len() < MAX_TOOL_CALLS => {
-                let call = json!({
-                    "index": self.tool_calls.len(),
-                    "id": block["id"].as_str()?,
-                    "type": "function",
-                    "function": {"name": block["name"].as_str()?, "arguments": ""},
-                });
-                chunks.delta(0, &json!({"tool_calls": [call]}));
-                let input = block["input"].clone();
-                self.tool_calls.push(ToolCall { index, input, has_deltas: false, is_open: true });
-            }
-            _ => {}
+    /// Starts a block; `None` if it is none. A tool call must not be lost: one that cannot be passed on is a failure.
+    fn start_block(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Result<Option<()>, Failure> {
+        let (index, block) = (body["index"].as_u64(), &body["content_block"]);
+        let Some(kind) = block["type"].as_str() else { return Ok(None) };
+        if kind == "tool_use" {
+            return self.start_call(index, block, chunks).map(Some).ok_or(Failure::Malformed);
         }
+        let Some(index) = index else { return Ok(None) };
+        if !self.other_blocks.contains(&index) {
+            if self.other_blocks.len() >= MAX_OPEN_BLOCKS {
+                return Err(Failure::Malformed);
+            }
+            self.other_blocks.push(index);
+        }
+        if kind == "text" {
+            self.write_text(block["text"].as_str().unwrap_or_default(), chunks);
+        }
+        Ok(Some(()))
+    }
+
+    fn start_call(&mut self, index: Option<u64>, block: &Value, chunks: &mut ChunkWriter) -> Option<()> {
+        let index = index.filter(|_| self.tool_calls.len() < MAX_TOOL_CALLS)?;
+        let call = json!({
+            "index": self.tool_calls.len(),
+            "id": block["id"].as_str()?,
+            "type": "function",
+            "function": {"name": block["name"].as_str()?, "arguments": ""},
+        });
+        chunks.delta(0, &json!({"tool_calls": [call]}));
+        let input = block["input"].clone();
+        self.tool_calls.push(ToolCall { index, input, has_deltas: false, is_open: true });
         Some(())
     }
 
-    fn block_delta(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Option<()> {
+    fn block_delta(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Result<Option<()>, Failure> {
         let delta = &body["delta"];
-        match delta["type"].as_str()? {
-            "text_delta" => self.write_text(delta["text"].as_str()?, chunks),
-            "thinking_delta" => self.meter.count(delta["thinking"].as_str()?, chunks),
-            "input_json_delta" => {
-                let (number, call) = self.open_call(body)?;
-                let piece = delta["partial_json"].as_str()?;
-                if !piece.is_empty() {
-                    call.has_deltas = true;
-                    self.write_arguments(number, piece, chunks);
-                }
-            }
-            _ => {}
+        let text = |name: &str| delta[name].as_str();
+        let handled = match delta["type"].as_str() {
+            Some("text_delta") => text("text").map(|text| self.write_text(text, chunks)),
+            Some("thinking_delta") => text("thinking").map(|text| self.meter.count(text, chunks)),
+            Some("input_json_delta") => match text("partial_json") {
+                Some(piece) if !piece.is_empty() => self.call_delta(body, piece, chunks).map(Some)?,
+                piece => piece.map(|_| ()),
+            },
+            Some(_) => Some(()),
+            None => None,
+        };
+        Ok(handled)
+    }
+
+    /// Passes on a piece of a call's arguments; those of blocks with anything else are ignored.
+    ///
+    /// # Errors
+    /// If no such block is open: its start was lost, and with it the call.
+    fn call_delta(&mut self, body: &Value, piece: &str, chunks: &mut ChunkWriter) -> Result<(), Failure> {
+        if let Some((number, call)) = self.open_call(body) {
+            call.has_deltas = true;
+            self.write_arguments(number, piece, chunks);
+            return Ok(());
         }
-        Some(())
+        let is_other = body["index"].as_u64().is_some_and(|index| self.other_blocks.contains(&index));
+        if is_other { Ok(()) } else { Err(Failure::Malformed) }
     }
 
     fn stop_block(&mut self, body: &Value, chunks: &mut ChunkWriter) {
+        self.other_blocks.retain(|index| body["index"] != *index);
         let Some((number, call)) = self.open_call(body) else { return };
         call.is_open = false;
         if !call.has_deltas {
@@ -170,11 +203,15 @@ impl Decoder {
 
     /// The counts in `message_delta` are cumulative; those it leaves out were sent at the start.
     fn record_usage(&mut self, usage: &Value, chunks: &mut ChunkWriter) {
-        let Some(counts) = usage.as_object() else { return };
-        let counts = counts.iter().filter(|(_, count)| !count.is_null());
-        self.usage.extend(counts.map(|(name, count)| (name.clone(), count.clone())));
-        if let Some(usage) = response::token_usage(&Value::Object(self.usage.clone())) {
+        if !usage.is_object() {
+            return;
+        }
+        self.usage.update(usage);
+        if let Some(usage) = self.usage.usage() {
             self.meter.report(usage, chunks);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -185,7 +185,12 @@ fn assistant_parts(
     if let Some(refused) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
         parts.push(Part::of_text(refused.to_owned(), format!("{path}.refusal")));
     }
-    for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+    let calls = match &message["tool_calls"] {
+        Value::Null => &[],
+        Value::Array(calls) => calls.as_slice(),
+        _ => return Err(unsupported(format!("{path}.tool_calls"), "must be an array of tool calls")),
+    };
+    for (index, call) in calls.iter().enumerate() {
         let path = format!("{path}.tool_calls[{index}]");
         let text = |value: &Value, field: &str| {
             let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -210,13 +215,17 @@ fn assistant_parts(
     Ok(parts)
 }
 
-/// The arguments of a tool call, which are JSON in a string; an empty string means no arguments.
+/// The arguments of a tool call, which are JSON in a string; null or an empty string means no arguments. Some clients
+/// send the object itself, and what it means is certain.
 fn arguments(value: &Value, path: &str) -> Result<Map<String, Value>, Failure> {
-    let text = value.as_str().unwrap_or_default();
-    if text.trim().is_empty() {
-        return Ok(Map::new());
-    }
-    serde_json::from_str(text).map_err(|_| {
+    let read = match value {
+        Value::Null => Some(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Some(Map::new()),
+        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::Object(arguments) => Some(arguments.clone()),
+        _ => None,
+    };
+    read.ok_or_else(|| {
         unsupported(format!("{path}.function.arguments"), "must be a JSON object, written as a string")
     })
 }

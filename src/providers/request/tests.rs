@@ -162,6 +162,29 @@ fn unsupported_message_fields_are_refused_by_path() {
 }
 
 #[test]
+fn tool_calls_of_any_other_form_are_refused_not_emptied() {
+    let refused_call = |calls: Value| {
+        let message = json!({"role": "assistant", "content": "I look.", "tool_calls": calls});
+        refused(&json!({"messages": [{"role": "user", "content": "Hi"}, message]}))
+    };
+    let with = |arguments: Value| {
+        let function = json!({"name": "f", "arguments": arguments});
+        refused_call(json!([{"id": "c", "type": "function", "function": function}]))
+    };
+    for accepted in [json!(null), json!(""), json!(" "), json!("{}"), json!("{\"a\":1}"), json!({"a": 1})] {
+        assert_eq!(with(accepted.clone()), None, "{accepted}");
+    }
+    let path = "messages[1].tool_calls[0].function.arguments";
+    for other in [json!([]), json!([{"a": 1}]), json!(0), json!(false), json!("[]"), json!("null")] {
+        assert_eq!(with(other.clone()).as_deref(), Some(path), "{other}");
+    }
+    assert_eq!(refused_call(json!(null)), None);
+    for other in [json!({}), json!({"id": "c"}), json!("f"), json!(true)] {
+        assert_eq!(refused_call(other.clone()).as_deref(), Some("messages[1].tool_calls"), "{other}");
+    }
+}
+
+#[test]
 fn consecutive_messages_of_one_speaker_become_one_turn() {
     let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}});
     let request = decode(&json!({"messages": [
