@@ -4,6 +4,9 @@
 //! `created` and `model` throughout; for each choice the role first, then content, then an empty delta with the finish
 //! reason, then nothing more; at the end the usage, if the caller asked for it, and `[DONE]`. An answer is complete if
 //! and only if every choice has its finish reason.
+//!
+//! Finish reasons are held back until the end of the stream, as some providers send one with every piece of the answer:
+//! what follows one must not be lost, and only once nothing follows is it known to be the last.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -34,6 +37,8 @@ pub struct ChunkWriter {
     include_usage: bool,
     expected: usize,
     choices: Vec<Choice>,
+    /// The size of the chunks with finish reasons that are held back.
+    held_bytes: usize,
     prompt_tokens: u64,
     /// The number of characters of the answer so far.
     length: u64,
@@ -48,8 +53,19 @@ pub struct ChunkWriter {
 #[derive(Debug)]
 struct Choice {
     index: u32,
-    is_finished: bool,
+    /// `None` until there is a finish reason.
+    finish: Option<Finish>,
 }
+
+/// The last chunk of a choice, held back until the end.
+#[derive(Debug)]
+struct Finish {
+    reason: String,
+    chunk: Vec<u8>,
+}
+
+/// The finish reason that any other one is more telling than.
+const ORDINARY: &str = "stop";
 
 /// The progress of a choice, which decides what its next chunk may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +74,10 @@ pub enum ChoiceStage {
     NotStarted,
     /// The role has been written.
     Open,
-    /// The finish reason has been written, or there are too many choices: further chunks are dropped.
+    /// There is a finish reason. If there is more content, the provider sends reasons before the end.
     Finished,
+    /// There are too many choices: its chunks are dropped.
+    Excess,
 }
 
 impl ChunkWriter {
@@ -72,6 +90,7 @@ impl ChunkWriter {
             include_usage: request.include_usage,
             expected: request.choices.min(MAX_CHOICES) as usize,
             choices: Vec::new(),
+            held_bytes: 0,
             prompt_tokens: request.prompt_tokens,
             length: 0,
             text: (request.choices == 1).then(String::new),
@@ -104,11 +123,16 @@ impl ChunkWriter {
     /// The progress of a choice.
     pub fn stage(&self, index: u32) -> ChoiceStage {
         match self.choices.iter().find(|choice| choice.index == index) {
-            Some(choice) if choice.is_finished => ChoiceStage::Finished,
+            Some(choice) if choice.finish.is_some() => ChoiceStage::Finished,
             Some(_) => ChoiceStage::Open,
             None if self.choices.len() < MAX_CHOICES as usize => ChoiceStage::NotStarted,
-            None => ChoiceStage::Finished,
+            None => ChoiceStage::Excess,
         }
+    }
+
+    /// The number of characters of the answer so far.
+    pub(super) const fn characters(&self) -> u64 {
+        self.length
     }
 
     /// Counts characters of the answer, for estimates.
@@ -149,7 +173,7 @@ impl ChunkWriter {
     /// Notes that a chunk with the choice's role is about to be written.
     pub fn open(&mut self, index: u32) {
         if self.stage(index) == ChoiceStage::NotStarted {
-            self.choices.push(Choice { index, is_finished: false });
+            self.choices.push(Choice { index, finish: None });
         }
     }
 
@@ -187,14 +211,14 @@ impl ChunkWriter {
     /// Writes a delta of one choice, preceded by a chunk with the role if it is the first.
     pub fn delta(&mut self, index: u32, delta: &Value) {
         match self.stage(index) {
-            ChoiceStage::Finished => return,
+            ChoiceStage::Excess => return,
             ChoiceStage::NotStarted if delta.get("role").is_none() => {
                 self.open(index);
                 let role = json!({"role": "assistant", "content": ""});
                 self.write_choice(&json!({"index": index, "delta": role, "finish_reason": null}));
             }
             ChoiceStage::NotStarted => self.open(index),
-            ChoiceStage::Open => {}
+            ChoiceStage::Open | ChoiceStage::Finished => {}
         }
         self.keep_delta_text(index, delta);
         self.write_choice(&json!({"index": index, "delta": delta, "finish_reason": null}));
@@ -210,7 +234,8 @@ impl ChunkWriter {
         }
     }
 
-    /// Ends a choice. `choice` has the provider's fields other than the delta and the finish reason.
+    /// Ends a choice, for now: the last finish reason counts, unless there was a more telling one than `stop`. `choice`
+    /// has the provider's fields other than the delta and the finish reason.
     pub fn finish(&mut self, index: u32, reason: &str, choice: serde_json::Map<String, Value>) {
         self.finish_with_extra(index, reason, choice, std::iter::empty());
     }
@@ -226,14 +251,20 @@ impl ChunkWriter {
         if self.stage(index) == ChoiceStage::NotStarted {
             self.delta(index, &json!({"role": "assistant", "content": ""}));
         }
-        let Some(open) = self.choices.iter_mut().find(|open| open.index == index && !open.is_finished) else {
+        let Some(position) = self.choices.iter().position(|known| known.index == index) else { return };
+        let held = self.choices[position].finish.as_ref();
+        if reason == ORDINARY && held.is_some_and(|held| held.reason != ORDINARY) {
             return;
-        };
-        open.is_finished = true;
+        }
         choice.insert("index".to_owned(), json!(index));
         choice.insert("delta".to_owned(), json!({}));
         choice.insert("finish_reason".to_owned(), json!(reason));
+        let start = self.out.len();
         self.write(&format!("[{}]", Value::Object(choice)), extra);
+        let finish = Finish { reason: reason.to_owned(), chunk: self.out.split_off(start) };
+        self.held_bytes += finish.chunk.len();
+        let replaced = self.choices[position].finish.replace(finish);
+        self.held_bytes -= replaced.map_or(0, |replaced| replaced.chunk.len());
     }
 
     /// Writes a chunk with one choice.
@@ -255,7 +286,7 @@ impl ChunkWriter {
 
     /// Whether at least one choice has begun and all that have begun are finished.
     pub fn may_end(&self) -> bool {
-        !self.choices.is_empty() && self.choices.iter().all(|choice| choice.is_finished)
+        !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
     }
 
     /// The token usage so far, estimated if the provider has not reported it. For an incomplete answer, a report may date
@@ -279,6 +310,7 @@ impl ChunkWriter {
 
     /// Writes the end of a complete answer.
     pub fn end(&mut self) {
+        self.write_finishes();
         if self.include_usage {
             let text = match &mut self.usage_text {
                 Some(text) => std::mem::take(text),
@@ -289,11 +321,19 @@ impl ChunkWriter {
         self.out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
+    /// Writes the finish reasons that were held back.
+    pub(super) fn write_finishes(&mut self) {
+        for finish in self.choices.iter().filter_map(|choice| choice.finish.as_ref()) {
+            self.out.extend_from_slice(&finish.chunk);
+        }
+    }
+
     /// The end of an incomplete answer: `error` (an object with `message`, `type` and `code`) and `[DONE]`.
     pub fn end_with_error(&mut self, error: &Value) -> Bytes {
         self.out.clear();
-        let unfinished = |index: &u32| self.stage(*index) != ChoiceStage::Finished;
-        let open = self.choices.iter().filter(|choice| !choice.is_finished).map(|choice| choice.index).min();
+        let unfinished = |index: &u32| self.stage(*index) == ChoiceStage::NotStarted;
+        let open = self.choices.iter().filter(|choice| choice.finish.is_none());
+        let open = open.map(|choice| choice.index).min();
         let index = open.or_else(|| (0..).take(self.expected).find(unfinished)).unwrap_or_default();
         let choices = format!(r#"[{{"index":{index},"delta":{{}},"finish_reason":"error"}}]"#);
         self.write(&choices, std::iter::once(("error", error.to_string().as_str())));
@@ -303,7 +343,7 @@ impl ChunkWriter {
 
     /// Whether more is pending for the caller than one piece from a provider can reasonably become.
     pub fn is_flooded(&self) -> bool {
-        self.out.len() > MAX_PENDING_BYTES
+        self.out.len() + self.held_bytes > MAX_PENDING_BYTES
     }
 
     /// Whether nothing is pending for the caller.

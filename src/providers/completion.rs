@@ -117,4 +117,13 @@ pub trait StreamDecoder: Send + Sync {
     /// # Errors
     /// If the event reports that the answer failed.
     fn read(&mut self, event: &Event<'_>, chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure>;
+
+    /// To be called when nothing more comes of an answer that may be complete, before that is judged: for formats whose
+    /// events cannot tell that they are the last.
+    ///
+    /// # Errors
+    /// If the answer as a whole turns out to be a failure.
+    fn end(&mut self, _chunks: &mut ChunkWriter) -> Result<(), Failure> {
+        Ok(())
+    }
 }

@@ -3,6 +3,9 @@
 //! It is pull-based: the provider is read only as fast as the caller reads, so a slow caller slows the provider down
 //! and memory does not grow. Whatever one piece from the provider yields is passed on as one piece. What must hold: the
 //! end is written only if every choice has its finish reason and no part of the answer was lost on the way.
+//!
+//! A finish reason is usually the end, whatever happens to the connection after it. But some providers send one with
+//! every piece of the answer, and then only the end of the stream tells that nothing is missing.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -59,6 +62,9 @@ enum State {
     Open,
     /// Every choice is finished; the usage is awaited until then.
     Complete(Instant),
+    /// Every choice has a finish reason, but with the first content or with more of it after that: the provider may go
+    /// on until it ends the stream.
+    Unsettled,
     /// The failure to be returned after the chunks before it.
     Failed(Failure),
     Over,
@@ -128,7 +134,7 @@ impl CompletionStream {
                     self.state = State::Over;
                     return Some(Err(failure));
                 }
-                State::Open | State::Complete(_) => {}
+                State::Open | State::Complete(_) | State::Unsettled => {}
             }
             let piece = self.pull().await;
             self.process(piece);
@@ -136,7 +142,7 @@ impl CompletionStream {
     }
 
     const fn is_open(&self) -> bool {
-        matches!(self.state, State::Open | State::Complete(_))
+        matches!(self.state, State::Open | State::Complete(_) | State::Unsettled)
     }
 
     fn process(&mut self, piece: Result<Option<Bytes>, Failure>) {
@@ -212,6 +218,7 @@ impl CompletionStream {
                 Ok(None) => return,
                 Err(sse::TooLarge) => return self.close(Some(Failure::Malformed)),
             };
+            let before = self.chunks.characters();
             let mut read = self.decoder.read(&event, &mut self.chunks);
             if read == Ok(EventOutcome::Unreadable)
                 && let Cow::Owned(data) = String::from_utf8_lossy(event.data)
@@ -220,9 +227,14 @@ impl CompletionStream {
                 let event = sse::Event { name: event.name, data: data.as_bytes() };
                 read = self.decoder.read(&event, &mut self.chunks);
             }
+            let is_damaged = read == Ok(EventOutcome::Unreadable) && damaged::holds_answer(event.data);
+            if matches!(self.state, State::Complete(_)) && (is_damaged || self.chunks.characters() != before)
+            {
+                self.state = State::Unsettled;
+            }
             match read {
                 Ok(EventOutcome::More) => {}
-                Ok(EventOutcome::Unreadable) if damaged::holds_answer(event.data) => {
+                Ok(EventOutcome::Unreadable) if is_damaged => {
                     return self.close(Some(Failure::Malformed));
                 }
                 Ok(EventOutcome::Skipped | EventOutcome::Unreadable) => {
@@ -232,7 +244,11 @@ impl CompletionStream {
                 Err(failure) => return self.close(Some(failure)),
             }
             if self.chunks.is_complete() && matches!(self.state, State::Open) {
-                self.state = State::Complete(Instant::now() + EPILOGUE);
+                // If there was content without a reason, the provider does not send one with every piece.
+                self.state = match before {
+                    0 => State::Unsettled,
+                    _ => State::Complete(Instant::now() + EPILOGUE),
+                };
             }
         }
     }
@@ -242,7 +258,9 @@ impl CompletionStream {
         if !self.is_open() {
             return;
         }
-        if self.chunks.is_complete() || (failure.is_none() && self.chunks.may_end()) {
+        let failure = failure.filter(|_| !matches!(self.state, State::Complete(_)));
+        let failure = failure.or_else(|| self.decoder.end(&mut self.chunks).err());
+        if failure.is_none() && self.chunks.may_end() {
             self.chunks.end();
             self.state = State::Over;
             if let Source::Http(lease) = std::mem::replace(&mut self.source, Source::Released)

@@ -130,8 +130,8 @@ pub struct Answer {
     pub usage: Option<Tokens>,
 }
 
-/// Why an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why an answer ended, the most severe last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finish {
     /// The model was done.
     Stop,

@@ -88,7 +88,7 @@ async fn a_request_is_retried_without_stream_options_if_the_provider_rejects_the
 #[tokio::test]
 async fn provider_quirks_are_normalised() {
     // No role, content and finish reason in one chunk, usage in a content chunk, prompt filter results first, comments,
-    // event names and ids, a non-standard finish reason, and chunks after it.
+    // event names and ids, a non-standard finish reason, and content after it.
     let gateway = gateway(|_| {
         Reply::Stream(vec![
             StreamStep::Send(": PROCESSING\n\ndata: {\"choices\":[],\"prompt_filter_results\":[]}\n\n".into()),
@@ -98,7 +98,7 @@ async fn provider_quirks_are_normalised() {
             ),
             StreamStep::Send("data: {\"choices\":[{\"index\":0,\n".into()),
             StreamStep::Send("data: \"delta\":{\"content\":\" you\"},\"finish_reason\":\"eos\"}],\"fingerprint\":1}\n\n".into()),
-            text_chunk("after the end"),
+            text_chunk(" there"),
             usage_chunk(),
             done(),
         ])
@@ -114,13 +114,14 @@ async fn provider_quirks_are_normalised() {
             one(json!({"role": "assistant", "content": ""}), Value::Null),
             one(json!({"content": "Hi"}), Value::Null),
             one(json!({"content": " you"}), Value::Null),
+            one(json!({"content": " there"}), Value::Null),
             one(json!({}), json!("stop")),
             json!([]),
         ]
     );
     assert!(list.iter().all(|chunk| chunk["id"] == list[0]["id"] && chunk["model"] == "fake/m"));
-    assert!(list[..4].iter().all(|chunk| chunk.get("usage").is_none()));
-    assert_eq!(list[4]["usage"]["completion_tokens"], 3);
+    assert!(list[..5].iter().all(|chunk| chunk.get("usage").is_none()));
+    assert_eq!(list[5]["usage"]["completion_tokens"], 3);
 }
 
 #[tokio::test]
@@ -143,7 +144,7 @@ async fn several_choices_and_tool_calls_are_streamed() {
     let finishes: Vec<_> =
         list.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str()).collect();
     assert_eq!(finishes, ["length", "tool_calls"]);
-    assert_eq!(list[2]["choices"][0]["delta"]["tool_calls"][0]["id"], "c");
+    assert_eq!(list[1]["choices"][0]["delta"]["tool_calls"][0]["id"], "c");
 }
 
 #[tokio::test]
@@ -216,6 +217,55 @@ async fn a_finish_reason_ends_the_stream_whatever_follows() {
         assert!(began.elapsed() < Duration::from_secs(15));
         assert_eq!(gateway.booked()[0].1, "ok");
         drop(gateway);
+    }
+}
+
+/// A chunk of an answer whose every chunk has a finish reason.
+fn early_end(text: &str) -> StreamStep {
+    chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": "stop"}]))
+}
+
+#[tokio::test]
+async fn content_after_a_finish_reason_belongs_to_the_answer() {
+    // Longer than the end of an answer is waited for.
+    let pause = StreamStep::Pause(Duration::from_millis(2500));
+    let every =
+        vec![early_end("The answer"), pause.clone(), early_end(" is forty"), early_end("-two."), done()];
+    let mixed = vec![
+        role_chunk(),
+        text_chunk("The answer"),
+        finish_chunk("stop"),
+        text_chunk(" is forty"),
+        pause,
+        text_chunk("-two."),
+        done(),
+    ];
+    for steps in [every, mixed] {
+        let gateway = gateway(move |_| Reply::Stream(steps.clone())).await;
+        let list = chunks(&gateway.stream(&hello_stream()).await);
+        assert_eq!(text_of(&list, 0), "The answer is forty-two.");
+        let finishes = list.iter().filter(|chunk| chunk["choices"][0]["finish_reason"] == "stop").count();
+        assert_eq!((finishes, gateway.booked()[0].1.as_str()), (1, "ok"));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_went_on_after_a_finish_reason_is_broken_if_it_is_cut() {
+    let hole =
+        StreamStep::Send("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" is\"},\"fin\n\n".into());
+    let cut = [StreamStep::APART, StreamStep::Cut];
+    let plain = || vec![role_chunk(), text_chunk("The answer"), finish_chunk("stop")];
+    for (mut steps, end, outcome) in [
+        (vec![early_end("The answer")], &cut[..], "cut"),
+        (vec![early_end("The answer"), early_end(" is")], &cut[..], "cut"),
+        (plain(), &[text_chunk(" is"), StreamStep::APART, StreamStep::Cut][..], "cut"),
+        (plain(), &[StreamStep::APART, hole, done()][..], "malformed"),
+    ] {
+        steps.extend_from_slice(end);
+        let gateway = gateway(move |_| Reply::Stream(steps.clone())).await;
+        let raw = gateway.stream(&hello_stream()).await;
+        assert!(raw.contains("\"finish_reason\":\"error\"") && !raw.contains("\"stop\""), "{raw}");
+        assert_eq!(gateway.booked()[0].1, outcome, "{raw}");
     }
 }
 

@@ -45,7 +45,8 @@ struct ToolCall {
 impl StreamDecoder for Decoder {
     fn read(&mut self, event: &Event<'_>, chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure> {
         let Ok(body) = serde_json::from_slice::<Value>(event.data) else {
-            return Ok(EventOutcome::Unreadable);
+            // As below: what is damaged after the stop reason is no part of the answer either.
+            return Ok(if self.is_finished { EventOutcome::Skipped } else { EventOutcome::Unreadable });
         };
         let kind = body["type"].as_str();
         // What follows the stop reason is not part of the answer: it is neither passed on nor counted.

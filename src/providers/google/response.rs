@@ -106,8 +106,9 @@ fn choice(candidate: &Value, index: u32, max_calls: usize, status: u16) -> Resul
         }
     }
     let is_empty = choice.text.is_none() && choice.tool_calls.is_empty();
-    let finish = finish_reason(&candidate["finishReason"], !choice.tool_calls.is_empty(), is_empty, status)?;
-    Ok(choice.build(index, finish))
+    let finish = finish(&candidate["finishReason"], status)?;
+    let reason = finish_reason(finish, !choice.tool_calls.is_empty(), is_empty)?;
+    Ok(choice.build(index, reason))
 }
 
 /// The parts of a candidate; there are none if a content filter or a token limit left nothing.
@@ -162,7 +163,7 @@ fn tool_call(call: &Value, signature: &Value) -> Result<Value, Failure> {
 }
 
 /// Maps a finish reason. A complete answer always has one; without it, the model was not done.
-fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
+pub(super) fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
     match reason.as_str() {
         Some("STOP") => Ok(Finish::Stop),
         Some("MAX_TOKENS") => Ok(Finish::Length),
@@ -179,12 +180,11 @@ fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
 
 /// The finish reason of chat completions for one of this format. An answer that ended regularly must not be empty.
 pub(super) fn finish_reason(
-    reason: &Value,
+    finish: Finish,
     has_calls: bool,
     is_empty: bool,
-    status: u16,
 ) -> Result<&'static str, Failure> {
-    match finish(reason, status)? {
+    match finish {
         Finish::Stop if has_calls => Ok("tool_calls"),
         Finish::Stop if is_empty => Err(Failure::NoAnswer),
         Finish::Stop => Ok("stop"),

@@ -1,7 +1,8 @@
 //! Decodes a streamed answer: every event has the form of a complete response, with only the new parts.
 //!
-//! The last event has the finish reason, then the body ends; there is no end marker. A tool call is sent as one part.
-//! The usage is reported repeatedly, and the last report counts.
+//! The last event has the finish reason, then the body ends; there is no end marker. Some versions and gateways send a
+//! finish reason with every event, so none of them is known to be the last before the body ends; the most severe counts.
+//! A tool call is sent as one part. The usage is reported repeatedly, and the last report counts.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +12,7 @@ use crate::providers::chunk_writer::ChunkWriter;
 use crate::providers::completion::{EventOutcome, StreamDecoder};
 use crate::providers::render::UsageMeter;
 use crate::providers::sse::Event;
-use crate::providers::{Failure, ProviderResponse};
+use crate::providers::{Failure, Finish, ProviderResponse};
 
 /// Decodes the events of one answer; streams always have a single candidate.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Decoder {
     /// The caller gets no more than this.
     max_tool_calls: usize,
     has_text: bool,
+    /// The most severe finish reason so far.
+    finish: Option<Finish>,
     meter: UsageMeter,
 }
 
@@ -46,26 +49,35 @@ impl StreamDecoder for Decoder {
         }
         chunks.begin(body["responseId"].as_str(), None);
         // Only the last report is certain to include the parts of its own event; earlier ones may include none.
-        let is_last = !candidate["finishReason"].is_null();
+        let reason = &candidate["finishReason"];
+        let may_be_last = !reason.is_null() || self.finish.is_some();
         if let Some(usage) = usage {
             self.meter.report(usage, chunks);
         }
         for part in response::parts(candidate) {
             self.write_part(Part::parse(part)?, chunks);
         }
-        if let Some(usage) = usage.filter(|_| is_last) {
+        if let Some(usage) = usage.filter(|_| may_be_last) {
             self.meter.report(usage, chunks);
         }
-        if is_last {
-            self.finish(&candidate["finishReason"], chunks)?;
+        if !reason.is_null() {
+            self.finish(reason, chunks)?;
         }
         Ok(EventOutcome::More)
+    }
+
+    fn end(&mut self, chunks: &mut ChunkWriter) -> Result<(), Failure> {
+        self.meter.finish(chunks);
+        if let Some(finish) = self.finish {
+            chunks.finish(0, self.finish_reason(finish)?, Map::new());
+        }
+        Ok(())
     }
 }
 
 impl Decoder {
     pub(super) fn new(max_tool_calls: usize) -> Self {
-        Self { tool_calls: 0, max_tool_calls, has_text: false, meter: UsageMeter::default() }
+        Self { tool_calls: 0, max_tool_calls, has_text: false, finish: None, meter: UsageMeter::default() }
     }
 
     fn write_part(&mut self, part: Part<'_>, chunks: &mut ChunkWriter) {
@@ -91,11 +103,18 @@ impl Decoder {
     }
 
     fn finish(&mut self, reason: &Value, chunks: &mut ChunkWriter) -> Result<(), Failure> {
-        let is_empty = !self.has_text && self.tool_calls == 0;
-        let status = ProviderResponse::of_stream_event().status;
-        let finish = response::finish_reason(reason, self.tool_calls > 0, is_empty, status)?;
-        self.meter.finish(chunks);
-        chunks.finish(0, finish, Map::new());
+        let finish = response::finish(reason, ProviderResponse::of_stream_event().status)?;
+        let finish = self.finish.map_or(finish, |severest| severest.max(finish));
+        self.finish = Some(finish);
+        // An answer that is empty so far is a failure only if nothing follows.
+        if let Ok(reason) = self.finish_reason(finish) {
+            chunks.finish(0, reason, Map::new());
+        }
         Ok(())
+    }
+
+    fn finish_reason(&self, finish: Finish) -> Result<&'static str, Failure> {
+        let is_empty = !self.has_text && self.tool_calls == 0;
+        response::finish_reason(finish, self.tool_calls > 0, is_empty)
     }
 }

@@ -1,5 +1,6 @@
 //! Enforces the order of a streamed answer: the role before content, content before the finish reason, nothing after
-//! it. Chunks in order are passed on unchanged; the others are taken apart here.
+//! it. Chunks in order are passed on unchanged; the others are taken apart here. Some servers send a finish reason with
+//! every chunk, or content after it: the content is passed on, and the reason comes at the end.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,7 @@ pub(super) fn is_in_order(choice: &Choice<'_>, chunks: &ChunkWriter) -> bool {
         && match chunks.stage(choice.index()) {
             ChoiceStage::NotStarted => delta.role.is_some(),
             ChoiceStage::Open => true,
-            ChoiceStage::Finished => false,
+            ChoiceStage::Finished | ChoiceStage::Excess => false,
         }
 }
 
@@ -37,23 +38,29 @@ pub(super) fn write_in_order(
     };
     for (position, (mut value, choice)) in values.into_iter().zip(read).enumerate() {
         let index = choice.index();
-        if chunks.stage(index) == ChoiceStage::Finished {
+        let stage = chunks.stage(index);
+        if stage == ChoiceStage::Excess {
             continue;
         }
         if chunks.is_flooded() {
             return Err(Failure::Malformed);
         }
         let reason = choice.finish_reason.map_or("", Json::get).trim_matches('"');
-        let reason = finish_reason::read(reason)?;
+        let reason = finish_reason::read(reason);
         let mut delta = value.shift_remove("delta").unwrap_or_default();
-        if delta.is_null() && chunks.stage(index) == ChoiceStage::NotStarted {
+        if delta.is_null() && stage == ChoiceStage::NotStarted {
             delta = value.shift_remove("message").unwrap_or_default();
         }
         value.shift_remove("finish_reason");
         normalize(&mut delta, numbers.get(position).and_then(Option::as_deref).unwrap_or_default());
         let has_content = has_content(&delta);
+        let reason = match reason {
+            // What comes with the report of an interruption is a part of the answer as well.
+            Err(failure) if !has_content => return Err(failure),
+            reason => reason,
+        };
         choice.record(chunks);
-        if chunks.stage(index) == ChoiceStage::NotStarted {
+        if stage == ChoiceStage::NotStarted {
             chunks.delta(index, &json!({"role": "assistant", "content": ""}));
             if let (Some(fields), false) = (delta.as_object_mut(), has_content) {
                 fields.clear();
@@ -62,7 +69,8 @@ pub(super) fn write_in_order(
         // Fields beside the delta may come without one, such as Azure's content filter results for earlier chunks.
         let is_annotated = value.iter().any(|(name, value)| name != "index" && !value.is_null());
         let has_delta = delta.as_object().is_some_and(|delta| !delta.is_empty());
-        if has_content || (reason.is_none() && (has_delta || is_annotated)) {
+        let is_open = reason == Ok(None) && stage != ChoiceStage::Finished;
+        if has_content || (is_open && (has_delta || is_annotated)) {
             let mut content = value.clone();
             let delta = if delta.is_null() { json!({}) } else { delta };
             content.insert("index".to_owned(), json!(index));
@@ -71,7 +79,7 @@ pub(super) fn write_in_order(
             chunks.write(&format!("[{}]", Value::Object(content)), extra_fields(fields));
             value.retain(|name, _| name == "index");
         }
-        if let Some(reason) = reason {
+        if let Some(reason) = reason? {
             chunks.finish_with_extra(index, reason, value, extra_fields(fields));
         }
     }

@@ -61,6 +61,7 @@ fn play(events: &[u8], size: usize) -> Value {
         }
     }
     let whole = chunks.may_end();
+    chunks.write_finishes();
     let used = chunks.usage();
     let reported = used.prompt != request.prompt_tokens;
     let out = String::from_utf8(chunks.take().to_vec()).unwrap();

@@ -45,11 +45,12 @@ fn decode(kind: Kind, pieces: &[&[u8]], choices: u32) -> Output {
             outcome = decoder.read(&event, &mut chunks);
         }
     }
-    let is_whole = chunks.is_complete();
+    let failure = outcome.and_then(|_| decoder.end(&mut chunks)).err();
+    let is_whole = failure.is_none() && chunks.is_complete();
     if is_whole {
         chunks.end();
     }
-    Output { chunks: chunks.take().to_vec(), is_whole, failure: outcome.err() }
+    Output { chunks: chunks.take().to_vec(), is_whole, failure }
 }
 
 /// The chunks without the ids of tool calls: if a provider sends none, one is generated.

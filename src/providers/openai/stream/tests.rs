@@ -33,6 +33,7 @@ fn play(events: &[String], choices: u32) -> (Vec<Value>, bool, Option<Failure>) 
         }
     }
     let whole = chunks.may_end();
+    chunks.write_finishes();
     let out = String::from_utf8(chunks.take().to_vec()).unwrap();
     let lines = out.split_terminator("\n\n").map(|line| line.strip_prefix("data: ").unwrap());
     (lines.map(|line| serde_json::from_str(line).unwrap()).collect(), whole, failure)
@@ -132,6 +133,54 @@ fn finish_reasons_that_mean_an_interruption_are_no_end() {
     assert_eq!((&out[1]["choices"][0]["finish_reason"], whole, failure), (&json!("length"), true, None));
     let (_, whole, _) = play(&[end("")], 1);
     assert!(!whole);
+}
+
+#[test]
+fn the_most_telling_finish_reason_counts() {
+    let chunk = |content: &str, reason: &str| {
+        one(&format!(r#"{{"index":0,"delta":{{"content":"{content}"}},"finish_reason":"{reason}"}}"#))
+    };
+    for (reasons, expected) in [
+        (["stop", "stop"], "stop"),
+        (["stop", "tool_calls"], "tool_calls"),
+        (["length", "stop"], "length"),
+        (["length", "content_filter"], "content_filter"),
+    ] {
+        for content in ["", "x"] {
+            let (out, whole, failure) = play(&reasons.map(|reason| chunk(content, reason)), 1);
+            assert_eq!((whole, failure), (true, None));
+            let ends: Vec<_> =
+                out.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str()).collect();
+            assert_eq!(ends, [expected], "{out:?}");
+        }
+    }
+}
+
+#[test]
+fn content_with_the_report_of_an_interruption_is_passed_on() {
+    let error = r#"{"index":0,"delta":{"role":"assistant","content":"x"},"finish_reason":"error"}"#;
+    let (out, whole, failure) = play(&[one(error)], 1);
+    assert_eq!(out[1]["choices"][0]["delta"]["content"], "x");
+    assert_eq!((whole, failure), (false, Some(Failure::Broken { status: 200 })));
+}
+
+#[test]
+fn finish_reasons_that_are_held_back_are_bounded() {
+    let mut chunks = chunks(1);
+    let mut decoder = Decoder::default();
+    let mut read = |index: u32| {
+        let choice = format!(
+            r#"{{"index":{index},"delta":{{}},"x":"{}","finish_reason":"stop"}}"#,
+            "y".repeat(1 << 20)
+        );
+        let read = decoder.read(&Event { name: b"", data: one(&choice).as_bytes() }, &mut chunks);
+        chunks.take();
+        read
+    };
+    for _ in 0..20 {
+        assert_eq!(read(0), Ok(EventOutcome::More), "one choice keeps one reason");
+    }
+    assert_eq!((1..20).find_map(|index| read(index).err()), Some(Failure::Malformed));
 }
 
 #[test]
@@ -342,6 +391,7 @@ proptest! {
                 .map(|data| decoder.read(&Event { name: b"", data: data.as_bytes() }, &mut chunks))
                 .collect();
             let (used, ends) = (chunks.usage(), chunks.may_end());
+            chunks.write_finishes();
             (told, String::from_utf8(chunks.take().to_vec()).unwrap(), used, ends, chunks.take_text())
         };
         prop_assert_eq!(play(Decoder::default()), play(Decoder { template: ChunkTemplate::disabled(), ..Decoder::default() }));
