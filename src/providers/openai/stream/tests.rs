@@ -161,7 +161,7 @@ fn content_with_the_report_of_an_interruption_is_passed_on() {
     let error = r#"{"index":0,"delta":{"role":"assistant","content":"x"},"finish_reason":"error"}"#;
     let (out, whole, failure) = play(&[one(error)], 1);
     assert_eq!(out[1]["choices"][0]["delta"]["content"], "x");
-    assert_eq!((whole, failure), (false, Some(Failure::Broken { status: 200 })));
+    assert_eq!((whole, failure), (false, Some(Failure::Broken { status: 200, retry_after: None })));
 }
 
 #[test]
