@@ -138,6 +138,23 @@ fn a_call_that_uses_nothing_more_shows_that_its_server_lives() {
 }
 
 #[test]
+fn a_booked_call_that_uses_nothing_more_shows_that_its_server_lives() {
+    let (_dir, store, clock) = files();
+    let ledger = Ledger::new(store.clone());
+    let begun = Instant::now();
+    let _old = begin_at(&meter(&ledger, "req_1", &clock), begun);
+    ledger.flush_at(begun + OLD).unwrap();
+    assert_eq!(booked_of_the_dead(&store).len(), 1);
+    // Calls are listed in the order they began in, and the first is what a sign of life writes.
+    let _new = begin_at(&meter(&ledger, "req_2", &clock), begun);
+    for second in 1..=8 {
+        clock.advance(SIGN_OF_LIFE);
+        ledger.flush_at(begun + OLD + SIGN_OF_LIFE * second).unwrap();
+        assert_eq!(store.adopt_calls("srv_other", clock.now()).unwrap(), []);
+    }
+}
+
+#[test]
 fn a_write_that_fails_is_made_up_for() {
     let (dir, store, clock) = files();
     let ledger = Ledger::new(store.clone());

@@ -121,6 +121,8 @@ impl<'a> Session<'a> {
         &self,
         work: impl AsyncFnOnce(&Object) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Error> {
+        #[cfg(test)]
+        super::testing::count_wait();
         let Some(client) = &self.client else { return Err(storage_error(PostgresError::Timeout)) };
         let outcome =
             self.database.wait(self.deadline, async { work(client).await.map_err(PostgresError::Client) });

@@ -1,6 +1,7 @@
 //! The database on which tests of the store run if an environment variable names one; each store gets a schema of its
 //! own.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Database, PostgresAddress};
@@ -8,6 +9,19 @@ use super::{Database, PostgresAddress};
 const VARIABLE: &str = "MK_TEST_DATABASE_URL";
 
 static MADE: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    static WAITS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How often this thread has waited for a database: for one answer, or for those to many statements sent together.
+pub(in crate::storage) fn waits() -> u64 {
+    WAITS.get()
+}
+
+pub(super) fn count_wait() {
+    WAITS.set(WAITS.get() + 1);
+}
 
 /// An empty database, if the tests are to run on PostgreSQL.
 pub(in crate::storage) fn database() -> Option<Database> {

@@ -6,12 +6,12 @@
 //!
 //! What must hold: a call is booked once, and its request is counted once, even if a server only seemed to be dead (its
 //! database was out of reach, its process was stopped, a clock was set). So an entry that was booked stays, with the id
-//! of its attempt, and refuses further changes; and when its server comes to book the call, that attempt is replaced,
-//! and the sums change by the difference. Until then, the journal and the first attempt of a request that is booked
-//! tell each other: only one of them counts the request.
+//! of its attempt, and refuses further changes, except that it still tells when its server was last seen; and when its
+//! server comes to book the call, that attempt is replaced, and the sums change by the difference. Until then, the
+//! journal and the first attempt of a request that is booked tell each other: only one of them counts the request.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use rusqlite::params;
@@ -21,7 +21,7 @@ use super::rollup;
 use super::values::{count, money, read_count, read_money, read_service, read_time};
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AttemptRow, CallId, Error, INTERRUPTED, Store};
+use crate::storage::{AttemptRow, Error, INTERRUPTED, Store};
 
 /// How long a server that has calls under way may say nothing before it is taken for dead. It writes every second at
 /// least.
@@ -73,13 +73,15 @@ impl Store {
     }
 }
 
-/// The servers with calls that nobody has booked, and that have said nothing for too long; a time far in the future was
-/// written before a clock was set back.
+/// The servers with calls that nobody has booked, and of which no entry was written in the time for which a living one
+/// may say nothing. Booked entries count as well: what a server writes to show that it lives may be one. A time far in
+/// the future, which was written before a clock was set back, tells nothing.
 fn dead_servers(db: &Db<'_>, own: &str, now: Time) -> Result<Vec<String>, Error> {
     let now = db.now(now)?;
     db.query(
-        "SELECT server FROM calls_under_way WHERE attempt_id IS NULL AND server <> ?1
-         GROUP BY server HAVING max(seen_at) < ?2 OR max(seen_at) > ?3",
+        "SELECT server FROM calls_under_way WHERE server <> ?1
+         GROUP BY server
+         HAVING count(*) > count(attempt_id) AND count(*) FILTER (WHERE seen_at BETWEEN ?2 AND ?3) = 0",
         params![own, now.minus(SILENCE).unix_ms(), now.plus(SILENCE).unix_ms()],
         |row| row.get(0),
     )
@@ -186,22 +188,35 @@ pub(super) fn keep(db: &Db<'_>, calls: &[AttemptRow]) -> Result<(), Error> {
     })
 }
 
-/// Changes an entry that nobody has booked.
+/// Changes an entry. One that was booked only tells that its server lives.
 const UPDATE: &str = "
-    UPDATE calls_under_way SET seen_at = ?9, at = ?10, prompt_tokens = ?11, completion_tokens = ?12,
-        cost_nano_usd = ?13, latency_ms = ?14, is_first = ?15, is_first_of_model = ?16
-    WHERE server = ?1 AND request = ?2 AND number = ?3 AND attempt_id IS NULL";
+    UPDATE calls_under_way SET
+        seen_at = ?9,
+        at = CASE WHEN attempt_id IS NULL THEN ?10 ELSE at END,
+        prompt_tokens = CASE WHEN attempt_id IS NULL THEN ?11 ELSE prompt_tokens END,
+        completion_tokens = CASE WHEN attempt_id IS NULL THEN ?12 ELSE completion_tokens END,
+        cost_nano_usd = CASE WHEN attempt_id IS NULL THEN ?13 ELSE cost_nano_usd END,
+        latency_ms = CASE WHEN attempt_id IS NULL THEN ?14 ELSE latency_ms END,
+        is_first = CASE WHEN attempt_id IS NULL THEN ?15 ELSE is_first END,
+        is_first_of_model = CASE WHEN attempt_id IS NULL THEN ?16 ELSE is_first_of_model END
+    WHERE server = ?1 AND request = ?2 AND number = ?3";
 
-/// Adds an entry, or changes one that nobody has booked.
+/// Adds an entry, or changes one as [`UPDATE`] does.
 const INSERT: &str = "
-    INSERT INTO calls_under_way (server, request, number, request_id, app_id, key_id, service, model, seen_at, at,
-        prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
+    INSERT INTO calls_under_way AS entry (server, request, number, request_id, app_id, key_id, service, model, seen_at,
+        at, prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-    ON CONFLICT (server, request, number) DO UPDATE SET seen_at = excluded.seen_at, at = excluded.at,
-        prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens,
-        cost_nano_usd = excluded.cost_nano_usd, latency_ms = excluded.latency_ms, is_first = excluded.is_first,
-        is_first_of_model = excluded.is_first_of_model
-    WHERE calls_under_way.attempt_id IS NULL";
+    ON CONFLICT (server, request, number) DO UPDATE SET
+        seen_at = excluded.seen_at,
+        at = CASE WHEN entry.attempt_id IS NULL THEN excluded.at ELSE entry.at END,
+        prompt_tokens = CASE WHEN entry.attempt_id IS NULL THEN excluded.prompt_tokens ELSE entry.prompt_tokens END,
+        completion_tokens = CASE WHEN entry.attempt_id IS NULL
+            THEN excluded.completion_tokens ELSE entry.completion_tokens END,
+        cost_nano_usd = CASE WHEN entry.attempt_id IS NULL THEN excluded.cost_nano_usd ELSE entry.cost_nano_usd END,
+        latency_ms = CASE WHEN entry.attempt_id IS NULL THEN excluded.latency_ms ELSE entry.latency_ms END,
+        is_first = CASE WHEN entry.attempt_id IS NULL THEN excluded.is_first ELSE entry.is_first END,
+        is_first_of_model = CASE WHEN entry.attempt_id IS NULL
+            THEN excluded.is_first_of_model ELSE entry.is_first_of_model END";
 
 /// Takes the calls of `rows` out of the journal. Returns the rows that are still to be booked: those of calls that were
 /// booked already, because their server seemed to be dead, have replaced what was booked.
@@ -211,12 +226,14 @@ pub(super) fn end<'r>(db: &Db<'_>, rows: &'r [AttemptRow]) -> Result<Cow<'r, [At
     if servers.is_empty() {
         return Ok(Cow::Borrowed(rows));
     }
-    let mut booked = Vec::new();
+    // By their requests.
+    let mut booked: HashMap<_, Vec<Entry>> = HashMap::new();
     for server in servers {
         let sql = "SELECT count(*) FROM calls_under_way WHERE server = ?1 AND attempt_id IS NOT NULL";
         if db.query_row(sql, params![server], |row| row.get::<i64>(0))?.unwrap_or(0) > 0 {
-            let entries = entries(db, server)?.into_iter().filter(|entry| entry.attempt_id.is_some());
-            booked.extend(entries.map(|entry| (server, entry)));
+            for entry in entries(db, server)?.into_iter().filter(|entry| entry.attempt_id.is_some()) {
+                booked.entry((server, entry.request)).or_default().push(entry);
+            }
         }
     }
     db.execute_each(
@@ -239,60 +256,69 @@ pub(super) fn end<'r>(db: &Db<'_>, rows: &'r [AttemptRow]) -> Result<Cow<'r, [At
     if booked.is_empty() {
         return Ok(Cow::Borrowed(rows));
     }
-    let mut rest = Vec::with_capacity(rows.len());
+    let (mut rest, mut late) = (Vec::with_capacity(rows.len()), Vec::new());
     for row in rows {
-        let of_request = |call: &CallId| {
-            let (server, request) = (call.server.clone(), call.request);
-            booked.iter().filter(move |(of, entry)| **of == *server && entry.request == request)
-        };
         let Some(call) = row.call.as_deref() else {
             rest.push(row.clone());
             continue;
         };
+        let of_request = booked.get(&(&*call.server, call.request)).map_or(&[][..], Vec::as_slice);
         let number = call.number.map(count);
-        let own = of_request(call).find(|(_, entry)| Some(entry.number) == number);
-        if let Some((_, Entry { attempt_id: Some(id), .. })) = own {
-            replace(db, *id, row)?;
+        let own = of_request.iter().find(|entry| Some(entry.number) == number);
+        if let Some(Entry { attempt_id: Some(id), .. }) = own {
+            late.push((*id, row));
             continue;
         }
-        let is_counted = of_request(call).any(|(_, entry)| entry.row.is_first);
+        let is_counted = of_request.iter().any(|entry| entry.row.is_first);
         let is_counted_of_model =
-            of_request(call).any(|(_, entry)| entry.row.is_first_of_model && entry.row.model == row.model);
+            of_request.iter().any(|entry| entry.row.is_first_of_model && entry.row.model == row.model);
         rest.push(AttemptRow {
             is_first: row.is_first && !is_counted,
             is_first_of_model: row.is_first_of_model && !is_counted_of_model,
             ..row.clone()
         });
     }
+    replace(db, &late)?;
     Ok(Cow::Owned(rest))
 }
 
-/// Replaces an attempt that was booked too early, and corrects the sums of the day and month it was booked in.
-fn replace(db: &Db<'_>, attempt_id: i64, row: &AttemptRow) -> Result<(), Error> {
+/// Replaces attempts, by their ids, that were booked too early, and corrects the sums of the days and months they were
+/// booked in. A call is booked once, so that each id occurs once. There may be as many as fit a batch, all of which
+/// other servers wait for: so nothing here waits for an answer about a single one.
+fn replace(db: &Db<'_>, late: &[(i64, &AttemptRow)]) -> Result<(), Error> {
     let sql = format!("SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE id = ?1");
-    // One that is too old may have been deleted; what was summed of it stays.
-    let Some(old) = db.query_row(&sql, params![attempt_id], attempt_row)? else { return Ok(()) };
-    let new = AttemptRow {
-        at: old.at,
-        is_first: old.is_first,
-        is_first_of_model: old.is_first_of_model,
-        ..row.clone()
-    };
-    db.execute(
+    let early = db.query_each(&sql, late, |(id, _), run| run(params![id]), attempt_row)?;
+    let (mut ids, mut replaced) = (Vec::new(), Vec::new());
+    for ((id, row), old) in late.iter().zip(early) {
+        // One that is too old may have been deleted; what was summed of it stays.
+        let Some(old) = old else { continue };
+        let new = AttemptRow {
+            at: old.at,
+            is_first: old.is_first,
+            is_first_of_model: old.is_first_of_model,
+            ..(*row).clone()
+        };
+        ids.push(*id);
+        replaced.push((old, new));
+    }
+    db.execute_each(
         "UPDATE attempts SET outcome = ?2, prompt_tokens = ?3, completion_tokens = ?4, cost_nano_usd = ?5,
              latency_ms = ?6
          WHERE id = ?1",
-        params![
-            attempt_id,
-            new.outcome,
-            count(new.prompt_tokens),
-            count(new.completion_tokens),
-            money(new.cost),
-            count(new.latency_ms)
-        ],
+        ids.into_iter().zip(&replaced),
+        |(id, (_, new)), run| {
+            run(params![
+                id,
+                new.outcome,
+                count(new.prompt_tokens),
+                count(new.completion_tokens),
+                money(new.cost),
+                count(new.latency_ms)
+            ])
+        },
     )?;
-    rollup::replace(db, &old, &new)?;
-    ledger::replace_spending(db, &old, &new)
+    rollup::replace(db, &replaced)?;
+    ledger::replace_spending(db, &replaced)
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::api::Service;
+use crate::api::console::Dimension;
 use crate::money::NanoUsd;
-use crate::storage::{SubjectMonth, UsageCounts, UsageQuery};
+use crate::storage::postgres::testing::waits;
+use crate::storage::{CallId, SubjectMonth, UsageCounts, UsageQuery};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 const DEAD: &str = "srv_dead";
@@ -152,6 +154,129 @@ fn a_model_without_a_sum_of_its_own_is_corrected_among_the_others() {
     assert_eq!((sums(&store).prompt_tokens, sums(&store).cost), (9, NanoUsd(18)));
 }
 
+/// Calls that this many requests make, one each, and that another server has booked.
+fn booked_calls(store: &Store, requests: u64) -> Vec<AttemptRow> {
+    let calls: Vec<_> = (1..=requests).map(|number| call(DEAD, number, Some(number), 5)).collect();
+    store.add_usage(&[], &calls).unwrap();
+    store.let_servers_fall_silent();
+    assert_eq!(store.adopt_calls(ALIVE, NOW).unwrap().len(), calls.len());
+    calls
+}
+
+#[test]
+fn many_booked_calls_are_replaced_with_one_write_for_each_sum() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOW).unwrap();
+    let changes = || store.ledger().write(|db| Ok(db.file().total_changes())).unwrap();
+    let rows: Vec<_> = booked_calls(&store, 500).iter().map(|row| ended(row, "cut")).collect();
+    let before = changes();
+    store.add_attempts(&rows).unwrap();
+    // Each call's entry and attempt; the sum of the day, and what the key and the app have spent.
+    assert_eq!(changes() - before, 2 * 500 + 1 + 2);
+    let counts = sums(&store);
+    assert_eq!((counts.attempts, counts.errors, counts.cost.0, spent(&store)), (500, 500, 5000, 5000));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for, named by MK_TEST_DATABASE_URL; runs in .ci/run"]
+fn a_server_waits_as_often_for_many_booked_calls_as_for_one() {
+    let waits_for = |requests| {
+        let store = Store::in_memory(NOW).unwrap();
+        let rows: Vec<_> = booked_calls(&store, requests).iter().map(|row| ended(row, "cut")).collect();
+        let before = waits();
+        store.add_attempts(&rows).unwrap();
+        let waited = waits() - before;
+        assert_eq!((sums(&store).errors, spent(&store)), (requests, 10 * requests));
+        waited
+    };
+    let of_one = waits_for(1);
+    assert!(of_one > 0, "MK_TEST_DATABASE_URL");
+    assert_eq!(waits_for(2000), of_one);
+}
+
+#[test]
+fn calls_that_are_replaced_together_correct_the_sums_that_they_are_in() {
+    let store = Store::in_memory(NOW).unwrap();
+    let of_model = |model: &str, row: AttemptRow| AttemptRow { model: model.into(), ..row };
+    // All names but one have a sum, and `b/x` and `b/y` are among the others.
+    let many: Vec<_> =
+        (0..199).map(|number| of_model(&format!("a/{number}"), call("", 0, None, 0))).collect();
+    let many: Vec<_> = many.into_iter().map(|row| AttemptRow { call: None, ..row }).collect();
+    store.add_attempts(&many).unwrap();
+    let models = ["a/0", "a/0", "b/own", "b/x", "b/x", "b/y"];
+    let begun: Vec<_> = (1..)
+        .zip(models)
+        .map(|(number, model)| of_model(model, call(DEAD, number, Some(number), 10 * number)))
+        // What the fourth costs is only known in the end.
+        .map(|row| AttemptRow { cost: row.cost.filter(|cost| cost.0 != 80), ..row })
+        .collect();
+    store.add_usage(&[], &begun).unwrap();
+    store.let_servers_fall_silent();
+    store.adopt_calls(ALIVE, NOW).unwrap();
+    let sum = |model: &str| {
+        let query = UsageQuery { by: vec![Dimension::Model], ..UsageQuery::days(0, i64::MAX) };
+        let sums = store.usage(&query).unwrap();
+        let counts = sums.into_iter().find(|sum| sum.model.as_deref() == Some(model)).unwrap().counts;
+        (counts.prompt_tokens, counts.cost.0, counts.errors, counts.priced_attempts, counts.unpriced_attempts)
+    };
+    assert_eq!(sum("a/0"), (30, 60, 0, 3, 0));
+    assert_eq!((sum("b/own"), sum("b/other")), ((30, 60, 0, 1, 0), (150, 220, 0, 2, 1)));
+
+    // More and less, with and without errors; in one batch with a call that was never seen.
+    let tokens = [(1, 11, "ok"), (2, 12, "cut"), (3, 40, "cut"), (4, 1, "ok"), (5, 2, "ok"), (6, 103, "cut")];
+    let mut rows: Vec<_> = tokens
+        .into_iter()
+        .zip(models)
+        .map(|((number, tokens, outcome), model)| {
+            of_model(model, ended(&call(DEAD, number, Some(number), tokens), outcome))
+        })
+        .collect();
+    rows.insert(3, of_model("a/0", ended(&call(DEAD, 7, Some(7), 1000), "ok")));
+    store.add_attempts(&rows).unwrap();
+    assert_eq!(sum("a/0"), (1023, 2046, 1, 4, 0));
+    assert_eq!((sum("b/own"), sum("b/other")), ((40, 80, 1, 1, 0), (106, 212, 1, 3, 0)));
+    assert_eq!((spent(&store), sums(&store).cost.0, sums(&store).attempts), (2338, 2338, 206));
+}
+
+#[test]
+fn corrected_sums_stay_in_their_range() {
+    let store = Store::in_memory(NOW).unwrap();
+    let of = |number, amount| AttemptRow {
+        prompt_tokens: amount,
+        completion_tokens: amount,
+        cost: Some(NanoUsd(amount)),
+        ..call(DEAD, number, Some(number), 0)
+    };
+    let book = |begun: &[AttemptRow]| {
+        store.add_usage(&[], begun).unwrap();
+        store.let_servers_fall_silent();
+        store.adopt_calls(ALIVE, NOW).unwrap();
+    };
+    let replace = |rows: &[AttemptRow]| {
+        store.add_attempts(rows).unwrap();
+        (sums(&store).prompt_tokens, sums(&store).completion_tokens, sums(&store).cost.0, spent(&store))
+    };
+    let (most, same) = (u64::try_from(ledger::MAX_SUM).unwrap(), |sum| (sum, sum, sum, sum));
+    book(&[of(1, 3)]);
+    assert_eq!(replace(&[of(1, u64::MAX)]), same(most));
+    book(&[of(2, 3), of(3, 3)]);
+    assert_eq!(replace(&[of(2, u64::MAX), of(3, u64::MAX)]), same(most));
+    // What was beyond the range is lost.
+    book(&[of(4, u64::MAX)]);
+    assert_eq!(replace(&[of(4, 3)]), same(3));
+    book(&[of(5, u64::MAX), of(6, u64::MAX)]);
+    assert_eq!(replace(&[of(5, 3), of(6, 3)]), same(6));
+
+    book(&[of(7, 3)]);
+    for sums in [
+        "usage_days SET prompt_tokens = 1, completion_tokens = 1, cost_nano_usd = 1",
+        "spend SET nano_usd = 1",
+    ] {
+        store.ledger().write(|db| db.execute(&format!("UPDATE {sums}"), &[])).unwrap();
+    }
+    assert_eq!(replace(&[of(7, 0)]), same(0));
+}
+
 #[test]
 fn a_request_with_several_calls_is_counted_once() {
     let store = Store::in_memory(NOW).unwrap();
@@ -218,4 +343,66 @@ fn booked_entries_are_forgotten_after_a_week() {
     assert_eq!(adopt(1, NOW), Some(1));
     assert_eq!(adopt(2, NOW.plus(KEPT / 2)), Some(2));
     assert_eq!(adopt(3, NOW.plus(KEPT)), Some(2));
+}
+
+#[test]
+fn a_booked_call_tells_that_its_server_lives_and_changes_in_nothing_else() {
+    let store = Store::in_memory(NOW).unwrap();
+    let old = call(DEAD, 1, Some(1), 5);
+    let adopted = || {
+        let rows = store.adopt_calls(ALIVE, NOW).unwrap();
+        rows.iter().map(|row| row.request_id.to_string()).collect::<Vec<_>>()
+    };
+    let entry = || store.ledger().read(|db| entries(db, DEAD)).unwrap().remove(0);
+    store.add_usage(&[], std::slice::from_ref(&old)).unwrap();
+    store.let_servers_fall_silent();
+    assert_eq!(adopted(), ["req_1"]);
+    let before = entry();
+
+    // A new call waits, and all that its server has to write is the old one.
+    store.add_usage(&[], &[call(DEAD, 2, Some(2), 7)]).unwrap();
+    for _ in 0..3 {
+        store.let_servers_fall_silent();
+        let sign = AttemptRow {
+            at: NOW.plus(Duration::from_millis(1)),
+            latency_ms: 9000,
+            is_first: false,
+            is_first_of_model: false,
+            ..call(DEAD, 1, Some(1), 6)
+        };
+        store.add_usage(&[], &[sign]).unwrap();
+        assert!(adopted().is_empty());
+    }
+    assert_eq!((entry().row, entry().attempt_id), (before.row, before.attempt_id));
+    store.let_servers_fall_silent();
+    assert_eq!(adopted(), ["req_2"]);
+    assert!(adopted().is_empty(), "there is nothing left to book");
+}
+
+#[test]
+fn a_time_from_before_a_clock_was_set_back_tells_nothing_of_its_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOW).unwrap();
+    store.add_usage(&[], &[call(DEAD, 1, Some(1), 5)]).unwrap();
+    let before = NOW.minus(Duration::from_hours(1));
+    assert_eq!(store.adopt_calls(ALIVE, before).unwrap().len(), 1);
+    // It lives, and the booked call is not written again.
+    store.add_usage(&[], &[AttemptRow { at: before, ..call(DEAD, 2, Some(2), 5) }]).unwrap();
+    assert_eq!(store.adopt_calls(ALIVE, before).unwrap(), []);
+    assert_eq!(store.adopt_calls(ALIVE, before.plus(2 * SILENCE)).unwrap().len(), 1);
+}
+
+#[test]
+fn the_booked_entry_of_a_call_under_way_is_not_forgotten_while_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), NOW).unwrap();
+    let write = |row: AttemptRow, at: Time| store.add_usage(&[], &[AttemptRow { at, ..row }]).unwrap();
+    let later = NOW.plus(KEPT + 2 * SILENCE);
+    write(call("srv_long", 1, Some(1), 5), NOW);
+    assert_eq!(store.adopt_calls(ALIVE, NOW.plus(2 * SILENCE)).unwrap().len(), 1);
+    write(call("srv_long", 1, Some(1), 6), later);
+    write(call(DEAD, 2, Some(2), 5), later);
+    assert_eq!(store.adopt_calls(ALIVE, later.plus(2 * SILENCE)).unwrap().len(), 1);
+    store.add_attempts(&[ended(&call("srv_long", 1, Some(1), 7), "ok")]).unwrap();
+    assert_eq!(booked(&store, 1).len(), 1);
 }

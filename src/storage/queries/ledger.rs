@@ -218,26 +218,40 @@ fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     )
 }
 
-/// Corrects what a key and an app have spent by the difference between two versions of an attempt.
-pub(super) fn replace_spending(db: &Db<'_>, old: &AttemptRow, new: &AttemptRow) -> Result<(), Error> {
-    let cost = |row: &AttemptRow| row.cost.unwrap_or_default().0;
-    let month = old.at.utc_month();
-    for subject in [&old.key_id, &old.app_id].into_iter().filter(|subject| !subject.is_empty()) {
-        let sql = "SELECT nano_usd FROM spend WHERE subject = ?1 AND month = ?2";
-        let spent = db.query_row(sql, params![subject, month], |row| read_count(row, 0))?;
-        let corrected = replaced(spent.unwrap_or(0), cost(old), cost(new));
-        db.execute(
-            "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
-             ON CONFLICT (subject, month) DO UPDATE SET nano_usd = excluded.nano_usd",
-            params![subject, month, corrected],
-        )?;
+/// Corrects what keys and apps have spent by the differences between attempts and what replaces them.
+pub(super) fn replace_spending(db: &Db<'_>, replaced: &[(AttemptRow, AttemptRow)]) -> Result<(), Error> {
+    let mut sums = BTreeMap::new();
+    for (old, new) in replaced {
+        let month = old.at.utc_month();
+        for subject in [&old.key_id, &old.app_id].into_iter().filter(|subject| !subject.is_empty()) {
+            let (before, after): &mut (NanoUsd, NanoUsd) = sums.entry((subject, month)).or_default();
+            *before = before.plus(old.cost.unwrap_or_default());
+            *after = after.plus(new.cost.unwrap_or_default());
+        }
     }
-    Ok(())
+    let sql = format!(
+        "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
+         ON CONFLICT (subject, month) DO UPDATE SET nano_usd = {}",
+        changed("spend.nano_usd", 4)
+    );
+    db.execute_each(&sql, sums, |((subject, month), (before, after)), run| {
+        let change = change(before.0, after.0);
+        run(params![subject, month, change.max(0), change])
+    })
 }
 
-/// A sum for a column, with `new` in place of `old` in it.
-pub(super) fn replaced(sum: u64, old: u64, new: u64) -> i64 {
-    count(sum.saturating_sub(old).saturating_add(new)).min(MAX_SUM)
+/// The change of a sum in which `after` takes the place of `before`: at most [`MAX_SUM`], up or down.
+pub(super) fn change(before: u64, after: u64) -> i64 {
+    count(after).min(MAX_SUM) - count(before).min(MAX_SUM)
+}
+
+/// The SQL of a sum after a [`change`], which is a parameter. So no sum need be read to be corrected. It neither leaves
+/// the range nor falls below zero, and nothing overflows on the way.
+pub(super) fn changed(sum: &str, parameter: usize) -> String {
+    format!(
+        "CASE WHEN {sum} >= {MAX_SUM} - ?{parameter} THEN {MAX_SUM}
+             WHEN {sum} + ?{parameter} > 0 THEN {sum} + ?{parameter} ELSE 0 END"
+    )
 }
 
 pub(super) fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 
-use super::ledger::{MAX_SUM, replaced};
-use super::values::{count, read_count};
+use super::ledger::{MAX_SUM, change, changed};
+use super::values::count;
 use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::db::Db;
@@ -60,52 +60,48 @@ pub(super) fn add(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     })
 }
 
-/// Corrects the sum that an attempt is in, by the difference between two versions of it that differ in outcome, tokens
-/// and cost.
-pub(super) fn replace(db: &Db<'_>, old: &AttemptRow, new: &AttemptRow) -> Result<(), Error> {
-    let (day, service) = (old.at.utc_day(), old.service.as_str());
-    let other = other_model(&old.model);
-    // A name has its own sum, or is summed with the other names.
-    for model in [&*old.model, &*other] {
-        let of = params![day, old.app_id, old.key_id, service, model];
-        let sum = db.query_row(
-            "SELECT errors, prompt_tokens, completion_tokens, cost_nano_usd, unpriced_attempts FROM usage_days
-             WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5",
-            of,
-            |row| {
-                Ok(UsageCounts {
-                    errors: read_count(row, 0)?,
-                    prompt_tokens: read_count(row, 1)?,
-                    completion_tokens: read_count(row, 2)?,
-                    cost: NanoUsd(read_count(row, 3)?),
-                    unpriced_attempts: read_count(row, 4)?,
-                    ..UsageCounts::default()
-                })
-            },
-        )?;
-        let Some(sum) = sum else { continue };
-        let (before, after) = (counts(old), counts(new));
-        let corrected = |of: fn(&UsageCounts) -> u64| replaced(of(&sum), of(&before), of(&after));
-        db.execute(
-            "UPDATE usage_days SET errors = ?6, prompt_tokens = ?7, completion_tokens = ?8, cost_nano_usd = ?9,
-                 unpriced_attempts = ?10
-             WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5",
-            params![
-                day,
-                old.app_id,
-                old.key_id,
-                service,
-                model,
-                corrected(|counts| counts.errors),
-                corrected(|counts| counts.prompt_tokens),
-                corrected(|counts| counts.completion_tokens),
-                corrected(|counts| counts.cost.0),
-                corrected(|counts| counts.unpriced_attempts),
-            ],
-        )?;
-        return Ok(());
+/// Corrects the sums that attempts are in, by the differences between them and what replaces them: outcome, tokens and
+/// cost.
+pub(super) fn replace(db: &Db<'_>, replaced: &[(AttemptRow, AttemptRow)]) -> Result<(), Error> {
+    let mut sums: BTreeMap<_, (UsageCounts, UsageCounts)> = BTreeMap::new();
+    for (old, new) in replaced {
+        let of = (old.at.utc_day(), &old.app_id, &old.key_id, old.service.as_str(), &old.model);
+        let (before, after) = sums.entry(of).or_default();
+        *before = before.plus(counts(old));
+        *after = after.plus(counts(new));
     }
-    Ok(())
+    // A name has its own sum, or is summed with the other names.
+    let sql = format!(
+        "UPDATE usage_days SET errors = {}, prompt_tokens = {}, completion_tokens = {}, cost_nano_usd = {},
+             priced_attempts = {}, unpriced_attempts = {}
+         WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = CASE
+             WHEN EXISTS (SELECT 1 FROM usage_days
+                          WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5) THEN ?5
+             ELSE ?6
+         END",
+        changed("errors", 7),
+        changed("prompt_tokens", 8),
+        changed("completion_tokens", 9),
+        changed("cost_nano_usd", 10),
+        changed("priced_attempts", 11),
+        changed("unpriced_attempts", 12),
+    );
+    db.execute_each(&sql, sums, |((day, app_id, key_id, service, model), (before, after)), run| {
+        run(params![
+            day,
+            app_id,
+            key_id,
+            service,
+            model,
+            other_model(model),
+            change(before.errors, after.errors),
+            change(before.prompt_tokens, after.prompt_tokens),
+            change(before.completion_tokens, after.completion_tokens),
+            change(before.cost.0, after.cost.0),
+            change(before.priced_attempts, after.priced_attempts),
+            change(before.unpriced_attempts, after.unpriced_attempts),
+        ])
+    })
 }
 
 /// Adds to an existing sum.
