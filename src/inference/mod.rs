@@ -1,9 +1,9 @@
 //! The gateway: calls models on behalf of verifications and callers, with retries, fallbacks and accounting.
 //!
 //! [`Gateway::ask`] calls a model for a verification: it finds the provider, respects its concurrency limit, retries
-//! transient failures but rate limits, and books every attempt on the caller's meter. [`Gateway::chat`] does the same for callers' own
-//! chat completions, with fallbacks and streaming. What keeps failing is paused (see `breaker`). Callers name models
-//! `<provider>/<model_name>`; the model name may contain `/`.
+//! transient failures other than rate limits, and books every attempt on the caller's meter. [`Gateway::chat`] does the
+//! same for callers' own chat completions, with fallbacks and streaming. What keeps failing is paused (see `breaker`).
+//! Callers name models `<provider>/<model_name>`; the model name may contain `/`.
 
 mod breaker;
 mod candidate;
