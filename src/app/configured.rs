@@ -48,7 +48,8 @@ impl Configured {
         let providers = config.providers.clone();
         let gateway = Gateway::in_place_of(&self.gateway, providers, clock.clone()).map_err(unusable)?;
         Ok(Self::with(config, gateway, |gateway| {
-            Verifier::new(gateway, config.verify.clone(), clock.clone()).in_place_of(&self.verifier)
+            Verifier::new(gateway.clone(), config.verify.clone(), clock.clone())
+                .in_place_of(&self.verifier, |model| gateway.has_same_target(&self.gateway, model))
         }))
     }
 

@@ -216,6 +216,13 @@ impl Gateway {
         self.find(id).map(|(provider, _)| provider.settings().max_concurrent)
     }
 
+    /// Whether this gateway calls the same server as `other` for a model, with the same key, so that what was learnt
+    /// about it still holds.
+    pub fn has_same_target(&self, other: &Self, id: &str) -> bool {
+        let (Some((here, _)), Some((there, _))) = (self.find(id), other.find(id)) else { return false };
+        here.settings().has_same_target(there.settings())
+    }
+
     /// The provider that an identifier names, and that provider's name for the model.
     pub(super) fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
         self.find_entry(id).map(|(entry, model)| (&entry.provider, model))

@@ -107,7 +107,8 @@ pub enum Failure {
     Cut,
     /// One of our timeouts expired.
     Timeout,
-    /// Not called: the circuit breaker is open after earlier failures.
+    /// Not called: the circuit breaker is open after earlier failures, or the model limits its rate and it is not yet
+    /// the turn of this call.
     Paused {
         /// Whether all of the provider's models are paused.
         whole_provider: bool,

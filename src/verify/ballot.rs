@@ -1,5 +1,7 @@
 //! The answers to one claim: which models have been asked, which have answered, and which replace those that failed.
 
+use std::time::Duration;
+
 use super::claims::{Claim, key};
 use super::pacing;
 use super::vote::{self, SpecialOptions, Verdict};
@@ -59,7 +61,7 @@ pub struct PanelAnswer {
 enum Seat {
     Pending,
     /// To be asked again, as it limits the rate of its calls and there is no other model to be asked.
-    Limited(Failure),
+    Limited,
     Answered(PanelAnswer),
     Failed(Failure),
 }
@@ -101,13 +103,13 @@ impl<'a> Ballot<'a> {
         let next = self.seats.len();
         let has_standby = self.roster.model(next).is_some();
         let Some(seat) = self.seats.get_mut(seat) else { return Next::Nobody };
-        let is_first = !matches!(seat, Seat::Limited(_));
+        let is_first = !matches!(seat, Seat::Limited);
         match outcome {
             Err(failure) if is_first && !has_standby && pacing::is_rate_limit(&failure) => {
-                *seat = Seat::Limited(pacing::reported(failure));
+                *seat = Seat::Limited;
                 return Next::Again;
             }
-            Err(failure) => *seat = Seat::Failed(pacing::reported(failure)),
+            Err(failure) => *seat = Seat::Failed(failure),
             Ok(answer) => *seat = Seat::Answered(answer),
         }
         if !replaceable || !has_standby {
@@ -117,14 +119,15 @@ impl<'a> Ballot<'a> {
         Next::Standby(next)
     }
 
-    /// Ends the ballot at the deadline: models that have not answered have timed out, or were limited all along. The
-    /// votes there are count only if those models could not have changed the outcome.
-    pub(super) fn cut_off(&mut self) {
+    /// Ends the ballot at the deadline: models that have not answered have timed out, or were limited all along; how
+    /// much longer they are, as far as is known, is the `time_left` to them. The votes there are count only if those
+    /// models could not have changed the outcome.
+    pub(super) fn cut_off(&mut self, time_left: impl Fn(&str) -> Option<Duration>) {
         self.outstanding = self.asked() - self.done();
-        for seat in &mut self.seats {
+        for (model, seat) in self.roster.models().zip(&mut self.seats) {
             match seat {
                 Seat::Pending => *seat = Seat::Failed(Failure::Timeout),
-                Seat::Limited(failure) => *seat = Seat::Failed(failure.clone()),
+                Seat::Limited => *seat = Seat::Failed(Failure::RateLimited { retry_after: time_left(model) }),
                 Seat::Answered(_) | Seat::Failed(_) => {}
             }
         }
@@ -133,23 +136,21 @@ impl<'a> Ballot<'a> {
     /// Gives up the models that limit their rate, if only those are still to answer and could not change the outcome.
     /// Returns whether that settles the ballot.
     pub(super) fn give_up_limited(&mut self, claim: &Claim, min_required: u32) -> bool {
-        let is_limited = |seat: &&mut Seat| matches!(seat, Seat::Limited(_));
+        let is_limited = |seat: &&mut Seat| matches!(seat, Seat::Limited);
         let limited = self.seats.iter_mut().filter(is_limited).count();
         if limited == 0 || self.asked() - self.done() > limited || self.is_open(claim, min_required, limited)
         {
             return false;
         }
         for seat in self.seats.iter_mut().filter(is_limited) {
-            if let Seat::Limited(failure) = seat {
-                *seat = Seat::Failed(failure.clone());
-            }
+            *seat = Seat::Failed(Failure::RateLimited { retry_after: None });
         }
         true
     }
 
     /// Whether the model in this seat is waited for, as it limits its rate.
     pub(super) fn is_limited(&self, seat: usize) -> bool {
-        matches!(self.seats.get(seat), Some(Seat::Limited(_)))
+        matches!(self.seats.get(seat), Some(Seat::Limited))
     }
 
     /// How many models have been asked.
@@ -159,7 +160,7 @@ impl<'a> Ballot<'a> {
 
     /// How many models are done, with or without an answer.
     pub(super) fn done(&self) -> usize {
-        self.seats.iter().filter(|seat| !matches!(seat, Seat::Pending | Seat::Limited(_))).count()
+        self.seats.iter().filter(|seat| !matches!(seat, Seat::Pending | Seat::Limited)).count()
     }
 
     /// Whether no call is pending.
@@ -176,7 +177,7 @@ impl<'a> Ballot<'a> {
     pub(super) fn failures(&self) -> impl Iterator<Item = (&'a str, &Failure)> {
         self.roster.models().zip(&self.seats).filter_map(|(model, seat)| match seat {
             Seat::Failed(failure) => Some((model, failure)),
-            Seat::Pending | Seat::Limited(_) | Seat::Answered(_) => None,
+            Seat::Pending | Seat::Limited | Seat::Answered(_) => None,
         })
     }
 
@@ -213,7 +214,7 @@ impl<'a> Ballot<'a> {
     fn answers(&self) -> Vec<usize> {
         let answer = |seat: &Seat| match seat {
             Seat::Answered(answer) => Some(answer.option),
-            Seat::Pending | Seat::Limited(_) | Seat::Failed(_) => None,
+            Seat::Pending | Seat::Limited | Seat::Failed(_) => None,
         };
         self.seats.iter().filter_map(answer).collect()
     }
@@ -303,7 +304,7 @@ mod tests {
             let mut ballot = Ballot::new(&roster);
             ballot.record(0, Ok(answer(answers[0])));
             ballot.record(2, Ok(answer(answers[1])));
-            ballot.cut_off();
+            ballot.cut_off(|_| None);
             let result = ballot.result(&claim(), min_required);
             assert_eq!(result.model_answers.len(), 2);
             assert_eq!(
@@ -329,7 +330,7 @@ mod tests {
         ballot.record(0, Ok(answer(0)));
         ballot.record(1, Ok(answer(0)));
         assert_eq!(ballot.record(2, Err(Failure::Malformed)), Next::Standby(3));
-        ballot.cut_off();
+        ballot.cut_off(|_| None);
         let result = ballot.result(&claim(), 2);
         assert_eq!((result.assessment, result.model_errors.len()), (Assessment::True, 2));
     }
@@ -342,13 +343,13 @@ mod tests {
         for at_last in [Some(Ok(answer(0))), Some(limited()), None] {
             let mut ballot = Ballot::new(&roster);
             assert_eq!(ballot.record(0, limited()), Next::Standby(2));
-            assert_eq!(ballot.record(1, Err(pacing::not_made(std::time::Duration::ZERO))), Next::Again);
+            assert_eq!(ballot.record(1, Err(pacing::not_made(Duration::ZERO))), Next::Again);
             assert_eq!(ballot.record(2, Ok(answer(0))), Next::Nobody);
             assert_eq!((ballot.done(), ballot.asked()), (2, 3));
             let (is_answered, is_cut) = (matches!(at_last, Some(Ok(_))), at_last.is_none());
             match at_last {
                 Some(outcome) => assert_eq!(ballot.record(1, outcome), Next::Nobody),
-                None => ballot.cut_off(),
+                None => ballot.cut_off(|_| None),
             }
             assert!(ballot.is_settled());
             let result = ballot.result(&claim(), 2);

@@ -147,10 +147,12 @@ impl Calls<'_> {
                 if permit.is_none() {
                     permit = Some(self.queue.acquire(model).await);
                 }
+                // A call that is not needed takes no slot of the pace, which another may wait for.
+                let Some(mut chat) = prompt() else { return Err(pacing::not_made(Duration::ZERO)) };
                 if !turn.begin() {
-                    permit = None;
+                    drop((permit.take(), chat));
                     if if_limited == IfLimited::Fail {
-                        return Err(pacing::not_made(turn.time_left()));
+                        return Err(pacing::not_made(turn.time_left().unwrap_or_default()));
                     }
                     // Boxed, as few calls wait and all would reserve memory for it.
                     Box::pin(self.wait_for_turn(&mut turn)).await?;
@@ -159,7 +161,6 @@ impl Calls<'_> {
                 if if_limited.begins_again() {
                     self.meter.count_retry(model);
                 }
-                let Some(mut chat) = prompt() else { return Err(pacing::not_made(Duration::ZERO)) };
                 let repair = setbacks.as_deref().and_then(|setbacks| setbacks.repair.as_deref());
                 chat.messages.extend(repair.into_iter().flatten().cloned());
                 let outcome = self.attempt(model, purpose, &chat, &read).await;

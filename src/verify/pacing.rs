@@ -17,8 +17,9 @@
 //! The pace is that of a model, as most limits are. Where the limit is on a whole account, each of its models is paced.
 //! Callers of chat completions are not: each has a single call, and is told at once.
 //!
-//! What must hold: no call before the time that a provider asks for; a call that is dropped, whether it waits or is
-//! under way, holds up nobody; a limit of which nothing was seen for a minute is forgotten.
+//! What must hold: no call before the time that a provider asks for, up to [`MAX_BREAKER_PAUSE`], as chat completions
+//! try again after that as well; a call that is dropped, whether it waits or is under way, holds up nobody; a limit of
+//! which nothing was seen for a minute is forgotten.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -30,6 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::inference::{self, Failure};
+use crate::providers::MAX_BREAKER_PAUSE;
 use crate::semaphore::{Permit, Semaphore};
 
 /// The first pause of a model that does not ask for one, and the space between its calls after that.
@@ -53,11 +55,13 @@ impl Pacing {
         Self(models.map(|model| (model.to_owned(), Arc::new(Pace::new()))).collect())
     }
 
-    /// This pacing as the replacement of `previous`: models that both have keep their pace.
+    /// This pacing as the replacement of `previous`: models that both have keep their pace, if what was learnt about
+    /// them still holds.
     #[must_use]
-    pub(super) fn in_place_of(self, previous: &Self) -> Self {
-        let kept = |(model, pace)| {
-            let pace = previous.0.get(&model).cloned().unwrap_or(pace);
+    pub(super) fn in_place_of(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
+        let kept = |(model, pace): (String, _)| {
+            let learnt = previous.0.get(&model).filter(|_| still_holds(&model));
+            let pace = learnt.cloned().unwrap_or(pace);
             (model, pace)
         };
         Self(self.0.into_iter().map(kept).collect())
@@ -167,7 +171,8 @@ impl Limit {
             self.successes = 0;
         }
         let grown = self.space.saturating_mul(2_u32.saturating_pow(self.refusals)).min(MAX_PAUSE);
-        self.next = now + asked.unwrap_or_default().max(spread(grown, jitter));
+        // A late refusal of an earlier burst may have asked for a longer wait.
+        self.next = self.next.max(now + asked.unwrap_or_default().max(spread(grown, jitter)));
         self.refusals = self.refusals.saturating_add(1);
     }
 }
@@ -252,11 +257,11 @@ impl Turn<'_> {
         }
     }
 
-    /// How long until the call could be made, as far as is known.
-    pub(super) fn time_left(&self) -> Duration {
+    /// How long until a call could be made, as far as is known.
+    pub(super) fn time_left(&self) -> Option<Duration> {
         let now = Instant::now();
-        let next = self.pace.and_then(|pace| pace.state().limit(now).map(|limit| limit.next));
-        next.map(|next| next.saturating_duration_since(now)).unwrap_or_default()
+        let next = self.pace.and_then(|pace| pace.state().limit(now).map(|limit| limit.next))?;
+        next.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
     /// Takes note of the outcome of a call that has begun. A call that was refused keeps its place, to be made again.
@@ -269,7 +274,7 @@ impl Turn<'_> {
                 self.place = None;
             }
             Some(failure) if is_rate_limit(failure) => {
-                let asked = failure.retry_after();
+                let asked = failure.retry_after().map(|asked| asked.min(MAX_BREAKER_PAUSE));
                 pace.state().refused(self.epoch, asked, Instant::now(), inference::jitter());
                 if asked.is_some() {
                     pace.postponed.notify_waiters();
@@ -396,6 +401,29 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_wait_that_another_call_was_told_is_not_cut_short() {
+        let (mut state, now) = (State::default(), Instant::now());
+        state.refused(0, None, now, 0.0);
+        let probed = state.epoch;
+        state.refused(0, Some(seconds(60)), now, 0.0);
+        state.refused(probed, None, now + seconds(1), 0.0);
+        assert_eq!(limit(&state).next - now, seconds(60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_absurd_wait_is_cut_to_the_longest_pause() {
+        for asked in [seconds(86_400), seconds(u64::MAX / 2), Duration::MAX] {
+            let pacing = Pacing::new(["a/1"].into_iter());
+            let mut turns = [pacing.turn("a/1"), pacing.turn("a/1")];
+            assert!(turns.iter_mut().all(Turn::begin));
+            for turn in &mut turns {
+                turn.record(Some(&Failure::RateLimited { retry_after: Some(asked) }));
+            }
+            assert_eq!(turns[0].time_left(), Some(MAX_BREAKER_PAUSE));
+        }
+    }
+
+    #[test]
     fn a_limit_is_forgotten_after_a_minute() {
         let (mut state, now) = (State::default(), Instant::now());
         state.refused(0, Some(seconds(20)), now, 0.0);
@@ -404,17 +432,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_replacement_keeps_the_pace_of_the_models_that_stay() {
-        let before = Pacing::new(["a/1", "b/1"].into_iter());
-        let mut turn = before.turn("a/1");
-        assert!(turn.begin());
-        turn.record(Some(&Failure::RateLimited { retry_after: None }));
-        drop(turn);
-        let after = Pacing::new(["a/1", "c/1"].into_iter()).in_place_of(&before);
+    async fn a_replacement_keeps_the_pace_of_the_models_that_stay_as_they_are() {
+        let before = Pacing::new(["a/1", "b/1", "d/1"].into_iter());
+        for model in ["a/1", "d/1"] {
+            let mut turn = before.turn(model);
+            assert!(turn.begin());
+            turn.record(Some(&Failure::RateLimited { retry_after: None }));
+        }
+        let still_holds = |model: &str| model != "d/1";
+        let after = Pacing::new(["a/1", "c/1", "d/1"].into_iter()).in_place_of(&before, still_holds);
         assert!(!after.turn("a/1").begin());
-        assert!(after.turn("c/1").begin());
-        assert!(after.turn("unknown/1").begin());
-        assert_eq!(after.0.len(), 2);
+        for model in ["c/1", "d/1", "unknown/1"] {
+            assert!(after.turn(model).begin(), "{model}");
+        }
+        assert_eq!(after.0.len(), 3);
     }
 
     proptest! {

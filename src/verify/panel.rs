@@ -23,6 +23,7 @@ use super::calls::{Calls, IfLimited, from_now};
 use super::claims::Claim;
 use super::error::Error;
 use super::outbox::Outbox;
+use super::pacing;
 use super::prompts::{self, Fences};
 use super::{Event, Job};
 use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
@@ -190,6 +191,7 @@ impl<'a> PanelResults<'a> {
     fn record(&mut self, outcome: CallOutcome, outbox: &mut Outbox<'_>) -> Next {
         let CallOutcome { claim: at, seat, answer } = outcome;
         let Some(ballot) = self.ballots.get_mut(at) else { return Next::Nobody };
+        let answer = answer.map_err(pacing::reported);
         let code = answer.as_ref().err().map(Failure::code);
         self.answers_of_limited += usize::from(code.is_none() && ballot.is_limited(seat));
         let next = ballot.record(seat, answer);
@@ -238,7 +240,7 @@ impl<'a> PanelResults<'a> {
     fn finish(mut self, outbox: &mut Outbox<'_>) -> Result<Vec<ClaimResult>, Error> {
         for (at, ballot) in self.ballots.iter_mut().enumerate() {
             if self.results[at].is_none() && !self.unreported.contains(&at) {
-                ballot.cut_off();
+                ballot.cut_off(|model| self.panel.calls.pacing.turn(model).time_left());
                 self.unreported.push(at);
             }
         }

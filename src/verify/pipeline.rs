@@ -68,14 +68,13 @@ impl Verifier {
         Self { client, settings, clock, queue, pacing, sandbox }
     }
 
-    /// This verifier as the replacement of `previous`, whose open calls count as its own, and whose models keep their
-    /// pace. The limit on open calls
-    /// changes with [`Verifier::take_effect`].
+    /// This verifier as the replacement of `previous`, whose open calls count as its own. A model keeps its pace if what
+    /// was learnt about it still holds. The limit on open calls changes with [`Verifier::take_effect`].
     #[must_use]
-    pub fn in_place_of(self, previous: &Self) -> Self {
+    pub fn in_place_of(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
         Self {
             queue: self.queue.in_place_of(&previous.queue),
-            pacing: self.pacing.in_place_of(&previous.pacing),
+            pacing: self.pacing.in_place_of(&previous.pacing, still_holds),
             ..self
         }
     }

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::chat::{chunks, text_of};
 use crate::support::eventually;
+use crate::support::mk::{Mk, operator};
+use crate::support::panel::panel_by;
 use crate::support::provider::{ModelRequest, Reply, StreamStep, done, finish_chunk, role_chunk, text_chunk};
 use crate::support::reload::{Gateway, hello};
+use crate::support::serve::data_dir;
+use crate::support::server::client;
 
 fn hello_turn() -> Reply {
     Reply::Text("hello".to_owned())
@@ -69,6 +73,37 @@ async fn a_paused_model_stays_paused_unless_its_provider_or_key_changes() {
     gateway.change("", "api_key_file = \"fake.key\"", "").await;
     assert_eq!(gateway.ask("fake/m").await.1["code"], "provider_error");
     assert_eq!(gateway.provider.requests().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_limits_its_rate_is_spared_by_verifications_unless_its_provider_or_key_changes() {
+    let script = |model: &str, ask: &ModelRequest| match model {
+        "one" => Reply::Raw(429, vec![("retry-after", "200".to_owned())], "{}".to_owned()),
+        _ => ask.choose("Paris"),
+    };
+    let panel = "[verify]\nextractor = \"fake/extractor\"\nextractor_fallbacks = []\n\
+                 panel = [\"fake/one\", \"fake/two\", \"fake/three\"]\nstandby = []";
+    let gateway = Gateway::start_with(Mk::new(), panel_by(script).await, "", panel).await;
+    let data = data_dir(gateway.call.home());
+    let made = operator(&data, &["keys", "create", "--service", "verify", "--json"]).run_beside().await;
+    let key = made.json()["key"].as_str().unwrap().to_owned();
+    let verify = async || {
+        let request = client().post(format!("{}/verify/v1/stream", gateway.server.base));
+        let request = request
+            .bearer_auth(&key)
+            .header("accept", "application/json")
+            .json(&json!({"fact": "The Eiffel Tower is in Paris."}));
+        let response: Value = request.send().await.unwrap().json().await.unwrap();
+        assert_eq!(response["results"][0]["model_errors"][0]["code"], "rate_limited", "{response}");
+        gateway.provider.requests().iter().filter(|request| request.model == "one").count()
+    };
+    assert_eq!(verify().await, 1);
+    gateway.change("", "idle_timeout = \"9s\"", panel).await;
+    assert_eq!(verify().await, 1);
+
+    std::fs::write(gateway.call.home().join("fake.key"), "sk-another").unwrap();
+    gateway.change("", "api_key_file = \"fake.key\"", panel).await;
+    assert_eq!(verify().await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -157,6 +157,40 @@ async fn a_wait_beyond_the_deadline_ends_the_call_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_absurd_wait_costs_the_vote_and_nothing_else() {
+    for seconds in [86_400, u64::MAX / 2, u64::MAX] {
+        let arrivals = Arrivals::new();
+        let scenario = with_model(2, &arrivals, move |_, _| limited(Some(seconds)));
+        let response = scenario.complete().await;
+        assert!(arrivals.since.elapsed() < Duration::from_secs(1));
+        for result in &response.results {
+            assert_eq!(result.model_errors[0].code, "rate_limited");
+        }
+    }
+}
+
+/// Those that were given up stand before it in the line.
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_is_still_needed_does_not_wait_for_those_that_are_not() {
+    let arrivals = Arrivals::new();
+    let since = arrivals.since;
+    let scenario = with_model(20, &arrivals, move |call, _| {
+        if since.elapsed() < Duration::from_secs(40) { limited(None) } else { agree(call) }
+    });
+    let (agreeing, settings) = (Arc::clone(&scenario.models), scenario.settings.clone());
+    let mut scenario = Scenario::with_claims(20, move |call| match call.model {
+        "b/1" if call.question().contains("19") => call.choose("Cannot be determined"),
+        _ => agreeing.reply(call),
+    });
+    scenario.settings = settings;
+    let response = scenario.complete().await;
+    let votes: Vec<usize> = response.results.iter().map(|result| result.model_answers.len()).collect();
+    assert_eq!((&votes[..19], votes[19]), ([2; 19].as_slice(), 3));
+    // Pauses of 1, 2, 4 and 8 s, up to a quarter longer.
+    assert!(since.elapsed() < Duration::from_secs(50), "{:?}", since.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn those_in_line_give_up_as_soon_as_the_wait_becomes_too_long_for_them() {
     // The two calls in line wait behind that of a verification with more time.
     let arrivals = Arrivals::new();
@@ -164,7 +198,7 @@ async fn those_in_line_give_up_as_soon_as_the_wait_becomes_too_long_for_them() {
     patient.settings.general.deadline = Duration::from_secs(200);
     let (long, waits) = (patient.verifier(), arrivals.since);
     patient.settings.general.deadline = Duration::from_secs(20);
-    let short = patient.verifier().in_place_of(&long);
+    let short = patient.verifier().in_place_of(&long, |_| true);
     let run_short = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let events = patient.run_with(&short).await;
