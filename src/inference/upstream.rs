@@ -67,16 +67,26 @@ impl<'a> Upstream<'a> {
                 return Err(paused);
             }
             // Waiting for a database must not take up a place among the provider's calls, which others could use.
-            self.meter.load_spending().await?;
+            let now = self.load_spending(now).await?;
             let deadline = self.time.deadline;
             let wait_until = wait_limit.map_or(deadline, |limit| deadline.min(now + limit));
             let (permit, at) = self.entry.provider.admit(now, wait_until).await?;
             let ticket = self.entry.breakers.admit(self.model, self.threshold, self.time, at)?;
             // It is forgotten if the call has waited for long.
-            self.meter.load_spending().await?;
+            let at = self.load_spending(at).await?;
             let attempt = reserve(at)?;
             Ok(Started { permit, ticket, attempt, at })
         }
+    }
+
+    /// Makes sure that the caller's spending is known. Returns the time after that: `now`, unless it may have taken some,
+    /// which is not to be counted as the provider's.
+    async fn load_spending(&self, now: Instant) -> Result<Instant, Failure> {
+        if !self.meter.has_budget() {
+            return Ok(now);
+        }
+        self.meter.load_spending().await?;
+        Ok(Instant::now())
     }
 
     /// How long to pause after a failure before the next retry, with `retries` made so far; `None` if there should be
