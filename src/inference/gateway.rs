@@ -15,7 +15,7 @@ use crate::providers::{
 };
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
-/// Simulated answers are free: their price is known, and it is zero.
+/// What simulated answers cost unless the configuration gives them a price: known, and zero.
 const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
 
 /// A model that can be called.

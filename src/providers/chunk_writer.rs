@@ -22,8 +22,8 @@ const MAX_ID_BYTES: usize = 256;
 /// The maximum length of the text that is kept so that another model may continue it.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
-/// The maximum size of what one piece from the provider may become for the caller before the stream fails. Chunks that
-/// are taken apart repeat what they have in common.
+/// The maximum size of what may be pending for the caller before the stream fails: what one piece from the provider
+/// becomes, as chunks that are taken apart repeat what they have in common, and the reasons that are held back.
 const MAX_PENDING_BYTES: usize = 8 * 1024 * 1024;
 
 /// The state of one streamed answer.
@@ -341,7 +341,7 @@ impl ChunkWriter {
         self.take()
     }
 
-    /// Whether more is pending for the caller than one piece from a provider can reasonably become.
+    /// Whether more is pending for the caller, or held back, than any provider has reason to send.
     pub fn is_flooded(&self) -> bool {
         self.out.len() + self.held_bytes > MAX_PENDING_BYTES
     }

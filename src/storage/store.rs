@@ -46,7 +46,7 @@ pub enum ReadPurpose {
 }
 
 impl ReadPurpose {
-    pub(super) const COUNT: usize = 3;
+    pub(super) const COUNT: usize = Self::Spending as usize + 1;
 }
 
 impl Store {
@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// Whether this key exists and is not revoked, as in [`Store::ended_keys`]: asked once more by every request that
-    /// may take long. As quick as [`Store::look_up_key`], and like it waits for no other kind of read.
+    /// may take long. Like [`Store::look_up_key`] it waits for no other kind of read.
     pub async fn is_key_live(&self, id: &str) -> Result<bool, Error> {
         match &*self.databases {
             Databases::Sqlite(_) => Ok(self.ended_keys(&[id])?.is_empty()),

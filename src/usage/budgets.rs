@@ -17,8 +17,8 @@ use crate::log_throttle::LogThrottle;
 use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
 use crate::storage::{Error, ReadPurpose, Store, SubjectMonth};
 
-/// How often in a row a read may be outdated by the time it is done, which one that takes less than the time between two
-/// flushes is hardly ever.
+/// How often in a row spending is read anew because a flush made the result outdated while it was read. Reads that are
+/// quicker than flushes follow each other hardly ever meet one.
 const MAX_LOADS: usize = 8;
 
 /// What a key and its app may spend in a UTC calendar month.
@@ -146,6 +146,9 @@ impl Budgets {
                 Err(cause) => return Err(self.unavailable(&cause)),
             }
         }
+        tracing::error!(
+            "cannot tell what has been spent of a budget: reading it takes longer than it stays the same"
+        );
         Err(BudgetError::Unavailable)
     }
 

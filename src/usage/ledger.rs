@@ -29,8 +29,9 @@ const MAX_PER_TRANSACTION: usize = 4096;
 /// The maximum number of calls under way that are written per transaction.
 const CALLS_PER_TRANSACTION: usize = 512;
 
-/// When more calls than this begin to think at once, and fewer end, the pages on which they were written are not kept
-/// in memory: they are not touched again before the models have answered.
+/// When more calls under way than this are written at once, and fewer end, the pages on which they were written are not
+/// kept in memory: those of whole answers are not touched before the models have answered, and those of streams, which
+/// are written again as they grow, stay in the system's cache.
 const FEW_CALLS: usize = 64;
 
 /// Records attempts; clones share one queue.

@@ -108,7 +108,7 @@ pub(crate) struct Score {
     pub(crate) tokens: u64,
     /// The cost in US dollars; `None` if any price is unknown.
     pub(crate) cost_usd: Option<f64>,
-    /// Whether simulated models took part, which cost nothing.
+    /// Whether simulated models took part.
     pub(crate) is_sandbox: bool,
 }
 

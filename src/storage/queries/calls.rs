@@ -91,7 +91,7 @@ fn dead_servers(db: &Db<'_>, own: &str, now: Time) -> Result<Vec<String>, Error>
 fn adopt(db: &Db<'_>, server: &str) -> Result<Vec<AttemptRow>, Error> {
     let (booked, open): (Vec<Entry>, Vec<Entry>) =
         entries(db, server)?.into_iter().partition(|entry| entry.attempt_id.is_some());
-    // Entries that do not change are not written each time: their server lived as long as its latest one.
+    // Entries that do not change are not written each time: their server lived at least as long as its latest one.
     let last_seen = open.iter().map(|entry| entry.row.at).max();
     let (mut requests, mut models) = (HashSet::new(), HashSet::new());
     for entry in &booked {
