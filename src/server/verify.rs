@@ -201,7 +201,7 @@ async fn start(
     let record = pass.record.clone();
     let task = async move {
         let _record = record;
-        verifier.run(job, &meter, sender).await;
+        verifier.run(&job, &meter, sender).await;
     };
     let task = context.runs.spawn(task.in_current_span());
     registration.set_work(task.abort_handle());

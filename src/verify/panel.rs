@@ -33,7 +33,7 @@ use crate::usage::Purpose;
 
 /// A panel at work on the claims of one verification.
 pub(super) struct Panel<'a> {
-    pub(super) calls: Calls<'a>,
+    pub(super) calls: &'a Calls<'a>,
     pub(super) job: &'a Job,
     pub(super) fences: &'a Fences,
     pub(super) roster: &'a Roster<'a>,

@@ -131,11 +131,11 @@ impl Verifier {
     /// Runs one verification and sends its events; the last one is [`Event::Completed`] or an error. A closed channel
     /// ends it; a full one delays events but no calls. Dropping the future cancels all its calls. Events are boxed, as
     /// the channel allocates space for dozens of them with the first.
-    pub async fn run(&self, job: Job, meter: &Meter, events: mpsc::Sender<Box<EventResult>>) {
+    pub async fn run(&self, job: &Job, meter: &Meter, events: mpsc::Sender<Box<EventResult>>) {
         tokio::select! {
             biased;
             () = events.closed() => {}
-            () = self.run_to_end(&job, meter, &events) => {}
+            () = self.run_to_end(job, meter, &events) => {}
         }
     }
 
@@ -182,10 +182,12 @@ impl Verifier {
             sleep_until(deadline).await;
             meter.abort_with(Failure::Timeout.code());
         });
+        // Boxed, as the panel, for which most of a run waits, needs less memory.
+        let extraction = Box::pin(claims::extract(&calls, settings, job, &fences));
         let Extraction { claims, skipped, .. } = tokio::select! {
             biased;
             () = &mut deadline_passed => return Err(Error::Deadline),
-            extraction = claims::extract(&calls, settings, job, &fences) => extraction?,
+            extraction = extraction => extraction?,
         };
 
         outbox.push(Event::ClaimsExtracted(ClaimsExtracted {
@@ -197,7 +199,7 @@ impl Verifier {
             if job.model_progress { roster.models().map(str::to_owned).collect() } else { Vec::new() };
         outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len(), models }));
         let given_up = claims.iter().map(|_| AtomicBool::new(false)).collect();
-        let panel = Panel { calls, job, fences: &fences, roster: &roster, claims: &claims, given_up };
+        let panel = Panel { calls: &calls, job, fences: &fences, roster: &roster, claims: &claims, given_up };
         let results = panel.run(outbox, deadline_passed).await?;
         Ok((results, skipped))
     }

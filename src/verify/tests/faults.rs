@@ -396,7 +396,7 @@ async fn a_reader_that_stalls_delays_no_calls() {
         }
         last
     };
-    let run = verifier.run(scenario.job.clone(), &meter, sender);
+    let run = verifier.run(&scenario.job, &meter, sender);
     let both = async { tokio::join!(run, read_after_all_calls) };
     let ((), last) =
         tokio::time::timeout(Duration::from_secs(5), both).await.expect("no call waits for the reader");

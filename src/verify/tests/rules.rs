@@ -269,7 +269,7 @@ async fn a_reader_that_leaves_ends_the_run_and_open_calls_are_booked() {
         }
         drop(receiver);
     };
-    let run = verifier.run(scenario.job.clone(), &meter, sender);
+    let run = verifier.run(&scenario.job, &meter, sender);
     assert_send(&run);
     assert!(size_of_val(&run) < 4096, "{} bytes", size_of_val(&run));
     let ended = tokio::time::timeout(Duration::from_secs(1), async { tokio::join!(run, leave) }).await;

@@ -218,7 +218,7 @@ impl Scenario {
             }
             events
         };
-        let ((), events) = tokio::join!(verifier.run(self.job.clone(), &meter, sender), read);
+        let ((), events) = tokio::join!(verifier.run(&self.job, &meter, sender), read);
         events
     }
 

@@ -235,7 +235,7 @@ impl Plan {
             }
         };
         let run = async {
-            verifier.run(self.job(), &meter, sender).await;
+            verifier.run(&self.job(), &meter, sender).await;
             Instant::now()
         };
         let (ended, events) = tokio::join!(run, read);
