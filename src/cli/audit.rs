@@ -42,7 +42,7 @@ const DEFAULT_LIMIT: u32 = 50;
 /// The arguments of `mk audit`.
 #[derive(Args, Debug)]
 pub(crate) struct AuditArgs {
-    /// Only what was done to this app, by name or id
+    /// Only what was done to this app and its keys, by name or id
     #[arg(long, value_name = "APP", conflicts_with = "key")]
     app: Option<String>,
 
@@ -80,10 +80,8 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
     let printer = &session.printer;
     let key_id = |key: &Option<String>| key.as_deref().map(|key| admin.key_id(key, printer)).transpose();
     let filter = AuditFilter {
-        object: match &args.app {
-            Some(app) => Some(admin.app_id(app)?),
-            None => key_id(&args.key)?,
-        },
+        object: key_id(&args.key)?,
+        app: args.app.as_deref().map(|app| admin.app_id(app)).transpose()?,
         actor: key_id(&args.actor)?,
         action: args.action.clone(),
     };

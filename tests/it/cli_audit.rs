@@ -64,7 +64,8 @@ fn every_change_is_listed_newest_first() {
         entries.into_iter().map(|[_, _, action, _]| action).collect::<Vec<_>>()
     };
     assert_eq!(of(&["--key", "ci"]), ["key.revoked", "key.created"]);
-    assert_eq!(of(&["--app", "news"]), ["app.updated", "app.created"]);
+    assert_eq!(of(&["--app", "news"]), ["key.revoked", "app.updated", "key.created", "app.created"]);
+    assert_eq!(of(&["--app", "default"]), ["key.created", "app.created"]);
     assert_eq!(of(&["--app", "news", "--action", "app.created"]), ["app.created"]);
     assert_eq!(of(&["--actor", "operator"]), [""; 0]);
 }
@@ -98,6 +99,7 @@ async fn a_server_s_audit_is_fetched_page_by_page() {
     ];
     assert_eq!(entries(&run(&mk, &["audit", "--limit", "4"])), made);
     assert_eq!(entries(&run(&mk, &["audit", "--key", "ci", "--action", "key.revoked"])), made[..1]);
+    assert_eq!(entries(&run(&mk, &["audit", "--app", "news"])), made);
 
     // More entries than fit on one page.
     let store = &server.app.store;
