@@ -190,7 +190,7 @@ async fn serve(
         link: link.shown.as_ref(),
         database_flags: database_flags(session, config),
     };
-    welcome::print(&session.printer, config, &base, args.sandbox, &first);
+    welcome::print(&session.printer, config, &base, app.configured().is_sandbox, &first);
 
     supervisor::notify_ready();
     let reloader = reload::Reloader::new(

@@ -131,11 +131,29 @@ async fn a_terminal_shows_the_whole_setup_link_with_the_next_steps() {
         let shown = person.shown();
         let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown).to_owned();
         assert!(shown.contains("It works once, within 30 minutes"), "{shown}");
+        assert!(shown.starts_with("SANDBOX: answers are simulated; no model is asked"), "{shown}");
         assert!(!file.path().join("data/setup-link").exists());
         assert_eq!(open(&link).await.status(), 201);
         person.types("\x03");
         let (status, _) = person.end();
         assert_eq!(status, INTERRUPTED);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configured_sandbox_is_reported_like_a_requested_one() {
+    let fake = "[providers.fake]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n";
+    let mixed = format!("{fake}[verify]\nextractor = \"fake/m\"\npanel = [\"fake/m\", \"sandbox/beta\"]\n");
+    for (more, is_sandbox) in [(String::new(), true), (mixed, true), (fake.to_owned(), false)] {
+        let (mk, file) = (Mk::new(), tempfile::tempdir().unwrap());
+        let config = file.path().join("server.toml");
+        let settings = format!("listen = \"127.0.0.1:0\"\n[providers.sandbox]\n{more}");
+        std::fs::write(&config, settings).unwrap();
+        let call = mk.args(["serve"]).env("MK_CONFIG", config.to_str().unwrap());
+        let server = Serve::start(&call.env("MK_DATA_DIR", file.path().join("data").to_str().unwrap()));
+        let serving = server.until_logged(1, |line| line.contains("\"serving\"")).await.remove(0);
+        let serving: Value = serde_json::from_str(&serving).unwrap();
+        assert_eq!(serving["sandbox"], is_sandbox, "{serving}");
     }
 }
 
