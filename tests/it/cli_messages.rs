@@ -263,6 +263,24 @@ fn a_directory_is_rejected_as_a_file_of_lines() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_wrong_file_is_reported_before_a_missing_key() {
+    for arguments in [
+        &["verify", "-f", "nowhere.txt"][..],
+        &["verify", "-f", ".", "-f", "nowhere.txt"],
+        &["verify", "--lines", "nowhere.txt"],
+        &["eval", "nowhere.jsonl"],
+    ] {
+        let ran = mk(arguments);
+        assert_eq!(ran.code(), 2, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.starts_with("error: cannot read "), "{ran:?}");
+    }
+    for arguments in [&["verify", "-"][..], &["verify", "--lines", "-"], &["eval", "-"]] {
+        let ran = mk(arguments);
+        assert_eq!(ran.code(), 4, "nobody has to type a text that cannot be used: {arguments:?}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_not_mistaken_for_a_closed_pipe() {
     for arguments in [&["verify", "--sandbox", "2+2=4."][..], &["verify", "--sandbox", "--json", "2+2=4."]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

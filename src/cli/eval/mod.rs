@@ -28,6 +28,7 @@ use super::progress::Mode;
 use super::runtime;
 use super::verify::args::How;
 use super::verify::batch_display::BatchDisplay;
+use super::verify::input;
 use super::verify::observe::Update;
 use super::verify::rate_limit::RateLimitWait;
 use super::verify::verifier::Verifier;
@@ -150,9 +151,12 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
         printer: session.printer.clone(),
     };
     let need = verify::need("mk eval --sandbox facts.jsonl");
-    let chosen = backend::choose(args.backend, &config, session, need)?;
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok());
-    let items = dataset::read(&args.files, limit, &plan.printer)?;
+    let (chosen, items) = backend::choose_and_read(
+        || backend::choose(args.backend, &config, session, need),
+        args.files.iter().any(|path| input::is_stdin(path)),
+        || dataset::read(&args.files, limit, &plan.printer),
+    )?;
     let (begun, mut report) = (Instant::now(), Report::new(&plan, items.len()));
     match runtime::run(&session.printer, execute(&plan, chosen, items, &mut report)) {
         Ok(()) => report.finish(begun.elapsed()),
