@@ -165,6 +165,7 @@ pub(crate) fn recovery_hint(place: &StorePlace, cause: &Error) -> &'static str {
             "try again in a moment; pg_stat_activity there tells what it is busy with"
         }
         StorePlace::Postgres(_) => {
+        .with_advice_as_hint()
             "check `database_url` in server.toml or MK_DATABASE_URL, and that PostgreSQL runs there and lets this user do what is to be done"
         }
         StorePlace::Directory(_) if cause.is_busy() => {
@@ -185,7 +186,7 @@ pub(crate) const RESTORE_HINT: &str =
 pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
-        Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")),
+        Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")).with_advice_as_hint(),
         _ if cause.is_unreachable() => Failure::new(Kind::Unreachable, cause.to_string()),
         _ => Failure::new(Kind::Other, cause.to_string()),
     };
@@ -195,7 +196,7 @@ pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
 /// The failure for an app or key that was not created or changed; `what` as in [`store_failure`].
 pub(crate) fn manage_failure(cause: ManageError, what: &str) -> Failure {
     match cause {
-        ManageError::Invalid(field, why) => Failure::usage(field_message(&field, &why)),
+        ManageError::Invalid(field, why) => Failure::usage(field_message(&field, &why)).with_advice_as_hint(),
         ManageError::Storage(cause) => store_failure(cause, what),
         ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
     }

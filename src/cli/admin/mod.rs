@@ -257,8 +257,9 @@ fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Fail
         return match by_flag.or(key_flag) {
             None => Ok(Target::Local),
             Some(flag) => Err(Failure::usage(format!(
-                "{flag} is about a server and {local_flag} about the database of this machine; give one of them"
-            ))),
+                "{flag} is about a server and {local_flag} about the database of this machine"
+            ))
+            .hint("give one of them")),
         };
     }
     let config = session.quiet_client_config(None, None)?;
