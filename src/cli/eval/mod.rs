@@ -69,7 +69,7 @@ the figures so far, and so do Ctrl-C and SIGTERM.
 
 Exit codes: 0 all were verified; 1 fewer were right than --min-accuracy; else
 the worst of what failed: 2 usage; 4 no key, or refused; 5 server or provider
-failed; 6 cannot reach; 7 refused for now; 8 incomplete.";
+failed; 6 cannot reach, or --timeout; 7 refused for now; 8 incomplete.";
 
 /// The arguments of `mk eval`.
 #[derive(Args, Debug)]
