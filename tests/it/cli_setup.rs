@@ -106,9 +106,14 @@ async fn the_setup_file_is_removed_at_shutdown_or_by_the_next_start() {
     server.kill();
 
     let data = serve::data_dir(call.home());
+    assert!(file.exists());
+    assert_eq!(operator(&data, &["keys", "create", "--service", "verify"]).run().code(), 0);
+    assert!(file.exists(), "it is still needed");
     assert_eq!(operator(&data, &["keys", "create", "--service", "console"]).run().code(), 0);
+    assert!(!file.exists(), "the link is void");
+    std::fs::write(&file, &link).unwrap();
     let server = Serve::start(&call);
-    assert!(!file.exists(), "the leftover file is removed");
+    assert!(!file.exists(), "a leftover file is removed");
     assert_eq!(
         open(&link.trim_end().replace(link.split("/#").next().unwrap(), &server.base)).await.status(),
         401
