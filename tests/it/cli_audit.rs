@@ -71,6 +71,19 @@ fn every_change_is_listed_newest_first() {
 }
 
 #[test]
+fn the_person_behind_sudo_is_named_and_an_unnamed_user_by_their_number() {
+    let (_store, mk) = local();
+    let by = |variables: &[(&str, &str)]| {
+        let mk = variables.iter().fold(mk.clone(), |mk, (name, value)| mk.env(name, value));
+        run(&mk, &["keys", "create", "--service", "verify"]);
+        entries(&run(&mk, &["audit", "--limit", "1"])).remove(0)[1].clone()
+    };
+    assert_eq!(by(&[("USER", "root"), ("SUDO_USER", "ada")]), "ada (sudo)");
+    assert_eq!(by(&[("USER", ""), ("SUDO_USER", ""), ("LOGNAME", "ada")]), "ada");
+    assert_eq!(by(&[("USER", "\u{7}")]), format!("uid {}", rustix::process::getuid().as_raw()));
+}
+
+#[test]
 fn the_entry_limit_is_reported_and_can_be_lifted() {
     let (_store, mk) = local();
     website(&mk);
