@@ -86,7 +86,7 @@ pub(crate) fn print(
 /// Which answers are simulated, where some are.
 fn simulated_answers(config: &ServerConfig) -> &'static str {
     if config.providers.iter().all(|provider| provider.kind == Kind::Sandbox) {
-        "answers are simulated; no model is asked, and they say nothing about the world"
+        "answers are simulated; no model is asked"
     } else {
         "some answers are simulated, those of the models `sandbox/…`"
     }

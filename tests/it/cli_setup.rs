@@ -136,7 +136,8 @@ async fn a_terminal_shows_the_whole_setup_link_with_the_next_steps() {
         let shown = person.shown();
         let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown).to_owned();
         assert!(shown.contains("It works once, within 30 minutes"), "{shown}");
-        assert!(shown.starts_with("SANDBOX: answers are simulated; no model is asked"), "{shown}");
+        assert!(shown.starts_with("SANDBOX: answers are simulated; no model is asked\r\n"), "{shown}");
+        assert_eq!(shown.matches("simulated").count(), 2, "and once for the panel: {shown}");
         assert!(!file.path().join("data/setup-link").exists());
         assert_eq!(open(&link).await.status(), 201);
         person.types("\x03");
