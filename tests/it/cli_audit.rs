@@ -151,7 +151,7 @@ fn invalid_filters_are_reported_by_name() {
 #[test]
 fn the_audit_fits_every_terminal_without_control_characters() {
     let (store, mk) = local();
-    website(&mk);
+    website(&mk.clone().env("USER", "ada"));
     let new = NewKey { name: Some("x".to_owned()), ..NewKey::new(Service::Verify, "default") };
     keys::create(&store, &new, Clock::system().now()).unwrap();
     let mk = mk.env("USER", "a\u{1b}[31m\u{202e}b");
@@ -166,6 +166,9 @@ fn the_audit_fits_every_terminal_without_control_characters() {
         assert!(shown.last.contains("key.revoked") && shown.last.contains("news"), "{}", shown.last);
         assert!(!shown.raw.contains("\u{1b}[31m") && !shown.raw.contains('\u{202e}'), "{}", shown.raw);
     }
+    let list = pty::run(&mk.clone().args(["audit"]), 80, 80).last;
+    let details = "by ada via cli · name: website to news, budget_usd: 50 to none";
+    assert!(list.lines().any(|line| line.trim_start() == details), "{list}");
     let wide = pty::run(&mk.args(["audit"]), 160, 80).last;
     assert!(wide.contains("name: website to news, budget_usd: 50") && wide.contains("to none"), "{wide}");
 }
