@@ -22,20 +22,21 @@ use crate::storage::AuditFilter;
 /// Examples of `mk audit`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk audit                                     the last changes, newest first
-  mk audit --key ci                            what was done to a key
-  mk audit --app website --action app.updated  how an app's name and budget changed
-  mk audit --actor laptop                      what was done with a console key
-  mk audit --limit 0 --json | jq -r '.entries[] | select(.channel == \"cli\") | .actor_name'";
+  mk audit                         the last changes, newest first
+  mk audit --app website           what was done to an app and its keys
+  mk audit --key ci                what was done to a key
+  mk audit --actor laptop          what was done with a console key
+  mk audit --action key.revoked --json | jq -r '.entries[].object_name'";
 
 /// The contents of a line, last in its help.
 pub(crate) const NOTES: &str = "\
 An entry is written with each change, in the same transaction, and never changed
 itself. Times are UTC.
 
-In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard, cli,
-server), id and name of the console key (on the command line the user's name),
-action, id and name of what was changed, address, request id, and details as JSON.
+In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard,
+cli, server), id and name of the console key (on the command line the user's
+name), action, id and name of what was changed, address, request id, and details
+as JSON.
 
 Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
 
@@ -219,8 +220,8 @@ fn named(name: Option<&str>, id: &str) -> String {
     name.map_or_else(|| shortened(id), str::to_owned)
 }
 
-fn details(set: &Value) -> String {
 /// The details for people: `name: website to news, budget_usd: 50 to none`.
+fn details(set: &Value) -> String {
     let Value::Object(fields) = set else { return "-".to_owned() };
     let one = |(name, value): (&String, &Value)| match (value.get("from"), value.get("to")) {
         (Some(from), Some(to)) => format!("{name}: {} to {}", brief(name, from), brief(name, to)),

@@ -16,7 +16,7 @@ use crate::config::{
 /// Examples of `mk config`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk config init                   write a server.toml with every setting explained
+  mk config init                   write a server.toml with everything explained
   mk config path                   where files are looked for
   mk config list --origin          every value, and who decided it
   mk config list server --origin   the server's only";

@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_around_the_options_of_a_help_fits_80_columns() {
+        fn check(command: &clap::Command) {
+            let texts = [command.get_before_help(), command.get_after_help()].into_iter().flatten();
+            for line in texts.flat_map(|text| text.to_string().lines().map(str::to_owned).collect::<Vec<_>>())
+            {
+                assert!(wrap::cells(&line) <= 80, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
     fn help_begins_with_examples() {
         let help = Cli::command().find_subcommand_mut("verify").unwrap().render_help().to_string();
         let (examples, usage) = (help.find("Examples:").unwrap(), help.find("Usage:").unwrap());

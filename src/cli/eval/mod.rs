@@ -41,8 +41,8 @@ use report::Report;
 /// Examples of `mk eval`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk eval facts.jsonl                          how often your server's panel is right
-  mk eval facts.jsonl --limit 20               the first 20, to see what it costs
+  mk eval facts.jsonl                          how often your panel is right
+  mk eval facts.jsonl --limit 20               to see what it costs
   mk eval facts.jsonl --min-accuracy 90        for CI: exit code 1 below 90 %
   mk eval facts.jsonl --json | jq .models      each model by itself
   mk eval facts.jsonl | awk -F'\\t' '$2 == \"WRONG\"'   what it was wrong about";
