@@ -620,7 +620,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;audit' {
-            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'Only what was done to this app, by name or id')
+            [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'Only what was done to this app and its keys, by name or id')
             [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'Only what was done to this key, by id, name or last four characters')
             [CompletionResult]::new('--actor', '--actor', [CompletionResultType]::ParameterName, 'Only what was done with this console key, by id, name or last four characters')
             [CompletionResult]::new('--action', '--action', [CompletionResultType]::ParameterName, 'Only what was done in this way, such as key.revoked')

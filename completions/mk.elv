@@ -574,7 +574,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --help 'Print help'
         }
         &'mk;audit'= {
-            cand --app 'Only what was done to this app, by name or id'
+            cand --app 'Only what was done to this app and its keys, by name or id'
             cand --key 'Only what was done to this key, by id, name or last four characters'
             cand --actor 'Only what was done with this console key, by id, name or last four characters'
             cand --action 'Only what was done in this way, such as key.revoked'

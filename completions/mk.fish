@@ -551,7 +551,7 @@ complete -c mk -n "__fish_mk_using_subcommand usage" -l json -d 'Print JSON'
 complete -c mk -n "__fish_mk_using_subcommand usage" -s q -l quiet -d 'Print nothing but errors and what --json asks for'
 complete -c mk -n "__fish_mk_using_subcommand usage" -s v -l verbose -d 'Tell causes and request ids of errors'
 complete -c mk -n "__fish_mk_using_subcommand usage" -s h -l help -d 'Print help'
-complete -c mk -n "__fish_mk_using_subcommand audit" -l app -d 'Only what was done to this app, by name or id' -r
+complete -c mk -n "__fish_mk_using_subcommand audit" -l app -d 'Only what was done to this app and its keys, by name or id' -r
 complete -c mk -n "__fish_mk_using_subcommand audit" -l key -d 'Only what was done to this key, by id, name or last four characters' -r
 complete -c mk -n "__fish_mk_using_subcommand audit" -l actor -d 'Only what was done with this console key, by id, name or last four characters' -r
 complete -c mk -n "__fish_mk_using_subcommand audit" -l action -d 'Only what was done in this way, such as key.revoked' -r -f -a "app.created\t''

@@ -26,9 +26,9 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk apps create newsroom --budget-usd 50
   mk apps list
-  mk apps update newsroom --budget-usd 80     holds from the next request on
-  mk apps statement newsroom --month 2026-10  what it used in that month, by key and model
-  mk apps delete newsroom                     its keys are revoked, its usage stays
+  mk apps update newsroom --budget-usd 80     from the next request on
+  mk apps statement newsroom --month 2026-10  what it used, by key and model
+  mk apps delete newsroom                     revokes its keys, keeps its usage
   mk apps list --server https://mk.example.org";
 
 /// Where they are, last in the help of `mk apps` and `mk keys`.

@@ -10,8 +10,11 @@ use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::number::within;
 use super::printer::Printer;
+use super::sanitize;
 use super::tabular::{self, Column, column, hidden, unbroken};
+use super::term::{Style, Terminal};
 use super::usage::shortened;
+use super::wrap::{self, wrap};
 use crate::api::console::{AUDIT_ACTIONS, AuditEntry, Channel};
 use crate::clock::Time;
 use crate::storage::AuditFilter;
@@ -19,20 +22,21 @@ use crate::storage::AuditFilter;
 /// Examples of `mk audit`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk audit                                     the last changes, newest first
-  mk audit --key ci                            what was done to a key
-  mk audit --app website --action app.updated  how an app's name and budget changed
-  mk audit --actor laptop                      what was done with a console key
-  mk audit --limit 0 --json | jq -r '.entries[] | select(.channel == \"cli\") | .actor_name'";
+  mk audit                         the last changes, newest first
+  mk audit --app website           what was done to an app and its keys
+  mk audit --key ci                what was done to a key
+  mk audit --actor laptop          what was done with a console key
+  mk audit --action key.revoked --json | jq -r '.entries[].object_name'";
 
 /// The contents of a line, last in its help.
 pub(crate) const NOTES: &str = "\
 An entry is written with each change, in the same transaction, and never changed
 itself. Times are UTC.
 
-In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard, cli,
-server), id and name of the console key (on the command line the user's name),
-action, id and name of what was changed, address, request id, and details as JSON.
+In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard,
+cli, server), id and name of the console key (on the command line the user's
+name), action, id and name of what was changed, address, request id, and details
+as JSON.
 
 Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
 
@@ -42,7 +46,7 @@ const DEFAULT_LIMIT: u32 = 50;
 /// The arguments of `mk audit`.
 #[derive(Args, Debug)]
 pub(crate) struct AuditArgs {
-    /// Only what was done to this app, by name or id
+    /// Only what was done to this app and its keys, by name or id
     #[arg(long, value_name = "APP", conflicts_with = "key")]
     app: Option<String>,
 
@@ -80,10 +84,8 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
     let printer = &session.printer;
     let key_id = |key: &Option<String>| key.as_deref().map(|key| admin.key_id(key, printer)).transpose();
     let filter = AuditFilter {
-        object: match &args.app {
-            Some(app) => Some(admin.app_id(app)?),
-            None => key_id(&args.key)?,
-        },
+        object: key_id(&args.key)?,
+        app: args.app.as_deref().map(|app| admin.app_id(app)).transpose()?,
         actor: key_id(&args.actor)?,
         action: args.action.clone(),
     };
@@ -125,8 +127,11 @@ const COLUMNS: [Column; 7] = [
     column("details"),
 ];
 
-/// Columns that a narrow terminal drops, the least informative first: address, via, details.
-const DROPPABLE: [usize; 3] = [5, 4, 6];
+/// The column of the address, which most changes do not have: they are made on the command line.
+const ADDRESS_COLUMN: usize = 5;
+
+/// What precedes all but the first line of an entry in a list.
+const INDENT: &str = "  ";
 
 /// The columns for programs.
 const PLAIN_COLUMNS: [Column; 11] = [
@@ -146,33 +151,73 @@ const PLAIN_COLUMNS: [Column; 11] = [
 fn for_people(printer: &Printer, entries: &[AuditEntry]) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
     let mut columns = COLUMNS;
-    // Most changes are made on the command line, which has no address.
-    columns[DROPPABLE[0]].for_people = entries.iter().any(|entry| entry.address.is_some());
+    columns[ADDRESS_COLUMN].for_people = entries.iter().any(|entry| entry.address.is_some());
     let wide = printer.with_full_width();
     if tabular::fits_unwrapped(&wide, &columns, &rows) {
         return tabular::print(&wide, &columns, &rows);
     }
-    tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
+    let longest_action = entries.iter().map(|entry| entry.action.len()).max().unwrap_or(0);
+    let mut lines = entries.iter().flat_map(|entry| list_lines(&printer.terminal, entry, longest_action));
+    lines.try_for_each(|line| printer.line(&line))
 }
 
 fn cells(entry: &AuditEntry) -> Vec<String> {
-    let named = |name: &Option<String>, id: &str| name.clone().unwrap_or_else(|| shortened(id));
-    let by = match (&entry.actor, &entry.actor_name, entry.channel) {
-        (Some(id), name, _) => named(name, id),
-        (None, Some(name), _) => name.clone(),
-        (None, None, Channel::Server) => "the server".to_owned(),
-        (None, None, Channel::Cli) => "the operator".to_owned(),
-        (None, None, _) => "-".to_owned(),
-    };
     vec![
         timestamp(&entry.at).unwrap_or_else(|| entry.at.clone()),
         entry.action.clone(),
-        named(&entry.object_name, &entry.object),
-        by,
+        named(entry.object_name.as_deref(), &entry.object),
+        actor(entry),
         entry.channel.as_str().to_owned(),
         entry.address.clone().unwrap_or_else(|| "-".to_owned()),
         details(&entry.details),
     ]
+}
+
+/// The lines of an entry where the details, mostly longer than all else, would get a narrow column in a table: below
+/// what was done they have all the width.
+fn list_lines(terminal: &Terminal, entry: &AuditEntry, action_width: usize) -> Vec<String> {
+    let shown = |text: &str| terminal.symbols.adapt(sanitize::line(text)).into_owned();
+    let indented = |text: &str| wrap(text, terminal.width.saturating_sub(INDENT.len()));
+    let at = timestamp(&entry.at).map_or_else(|| entry.at.clone(), |at| format!("{at}Z"));
+    let (at, action) = (shown(&at), shown(&entry.action));
+    let object = shown(&named(entry.object_name.as_deref(), &entry.object));
+    let head = format!("{at}  {}", terminal.out.paint.apply(Style::Strong, &action));
+    let gap = action_width.saturating_sub(action.len()) + 2;
+    let has_room = at.len() + 2 + action.len() + gap + wrap::cells(&object) <= terminal.width;
+    let (head, mut below) =
+        if has_room { (format!("{head}{:gap$}{object}", ""), Vec::new()) } else { (head, indented(&object)) };
+    below.extend(indented(&shown(&circumstances(entry))));
+    let below = below.iter().map(|line| format!("{INDENT}{line}"));
+    std::iter::once(head).chain(below).collect()
+}
+
+/// Who did it, how, from where, and what was set.
+fn circumstances(entry: &AuditEntry) -> String {
+    let mut text = format!("by {}", actor(entry));
+    if entry.channel != Channel::Server {
+        text = format!("{text} via {}", entry.channel.as_str());
+    }
+    if let Some(address) = &entry.address {
+        text = format!("{text} from {address}");
+    }
+    match details(&entry.details).as_str() {
+        "-" => text,
+        details => format!("{text} · {details}"),
+    }
+}
+
+fn actor(entry: &AuditEntry) -> String {
+    match (&entry.actor, &entry.actor_name, entry.channel) {
+        (Some(id), name, _) => named(name.as_deref(), id),
+        (None, Some(name), _) => name.clone(),
+        (None, None, Channel::Server) => "the server".to_owned(),
+        (None, None, Channel::Cli) => "the operator".to_owned(),
+        (None, None, _) => "-".to_owned(),
+    }
+}
+
+fn named(name: Option<&str>, id: &str) -> String {
+    name.map_or_else(|| shortened(id), str::to_owned)
 }
 
 /// The details for people: `name: website to news, budget_usd: 50 to none`.

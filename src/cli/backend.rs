@@ -1,8 +1,8 @@
 //! The server that a command calls: the configured one with the key for its service, or one in this process that lives
 //! as long as the command (`--sandbox`, `--local`).
 //!
-//! This takes two steps, so that mistakes in flags and configuration are reported before anything is read, connected or
-//! started: [`choose`] selects the server, [`Chosen::open`] makes it ready.
+//! This takes two steps, so that mistakes in flags and configuration are reported before anything is connected or
+//! started: [`choose`] selects the server, [`Chosen::open`] makes it ready. [`choose_and_read`] also reads the input.
 
 use std::time::Duration;
 
@@ -92,6 +92,21 @@ pub(crate) fn choose(
     };
     let client = remote::client_with_timeout(config, Some(key), need.idle_timeout)?;
     Ok(Chosen { need, server: Server::Configured(client, config.server.clone()) })
+}
+
+/// Selects the server and reads the input. Files come first: what is wrong with one is a mistake of this command and
+/// told before a missing key. Standard input comes last, as a person may have to type it.
+pub(crate) fn choose_and_read<T>(
+    choose: impl FnOnce() -> Result<Chosen, Failure>,
+    reads_stdin: bool,
+    read: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(Chosen, T), Failure> {
+    if reads_stdin {
+        let chosen = choose()?;
+        return Ok((chosen, read()?));
+    }
+    let input = read()?;
+    Ok((choose()?, input))
 }
 
 impl Chosen {

@@ -20,14 +20,14 @@ use crate::storage::{self, Error, PostgresAddress};
 pub(crate) const BACKUP_EXAMPLES: &str = "\
 Examples:
   mk backup /var/backups/mk.tar
-  mk backup --force /var/backups/mk-$(date +%a).tar     one for each day of the week";
+  mk backup --force /var/backups/mk-$(date +%a).tar   one for each weekday";
 
 /// The text below the options in `mk backup --help`.
 pub(crate) const BACKUP_NOTES: &str = "\
 A server may run meanwhile; each database is copied as of one moment. The backup
 is a tar archive of both with their checksums, is checked before it gets its
-name, and can be read by its owner only. It holds no keys, only their hashes. Twice the size
-of the databases is needed beside it meanwhile.
+name, and can be read by its owner only. It holds no keys, only their hashes.
+Twice the size of the databases is needed beside it meanwhile.
 `mk restore` puts it back, into PostgreSQL as well. A PostgreSQL database itself
 is backed up by pg_dump.";
 
@@ -36,7 +36,7 @@ pub(crate) const RESTORE_EXAMPLES: &str = "\
 Examples:
   mk restore /var/backups/mk.tar
   mk restore /var/backups/mk.tar --data-dir /srv/mk
-  MK_DATABASE_URL=postgres:///mk mk restore mk.tar     from one machine to several";
+  MK_DATABASE_URL=postgres:///mk mk restore mk.tar   from one machine to several";
 
 /// The text below the options in `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\

@@ -16,7 +16,7 @@ use crate::config::{
 /// Examples of `mk config`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk config init                   write a server.toml with every setting explained
+  mk config init                   write a server.toml with everything explained
   mk config path                   where files are looked for
   mk config list --origin          every value, and who decided it
   mk config list server --origin   the server's only";
@@ -214,8 +214,7 @@ fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) ->
     let rows: Vec<Vec<String>> = entries
         .iter()
         .map(|entry| {
-            let value = if entry.value.is_empty() { "-" } else { &entry.value };
-            let mut row = vec![side.to_owned(), entry.key.clone(), value.to_owned()];
+            let mut row = vec![side.to_owned(), entry.key.clone(), entry.shown().to_owned()];
             if with_origin {
                 row.push(entry.origin.to_string());
             }

@@ -135,12 +135,26 @@ pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
     }
 }
 
-/// The person at this command line, as far as the environment tells.
+/// The person at this command line, as far as the environment tells: behind `sudo`, the one who called it. Where it
+/// tells nothing, as in a container, the user's number.
 fn current_user(env: &Env) -> Actor {
-    let named = |variable| env.text(variable).ok().flatten().filter(|name| !name.is_empty());
-    let name = named("USER").or_else(|| named("USERNAME"));
-    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_USER_CHARS).collect());
-    Actor { name, channel: Channel::Cli, ..Actor::default() }
+    let named = |variable| {
+        let name: String = env.text(variable).ok().flatten()?.chars().filter(|c| !c.is_control()).collect();
+        (!name.is_empty()).then(|| name.chars().take(MAX_USER_CHARS).collect::<String>())
+    };
+    let by_sudo = named("SUDO_USER").map(|name| format!("{name} (sudo)"));
+    let name = by_sudo.or_else(|| ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(named));
+    Actor { name: Some(name.unwrap_or_else(unnamed_user)), channel: Channel::Cli, ..Actor::default() }
+}
+
+#[cfg(unix)]
+fn unnamed_user() -> String {
+    format!("uid {}", rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn unnamed_user() -> String {
+    "the operator".to_owned()
 }
 
 /// The failure for a database that cannot be used, with a hint.
@@ -151,6 +165,7 @@ pub(crate) fn database_failure(place: &StorePlace, cause: Error) -> Failure {
     };
     let kind = if cause.is_unreachable() { Kind::Unreachable } else { Kind::Usage };
     Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.reason()))
+        .with_advice_as_hint()
         .hint(recovery_hint(place, &cause))
         .caused_by(cause)
 }
@@ -185,7 +200,7 @@ pub(crate) const RESTORE_HINT: &str =
 pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
-        Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")),
+        Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")).with_advice_as_hint(),
         _ if cause.is_unreachable() => Failure::new(Kind::Unreachable, cause.to_string()),
         _ => Failure::new(Kind::Other, cause.to_string()),
     };
@@ -195,7 +210,7 @@ pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
 /// The failure for an app or key that was not created or changed; `what` as in [`store_failure`].
 pub(crate) fn manage_failure(cause: ManageError, what: &str) -> Failure {
     match cause {
-        ManageError::Invalid(field, why) => Failure::usage(field_message(&field, &why)),
+        ManageError::Invalid(field, why) => Failure::usage(field_message(&field, &why)).with_advice_as_hint(),
         ManageError::Storage(cause) => store_failure(cause, what),
         ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
     }

@@ -23,6 +23,9 @@ pub(crate) const NO_CONSENSUS: u8 = 11;
 /// Nothing could be verified.
 pub(crate) const NOTHING_TO_VERIFY: u8 = 12;
 
+/// What advice begins with, in messages that say it behind a semicolon.
+const ADVICE: [&str; 6] = ["choose ", "give ", "make ", "name ", "use ", "write "];
+
 /// The kind of a failure, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -149,6 +152,20 @@ impl Failure {
         self
     }
 
+    /// Moves what to do next from the end of the message to the hints. The rooms behind the API say both in one sentence,
+    /// as its errors have no other place for it: `an app with this name exists already; choose another name`.
+    #[must_use]
+    pub(crate) fn with_advice_as_hint(mut self) -> Self {
+        if let Some((what, advice)) = self.message.rsplit_once("; ")
+            && ADVICE.iter().any(|verb| advice.starts_with(verb))
+        {
+            let advice = advice.to_owned();
+            self.message.truncate(what.len());
+            self.hints.insert(0, advice);
+        }
+        self
+    }
+
     /// Adds the underlying error.
     #[must_use]
     pub(crate) fn caused_by(mut self, source: impl Into<anyhow::Error>) -> Self {
@@ -270,6 +287,22 @@ mod tests {
     fn a_message_has_the_system_s_words_but_not_its_numbers() {
         let failure = Failure::usage("cannot read x: No such file (os error 2); try y (os error 13)");
         assert_eq!(failure.message, "cannot read x: No such file; try y");
+    }
+
+    #[test]
+    fn only_advice_is_moved_from_the_message_to_the_hints() {
+        let split = |message: &str| {
+            let failure = Failure::usage(message).hint("more").with_advice_as_hint();
+            (failure.message, failure.hints.join(", "))
+        };
+        let separate = |message: &str, hints: &str| (message.to_owned(), hints.to_owned());
+        assert_eq!(
+            split("app `a; b`: it exists; choose another"),
+            separate("app `a; b`: it exists", "choose another, more")
+        );
+        for whole in ["it exists", "it is limited; it resets on Monday", "`a; b` is no name"] {
+            assert_eq!(split(whole), separate(whole, "more"));
+        }
     }
 
     #[test]

@@ -20,10 +20,10 @@ use crate::secret::{self, ExposeSecret, SecretString};
 /// Examples of `mk login`, first in its help.
 pub(crate) const LOGIN_EXAMPLES: &str = "\
 Examples:
-  mk login                                          asks for the key, without showing it
+  mk login                                     asks for the key, unseen
   mk login --server https://mk.example.org < key.txt
-  mk login --server https://mk.example.org --profile work     names it in config.toml
-  mk keys create --service verify | mk login        on the server's own machine";
+  mk login --server https://mk.example.org --profile work   in config.toml
+  mk keys create --service verify | mk login   on the server's own machine";
 
 /// How long the server may take to check a key by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);

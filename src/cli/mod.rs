@@ -86,7 +86,7 @@ Exit codes:
   3  declined at a prompt                 10  a claim is FALSE
   4  no key, or refused                   11  none FALSE, one without consensus
   5  server or provider failed            12  nothing to verify
-  6  cannot reach                        130 SIGINT, 141 SIGPIPE, 143 SIGTERM";
+  6  cannot reach, or --timeout          130 SIGINT, 141 SIGPIPE, 143 SIGTERM";
 
 /// Fact verification by several models, chat with each of them, and the server that does it
 #[derive(Parser, Debug)]
@@ -243,6 +243,19 @@ mod tests {
         let Command::Verify(args) = cli.command else { panic!("not verify") };
         assert_eq!(args.text.as_deref(), Some("--sandbox is a flag"));
         assert!(!args.backend.sandbox);
+    }
+
+    #[test]
+    fn what_stands_around_the_options_of_a_help_fits_80_columns() {
+        fn check(command: &clap::Command) {
+            let texts = [command.get_before_help(), command.get_after_help()].into_iter().flatten();
+            for line in texts.flat_map(|text| text.to_string().lines().map(str::to_owned).collect::<Vec<_>>())
+            {
+                assert!(wrap::cells(&line) <= 80, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::client;
 /// Examples of `mk models`, first in its help. In the last one, awk does not treat `-` as a number above 0.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk models                                   those of the server that your key may use
-  mk models --local                           those of the providers configured here
+  mk models                                   those that your key may use
+  mk models --local                           those of this machine's providers
   mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   below a dollar a million";
 
 /// How long the list may take by default.

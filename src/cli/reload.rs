@@ -110,15 +110,15 @@ impl Reloader {
 
 impl Reloaded {
     fn log(&self) {
-        if self.has_file || !self.changed.is_empty() {
-            let changed =
-                if self.changed.is_empty() { "nothing".to_owned() } else { self.changed.join(", ") };
+        let changed = (!self.changed.is_empty()).then(|| self.changed.join(", "));
+        if !self.fixed.is_empty() {
+            let needs_restart = self.fixed.join(", ");
+            tracing::warn!(changed, needs_restart, "configuration reloaded, except for what needs a restart");
+        } else if self.has_file || changed.is_some() {
+            let changed = changed.as_deref().unwrap_or("nothing");
             tracing::info!(changed, "configuration reloaded");
         } else {
             tracing::info!("nothing to reload: there is no configuration file");
-        }
-        if !self.fixed.is_empty() {
-            tracing::warn!("needs a restart: {}", self.fixed.join(", "));
         }
         for warning in &self.warnings {
             tracing::warn!("{warning}");

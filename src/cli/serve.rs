@@ -34,9 +34,9 @@ use trial::TrialKey;
 /// Examples of `mk serve`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk serve --sandbox               simulated models: try everything without a provider
-  OPENAI_API_KEY=... mk serve      providers are recognised by their usual variables
-  mk serve --check                 is the configuration right?";
+  mk serve --sandbox            simulated models, to try it without a provider
+  OPENAI_API_KEY=... mk serve   providers are found by their usual variables
+  mk serve --check              is the configuration right?";
 
 /// The text below the options in `mk serve --help`.
 pub(crate) const NOTES: &str = "\
@@ -190,7 +190,7 @@ async fn serve(
         link: link.shown.as_ref(),
         database_flags: database_flags(session, config),
     };
-    welcome::print(&session.printer, config, &base, args.sandbox, &first);
+    welcome::print(&session.printer, config, &base, app.configured().is_sandbox, &first);
 
     supervisor::notify_ready();
     let reloader = reload::Reloader::new(

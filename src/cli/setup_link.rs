@@ -24,6 +24,12 @@ const FILE: &str = "setup-link";
 /// How soon after its use the file of a link is removed.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Removes the file after the first console key was made in this data directory, which voids the link. A running server
+/// would do that a moment later, one that was killed never.
+pub(crate) fn remove_void(data_dir: &Path) {
+    let _ = fs::remove_file(data_dir.join(FILE));
+}
+
 /// The setup link of a server without a console key, if it is one.
 #[must_use = "its file is removed when this is dropped"]
 pub(crate) struct SetupLink {

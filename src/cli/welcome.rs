@@ -7,6 +7,7 @@ use super::shell;
 use super::term::Style;
 use crate::config::ServerConfig;
 use crate::limits::LimitsStore;
+use crate::providers::Kind;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::DatabaseUrl;
 
@@ -53,11 +54,7 @@ pub(crate) fn print(
     }
     let strong = |text: &str| printer.terminal.err.paint.apply(Style::Strong, text);
     if is_sandbox {
-        printer.labelled_notice(
-            SANDBOX_LABEL,
-            SANDBOX_LABEL.len(),
-            "answers are simulated; no model is asked, and they say nothing about the world",
-        );
+        printer.labelled_notice(SANDBOX_LABEL, SANDBOX_LABEL.len(), simulated_answers(config));
         printer.notice("");
     }
     let version = strong(concat!("mk ", env!("CARGO_PKG_VERSION")));
@@ -84,6 +81,15 @@ pub(crate) fn print(
         printer.notice("The key ends with this server.");
     }
     printer.notice("");
+}
+
+/// Which answers are simulated, where some are.
+fn simulated_answers(config: &ServerConfig) -> &'static str {
+    if config.providers.iter().all(|provider| provider.kind == Kind::Sandbox) {
+        "answers are simulated; no model is asked"
+    } else {
+        "some answers are simulated, those of the models `sandbox/…`"
+    }
 }
 
 /// Labels and texts: the models that answer and why, and where data is stored.

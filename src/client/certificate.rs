@@ -1,6 +1,12 @@
 //! What is wrong with a server's certificate, in plain words, and what to do about it.
 
-use tokio_rustls::rustls::{CertificateError, Error};
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::ServerCertVerifier;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 
 /// A flaw of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +24,19 @@ pub enum CertificateFlaw {
 }
 
 impl CertificateFlaw {
+    /// The flaw for which every client refuses a server that presents this chain, whomever it trusts and whatever name
+    /// it calls the server by.
+    pub fn of_chain(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        let (server, others) = chain.split_first()?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(chain.iter().map(|one| one.clone().into_owned()));
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
+        let name = ServerName::try_from("localhost").ok()?;
+        let refused = verifier.verify_server_cert(server, others, &name, &[], UnixTime::now()).err()?;
+        Self::from_tls_error(&refused).filter(|flaw| !matches!(flaw, Self::Untrusted | Self::Misnamed))
+    }
+
     /// The flaw for which a handshake failed; `None` if it failed for another reason.
     pub(super) fn from_tls_error(cause: &Error) -> Option<Self> {
         let Error::InvalidCertificate(cause) = cause else { return None };

@@ -85,7 +85,7 @@ impl Client {
         document("its statement", &body(self.send(get).await?, MAX_LIST_BYTES).await?)
     }
 
-    /// At most `limit` entries of the audit log that match the filters (`object`, `actor`, `action`), newest first.
+    /// At most `limit` entries of the audit log that match the filters (`object`, `app`, `actor`, `action`), newest first.
     pub async fn audit(&self, filters: &[(&str, &str)], limit: usize) -> Result<Vec<AuditEntry>, Error> {
         self.list(&["audit"], filters, limit).await
     }

@@ -227,7 +227,8 @@ fn profile(name: &str, origin: &Origin, user: &ClientFile) -> Result<Server, Con
     let Some((_, server)) = user.profiles.iter().find(|(found, _)| found.value == name) else {
         let question = suggest::did_you_mean(name, names());
         let shown = name.escape_debug();
-        let error = ConfigError::new(format!("there is no profile `{shown}` ({origin}){question}"));
+        let error =
+            ConfigError::new(format!("there is no profile `{shown}` ({origin})")).hint_if_any(question);
         let known = names().collect::<Vec<_>>().join(", ");
         return Err(if known.is_empty() {
             error.hint("profiles stand in config.toml, as [profiles.NAME] with server = \"…\"")

@@ -77,14 +77,15 @@ pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError>
 /// sent, or who is trusted.
 pub(super) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
     const WHY: &str = "is not taken from a project's file: what comes with a checkout must not decide where keys are \
-                       sent or whom to trust; set it in your own config.toml";
+                       sent or whom to trust";
+    const INSTEAD: &str = "set it in your own config.toml";
     let Some(document) = Document::open(path)? else { return Ok(None) };
     let table = document.parse()?;
     let mut root = Section::root(&document, &table);
     for key in ["server", "profile", "profiles", "network", "servers", "ca_cert", "api_key"] {
-        root.forbid(key, WHY)?;
+        root.forbid(key, WHY, INSTEAD)?;
     }
-    root.forbid("chat", "is not taken from a project's file: a model costs its caller's money; set it in your own config.toml")?;
+    root.forbid("chat", "is not taken from a project's file: a model costs its caller's money", INSTEAD)?;
     let file = shared(&mut root)?;
     root.finish()?;
     Ok(Some(file))

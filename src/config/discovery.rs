@@ -38,7 +38,7 @@ pub(super) fn providers(
         return Ok(FoundProviders {
             providers: sandbox_providers(),
             chosen: panel::sandbox(),
-            notes: vec!["answers are simulated: no model is asked (--sandbox)".to_owned()],
+            notes: Vec::new(),
             warnings: Vec::new(),
         });
     }

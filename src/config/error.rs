@@ -21,6 +21,13 @@ impl ConfigError {
         self.hints.push(hint.into());
         self
     }
+
+    /// Adds a hint if there is one.
+    #[must_use]
+    pub(super) fn hint_if_any(mut self, hint: Option<String>) -> Self {
+        self.hints.extend(hint);
+        self
+    }
 }
 
 impl fmt::Display for ConfigError {

@@ -20,6 +20,20 @@ pub struct Entry {
     pub origin: Origin,
 }
 
+/// Keys of which nothing at all takes effect if they are not set; of all others, a default does.
+const OPTIONAL: [&str; 5] = ["profile", "network.ca_cert", "tls_cert", "tls_key", "usage.retention"];
+
+impl Entry {
+    /// The value for people: if it is not set, whether a default takes its place.
+    pub fn shown(&self) -> &str {
+        match self.value.as_str() {
+            "" if OPTIONAL.contains(&&*self.key) => "-",
+            "" => "default",
+            set => set,
+        }
+    }
+}
+
 /// The client's values, in the order of the file.
 pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
     let verify = &config.verify;

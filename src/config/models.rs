@@ -36,17 +36,18 @@ impl Providers<'_> {
                 return Ok(());
             }
             let question = suggest::did_you_mean(model, providers::sandbox::MODELS);
-            let complaint = format!("names the model `{shown}`, which the sandbox does not have{question}");
+            let complaint = format!("names the model `{shown}`, which the sandbox does not have");
             return Err(place
                 .error(&complaint)
+                .hint_if_any(question)
                 .hint(format!("models of the sandbox: {}", providers::sandbox::MODELS.join(", "))));
         }
         let question = suggest::did_you_mean(provider, names());
-        let complaint =
-            format!("names the model `{shown}`, but no provider {provider} is configured{question}");
+        let complaint = format!("names the model `{shown}`, but no provider {provider} is configured");
         let configured = names().collect::<Vec<_>>().join(", ");
         let configured = if configured.is_empty() { "none".to_owned() } else { configured };
-        Err(place.error(&complaint).hint(format!("configured providers: {configured}")))
+        let error = place.error(&complaint).hint_if_any(question);
+        Err(error.hint(format!("configured providers: {configured}")))
     }
 
     fn check_all(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {

@@ -56,7 +56,8 @@ fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderF
     }
     section.forbid(
         "api_key",
-        "is not taken from the file: name a variable by `api_key_env`, or a file by `api_key_file`",
+        "is not taken from the file",
+        "name a variable by `api_key_env`, or a file by `api_key_file`",
     )?;
     let url = |text: &str| values::provider_url(text).map(|url| values::url_text(&url));
     let file = ProviderFile {
@@ -95,7 +96,11 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
         return Err(name.place.error(complaint));
     }
     for key in ["connect_timeout", "max_concurrent"] {
-        section.forbid(key, "holds for all models of a provider together: set it in the provider's table")?;
+        section.forbid(
+            key,
+            "holds for all models of a provider together",
+            "set it in the provider's table",
+        )?;
     }
     let fallbacks = section.texts("fallbacks")?;
     let patience = resilience_file::read(&mut section)?;
@@ -163,7 +168,9 @@ impl ProviderFile {
         };
         match kind.value.as_str() {
             SANDBOX if reserved => Ok(Kind::Sandbox),
-            SANDBOX => Err(kind.place.error("makes simulated models; name the table [providers.sandbox]")),
+            SANDBOX => {
+                Err(kind.place.error("makes simulated models").hint("name the table [providers.sandbox]"))
+            }
             _ if reserved => Err(kind.place.error("must be \"sandbox\" under this name")),
             "openai" => Ok(Kind::OpenAi),
             "anthropic" => Ok(Kind::Anthropic),
@@ -212,11 +219,13 @@ impl ProviderFile {
     fn api_key(&self, env: &Env) -> Result<Option<SecretString>, ConfigError> {
         match (&self.api_key_env, &self.api_key_file) {
             (None, None) => match &self.api_key_header {
-                Some(found) => Err(found.place.error("needs a key: set `api_key_env` or `api_key_file` too")),
+                Some(found) => {
+                    Err(found.place.error("needs a key").hint("set `api_key_env` or `api_key_file` too"))
+                }
                 None => Ok(None),
             },
             (Some(_), Some(file)) => {
-                Err(file.place.error("and `api_key_env` are both set; keep one of them"))
+                Err(file.place.error("and `api_key_env` are both set").hint("keep one of them"))
             }
             (Some(variable), None) => self.key_from_variable(variable, env).map(Some),
             (None, Some(file)) => key_from_file(file).map(Some),

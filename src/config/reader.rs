@@ -124,14 +124,14 @@ impl<'d> Section<'d> {
         let Some(found) = self.text(key)? else { return Ok(None) };
         let first = found.value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
         let complaint = match first {
-            _ if found.value.is_empty() => "must be a path, not an empty string",
-            "~" => "begins with `~`, which is not expanded here; write the whole path",
-            first if first.starts_with('$') => {
-                "begins with a variable, which is not expanded here; write the whole path"
+            _ if found.value.is_empty() => {
+                return Err(found.place.error("must be a path, not an empty string"));
             }
+            "~" => "begins with `~`, which is not expanded here",
+            first if first.starts_with('$') => "begins with a variable, which is not expanded here",
             _ => return Ok(Some(found)),
         };
-        Err(found.place.error(complaint))
+        Err(found.place.error(complaint).hint("write the whole path"))
     }
 
     /// A string that is parsed as something else.
@@ -213,9 +213,9 @@ impl<'d> Section<'d> {
     }
 
     /// Refuses a key that must not be there.
-    pub(super) fn forbid(&self, key: &str, why: &str) -> Result<(), ConfigError> {
+    pub(super) fn forbid(&self, key: &str, why: &str, instead: &str) -> Result<(), ConfigError> {
         match self.table.get_key_value(key) {
-            Some((name, _)) => Err(self.place(name).error(why)),
+            Some((name, _)) => Err(self.place(name).error(why).hint(instead)),
             None => Ok(()),
         }
     }
@@ -225,8 +225,8 @@ impl<'d> Section<'d> {
         let Some((name, _)) = self.unread().next() else { return Ok(()) };
         let Location { key, path, line } = self.place(name);
         let question = suggest::did_you_mean(name.get_ref(), self.known.iter().copied());
-        let error =
-            ConfigError::new(format!("unknown key `{key}` in {} line {line}{question}", path.display()));
+        let error = ConfigError::new(format!("unknown key `{key}` in {} line {line}", path.display()))
+            .hint_if_any(question);
         let list = self.known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
         let table = if self.name.is_empty() { "the file".to_owned() } else { format!("[{}]", self.name) };
         Err(error.hint(format!("{table} may hold {list}")))
@@ -320,10 +320,8 @@ mod tests {
             root.finish()
         });
         let error = error.unwrap_err();
-        let expected =
-            "unknown key `limits.per_minut` in /etc/mk/server.toml line 4; did you mean `per_minute`?";
-        assert_eq!(error.message, expected);
-        assert_eq!(error.hints, ["[limits] may hold `per_minute`"]);
+        assert_eq!(error.message, "unknown key `limits.per_minut` in /etc/mk/server.toml line 4");
+        assert_eq!(error.hints, ["did you mean `per_minute`?", "[limits] may hold `per_minute`"]);
     }
 
     #[test]
@@ -349,8 +347,8 @@ mod tests {
         let path = |value: &str| read(&format!("p = \"{value}\""), |mut root| root.path("p"));
         for (value, complaint) in [
             ("", "must be a path, not an empty string"),
-            ("~/mk", "begins with `~`, which is not expanded here; write the whole path"),
-            ("$HOME/mk", "begins with a variable, which is not expanded here; write the whole path"),
+            ("~/mk", "begins with `~`, which is not expanded here"),
+            ("$HOME/mk", "begins with a variable, which is not expanded here"),
         ] {
             let error = path(value).unwrap_err();
             assert_eq!(error.message, format!("`p` in /etc/mk/server.toml line 1 {complaint}"));

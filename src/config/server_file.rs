@@ -169,7 +169,7 @@ fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
 
 fn domain(domains: &mut Section<'_>, name: &'static str) -> Result<PanelFile, ConfigError> {
     let Some(mut section) = domains.section(name)? else { return Ok(PanelFile::default()) };
-    section.forbid("max_concurrent", "holds for both domains together: set it under [verify]")?;
+    section.forbid("max_concurrent", "holds for both domains together", "set it under [verify]")?;
     let file = panel(&mut section)?;
     section.finish()?;
     Ok(file)

@@ -11,9 +11,9 @@ pub fn closest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean "…"?`, or an empty string.
-pub(super) fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    closest(typed, candidates).map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+/// The question whether the closest candidate is meant, as a hint.
+pub(super) fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    closest(typed, candidates).map(|name| format!("did you mean `{name}`?"))
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
         assert_eq!(closest("pannel", ["panel", "standby"]), Some("panel"));
         assert_eq!(closest("colour", ["color", "view"]), Some("color"));
         assert_eq!(closest("zzz", ["panel", "standby"]), None);
-        assert_eq!(did_you_mean("x", ["y"]), "; did you mean `y`?");
-        assert_eq!(did_you_mean("password", ["panel"]), "");
+        assert_eq!(did_you_mean("x", ["y"]).as_deref(), Some("did you mean `y`?"));
+        assert_eq!(did_you_mean("password", ["panel"]), None);
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
@@ -81,6 +82,11 @@ impl Certificate {
     /// Reads certificate and key from `files`, and checks that they match.
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         read(files).map(Self)
+    }
+
+    /// The certificate, and those of the authorities that come with it.
+    pub fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.0.cert
     }
 }
 

@@ -182,6 +182,8 @@ pub struct KeyChange {
 pub struct AuditFilter {
     /// Only those about this app or key.
     pub object: Option<String>,
+    /// Only those about this app and its keys.
+    pub app: Option<String>,
     /// Only those of this console key.
     pub actor: Option<String>,
     /// Only those of this kind.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
-use tracing::info;
+use tracing::debug;
 
 use super::ballot::Roster;
 use super::call_queue::CallQueue;
@@ -145,7 +145,7 @@ impl Verifier {
             Event::Completed(Box::new(self.response(job, meter, results, skipped)))
         });
         let outcome = end.as_ref().map_or("error", Event::name);
-        info!(verification = %job.id, outcome, "verification ended");
+        debug!(verification = %job.id, outcome, "verification ended");
         outbox.push_end(end);
         outbox.flush().await;
     }
@@ -158,7 +158,7 @@ impl Verifier {
     ) -> Result<(Vec<ClaimResult>, Vec<Skipped>), Error> {
         let settings = self.settings(job.domain);
         let deadline = from_now(settings.deadline);
-        info!(verification = %job.id, domain = job.domain.as_str(), prompts = prompts::hash(), "verification begins");
+        debug!(verification = %job.id, domain = job.domain.as_str(), prompts = prompts::hash(), "verification begins");
         outbox.push(self.starting_event(job));
         outbox.push(Event::ExtractingClaims(ExtractingClaims { status: "extracting_claims".to_owned() }));
         outbox.flush().await;

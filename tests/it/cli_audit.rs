@@ -64,9 +64,23 @@ fn every_change_is_listed_newest_first() {
         entries.into_iter().map(|[_, _, action, _]| action).collect::<Vec<_>>()
     };
     assert_eq!(of(&["--key", "ci"]), ["key.revoked", "key.created"]);
-    assert_eq!(of(&["--app", "news"]), ["app.updated", "app.created"]);
+    assert_eq!(of(&["--app", "news"]), ["key.revoked", "app.updated", "key.created", "app.created"]);
+    assert_eq!(of(&["--app", "default"]), ["key.created", "app.created"]);
     assert_eq!(of(&["--app", "news", "--action", "app.created"]), ["app.created"]);
     assert_eq!(of(&["--actor", "operator"]), [""; 0]);
+}
+
+#[test]
+fn the_person_behind_sudo_is_named_and_an_unnamed_user_by_their_number() {
+    let (_store, mk) = local();
+    let by = |variables: &[(&str, &str)]| {
+        let mk = variables.iter().fold(mk.clone(), |mk, (name, value)| mk.env(name, value));
+        run(&mk, &["keys", "create", "--service", "verify"]);
+        entries(&run(&mk, &["audit", "--limit", "1"])).remove(0)[1].clone()
+    };
+    assert_eq!(by(&[("USER", "root"), ("SUDO_USER", "ada")]), "ada (sudo)");
+    assert_eq!(by(&[("USER", ""), ("SUDO_USER", ""), ("LOGNAME", "ada")]), "ada");
+    assert_eq!(by(&[("USER", "\u{7}")]), format!("uid {}", rustix::process::getuid().as_raw()));
 }
 
 #[test]
@@ -98,6 +112,7 @@ async fn a_server_s_audit_is_fetched_page_by_page() {
     ];
     assert_eq!(entries(&run(&mk, &["audit", "--limit", "4"])), made);
     assert_eq!(entries(&run(&mk, &["audit", "--key", "ci", "--action", "key.revoked"])), made[..1]);
+    assert_eq!(entries(&run(&mk, &["audit", "--app", "news"])), made);
 
     // More entries than fit on one page.
     let store = &server.app.store;
@@ -136,7 +151,7 @@ fn invalid_filters_are_reported_by_name() {
 #[test]
 fn the_audit_fits_every_terminal_without_control_characters() {
     let (store, mk) = local();
-    website(&mk);
+    website(&mk.clone().env("USER", "ada"));
     let new = NewKey { name: Some("x".to_owned()), ..NewKey::new(Service::Verify, "default") };
     keys::create(&store, &new, Clock::system().now()).unwrap();
     let mk = mk.env("USER", "a\u{1b}[31m\u{202e}b");
@@ -151,6 +166,9 @@ fn the_audit_fits_every_terminal_without_control_characters() {
         assert!(shown.last.contains("key.revoked") && shown.last.contains("news"), "{}", shown.last);
         assert!(!shown.raw.contains("\u{1b}[31m") && !shown.raw.contains('\u{202e}'), "{}", shown.raw);
     }
+    let list = pty::run(&mk.clone().args(["audit"]), 80, 80).last;
+    let details = "by ada via cli · name: website to news, budget_usd: 50 to none";
+    assert!(list.lines().any(|line| line.trim_start() == details), "{list}");
     let wide = pty::run(&mk.args(["audit"]), 160, 80).last;
     assert!(wide.contains("name: website to news, budget_usd: 50") && wide.contains("to none"), "{wide}");
 }

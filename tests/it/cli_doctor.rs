@@ -68,6 +68,29 @@ fn without_any_setup_the_doctor_reports_and_creates_nothing() {
     assert_eq!(check(&named.json(), "server")["status"], "failed", "{named:?}");
 }
 
+#[test]
+fn a_certificate_that_every_client_refuses_is_reported() {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, date_time_ymd};
+    let made = || CertificateParams::new(vec!["mk.example.com".to_owned()]).unwrap();
+    let (mut authority, mut ended) = (made(), made());
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ended.not_after = date_time_ymd(2001, 1, 1);
+    for (params, status, told) in [
+        (made(), "ok", "and its key fit"),
+        (authority, "failed", "its certificate is one of an authority, not of a server"),
+        (ended, "failed", "its certificate has expired, or is not valid yet"),
+    ] {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mk = configured("tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"\n[providers.sandbox]\n");
+        fs::write(mk.home().join("cert.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+        fs::write(mk.home().join("key.pem"), key.serialize_pem()).unwrap();
+        let ran = mk.args(["--json"]).run();
+        let found = check(&ran.json(), "tls").clone();
+        assert_eq!(found["status"], status, "{found}");
+        assert!(found["message"].as_str().unwrap().contains(told), "{found}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_provider_is_queried_only_for_its_models_in_its_own_format() {
     let (openai, anthropic, google) = (locked().await, locked().await, locked().await);

@@ -184,9 +184,12 @@ fn an_unknown_key_among_several_is_reported_by_position() {
     let run = |line: &str| home.clone().args(line.split(' ')).run();
     assert_eq!(run("keys create --service verify --name v").code(), 0);
     let ran = run("keys revoke v nope --yes");
-    assert!(ran.code() == 9 && ran.stderr.starts_with("error: KEY 2 of 2: no such key; give "), "{ran:?}");
+    assert!(
+        ran.code() == 9 && ran.stderr.starts_with("error: KEY 2 of 2: no such key\nhint: give "),
+        "{ran:?}"
+    );
     let ran = run("keys revoke nope --yes");
-    assert!(ran.stderr.starts_with("error: no such key; give "), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: no such key\nhint: give "), "{ran:?}");
     assert!(run("keys list").stdout.contains("\tactive\t"), "no key is revoked unless all are known");
 }
 

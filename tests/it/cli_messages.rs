@@ -238,7 +238,8 @@ fn settings_are_listed_as_json_values() {
     assert_eq!(value("verify.domain"), Value::Null);
     assert_eq!(value("keys.verify"), "not set");
     let text = mk(&["config", "list", "client"]);
-    assert!(text.stdout.contains("client\tverify.domain\t-\n"), "{text:?}");
+    assert!(text.stdout.contains("client\tverify.domain\tdefault\n"), "{text:?}");
+    assert!(text.stdout.contains("client\tnetwork.ca_cert\t-\n"), "there is no default: {text:?}");
 }
 
 #[test]
@@ -259,6 +260,24 @@ fn a_directory_is_rejected_as_a_file_of_lines() {
     let ran = mk(&["verify", "--sandbox", "--lines", "."]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
     assert!(ran.stderr.contains("error: cannot read .: "), "{ran:?}");
+}
+
+#[test]
+fn a_wrong_file_is_reported_before_a_missing_key() {
+    for arguments in [
+        &["verify", "-f", "nowhere.txt"][..],
+        &["verify", "-f", ".", "-f", "nowhere.txt"],
+        &["verify", "--lines", "nowhere.txt"],
+        &["eval", "nowhere.jsonl"],
+    ] {
+        let ran = mk(arguments);
+        assert_eq!(ran.code(), 2, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.starts_with("error: cannot read "), "{ran:?}");
+    }
+    for arguments in [&["verify", "-"][..], &["verify", "--lines", "-"], &["eval", "-"]] {
+        let ran = mk(arguments);
+        assert_eq!(ran.code(), 4, "nobody has to type a text that cannot be used: {arguments:?}: {ran:?}");
+    }
 }
 
 #[cfg(target_os = "linux")]

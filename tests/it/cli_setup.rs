@@ -106,9 +106,14 @@ async fn the_setup_file_is_removed_at_shutdown_or_by_the_next_start() {
     server.kill();
 
     let data = serve::data_dir(call.home());
+    assert!(file.exists());
+    assert_eq!(operator(&data, &["keys", "create", "--service", "verify"]).run().code(), 0);
+    assert!(file.exists(), "it is still needed");
     assert_eq!(operator(&data, &["keys", "create", "--service", "console"]).run().code(), 0);
+    assert!(!file.exists(), "the link is void");
+    std::fs::write(&file, &link).unwrap();
     let server = Serve::start(&call);
-    assert!(!file.exists(), "the leftover file is removed");
+    assert!(!file.exists(), "a leftover file is removed");
     assert_eq!(
         open(&link.trim_end().replace(link.split("/#").next().unwrap(), &server.base)).await.status(),
         401
@@ -131,11 +136,30 @@ async fn a_terminal_shows_the_whole_setup_link_with_the_next_steps() {
         let shown = person.shown();
         let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown).to_owned();
         assert!(shown.contains("It works once, within 30 minutes"), "{shown}");
+        assert!(shown.starts_with("SANDBOX: answers are simulated; no model is asked\r\n"), "{shown}");
+        assert_eq!(shown.matches("simulated").count(), 2, "and once for the panel: {shown}");
         assert!(!file.path().join("data/setup-link").exists());
         assert_eq!(open(&link).await.status(), 201);
         person.types("\x03");
         let (status, _) = person.end();
         assert_eq!(status, INTERRUPTED);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configured_sandbox_is_reported_like_a_requested_one() {
+    let fake = "[providers.fake]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n";
+    let mixed = format!("{fake}[verify]\nextractor = \"fake/m\"\npanel = [\"fake/m\", \"sandbox/beta\"]\n");
+    for (more, is_sandbox) in [(String::new(), true), (mixed, true), (fake.to_owned(), false)] {
+        let (mk, file) = (Mk::new(), tempfile::tempdir().unwrap());
+        let config = file.path().join("server.toml");
+        let settings = format!("listen = \"127.0.0.1:0\"\n[providers.sandbox]\n{more}");
+        std::fs::write(&config, settings).unwrap();
+        let call = mk.args(["serve"]).env("MK_CONFIG", config.to_str().unwrap());
+        let server = Serve::start(&call.env("MK_DATA_DIR", file.path().join("data").to_str().unwrap()));
+        let serving = server.until_logged(1, |line| line.contains("\"serving\"")).await.remove(0);
+        let serving: Value = serde_json::from_str(&serving).unwrap();
+        assert_eq!(serving["sandbox"], is_sandbox, "{serving}");
     }
 }
 

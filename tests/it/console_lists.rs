@@ -133,7 +133,7 @@ async fn keys_are_filtered_by_service_and_state() {
 }
 
 #[tokio::test]
-async fn the_audit_is_filtered_by_object_actor_and_action() {
+async fn the_audit_is_filtered_by_object_app_actor_and_action() {
     let (server, console) = server().await;
     let other = Console::of(&server);
     let app = console.app("news").await;
@@ -149,4 +149,14 @@ async fn the_audit_is_filtered_by_object_actor_and_action() {
     assert_eq!(count(&format!("actor={}&object={app}&action=app.updated", other.key_id)).await, 1);
     assert_eq!(count(&format!("actor={}&action=app.updated", console.key_id)).await, 0);
     assert_eq!(count("object=nobody").await, 0);
+
+    let (_, key) = console.key(&app, &json!({"service": "verify"})).await;
+    console.delete(&key).await;
+    assert_eq!(
+        actions(&format!("app={app}")).await,
+        ["key.revoked", "key.created", "app.updated", "app.created"]
+    );
+    assert_eq!(actions(&format!("app={app}&action=key.created")).await, ["key.created"]);
+    assert_eq!(actions(&format!("app={app}&actor={}", other.key_id)).await, ["app.updated"]);
+    assert_eq!((count("app=nobody").await, count(&format!("app={app}&object=nobody")).await), (0, 0));
 }

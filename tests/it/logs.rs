@@ -283,6 +283,22 @@ async fn a_cancelled_request_is_logged_with_its_usage() {
 }
 
 #[tokio::test]
+async fn a_verification_is_logged_in_one_line() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let provider = panel_by(|_, ask| ask.choose("Paris")).await;
+    let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
+    let key = server.key(Service::Verify);
+    let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    let id = Events::read(answer).await.end("completed")["requestId"].clone();
+    eventually("the request is logged", || log.requests().len() == 1).await;
+    drop(guard);
+    let lines = log.lines();
+    assert_eq!(lines.len(), 1, "{}", log.text());
+    assert_eq!(lines[0]["fields"]["verification"], id);
+}
+
+#[tokio::test]
 async fn a_cancelled_verification_is_logged_once_all_its_calls_are_recorded() {
     let log = Log::default();
     let guard = log.capture("info");

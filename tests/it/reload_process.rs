@@ -90,7 +90,7 @@ async fn a_renewed_certificate_is_used_and_an_invalid_one_is_not() {
 
     std::fs::write(&file, text.replace("tls_cert = \"tls.crt\"\ntls_key = \"tls.key\"\n", "")).unwrap();
     server.signal("HUP");
-    server.until_logged(1, |line| line.contains("\"needs a restart: tls_cert, tls_key\"")).await;
+    server.until_logged(1, |line| line.contains("\"needs_restart\":\"tls_cert, tls_key\"")).await;
     assert!(is_presented(&second).await);
 }
 

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { load } from "./modules.mjs";
 
-const [commands, { formOf, wrongWith }] = await load("lib/commands.js", "lib/key_form.js");
+const [commands, { formOf, wrongWith }, { onServer }] = await load("lib/commands.js", "lib/key_form.js", "lib/server_base.js");
 
 const APP = { id: "app_1", name: "news room", budget_usd: 20 };
 
@@ -59,4 +59,10 @@ test("the command for the audit log has the filters that are set", () => {
   assert.equal(commands.audit({ action: "", object: "", actor: "" }), "mk audit");
   assert.equal(commands.audit({ action: "app.updated", object: "app_1", actor: "" }), "mk audit --app app_1 --action app.updated");
   assert.equal(commands.audit({ action: "", object: "key_1", actor: "key 2" }), "mk audit --key key_1 --actor 'key 2'");
+});
+
+test("a command names the server unless it is where mk looks by itself", () => {
+  assert.equal(onServer("mk apps create web", "http://127.0.0.1:8080"), "mk apps create web");
+  assert.equal(onServer("mk apps create -- -x", "https://example.com/mk"), "mk --server https://example.com/mk apps create -- -x");
+  assert.deepEqual(words(onServer("mk usage", "http://[::1]:9000")), ["mk", "--server", "http://[::1]:9000", "usage"]);
 });

@@ -76,7 +76,7 @@ pub struct AuditEntry {
     pub at: String,
     /// The id of the console key that acted; null on the command line and for the server itself.
     pub actor: Option<String>,
-    /// That key's name, if it has one; on the command line the name of the machine's user, where it is known.
+    /// That key's name, if it has one; on the command line the machine's user, as the environment names them.
     pub actor_name: Option<String>,
     /// The way by which it was done.
     pub channel: Channel,

@@ -62,16 +62,15 @@ fn pick(keys: &[Key], text: &str) -> Result<Key, Failure> {
     keys::find(keys, text).map_err(|cause| match &cause {
         FindError::NotFound => no_such_key(),
         FindError::Ambiguous(candidates) => {
-            let mut failure = Failure::new(Kind::Conflict, cause.to_string());
-            failure.hints = candidates.iter().take(MAX_LISTED).map(candidate).collect();
-            failure
+            let failure = Failure::new(Kind::Conflict, cause.to_string()).with_advice_as_hint();
+            candidates.iter().take(MAX_LISTED).map(candidate).fold(failure, Failure::hint)
         }
     })
 }
 
 /// The failure for a key that does not exist. Does not repeat what it was named by, as that may have been a key.
 fn no_such_key() -> Failure {
-    Failure::new(Kind::NotFound, FindError::NotFound.to_string())
+    Failure::new(Kind::NotFound, FindError::NotFound.to_string()).with_advice_as_hint()
 }
 
 fn candidate(key: &Key) -> String {

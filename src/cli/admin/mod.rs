@@ -15,7 +15,7 @@ mod remote;
 mod requests;
 mod usage;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::database::{DatabaseArgs, OpenDatabase, is_missing};
@@ -118,6 +118,14 @@ impl Admin {
                 Some(StorePlace::Directory(_)) | None => String::new(),
             },
             Self::Remote(remote) => format!(" on {}", remote.server()),
+        }
+    }
+
+    /// The data directory of the database, if it has one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Local(OpenDatabase { place: Some(StorePlace::Directory(dir)), .. }) => Some(dir),
+            Self::Local(_) | Self::Remote(_) => None,
         }
     }
 
@@ -257,8 +265,9 @@ fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Fail
         return match by_flag.or(key_flag) {
             None => Ok(Target::Local),
             Some(flag) => Err(Failure::usage(format!(
-                "{flag} is about a server and {local_flag} about the database of this machine; give one of them"
-            ))),
+                "{flag} is about a server and {local_flag} about the database of this machine"
+            ))
+            .hint("give one of them")),
         };
     }
     let config = session.quiet_client_config(None, None)?;

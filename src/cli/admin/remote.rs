@@ -186,7 +186,11 @@ impl Remote {
         let mut failure = remote::failure(&self.server, cause);
         match code.as_str() {
             "not_found" => failure.message = format!("there is no {what}"),
-            "conflict" => failure.message = format!("{what}: {}", failure.message),
+            "conflict" => {
+                failure.message = format!("{what}: {}", failure.message);
+                return failure.with_advice_as_hint();
+            }
+            "invalid_parameter" => return failure.with_advice_as_hint(),
             "wrong_service" => {
                 failure.hints = vec![
                     "this takes a console key: `mk keys create --service console` on the server's machine makes one"

@@ -167,7 +167,7 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure>
     let model = cheapest(&output.models)?;
     let shown = sanitize::line(&model);
     let list = backend.list_command();
-    plan.printer.sentence(&format!("asking {shown}; -m or MK_MODEL names another, `{list}` lists them"));
+    plan.printer.sentence(&format!("asking {shown}; -m names another, `{list}` lists them"));
     Ok(Conversation { plan, backend, model, output })
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::check::Check;
 use crate::api::Service;
-use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_warnings, paths};
+use crate::client::CertificateFlaw;
+use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, TlsFiles, panel_warnings, paths};
 use crate::keys;
 use crate::model_id;
 use crate::secret::ExposeSecret;
@@ -66,14 +67,24 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     let of_panels = panel_warnings(&config.verify);
     let warnings = config.warnings.iter().filter(|warning| !of_panels.contains(warning));
     checks.extend(warnings.map(|warning| Check::warning(SERVER, warning)));
-    if let Some(files) = &config.tls {
-        checks.push(match server::Certificate::read(files) {
-            Ok(_) => Check::ok("tls", format!("{} and its key fit", files.cert.display())),
-            Err(cause) => Check::failed("tls", cause.to_string()),
-        });
-    }
+    checks.extend(config.tls.as_ref().map(certificate));
     checks.extend(panels(config, of_panels));
     checks
+}
+
+/// Whether the server can present the certificate, and clients may accept it.
+fn certificate(files: &TlsFiles) -> Check {
+    let found = match server::Certificate::read(files) {
+        Ok(found) => found,
+        Err(cause) => return Check::failed("tls", cause.to_string()),
+    };
+    let cert = files.cert.display();
+    match CertificateFlaw::of_chain(found.chain()) {
+        Some(flaw) => {
+            Check::failed("tls", format!("clients refuse {cert}: {}", flaw.as_str())).hint(flaw.hint())
+        }
+        None => Check::ok("tls", format!("{cert} and its key fit")),
+    }
 }
 
 /// The finding for a server configuration that cannot be used. `is_server_expected` is whether anything suggests that a

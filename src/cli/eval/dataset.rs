@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::api::verify::Domain;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-use crate::cli::text::{read_stdin, unreadable};
+use crate::cli::text::read_stdin;
 use crate::cli::verify::input::{self, Line};
 use crate::clock::Time;
 
@@ -143,14 +143,13 @@ pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -
             break;
         }
         let file = (files.len() > 1).then(|| path.display().to_string());
-        reading = if path == Path::new("-") {
+        reading = if input::is_stdin(path) {
             read_stdin(printer, move |stdin| {
                 input::read_lines(stdin, |line| reading.take(file.as_deref(), line));
                 reading
             })?
         } else {
-            let opened = input::open(path).map_err(|cause| unreadable(&path.display().to_string(), cause))?;
-            input::read_lines(BufReader::new(opened), |line| reading.take(file.as_deref(), line));
+            input::read_lines(BufReader::new(input::open(path)?), |line| reading.take(file.as_deref(), line));
             reading
         };
     }

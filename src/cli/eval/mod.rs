@@ -28,6 +28,7 @@ use super::progress::Mode;
 use super::runtime;
 use super::verify::args::How;
 use super::verify::batch_display::BatchDisplay;
+use super::verify::input;
 use super::verify::observe::Update;
 use super::verify::rate_limit::RateLimitWait;
 use super::verify::verifier::Verifier;
@@ -40,8 +41,8 @@ use report::Report;
 /// Examples of `mk eval`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk eval facts.jsonl                          how often your server's panel is right
-  mk eval facts.jsonl --limit 20               the first 20, to see what it costs
+  mk eval facts.jsonl                          how often your panel is right
+  mk eval facts.jsonl --limit 20               to see what it costs
   mk eval facts.jsonl --min-accuracy 90        for CI: exit code 1 below 90 %
   mk eval facts.jsonl --json | jq .models      each model by itself
   mk eval facts.jsonl | awk -F'\\t' '$2 == \"WRONG\"'   what it was wrong about";
@@ -68,7 +69,7 @@ the figures so far, and so do Ctrl-C and SIGTERM.
 
 Exit codes: 0 all were verified; 1 fewer were right than --min-accuracy; else
 the worst of what failed: 2 usage; 4 no key, or refused; 5 server or provider
-failed; 6 cannot reach; 7 refused for now; 8 incomplete.";
+failed; 6 cannot reach, or --timeout; 7 refused for now; 8 incomplete.";
 
 /// The arguments of `mk eval`.
 #[derive(Args, Debug)]
@@ -150,9 +151,12 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
         printer: session.printer.clone(),
     };
     let need = verify::need("mk eval --sandbox facts.jsonl");
-    let chosen = backend::choose(args.backend, &config, session, need)?;
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok());
-    let items = dataset::read(&args.files, limit, &plan.printer)?;
+    let (chosen, items) = backend::choose_and_read(
+        || backend::choose(args.backend, &config, session, need),
+        args.files.iter().any(|path| input::is_stdin(path)),
+        || dataset::read(&args.files, limit, &plan.printer),
+    )?;
     let (begun, mut report) = (Instant::now(), Report::new(&plan, items.len()));
     match runtime::run(&session.printer, execute(&plan, chosen, items, &mut report)) {
         Ok(()) => report.finish(begun.elapsed()),

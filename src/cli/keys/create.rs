@@ -12,6 +12,7 @@ use crate::cli::exit::{Failure, Kind};
 use crate::cli::globals::Session;
 use crate::cli::number::{dollars, within};
 use crate::cli::service::one_of;
+use crate::cli::setup_link;
 use crate::clock::{Clock, Time};
 use crate::keys::{NewKey, expiry};
 use crate::money::NanoUsd;
@@ -99,6 +100,9 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
     let app = app_of(&admin)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &app, name));
     let made = admin.create_key(&app, &new)?;
+    if let Some(dir) = admin.directory().filter(|_| args.service == Service::Console) {
+        setup_link::remove_void(dir);
+    }
     if let Some(other) = namesake {
         warn_of_namesake(session, &other, &made.record);
     }

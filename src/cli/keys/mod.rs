@@ -26,7 +26,7 @@ Examples:
   KEY=$(mk keys create --service verify --name ci --expires 90d)
   mk keys create --service inference --model 'openai/*' --budget-usd 20
   mk keys list
-  mk keys revoke ci                by name, last four characters or id; `-` reads the key
+  mk keys revoke ci                or by last four characters, id, or `-`
   mk keys update ci --per-minute 120 --no-expiry
   mk keys rotate ci --grace 24h    a new key now; the old one ends in a day
   mk keys check - < key.txt        is it mistyped, and what is it for?";

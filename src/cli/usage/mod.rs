@@ -31,11 +31,11 @@ pub(crate) use statement::statement;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk usage                                     the last 30 days, day by day
-  mk usage --since 7d --by model               what each model cost this week, the dearest first
+  mk usage --since 7d --by model               what each model cost this week
   mk usage --by app,key --from 2026-11-01 --to 2026-11-30
   mk usage --app website --by day,service --csv > november.csv
   mk usage --json | jq .totals.cost_usd
-  mk usage --server https://mk.example.org     of that server, with its console key";
+  mk usage --server https://mk.example.org     of a server elsewhere";
 
 /// What the numbers mean, last in its help.
 pub(crate) const NOTES: &str = "\
@@ -46,10 +46,10 @@ cancelled, or interrupted as their server died, are none. A cost is `unknown`
 where no price is known, and begins with ≥ where the price of some of the calls
 is not.
 
-In a pipe, lines are tab-separated: what is asked for with --by (apps and keys by
-id and name), requests, attempts, errors, tokens of prompts, of completions, of
-both, cost in US dollars, attempts at an unknown price. --csv has the same columns
-and a heading; an unknown cost is an empty cell there.
+In a pipe, lines are tab-separated: what is asked for with --by (apps and keys
+by id and name), requests, attempts, errors, tokens of prompts, of completions,
+of both, cost in US dollars, attempts at an unknown price. --csv has the same
+columns and a heading; an unknown cost is an empty cell there.
 
 Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
 

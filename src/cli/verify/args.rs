@@ -36,7 +36,8 @@ without a claim is a NOTHING line, one that failed an ERROR line.
 
 Exit codes: 0 every claim TRUE; 10 a claim is FALSE; 11 none FALSE, but one
 without consensus; 12 nothing to verify; 2 usage; 4 no key, or refused;
-5 server or provider failed; 6 cannot reach; 7 refused for now; 8 incomplete.
+5 server or provider failed; 6 cannot reach, or --timeout; 7 refused for now;
+8 incomplete.
 With several statements the worst of all. --fail-on chooses which verdicts
 count: with `--fail-on false`, no consensus and nothing to verify are 0.";
 

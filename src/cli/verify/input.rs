@@ -58,8 +58,8 @@ pub(crate) enum Input {
     One(String),
     /// Several statements, already read.
     Files(Vec<Statement>),
-    /// Each line of a file; `-` is standard input.
-    Lines(PathBuf),
+    /// Each line of a file, or of standard input.
+    Lines(Option<File>),
 }
 
 /// Fails at once if the arguments give nothing to verify: before a key is looked up or anything is read.
@@ -77,25 +77,30 @@ fn nothing_given() -> Failure {
     )
 }
 
+/// Whether the arguments name standard input.
+pub(crate) fn reads_stdin(args: &VerifyArgs) -> bool {
+    args.text.as_deref() == Some("-") || args.file.iter().chain(&args.lines).any(|path| is_stdin(path))
+}
+
+/// Whether a path means standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Reads what the arguments name.
-pub(crate) fn resolve(
-    text: Option<&str>,
-    files: &[PathBuf],
-    lines: Option<&Path>,
-    printer: &Printer,
-) -> Result<Input, Failure> {
-    if let Some(path) = lines {
-        return Ok(Input::Lines(path.to_owned()));
+pub(crate) fn resolve(args: &VerifyArgs, printer: &Printer) -> Result<Input, Failure> {
+    if let Some(path) = &args.lines {
+        return if is_stdin(path) { Ok(None) } else { open(path).map(Some) }.map(Input::Lines);
     }
-    if let [path] = files {
+    if let [path] = &*args.file {
         return file(path, printer).map(Input::One);
     }
-    if !files.is_empty() {
+    if !args.file.is_empty() {
         let read =
             |path: &PathBuf| Ok((Source::File { file: path.display().to_string() }, file(path, printer)?));
-        return files.iter().map(read).collect::<Result<_, Failure>>().map(Input::Files);
+        return args.file.iter().map(read).collect::<Result<_, Failure>>().map(Input::Files);
     }
-    match text {
+    match args.text.as_deref() {
         Some("-") => stdin(printer).map(Input::One),
         Some(text) => Ok(Input::One(text.to_owned())),
         None => Err(nothing_given()),
@@ -103,39 +108,38 @@ pub(crate) fn resolve(
 }
 
 fn file(path: &Path, printer: &Printer) -> Result<String, Failure> {
-    if path == Path::new("-") {
+    if is_stdin(path) {
         return stdin(printer);
     }
-    let shown = path.display().to_string();
-    let file = open(path).map_err(|cause| unreadable(&shown, cause))?;
-    read_capped(file, &shown)
+    read_capped(open(path)?, &path.display().to_string())
 }
 
 /// A line of a file: a statement, or why it cannot be one.
 pub(crate) type Line = (Source, Result<String, Failure>);
 
-/// The non-blank lines of a file, as they are read; the file is never held in memory as a whole. A line that cannot be
-/// used is a failure of its own; a read error is the last item.
-pub(crate) fn lines(path: &Path) -> Result<mpsc::Receiver<Line>, Failure> {
-    let source: Box<dyn Read + Send> = if path == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        Box::new(open(path).map_err(|cause| unreadable(&path.display().to_string(), cause))?)
+/// The non-blank lines of a file, or of standard input, as they are read; they are never all held in memory. A line that
+/// cannot be used is a failure of its own; a read error is the last item.
+pub(crate) fn lines(file: Option<File>) -> mpsc::Receiver<Line> {
+    let source: Box<dyn Read + Send> = match file {
+        Some(file) => Box::new(file),
+        None => Box::new(io::stdin()),
     };
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {
         read_lines(BufReader::new(source), |line| sender.blocking_send(line).is_ok());
     });
-    Ok(receiver)
+    receiver
 }
 
 /// Opens a file for reading. On some systems a directory can be opened as well, and only fails when it is read.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    Ok(file)
+pub(crate) fn open(path: &Path) -> Result<File, Failure> {
+    let opened = File::open(path).and_then(|file| {
+        if file.metadata()?.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(file)
+    });
+    opened.map_err(|cause| unreadable(&path.display().to_string(), cause))
 }
 
 /// Passes non-blank lines to `take` until the end, or until it returns false.
@@ -183,7 +187,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lines");
         std::fs::write(&path, b"one\r\n\n  \nfour\n\xff\nsix").unwrap();
-        let mut receiver = lines(&path).unwrap();
+        let mut receiver = lines(Some(open(&path).unwrap()));
         let mut seen = Vec::new();
         while let Some((source, text)) = receiver.blocking_recv() {
             seen.push((source.label(), text.map_err(|failure| failure.message)));

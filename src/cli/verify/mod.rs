@@ -82,8 +82,11 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     input::check_given(args)?;
     let config = session.client_config(args.how.timeout.as_deref(), args.output.view)?;
     let plan = plan(args, &config, session)?;
-    let chosen = backend::choose(args.backend, &config, session, need("mk verify --sandbox \"…\""))?;
-    let input = input::resolve(args.text.as_deref(), &args.file, args.lines.as_deref(), &plan.printer)?;
+    let (chosen, input) = backend::choose_and_read(
+        || backend::choose(args.backend, &config, session, need("mk verify --sandbox \"…\"")),
+        input::reads_stdin(args),
+        || input::resolve(args, &plan.printer),
+    )?;
     let mut entries = Vec::new();
     match runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries)) {
         // What was found so far has been paid for, and is printed.
@@ -104,8 +107,8 @@ async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Va
             let statements = statements.into_iter().map(|(source, text)| (source, Ok(text)));
             batch::run(plan, &backend, stream::iter(statements), entries).await
         }
-        Input::Lines(path) => {
-            let mut lines = input::lines(&path)?;
+        Input::Lines(file) => {
+            let mut lines = input::lines(file);
             let statements = stream::poll_fn(move |context| lines.poll_recv(context));
             batch::run(plan, &backend, statements, entries).await
         }

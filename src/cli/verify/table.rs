@@ -19,6 +19,10 @@ const MODELS_COLUMN: usize = 5;
 const MIN_WIDTH: usize = 64;
 /// The width of the longest of these words, `CONSENSUS`, with a space on either side.
 const WORD_WIDTH: u16 = 11;
+/// The least width for a table in which these words stand on one line.
+const ROOMY_WIDTH: usize = 80;
+/// The width of the longest of these phrases, `NO CONSENSUS`, with a space on either side.
+const PHRASE_WIDTH: u16 = 14;
 
 /// All lines on a verification: the table and the summary.
 pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
@@ -84,17 +88,20 @@ fn lines<'a>(
             Cell::new(part.reason.as_str().replace('_', " ")),
         ]);
     }
-    keep_words_whole(&mut table);
+    keep_words_whole(&mut table, terminal.width >= ROOMY_WIDTH);
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// Gives the claim only the width that the other columns do not need: they hold few words, and none of those may be
-/// broken.
-fn keep_words_whole(table: &mut Table) {
-    for column in
-        table.column_iter_mut().filter(|column| [VERDICT_COLUMN, MODELS_COLUMN].contains(&column.index))
-    {
-        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(WORD_WIDTH)));
+/// broken; where there is room, they stand on one line.
+fn keep_words_whole(table: &mut Table, is_roomy: bool) {
+    let texts = table.column_max_content_widths();
+    for at in [VERDICT_COLUMN, MODELS_COLUMN] {
+        let whole = texts.get(at).map_or(0, |width| width + 2).clamp(WORD_WIDTH, PHRASE_WIDTH);
+        let width = if is_roomy { whole } else { WORD_WIDTH };
+        if let Some(column) = table.column_mut(at) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+        }
     }
 }
 
@@ -154,6 +161,9 @@ mod tests {
             for word in ["CONSENSUS", "completed", "claimed"] {
                 assert!(lines.iter().any(|line| line.contains(word)), "{word}: {lines:#?}");
             }
+            let phrases = ["NO CONSENSUS", "as claimed"];
+            let are_whole = phrases.iter().all(|phrase| lines.iter().any(|line| line.contains(phrase)));
+            assert!(are_whole || (MIN_WIDTH..ROOMY_WIDTH).contains(&width), "{lines:#?}");
         }
     }
 

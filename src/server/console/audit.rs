@@ -14,10 +14,11 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let span = query.page("aud")?;
     let filter = AuditFilter {
         object: query.text("object"),
+        app: query.text("app"),
         actor: query.text("actor"),
         action: query.text("action"),
     };
-    query.finish(&["object", "actor", "action", "limit", "cursor"])?;
+    query.finish(&["object", "app", "actor", "action", "limit", "cursor"])?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
     let rows = call.read(move |store, _| store.audit(&filter, &more)).await?;

@@ -49,6 +49,7 @@ const EMBEDDED: &[(&str, &[u8])] = &embedded! {
     "lib/key_form.js"
     "lib/key_once.js"
     "lib/router.js"
+    "lib/server_base.js"
     "lib/shell.js"
     "lib/ui.js"
     "pages/app.js"

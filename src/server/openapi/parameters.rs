@@ -71,6 +71,7 @@ pub(super) fn all() -> Value {
             "2026-11".into(),
         ),
         "ObjectFilter": query("object", "Only what was done to the object with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
+        "AppAndKeysFilter": query("app", "Only what was done to the app with this id and to its keys.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
         "ActorFilter": query("actor", "Only what the console key with this id did.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
         "ActionFilter": query("action", "Only this action.", text(), "key.revoked".into()),
     })

@@ -50,18 +50,26 @@ impl Store {
             let only = |column: &str, at: u8, is_set: bool| {
                 if is_set { format!("{column} = ?{at}") } else { format!("CAST(?{at} AS TEXT) IS NULL") }
             };
-            let (before, object, actor, action) = (
+            let (before, object, actor, action, app) = (
                 if span.after.is_empty() { "?1 = ''" } else { "id < ?1" },
                 only("object", 2, filter.object.is_some()),
                 only("actor", 3, filter.actor.is_some()),
                 only("action", 4, filter.action.is_some()),
+                match filter.app {
+                    Some(_) => {
+                        "object IN (SELECT CAST(?6 AS TEXT) UNION ALL SELECT id FROM keys WHERE app_id = ?6)"
+                    }
+                    None => "CAST(?6 AS TEXT) IS NULL",
+                },
             );
             let sql = format!(
                 "SELECT id, at, actor, actor_name, channel, action, object, object_name, details, address,
                      request_id
-                 FROM audit WHERE {before} AND {object} AND {actor} AND {action} ORDER BY id DESC LIMIT ?5"
+                 FROM audit WHERE {before} AND {object} AND {actor} AND {action} AND {app}
+                 ORDER BY id DESC LIMIT ?5"
             );
-            let bound = params![span.after, filter.object, filter.actor, filter.action, span.limit];
+            let bound =
+                params![span.after, filter.object, filter.actor, filter.action, span.limit, filter.app];
             db.query(&sql, bound, audit_row)
         })
     }

@@ -121,7 +121,7 @@ async fn names_are_stored_unchanged_or_refused() {
             let (status, answer) = there.get(&path).await;
             assert!([400, 404].contains(&status), "{path}: {status} {answer}");
         }
-        for query in ["object", "actor", "action", "cursor"] {
+        for query in ["object", "app", "actor", "action", "cursor"] {
             let (status, answer) = there.get(&format!("/v1/audit?{query}={strange}")).await;
             assert!([200, 400].contains(&status), "{query}={strange}: {status} {answer}");
         }

@@ -31,7 +31,12 @@ test("the audit log shows who did what, and can be filtered", async () => {
   await entry.getByText(/^req_/).waitFor();
   await entry.getByRole("link", { name: "app 59" }).click();
   await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
-  await page.getByText(/^mk audit --app app_[0-9a-f]{32} --action app\.created$/).waitFor();
+  await page.getByText(/^mk --server http:\/\/127\.0\.0\.1:\d+ audit --app app_[0-9a-f]{32} --action app\.created$/).waitFor();
+  const [, app] = /object=(app_[0-9a-f]+)/.exec(page.url());
+  assert.equal((await server.call("POST", `v1/apps/${app}/keys`, { body: { service: "verify", name: "its key" }, key })).status, 201);
+  await page.getByLabel("Action").selectOption("");
+  await page.getByRole("row", { name: /Key created.*its key/ }).waitFor();
+  assert.equal(await rows.count(), 2);
   await page.getByLabel("Object").fill("nonsense");
   await page.keyboard.press("Enter");
   await page.getByText("No entry is like that").or(page.getByRole("alert")).first().waitFor();

@@ -62,7 +62,7 @@ fn errors_come_with_line_and_remedy() {
             "[providers.mine]\nbase_url = \"https://u:secret@h\"",
             "must be an http:// or https:// address without",
         ),
-        ("[providers.openai]\napi_key_header = \"api-key\"", "needs a key: set `api_key_env`"),
+        ("[providers.openai]\napi_key_header = \"api-key\"", "set `api_key_env` or `api_key_file`"),
         ("[providers.openai]\napi_key_header = \"content-type\"", "must be the name of a header"),
         (
             "[providers.openai]\nkind = \"azure\"",
@@ -116,11 +116,11 @@ fn errors_come_with_line_and_remedy() {
         (too_many.as_str(), "names 10 models; a panel has at most 9"),
     ] {
         let error = error_of(file);
-        assert!(error.message.contains(expected), "{file}\n{error}");
+        assert!(in_full(&error).contains(expected), "{file}\n{error:?}");
         assert!(error.message.contains("server.toml"), "{file}\n{error}");
     }
     let hints = error_of("[verify]\npanel = [\"opnai/x\"]\n[providers.openai]\n[providers.groq]").hints;
-    assert_eq!(hints, ["configured providers: openai, groq"]);
+    assert_eq!(hints, ["did you mean `openai`?", "configured providers: openai, groq"]);
     let by_variable =
         fixture(None, &[OPENAI, ("MK_DATABASE_URL", "postgres://u:secret@h/db#x")]).load().unwrap_err();
     assert!(
@@ -128,6 +128,11 @@ fn errors_come_with_line_and_remedy() {
         "{by_variable}"
     );
     assert!(!by_variable.message.contains("secret"), "{by_variable}");
+}
+
+/// Message and hints, joined by semicolons.
+fn in_full(error: &ConfigError) -> String {
+    std::iter::once(&error.message).chain(&error.hints).map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 #[test]

@@ -59,7 +59,14 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .errors(&READ_ONE);
     let audit = operation("Usage", "listAudit", "Who did what", "Newest first. Entries are never changed.")
-        .parameters(&["ObjectFilter", "ActorFilter", "ActionFilter", "Limit", "EntryCursor"])
+        .parameters(&[
+            "ObjectFilter",
+            "AppAndKeysFilter",
+            "ActorFilter",
+            "ActionFilter",
+            "Limit",
+            "EntryCursor",
+        ])
         .response(
             200,
             "A page of entries.",

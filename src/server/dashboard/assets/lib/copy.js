@@ -1,5 +1,6 @@
 // Copying to the clipboard.
 import { html, useRef, useState, useEffect } from "./html.js";
+import { onServer, serverBase } from "./server_base.js";
 
 /** Copies; returns false if the browser refused. The old API is for pages without TLS, which have no clipboard. */
 async function copy(text, near) {
@@ -52,9 +53,9 @@ export function Said({ text }) {
   return text.split("`").map((part, at, all) => (at % 2 === 1 && at < all.length - 1 ? html`<code key=${at}>${part}</code>` : `${at % 2 === 1 ? "`" : ""}${part}`));
 }
 
-/** The command that does the same as what is above it. */
-export function Or({ command, children = "or on the command line" }) {
-  return html`<p class="or">${children} <${Command} text=${command} /></p>`;
+/** The command that does the same as what is above it; `isLocal` for one that only the server's machine can run. */
+export function Or({ command, isLocal = false, children = "or on the command line" }) {
+  return html`<p class="or">${children} <${Command} text=${isLocal ? command : onServer(command, serverBase())} /></p>`;
 }
 
 /** A command or a snippet, to be copied; `label` says what it is. */

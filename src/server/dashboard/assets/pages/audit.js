@@ -22,7 +22,9 @@ const CHANNELS = { api: "API", dashboard: "Dashboard", cli: "Command line", serv
 
 export default function Audit({ route }) {
   const filters = Object.fromEntries(["action", "object", "actor"].map((name) => [name, route.query.get(name) ?? ""]));
-  const list = usePages("v1/audit", filters);
+  const { object, ...others } = filters;
+  // As on the command line, an app's entries include those of its keys.
+  const list = usePages("v1/audit", { ...others, [object.startsWith("app_") ? "app" : "object"]: object });
   const isFiltered = Object.values(filters).some((value) => value !== "");
   const options = [{ value: "", label: "All actions" }, ...Object.entries(ACTIONS).map(([value, label]) => ({ value, label }))];
   const columns = [

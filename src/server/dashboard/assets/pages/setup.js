@@ -27,7 +27,7 @@ export default function Setup({ route, onSession }) {
     <div class="card">
       <p>The link works once. The key is shown once too: have your password manager ready.</p>
       <${Button} kind="primary" busy=${busy} disabled=${!token || isVoid} onClick=${begin}>Create the first console key</${Button}>
-      <${Or} command="mk keys create --service console">or on the server's machine</${Or}>
+      <${Or} command="mk keys create --service console" isLocal>or on the server's machine</${Or}>
     </div>
     <p>Set up already? <a href="#/login">Log in</a>.</p>
     ${made && html`<${KeyOnce} created=${made.created} title="Your console key" note="It is what you log in with. You are logged in with it now." onDone=${done} />`}

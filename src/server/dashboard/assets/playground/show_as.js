@@ -1,11 +1,7 @@
 // The request of the form as commands, for a terminal or a program.
 import { html } from "../lib/html.js";
+import { serverBase } from "../lib/server_base.js";
 import { Code } from "../lib/ui.js";
-
-/** This server's address as callers use it: without the page's own part, but with the path prefix of a proxy. */
-export function serverBase() {
-  return new URL(".", document.baseURI).href.replace(/\/$/, "");
-}
 
 /**
  * `commands` builds `{mk, curl}` from the address when it is shown; `service` names the key that they need, `missing`
