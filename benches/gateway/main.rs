@@ -38,6 +38,9 @@
 //!
 //! Changes made for speed and what they did to this table, including those that were not kept; newest first.
 //!
+//! - **The allocator in place of the C library's alone**, not named to Rust as its own as well, for which it was asked
+//!   for aligned memory each time: 102,900 to 101,300 instructions.
+//! - A build optimised with a profile of this very load, again: no more requests where the kernel is slow.
 //! - Sending the head and the body of a response from one place instead of two; workers that do not preempt others when
 //!   they wake (`SCHED_BATCH`): no effect. A process that uses more than its share of a core is interrupted for
 //!   provider and callers at nearly every write; with a core to itself `mk` takes 21.5 µs per request instead of 23.5,

@@ -103,6 +103,14 @@ async fn many_processes_can_write_beside_a_server() {
     assert!(requests.into_iter().all(|response| response.unwrap().status() == 400));
 }
 
+/// It takes the place of another by the order in which the program is linked, which nothing else would show.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_allocator_of_the_program_is_mimalloc() {
+    let said = Mk::new().args(["--version"]).env("MIMALLOC_VERBOSE", "1").run();
+    assert!(said.stderr.contains("mimalloc"), "{}", said.stderr);
+}
+
 #[test]
 fn help_and_version_go_to_stdout() {
     for arguments in [&["--help"][..], &["help", "verify"], &["keys", "create", "-h"], &["--version"]] {
