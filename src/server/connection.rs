@@ -17,6 +17,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use http::{Method, Request};
 use hyper::body::Incoming as Body;
 use hyper::server::conn::{http1, http2};
@@ -157,16 +158,16 @@ async fn serve_http1<S>(
     let Monitor { stalled, activity } = monitor;
     let slot = ParkingSlot::new();
     let (service_activity, service_slot) = (activity.clone(), slot.clone());
-    let mut service = service_fn(move |request: Request<Body>| {
-        let guard = service_activity.busy();
-        let (slot, version) = (service_slot.clone(), request.version());
-        let (routes, context) = (routes.clone(), context.clone());
-        // hyper reserves space for one such future as long as the connection lasts.
-        Box::pin(async move {
-            let response = envelope::answer(request, peer, routes, context).await;
-            response.map(|response| slot.wrap(response.map(|body| BusyUntilDone::new(body, guard)), version))
-        })
-    });
+    let mut service =
+        service_fn(move |request: Request<Body>| {
+            let guard = service_activity.busy();
+            let (slot, version) = (service_slot.clone(), request.version());
+            let response = envelope::answer(request, peer, routes.clone(), context.clone());
+            // hyper reserves space for one such future as long as the connection lasts.
+            Box::pin(response.map_ok(move |response| {
+                slot.wrap(response.map(|body| BusyUntilDone::new(body, guard)), version)
+            }))
+        });
     let mut shutdown = closing.clone();
     let mut closed = PollOnWake::new(Box::pin(async {
         tokio::select! {
@@ -235,12 +236,10 @@ async fn serve_http2<S>(
         let (activity, guard) = (service_activity.clone(), service_activity.busy());
         let is_head = request.method() == Method::HEAD;
         let response = envelope::answer(request, peer, routes.clone(), context.clone());
-        async move {
-            response.await.map(|response| {
-                let response = if is_head { reply::without_body(response) } else { response };
-                response.map(|body| BusyWhilePolled::new(body, activity, guard))
-            })
-        }
+        response.map_ok(move |response| {
+            let response = if is_head { reply::without_body(response) } else { response };
+            response.map(|body| BusyWhilePolled::new(body, activity, guard))
+        })
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())

@@ -19,24 +19,30 @@ use super::routes::Routes;
 use super::unread_body::TrackedBody;
 use super::{Context, framing, gate, header_names, unread_body};
 
-/// Answers one request.
-pub(crate) async fn answer(
+/// Answers one request. Not an `async fn`, which would store the request twice while it waits.
+pub(crate) fn answer(
     mut request: Request<Body>,
     peer: SocketAddr,
     routes: Routes,
     context: Arc<Context>,
-) -> Result<Response, Infallible> {
+) -> impl Future<Output = Result<Response, Infallible>> {
     let incoming = Incoming::new(&mut request, peer, &context.app);
-    let version = request.version();
+    async move {
+        let version = request.version();
+        let (reply, keep_alive) = if framing::is_ambiguous(version, &incoming.headers) {
+            (ApiError::malformed(StatusCode::BAD_REQUEST).into_reply(&incoming.request_id), false)
+        } else {
+            let (request, remainder) = unread_body::track(request, &incoming.headers);
+            let reply = route(request, &incoming, &routes).await;
+            (reply, remainder.discard().await)
+        };
+        let closes = !keep_alive && version <= Version::HTTP_11;
+        Ok(finish(reply, closes, &incoming, &context))
+    }
+}
 
-    let (reply, keep_alive) = if framing::is_ambiguous(version, &incoming.headers) {
-        (ApiError::malformed(StatusCode::BAD_REQUEST).into_reply(&incoming.request_id), false)
-    } else {
-        let (request, remainder) = unread_body::track(request, &incoming.headers);
-        let reply = route(request, &incoming, &routes).await;
-        (reply, remainder.discard().await)
-    };
-
+/// Adds what all responses have to one; `closes` is whether its connection ends with it.
+fn finish(reply: Reply, closes: bool, incoming: &Incoming, context: &Context) -> Response {
     let Reply { mut response, rate, error } = reply;
     let rate = rate.unwrap_or_else(|| {
         gate::open_page_state(&context.app, &incoming.configured, incoming.address).into()
@@ -45,24 +51,30 @@ pub(crate) async fn answer(
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
         response.headers_mut().insert(&header_names::REQUEST_ID, id);
     }
-    if !keep_alive && version <= Version::HTTP_11 {
+    if closes {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match error {
         Some(ErrorCode(code)) => incoming.record.set_status(response.status(), code),
         None => incoming.record.set_status(response.status(), OK),
     }
-    Ok(response)
+    response
 }
 
 /// Passes a request to its route; 500 if the handler panics.
-async fn route(request: Request<TrackedBody>, incoming: &Incoming, routes: &Routes) -> Reply {
+fn route<'a>(
+    request: Request<TrackedBody>,
+    incoming: &'a Incoming,
+    routes: &'a Routes,
+) -> impl Future<Output = Reply> + 'a {
     let span = tracing::info_span!("request", id = &*incoming.request_id);
     let answering = routes.answer(request, incoming).instrument(span);
-    AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_panic| {
-        let path = incoming.record.path();
-        tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
-        ApiError::internal().into_reply(&incoming.request_id)
+    AssertUnwindSafe(answering).catch_unwind().map(|outcome| {
+        outcome.unwrap_or_else(|_panic| {
+            let path = incoming.record.path();
+            tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
+            ApiError::internal().into_reply(&incoming.request_id)
+        })
     })
 }
 

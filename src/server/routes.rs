@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use hyper::service::Service;
@@ -40,23 +42,27 @@ impl Routes {
 
     /// Answers a request. Completions and health pages bypass warp's filters and go straight to their handlers:
     /// filtering is a twentieth of the work for a completion, and a sixth for a health page.
-    pub(crate) async fn answer(&self, mut request: Request<TrackedBody>, incoming: &Incoming) -> Reply {
+    pub(crate) fn answer<'a>(
+        &'a self,
+        mut request: Request<TrackedBody>,
+        incoming: &'a Incoming,
+    ) -> BoxFuture<'a, Reply> {
         let path = request.uri().path();
         if request.method() == Method::POST && path == COMPLETIONS {
             let body = request.into_body().into_data_stream();
-            return Box::pin(chat::complete(&self.context, incoming, body)).await;
+            return Box::pin(chat::complete(&self.context, incoming, body));
         }
         if request.method() == Method::GET
             && let Some((_, page)) = HEALTH.into_iter().find(|(route, _)| path == *route)
         {
-            return Box::pin(health::answer(&self.context, incoming, page)).await;
+            return Box::pin(health::answer(&self.context, incoming, page));
         }
         request.extensions_mut().insert(incoming.clone());
         let service = TowerToHyperService::new(warp::service(self.filters.clone()));
-        match Box::pin(service.call(request)).await {
+        Box::pin(service.call(request).map(|answered| match answered {
             Ok(response) => response.into(),
             Err(never) => match never {},
-        }
+        }))
     }
 
     /// The routes of a server under test: these filters alone.
