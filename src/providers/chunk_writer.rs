@@ -40,8 +40,10 @@ pub struct ChunkWriter {
     /// The size of the chunks with finish reasons that are held back.
     held_bytes: usize,
     prompt_tokens: u64,
-    /// The number of characters of the answer so far.
+    /// The number of characters of the answer so far, reasoning included.
     length: u64,
+    /// Whether there has been anything of the answer but reasoning.
+    has_content: bool,
     /// The text of the answer so far; `None` once there is anything that another model could not continue: more than
     /// one choice, tool calls, reasoning, a refusal, or too much text.
     text: Option<String>,
@@ -66,6 +68,8 @@ struct Finish {
 
 /// The finish reason that any other one is more telling than.
 const ORDINARY: &str = "stop";
+/// Finish reasons that no provider sends before the end.
+const FINAL: [&str; 2] = ["length", "content_filter"];
 
 /// The progress of a choice, which decides what its next chunk may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +97,7 @@ impl ChunkWriter {
             held_bytes: 0,
             prompt_tokens: request.prompt_tokens,
             length: 0,
+            has_content: false,
             text: (request.choices == 1).then(String::new),
             usage: None,
             usage_text: None,
@@ -130,7 +135,7 @@ impl ChunkWriter {
         }
     }
 
-    /// The number of characters of the answer so far.
+    /// The number of characters of the answer so far, reasoning included.
     pub(super) const fn characters(&self) -> u64 {
         self.length
     }
@@ -140,8 +145,19 @@ impl ChunkWriter {
         self.length = self.length.saturating_add(characters as u64);
     }
 
+    /// Whether there has been anything of the answer but reasoning.
+    pub(super) const fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    /// Notes that there is something of the answer.
+    pub(super) const fn note_content(&mut self) {
+        self.has_content = true;
+    }
+
     /// Keeps text that goes to the caller; does not count it.
     pub fn keep_text(&mut self, index: u32, text: &str) {
+        self.has_content |= !text.is_empty();
         let Some(kept) = &mut self.text else { return };
         if index == 0 && kept.len() + text.len() <= MAX_TEXT_BYTES {
             kept.push_str(text);
@@ -229,7 +245,11 @@ impl ChunkWriter {
             match (name.as_str(), value) {
                 ("role", _) => {}
                 ("content", Value::String(text)) => self.keep_text(index, text),
-                _ => self.discard_text(),
+                ("reasoning_content", _) => self.discard_text(),
+                _ => {
+                    self.note_content();
+                    self.discard_text();
+                }
             }
         }
     }
@@ -282,6 +302,12 @@ impl ChunkWriter {
     /// Whether every requested choice is finished.
     pub fn is_complete(&self) -> bool {
         self.choices.len() >= self.expected && self.may_end()
+    }
+
+    /// Whether every choice has a finish reason with which nothing can follow.
+    pub(super) fn is_final(&self) -> bool {
+        let is_final = |finish: &Finish| FINAL.contains(&finish.reason.as_str());
+        self.choices.iter().all(|choice| choice.finish.as_ref().is_some_and(is_final))
     }
 
     /// Whether at least one choice has begun and all that have begun are finished.

@@ -218,7 +218,7 @@ impl CompletionStream {
                 Ok(None) => return,
                 Err(sse::TooLarge) => return self.close(Some(Failure::Malformed)),
             };
-            let before = self.chunks.characters();
+            let (before, had_content) = (self.chunks.characters(), self.chunks.has_content());
             let mut read = self.decoder.read(&event, &mut self.chunks);
             if read == Ok(EventOutcome::Unreadable)
                 && let Cow::Owned(data) = String::from_utf8_lossy(event.data)
@@ -245,9 +245,10 @@ impl CompletionStream {
             }
             if self.chunks.is_complete() && matches!(self.state, State::Open) {
                 // If there was content without a reason, the provider does not send one with every piece.
-                self.state = match before {
-                    0 => State::Unsettled,
-                    _ => State::Complete(Instant::now() + EPILOGUE),
+                self.state = if had_content || self.chunks.is_final() {
+                    State::Complete(Instant::now() + EPILOGUE)
+                } else {
+                    State::Unsettled
                 };
             }
         }

@@ -220,6 +220,18 @@ async fn a_finish_reason_ends_the_stream_whatever_follows() {
     }
 }
 
+#[tokio::test]
+async fn an_answer_in_one_piece_that_is_cut_at_its_limit_ends_although_its_provider_does_not() {
+    let whole = chunk(
+        &json!([{"index": 0, "delta": {"role": "assistant", "content": "The"}, "finish_reason": "length"}]),
+    );
+    let gateway = gateway(move |_| Reply::Stream(vec![whole.clone(), StreamStep::Stall])).await;
+    let began = Instant::now();
+    assert_eq!(text_of(&chunks(&gateway.stream(&hello_stream()).await), 0), "The");
+    assert!(began.elapsed() < Duration::from_secs(15));
+    assert_eq!(gateway.booked()[0].1, "ok");
+}
+
 /// A chunk of an answer whose every chunk has a finish reason.
 fn early_end(text: &str) -> StreamStep {
     chunk(&json!([{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": "stop"}]))
@@ -240,7 +252,10 @@ async fn content_after_a_finish_reason_belongs_to_the_answer() {
         text_chunk("-two."),
         done(),
     ];
-    for steps in [every, mixed] {
+    let reasoning =
+        || chunk(&json!([{"index": 0, "delta": {"role": "assistant", "reasoning_content": "So, 42."}}]));
+    let reasoned = [vec![reasoning()], every.clone()].concat();
+    for steps in [every, mixed, reasoned] {
         let gateway = gateway(move |_| Reply::Stream(steps.clone())).await;
         let list = chunks(&gateway.stream(&hello_stream()).await);
         assert_eq!(text_of(&list, 0), "The answer is forty-two.");

@@ -50,10 +50,15 @@ impl<'a> Delta<'a> {
 
     /// Counts what goes to the caller, and keeps its text.
     pub(super) fn record(&self, index: u32, chunks: &mut ChunkWriter) {
-        for other in [self.reasoning, self.refusal, self.tool_calls].into_iter().flatten() {
+        let is_content = [(self.reasoning, false), (self.refusal, true), (self.tool_calls, true)];
+        for (other, is_content) in is_content {
+            let Some(other) = other else { continue };
             chunks.count(characters(other));
             if !is_empty(other) {
                 chunks.discard_text();
+                if is_content {
+                    chunks.note_content();
+                }
             }
         }
         if self.has_more {
@@ -72,6 +77,7 @@ pub(super) fn record_content(content: Json<'_>, index: u32, chunks: &mut ChunkWr
         chunks.keep_text(index, &text);
     } else {
         chunks.count(characters(content));
+        chunks.note_content();
         chunks.discard_text();
     }
 }
