@@ -81,7 +81,7 @@ impl Limiter {
             return Decision::Refused(state, window);
         }
         let query = Query { subject, quota, is_counted: true, known, is_day_verified: false };
-        let Some((decision, day)) = self.query_shared(shared, query).await else {
+        let Some((decision, day)) = self.query_shared(shared, query, now).await else {
             return self.memory.take(subject, quota, now);
         };
         let is_admitted = matches!(decision, Decision::Admitted(_));
@@ -94,11 +94,12 @@ impl Limiter {
         &self,
         shared: &Arc<SharedStore>,
         query: Query<'_>,
+        now: Time,
     ) -> Option<(Decision, (i64, u32))> {
         let mut query = query;
         let mut answer = shared.query(&query).await?;
         if let (Answer::DayUnknown, Subject::Key(id)) = (&answer, query.subject) {
-            query.known = self.memory.refreshed_day(id, query.known).await;
+            query.known = self.memory.refreshed_day(id, query.known, now).await;
             query.is_day_verified = true;
             // With a deadline of its own: how long the database took is no fault of this store.
             answer = shared.query(&query).await?;
@@ -116,7 +117,7 @@ impl Limiter {
             let quota = quota_of(subject, quota);
             let (_, known) = self.memory.state_and_day(subject, quota, now);
             let query = Query { subject, quota, is_counted: false, known, is_day_verified: false };
-            if let Some((decision, _)) = self.query_shared(shared, query).boxed().await {
+            if let Some((decision, _)) = self.query_shared(shared, query, now).boxed().await {
                 return *decision.state();
             }
         }
