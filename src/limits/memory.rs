@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 
-use self::key_entry::{Batch, DayCountFuture, KeyEntry};
+use self::key_entry::{Batch, DayCountFuture, DayRead, KeyEntry};
 use super::addresses::{Addresses, client_of};
 use super::window::Windows;
 use super::{Decision, LimitState, Quota, Subject};
@@ -194,14 +194,33 @@ impl Memory {
             entry.unknown_day(read)
         };
         let guard = EntryGuard { memory: self, key_id };
-        // A count that cannot be read now is read with the next request.
-        if let Some((day, read)) = unknown
-            && let Some(used) = read.await
+        if let Some((day, read)) = unknown {
+            self.add_stored_day(key_id, day, read).await;
+        }
+        guard
+    }
+
+    /// Begins to load the database's count of a key's day, unless it is known; nobody waits for it.
+    pub(super) fn load_day_aside(self: &Arc<Self>, key_id: &Arc<str>, now: Time) {
+        let unknown = {
+            let mut shard = self.shard_of(&**key_id);
+            let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
+            entry.advance(now);
+            entry.unknown_day(|day| self.stored_day(key_id, day))
+        };
+        if let Some((day, read)) = unknown {
+            let (memory, key_id) = (self.clone(), key_id.clone());
+            tokio::spawn(async move { memory.add_stored_day(&key_id, day, read).await });
+        }
+    }
+
+    /// Adds the database's count of a day once it is read. One that cannot be read now is read with the next request.
+    async fn add_stored_day(&self, key_id: &Arc<str>, day: i64, read: DayRead) {
+        if let Some(used) = read.await
             && let Some(entry) = self.shard_of(&**key_id).keys.get_mut(key_id)
         {
             entry.add_stored_day((day, used));
         }
-        guard
     }
 
     /// Records a decision of the shared store, with its count of the `day`.

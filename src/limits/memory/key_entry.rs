@@ -129,9 +129,15 @@ impl KeyEntry {
         read
     }
 
-    /// Adds the database's count of a day, once.
+    /// Adds the database's count of a day, once. A count of the shared store includes it already, unless that store
+    /// has lost some of the day.
     pub(super) fn add_stored_day(&mut self, (day, used): (i64, u32)) {
-        if !self.is_day_loaded && self.windows.day_count().0 == day {
+        if self.windows.day_count().0 != day {
+            return;
+        }
+        if self.is_day_loaded {
+            self.windows.raise_day(used);
+        } else {
             self.windows.add_to_day(used);
             self.stored = (day, used);
             self.is_day_loaded = true;
