@@ -1,4 +1,8 @@
 //! The interface to rate limits, wherever they are counted.
+//!
+//! A remote database may be slow. Its count of a key's day is waited for only where the shared store has none or cannot
+//! be reached. It is read in any case: a shared store that was restored to an earlier state has too low a count, and
+//! gets the right one with the key's next request.
 
 use std::sync::Arc;
 
@@ -12,7 +16,7 @@ use crate::storage::{Error, Store};
 
 /// The limits of this server, or of all servers that share a limits store.
 pub struct Limiter {
-    memory: Memory,
+    memory: Arc<Memory>,
     shared: Option<Arc<SharedStore>>,
 }
 
@@ -32,7 +36,7 @@ impl Limiter {
             LimitsStore::Memory => None,
             LimitsStore::Shared(address) => Some(SharedStore::new(address)),
         };
-        Self { memory: Memory::new(store), shared }
+        Self { memory: Arc::new(Memory::new(store)), shared }
     }
 
     /// Connects to the shared limits store, if there is one, so that the log reports early if that fails.
@@ -45,12 +49,17 @@ impl Limiter {
     /// Counts a request, or refuses it. The quota may differ from call to call. For a key this records its last use,
     /// even if the request is refused.
     pub async fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
-        let _guard = self.load_day(subject, now).await;
         match &self.shared {
-            None => self.memory.take(subject, quota, now),
+            None => self.take_alone(subject, quota, now).await,
             // Boxed, so that a server without a shared store does not pay for the size of this future.
             Some(shared) => self.take_shared(shared, subject, quota, now).boxed().await,
         }
+    }
+
+    /// Decides by this server's own counts.
+    async fn take_alone(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
+        let _guard = self.load_day(subject, now).await;
+        self.memory.take(subject, quota, now)
     }
 
     /// Loads a key's count of the day if the database is remote: that must not be waited for under a lock. The guard is
@@ -70,6 +79,11 @@ impl Limiter {
         now: Time,
     ) -> Decision {
         let quota = quota_of(subject, quota);
+        if let Subject::Key(id) = subject
+            && self.memory.is_remote()
+        {
+            self.memory.load_day_aside(id, now);
+        }
         let (state, known) = self.memory.state_and_day(subject, quota, now);
         // What this server alone has admitted already reaches the limit: there is no need to query the store, and one
         // that has lost its counts must not be believed. Nor is the state read again: a moment later there may be room,
@@ -81,8 +95,8 @@ impl Limiter {
             return Decision::Refused(state, window);
         }
         let query = Query { subject, quota, is_counted: true, known, is_day_verified: false };
-        let Some((decision, day)) = self.query_shared(shared, query).await else {
-            return self.memory.take(subject, quota, now);
+        let Some((decision, day)) = self.query_shared(shared, query, now).await else {
+            return self.take_alone(subject, quota, now).await;
         };
         let is_admitted = matches!(decision, Decision::Admitted(_));
         self.memory.record(subject, quota, now, is_admitted, day);
@@ -94,11 +108,12 @@ impl Limiter {
         &self,
         shared: &Arc<SharedStore>,
         query: Query<'_>,
+        now: Time,
     ) -> Option<(Decision, (i64, u32))> {
         let mut query = query;
         let mut answer = shared.query(&query).await?;
         if let (Answer::DayUnknown, Subject::Key(id)) = (&answer, query.subject) {
-            query.known = self.memory.refreshed_day(id, query.known).await;
+            query.known = self.memory.refreshed_day(id, query.known, now).await;
             query.is_day_verified = true;
             // With a deadline of its own: how long the database took is no fault of this store.
             answer = shared.query(&query).await?;
@@ -111,15 +126,15 @@ impl Limiter {
 
     /// The state without counting.
     pub async fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> LimitState {
-        let _guard = self.load_day(subject, now).await;
         if let Some(shared) = &self.shared {
             let quota = quota_of(subject, quota);
             let (_, known) = self.memory.state_and_day(subject, quota, now);
             let query = Query { subject, quota, is_counted: false, known, is_day_verified: false };
-            if let Some((decision, _)) = self.query_shared(shared, query).boxed().await {
+            if let Some((decision, _)) = self.query_shared(shared, query, now).boxed().await {
                 return *decision.state();
             }
         }
+        let _guard = self.load_day(subject, now).await;
         self.peek_local(subject, quota, now)
     }
 

@@ -1,22 +1,27 @@
 //! The limits of one server, in memory.
 //!
 //! Subjects are spread over shards, so that requests of different keys seldom contend for a lock. Day counters are
-//! loaded from the database when a key is first seen (or seen again after its idle entry was dropped), and
-//! [`Memory::flush`] writes them back, so that a restart continues them.
+//! loaded from the database when a key is first seen (or seen again after its idle entry was dropped), once for all
+//! requests that wait for it, and [`Memory::flush`] writes them back, so that a restart continues them.
 //!
 //! If limits are shared by several servers ([`super::shared`]), this records what is decided there, so that it can take
 //! over at any time, and so that the database has the day's counts.
+
+mod key_entry;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+
+use self::key_entry::{Batch, DayCountFuture, DayRead, KeyEntry};
 use super::addresses::{Addresses, client_of};
-use super::window::{Day, Windows};
+use super::window::Windows;
 use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
-use crate::storage::{DayCount, Error, ReadPurpose, Store};
+use crate::storage::{Error, ReadPurpose, Store};
 
 const SHARDS: usize = 64;
 /// Counters of earlier days are kept until a day has lasted this long: if a wrong clock is set back within this time,
@@ -50,21 +55,6 @@ struct Shard {
     sessions: HashMap<Arc<str>, Windows>,
 }
 
-struct KeyEntry {
-    windows: Windows,
-    /// Whether the day's count includes what the database had when this entry was created. While the database is
-    /// unreadable it does not: the key is then counted from zero, and the rest is added as soon as it can be read.
-    is_day_loaded: bool,
-    /// The day's count as the database has it.
-    stored: (i64, u32),
-    /// The count of a day that ended before it was written to the database: the clock may go back to that day.
-    earlier: Option<(i64, u32)>,
-    last_use: Option<Time>,
-    stored_use: Option<Time>,
-    /// The number of requests between loading the day and being counted: until then the entry stays, however idle.
-    holders: usize,
-}
-
 /// Keeps a key's entry while a request is about to be counted in it: if it were dropped in between, so would be what
 /// was loaded, and the key would be counted from zero.
 pub(super) struct EntryGuard<'a> {
@@ -78,13 +68,6 @@ impl Drop for EntryGuard<'_> {
             entry.holders = entry.holders.saturating_sub(1);
         }
     }
-}
-
-/// What a flush writes.
-#[derive(Default)]
-struct Batch {
-    counts: Vec<DayCount>,
-    uses: Vec<(String, Time)>,
 }
 
 impl Memory {
@@ -164,15 +147,25 @@ impl Memory {
     }
 
     /// The count of a key's day, or the database's if that is higher: other servers write theirs there too.
-    pub(super) async fn refreshed_day(&self, key_id: &Arc<str>, (day, known): (i64, u32)) -> (i64, u32) {
-        let stored = self.stored_day(key_id, day).await;
-        (day, stored.map_or(known, |stored| stored.max(known)))
+    pub(super) async fn refreshed_day(
+        &self,
+        key_id: &Arc<str>,
+        (day, known): (i64, u32),
+        now: Time,
+    ) -> (i64, u32) {
+        let read = {
+            let mut shard = self.shard_of(&**key_id);
+            let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
+            entry.day_read(day, |day| self.stored_day(key_id, day))
+        };
+        (day, read.await.map_or(known, |stored| stored.max(known)))
     }
 
-    /// The database's count of a key's day.
-    async fn stored_day(&self, key_id: &Arc<str>, day: i64) -> Result<u32, Error> {
-        let key_id = key_id.clone();
-        self.store.read_async(ReadPurpose::DayCount, move |store| store.day_count(&key_id, day)).await
+    /// Reads the database's count of a key's day.
+    fn stored_day(&self, key_id: &Arc<str>, day: i64) -> DayCountFuture {
+        let (store, key_id) = (self.store.clone(), key_id.clone());
+        let read = move |store: &Store| store.day_count(&key_id, day);
+        async move { store.read_async(ReadPurpose::DayCount, read).await.ok() }.boxed()
     }
 
     /// Whether the database's count must be loaded before a request is counted, as it must not be waited for under a
@@ -187,28 +180,47 @@ impl Memory {
     }
 
     /// Like [`Memory::load_day`], reading the count of a day with `read`.
-    async fn load_day_with<'a, F: Future<Output = Result<u32, Error>>>(
+    async fn load_day_with<'a>(
         &'a self,
         key_id: &'a Arc<str>,
         now: Time,
-        read: impl FnOnce(i64) -> F,
+        read: impl FnOnce(i64) -> DayCountFuture,
     ) -> EntryGuard<'a> {
         let unknown = {
             let mut shard = self.shard_of(&**key_id);
             let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
             entry.holders += 1;
             entry.advance(now);
-            (!entry.is_day_loaded).then(|| entry.windows.day_count().0)
+            entry.unknown_day(read)
         };
         let guard = EntryGuard { memory: self, key_id };
-        // A count that cannot be read now is read with the next request.
-        if let Some(day) = unknown
-            && let Ok(used) = read(day).await
+        if let Some((day, read)) = unknown {
+            self.add_stored_day(key_id, day, read).await;
+        }
+        guard
+    }
+
+    /// Begins to load the database's count of a key's day, unless it is known; nobody waits for it.
+    pub(super) fn load_day_aside(self: &Arc<Self>, key_id: &Arc<str>, now: Time) {
+        let unknown = {
+            let mut shard = self.shard_of(&**key_id);
+            let entry = shard.keys.entry(key_id.clone()).or_insert_with(|| KeyEntry::new(now));
+            entry.advance(now);
+            entry.unknown_day(|day| self.stored_day(key_id, day))
+        };
+        if let Some((day, read)) = unknown {
+            let (memory, key_id) = (self.clone(), key_id.clone());
+            tokio::spawn(async move { memory.add_stored_day(&key_id, day, read).await });
+        }
+    }
+
+    /// Adds the database's count of a day once it is read. One that cannot be read now is read with the next request.
+    async fn add_stored_day(&self, key_id: &Arc<str>, day: i64, read: DayRead) {
+        if let Some(used) = read.await
             && let Some(entry) = self.shard_of(&**key_id).keys.get_mut(key_id)
         {
             entry.add_stored_day((day, used));
         }
-        guard
     }
 
     /// Records a decision of the shared store, with its count of the `day`.
@@ -315,100 +327,6 @@ impl Shard {
             Subject::Login(_) => &mut self.logins,
             _ => &mut self.open_pages,
         }
-    }
-}
-
-impl KeyEntry {
-    fn new(now: Time) -> Self {
-        let windows = Windows::new(now);
-        let stored = windows.day_count();
-        Self {
-            windows,
-            is_day_loaded: false,
-            stored,
-            earlier: None,
-            last_use: None,
-            stored_use: None,
-            holders: 0,
-        }
-    }
-
-    fn take(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> Decision {
-        self.advance(now);
-        self.load_stored_day(store, id);
-        self.last_use = self.last_use.max(Some(now));
-        self.windows.take(quota, now)
-    }
-
-    fn peek(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> LimitState {
-        self.advance(now);
-        self.load_stored_day(store, id);
-        self.windows.peek(quota, now)
-    }
-
-    /// Advances the windows to now. If they return to a day that they had left, the database's count has to be loaded
-    /// anew.
-    fn advance(&mut self, now: Time) {
-        let before = self.windows.day_count();
-        let found = self.windows.advance(now);
-        let (day, _) = self.windows.day_count();
-        if day != before.0 && self.is_day_loaded && before.1 > 0 && self.stored != before {
-            self.earlier = Some(before);
-        }
-        if found == Day::Regained {
-            self.is_day_loaded = false;
-        }
-    }
-
-    fn has_stored(&mut self, count: (i64, u32)) {
-        if self.earlier == Some(count) {
-            self.earlier = None;
-        } else {
-            self.stored = count;
-        }
-    }
-
-    fn is_idle(&mut self, now: Time) -> bool {
-        self.advance(now);
-        self.windows.is_idle(now)
-    }
-
-    /// Adds the database's count of this day from before this entry was created.
-    fn load_stored_day(&mut self, store: &Store, id: &str) {
-        if self.is_day_loaded || !store.is_local() {
-            return;
-        }
-        let (day, _) = self.windows.day_count();
-        if let Ok(used) = store.day_count(id, day) {
-            self.add_stored_day((day, used));
-        }
-    }
-
-    /// Adds the database's count of a day, once.
-    fn add_stored_day(&mut self, (day, used): (i64, u32)) {
-        if !self.is_day_loaded && self.windows.day_count().0 == day {
-            self.windows.add_to_day(used);
-            self.stored = (day, used);
-            self.is_day_loaded = true;
-        }
-    }
-
-    /// Adds to `batch` what the database does not have yet; returns whether there was anything.
-    fn add_to(&self, batch: &mut Batch, id: &str) -> bool {
-        let (day, used) = self.windows.day_count();
-        let is_new_count = used > 0 && self.stored != (day, used);
-        // A count that may lack the database's share must not replace the whole.
-        if is_new_count && self.is_day_loaded {
-            batch.counts.push(DayCount { key_id: id.to_owned(), day, used });
-        }
-        if let Some((day, used)) = self.earlier {
-            batch.counts.push(DayCount { key_id: id.to_owned(), day, used });
-        }
-        let new_use = self.last_use.filter(|at| self.stored_use != Some(*at));
-        if let Some(at) = new_use {
-            batch.uses.push((id.to_owned(), at));
-        }
-        is_new_count || self.earlier.is_some() || new_use.is_some()
     }
 }
 

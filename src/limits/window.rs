@@ -83,7 +83,7 @@ impl Windows {
             self.minute.add(low_bits(self.now));
         }
         if day == self.day {
-            self.used = self.used.max(used);
+            self.raise_day(used);
         }
     }
 
@@ -112,6 +112,11 @@ impl Windows {
     /// Adds requests of today that were counted elsewhere before these windows existed.
     pub(super) fn add_to_day(&mut self, used: u32) {
         self.used = self.used.saturating_add(used);
+    }
+
+    /// Raises the count of today to one that includes it.
+    pub(super) fn raise_day(&mut self, used: u32) {
+        self.used = self.used.max(used);
     }
 
     /// Advances to the time of the clock.

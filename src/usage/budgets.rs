@@ -54,6 +54,9 @@ impl From<Box<BudgetShortage>> for BudgetError {
     }
 }
 
+/// Reads what is unknown; see [`Budgets::load`].
+type Load = Box<dyn FnOnce(&Store) -> Result<bool, Error> + Send>;
+
 /// The budgets of all keys and apps. Clones share them.
 #[derive(Clone)]
 pub(super) struct Budgets {
@@ -137,10 +140,20 @@ impl Budgets {
         if self.store.is_local() || self.lock().missing(&limits(account), month).0.is_empty() {
             return Ok(());
         }
+        self.load_in_turn(account, month, |load| self.store.read_async(ReadPurpose::Spending, load)).await
+    }
+
+    /// Loads the spending of an account's budgets, with reads that `in_turn` runs when it is their turn.
+    async fn load_in_turn<F: Future<Output = Result<bool, Error>>>(
+        &self,
+        account: &Account,
+        month: i64,
+        in_turn: impl Fn(Load) -> F,
+    ) -> Result<(), BudgetError> {
         for _ in 0..MAX_LOADS {
             let (budgets, account) = (self.clone(), account.clone());
-            let load = move |_: &Store| budgets.load(&limits(&account), month);
-            match self.store.read_async(ReadPurpose::Spending, load).await {
+            let load: Load = Box::new(move |_| budgets.load(&limits(&account), month));
+            match in_turn(load).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(cause) => return Err(self.unavailable(&cause)),

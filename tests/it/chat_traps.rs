@@ -3,7 +3,7 @@
 //!
 //! | bug | also covered by |
 //! |---|---|
-//! | a truncated stream counts as a success | `chat_stream::a_broken_stream_ends_with_an_error`, `providers::chat_scenarios::survives` |
+//! | a truncated stream counts as a success | `chat_stream::ends::a_broken_stream_ends_with_an_error`, `providers::chat_scenarios::survives` |
 //! | an error after the headers has no frame | `chat_stream`, `shutdown`, `tests/sdk` (a cut stream raises) |
 //! | a provider's 401 is passed on to the caller | `chat_errors::every_failure_has_its_status_and_code_streamed_or_not` |
 //! | usage is missing or silently estimated | `chat_stream::a_request_is_retried_without_stream_options_if_the_provider_rejects_them` |

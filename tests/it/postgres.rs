@@ -10,6 +10,7 @@ mod audit_order;
 mod commands;
 mod hostile_text;
 mod key_changes;
+mod limits;
 mod lost_commits;
 mod outage;
 mod partial_faults;

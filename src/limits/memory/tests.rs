@@ -1,10 +1,16 @@
 //! Limits with their database: restarts, idle entries, many threads.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::limits::Window;
+use crate::storage::DayCount;
 
 /// Noon of some day.
 const NOON: Time = Time::from_unix_ms(20_000 * 86_400_000 + 43_200_000);
@@ -78,11 +84,15 @@ fn idle_entries_are_dropped_and_lose_nothing() {
 
 #[tokio::test]
 async fn an_entry_being_loaded_is_not_dropped_until_it_is_counted() {
-    let (limiter, id) = (Memory::new(Store::in_memory(NOON).unwrap()), "key_1".into());
+    let (limiter, id) = (Arc::new(Memory::new(Store::in_memory(NOON).unwrap())), "key_1".into());
     let quota = Quota { per_minute: 60, per_day: 99 };
-    let slow = async |_| {
-        (0..3).for_each(|_| limiter.flush(NOON).unwrap());
-        Ok(99)
+    let flushed = limiter.clone();
+    let slow = |_| {
+        let read = async move {
+            (0..3).for_each(|_| flushed.flush(NOON).unwrap());
+            Some(99)
+        };
+        read.boxed()
     };
     let guard = limiter.load_day_with(&id, NOON, slow).await;
     limiter.flush(NOON).unwrap();
@@ -98,6 +108,42 @@ async fn an_entry_being_loaded_is_not_dropped_until_it_is_counted() {
     limiter.flush(NOON).unwrap();
     limiter.flush(NOON).unwrap();
     assert_eq!(entries(&limiter), 0);
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_read_a_day_once_and_a_failure_concerns_only_them() {
+    let (limiter, id) = (Memory::new(Store::in_memory(NOON).unwrap()), "key_1".into());
+    let reads = AtomicUsize::new(0);
+    // The day's count after 20 requests, whose reads end once all of them have begun.
+    let load_all = async |stored: Option<u32>| {
+        let gate = Arc::new(Semaphore::new(0));
+        let read = |_| {
+            reads.fetch_add(1, Relaxed);
+            let gate = gate.clone();
+            async move { gate.acquire().await.map_or(stored, |_| None) }.boxed()
+        };
+        let loads = join_all((0..20).map(|_| limiter.load_day_with(&id, NOON, read)));
+        let (guards, ()) = futures_util::join!(loads, async { gate.close() });
+        let used = limiter.shard_of(&*id).keys[&id].windows.day_count().1;
+        drop(guards);
+        used
+    };
+    assert_eq!((load_all(None).await, reads.load(Relaxed)), (0, 1));
+    assert_eq!((load_all(Some(40)).await, reads.load(Relaxed)), (40, 2));
+}
+
+#[tokio::test]
+async fn a_read_goes_on_for_the_others_if_the_request_that_began_it_is_gone() {
+    let (limiter, id) = (Memory::new(Store::in_memory(NOON).unwrap()), "key_1".into());
+    let (answer, answered) = tokio::sync::oneshot::channel::<u32>();
+    let mut first = Box::pin(limiter.load_day_with(&id, NOON, |_| answered.map(Result::ok).boxed()));
+    let mut other = Box::pin(limiter.load_day_with(&id, NOON, |_| panic!("it is being read")));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    assert!(futures_util::poll!(&mut other).is_pending());
+    drop(first);
+    answer.send(40).unwrap();
+    drop(other.await);
+    assert_eq!(limiter.shard_of("key_1").keys[&id].windows.day_count().1, 40);
 }
 
 #[test]

@@ -13,11 +13,15 @@ use super::response::{self, TokenCounts};
 use crate::providers::chunk_writer::ChunkWriter;
 use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, StreamDecoder};
 use crate::providers::render::UsageMeter;
-use crate::providers::sse::Event;
+use crate::providers::sse::{Event, MAX_EVENT_BYTES};
 use crate::providers::{Failure, ProviderResponse};
 
 /// More blocks than any message has open at once: they arrive one after the other.
 const MAX_OPEN_BLOCKS: usize = 1024;
+
+/// The maximum size of the arguments that are held back until their blocks end: as much as one event can hold, as only
+/// one block is open at a time.
+const MAX_HELD_BYTES: usize = MAX_EVENT_BYTES;
 
 /// Decodes the events of one message.
 #[derive(Debug, Default)]
@@ -36,9 +40,8 @@ pub(super) struct Decoder {
 struct ToolCall {
     /// The index of the block.
     index: u64,
-    /// The arguments, if they were sent with the start.
-    input: Value,
-    has_deltas: bool,
+    /// The arguments if none follow: those of the start. `None` once others have followed, or the block has ended.
+    input: Option<String>,
     is_open: bool,
 }
 
@@ -121,9 +124,10 @@ impl Decoder {
             "function": {"name": block["name"].as_str()?, "arguments": ""},
         });
         chunks.delta(0, &json!({"tool_calls": [call]}));
-        let input = block["input"].clone();
-        self.tool_calls.push(ToolCall { index, input, has_deltas: false, is_open: true });
-        Some(())
+        // Without arguments, an empty object: callers parse them as JSON nevertheless.
+        let input = if block["input"].is_object() { block["input"].to_string() } else { "{}".to_owned() };
+        self.tool_calls.push(ToolCall { index, input: Some(input), is_open: true });
+        (self.held_bytes() <= MAX_HELD_BYTES).then_some(())
     }
 
     fn block_delta(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Result<Option<()>, Failure> {
@@ -148,7 +152,7 @@ impl Decoder {
     /// If no such block is open: its start was lost, and with it the call.
     fn call_delta(&mut self, body: &Value, piece: &str, chunks: &mut ChunkWriter) -> Result<(), Failure> {
         if let Some((number, call)) = self.open_call(body) {
-            call.has_deltas = true;
+            call.input = None;
             self.write_arguments(number, piece, chunks);
             return Ok(());
         }
@@ -160,9 +164,7 @@ impl Decoder {
         self.other_blocks.retain(|index| body["index"] != *index);
         let Some((number, call)) = self.open_call(body) else { return };
         call.is_open = false;
-        if !call.has_deltas {
-            // A call without arguments: callers parse them as JSON nevertheless.
-            let input = if call.input.is_object() { call.input.to_string() } else { "{}".to_owned() };
+        if let Some(input) = call.input.take() {
             self.write_arguments(number, &input, chunks);
         }
     }
@@ -200,6 +202,10 @@ impl Decoder {
     fn open_call(&mut self, body: &Value) -> Option<(usize, &mut ToolCall)> {
         let index = body["index"].as_u64()?;
         self.tool_calls.iter_mut().enumerate().find(|(_, call)| call.index == index && call.is_open)
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.tool_calls.iter().filter_map(|call| call.input.as_ref()).map(String::len).sum()
     }
 
     /// The counts in `message_delta` are cumulative; those it leaves out were sent at the start.

@@ -1,6 +1,11 @@
 //! Budgets on a real store, through meters and ledgers as requests use them.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::api::Service;
@@ -173,6 +178,32 @@ fn an_unreadable_store_lets_nothing_pass() {
     assert_eq!(left(&meter), 40, "what could not be written is held");
     ledger.flush().unwrap();
     assert_eq!(left(&meter), 40);
+}
+
+#[tokio::test]
+async fn requests_of_many_new_keys_need_one_read_each_however_long_they_wait_for_it() {
+    const KEYS: usize = 40;
+    let (store, month) = (Store::in_memory(NOW).unwrap(), NOW.utc_month());
+    let budgets = Budgets::new(store.clone());
+    // In use, so that there is something to refresh.
+    let _reservation = budgets.reserve(&account(Some(100), None), Some(NanoUsd(1)), NOW).unwrap();
+    let turns = Semaphore::new(1);
+    let reads = AtomicUsize::new(0);
+    // Before it is a read's turn, all spending has been refreshed.
+    let in_turn = async |load: Load| {
+        let _turn = turns.acquire().await.unwrap();
+        tokio::task::yield_now().await;
+        budgets.refresh([]).unwrap();
+        reads.fetch_add(1, Relaxed);
+        load(&store)
+    };
+    let load = async |number: usize| {
+        let account = Account { key_id: format!("new_{number}").into(), ..account(Some(100), None) };
+        budgets.load_in_turn(&account, month, in_turn).await
+    };
+    let loaded = join_all((0..KEYS).map(load)).await;
+    assert!(loaded.iter().all(Result::is_ok), "{loaded:?}");
+    assert_eq!(reads.into_inner(), KEYS);
 }
 
 #[test]

@@ -12,9 +12,9 @@
 //! | silence | [`before_stream`]; `chat_traps::wire::a_silent_provider_is_not_retried` |
 //! | slow first token | [`before_stream`]; `patience`, `breaker::a_paused_fallback_does_not_shorten_the_first_token_timeout` |
 //! | stream cut | [`in_stream`]; every way of breaking: `chat_resume`, `chat_resume_ends`; at every event: `chat_traps::a_truncated_stream_is_reported_as_an_error` |
-//! | stream stall | [`in_stream`]; comments meanwhile: `chat_stream::keep_alives_do_not_postpone_the_idle_timeout` |
+//! | stream stall | [`in_stream`]; comments meanwhile: `chat_stream::ends::keep_alives_do_not_postpone_the_idle_timeout` |
 //! | malformed chunk | [`in_stream`]; a malformed answer: [`before_stream`]; damage at any place: `providers::chat_scenarios::survives` |
-//! | no `[DONE]` | [`in_stream`]; without a finish reason either, the stream is broken: `chat_stream::a_broken_stream_ends_with_an_error` |
+//! | no `[DONE]` | [`in_stream`]; without a finish reason either, the stream is broken: `chat_stream::ends::a_broken_stream_ends_with_an_error` |
 //! | context overflow | [`verdicts`] |
 //! | content refusal | [`verdicts`]; within a stream: `chat_resume_ends::a_content_filter_is_never_resumed` |
 //! | fallback that rejects prefill | [`verdicts`] |

@@ -52,3 +52,23 @@ fn the_number_of_open_blocks_is_bounded() {
     let closed = (0..=MAX_OPEN_BLOCKS).flat_map(|index| [start("thinking", index), stop(index)]);
     assert_eq!(play(closed).1, Ok(EventOutcome::More));
 }
+
+#[test]
+fn arguments_are_held_only_until_they_are_passed_on_and_never_many_at_once() {
+    let start = |index: usize| {
+        let input = json!({"text": "x".repeat(MAX_HELD_BYTES / 2)});
+        let block = json!({"type": "tool_use", "id": "c", "name": "f", "input": input});
+        json!({"type": "content_block_start", "index": index, "content_block": block})
+    };
+    let delta = |index: usize| {
+        let delta = json!({"type": "input_json_delta", "partial_json": "{}"});
+        json!({"type": "content_block_delta", "index": index, "delta": delta})
+    };
+    let stop = |index: usize| json!({"type": "content_block_stop", "index": index});
+    for release in [&stop as &dyn Fn(usize) -> Value, &delta] {
+        let (decoder, outcome) = play((0..3).flat_map(|index| [start(index), release(index)]));
+        assert_eq!((decoder.held_bytes(), outcome), (0, Ok(EventOutcome::More)));
+    }
+    assert_eq!(play((0..1).map(start)).1, Ok(EventOutcome::More));
+    assert_eq!(play((0..2).map(start)).1, Err(Failure::Malformed));
+}
