@@ -102,6 +102,8 @@ pub trait CompletionDialect: Send + Sync {
 pub enum EventOutcome {
     /// It was handled; the stream goes on.
     More,
+    /// It was handled. If every choice is finished, nothing more of the answer follows, though the end marker may.
+    Last,
     /// It marks the end of the stream.
     End,
     /// It is of an unknown kind and was skipped.

@@ -5,7 +5,8 @@
 //! end is written only if every choice has its finish reason and no part of the answer was lost on the way.
 //!
 //! A finish reason is usually the end, whatever happens to the connection after it. But some providers send one with
-//! every piece of the answer, and then only the end of the stream tells that nothing is missing.
+//! every piece of the answer, and then only the end of the stream tells that nothing is missing, or an event that comes
+//! after the answer by its format, such as one with nothing but the usage.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -63,7 +64,7 @@ enum State {
     /// Every choice is finished; the usage is awaited until then.
     Complete(Instant),
     /// Every choice has a finish reason, but with the first content or with more of it after that: the provider may go
-    /// on until it ends the stream.
+    /// on until it ends the stream, or sends what comes after the answer by its format.
     Unsettled,
     /// The failure to be returned after the chunks before it.
     Failed(Failure),
@@ -227,13 +228,14 @@ impl CompletionStream {
                 let event = sse::Event { name: event.name, data: data.as_bytes() };
                 read = self.decoder.read(&event, &mut self.chunks);
             }
+            let is_last = read == Ok(EventOutcome::Last);
             let is_damaged = read == Ok(EventOutcome::Unreadable) && damaged::holds_answer(event.data);
             if matches!(self.state, State::Complete(_)) && (is_damaged || self.chunks.characters() != before)
             {
                 self.state = State::Unsettled;
             }
             match read {
-                Ok(EventOutcome::More) => {}
+                Ok(EventOutcome::More | EventOutcome::Last) => {}
                 Ok(EventOutcome::Unreadable) if is_damaged => {
                     return self.close(Some(Failure::Malformed));
                 }
@@ -243,15 +245,23 @@ impl CompletionStream {
                 Ok(EventOutcome::End) => return self.close(None),
                 Err(failure) => return self.close(Some(failure)),
             }
-            if self.chunks.is_complete() && matches!(self.state, State::Open) {
-                // If there was content without a reason, the provider does not send one with every piece.
-                self.state = if had_content || self.chunks.is_final() {
-                    State::Complete(Instant::now() + EPILOGUE)
-                } else {
-                    State::Unsettled
-                };
+            if self.chunks.is_complete() {
+                self.settle(is_last || self.chunks.is_final(), had_content);
             }
         }
+    }
+
+    /// Decides, with every choice finished, whether more of the answer may follow. `is_last` tells that the format or
+    /// the finish reasons rule it out, and `had_content` that there was content before this event.
+    fn settle(&mut self, is_last: bool, had_content: bool) {
+        match self.state {
+            State::Open | State::Unsettled if is_last => {}
+            // If there was content without a reason, the provider does not send one with every piece.
+            State::Open if had_content => {}
+            State::Open => return self.state = State::Unsettled,
+            _ => return,
+        }
+        self.state = State::Complete(Instant::now() + EPILOGUE);
     }
 
     /// Ends the answer: as complete if all of it has arrived, whatever followed it, otherwise with a failure.

@@ -68,6 +68,7 @@ impl StreamDecoder for Decoder {
                 self.record_usage(&body["usage"], chunks);
                 if body["delta"]["stop_reason"].is_string() {
                     self.finish(&body["delta"]["stop_reason"], chunks)?;
+                    return Ok(EventOutcome::Last);
                 }
                 Some(())
             }

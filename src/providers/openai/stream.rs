@@ -67,6 +67,11 @@ impl Choice<'_> {
         }
     }
 
+    /// Whether it is one choice of a complete answer instead of a piece.
+    const fn is_whole(&self) -> bool {
+        self.message.is_some() && self.delta.is_none()
+    }
+
     /// What it adds to the answer. A message beside deltas, or after them, only repeats their content.
     fn content(&self, chunks: &ChunkWriter) -> Option<&Delta<'_>> {
         let is_first = || chunks.stage(self.index()) == ChoiceStage::NotStarted;
@@ -114,17 +119,13 @@ impl Decoder {
         }
         let Some(raw_choices) = fields.non_null("choices") else {
             record_usage(&fields, chunks);
-            return Ok(if fields.non_null("usage").is_some() {
-                EventOutcome::More
-            } else {
-                EventOutcome::Skipped
-            });
+            return Ok(if has_usage(&fields) { EventOutcome::Last } else { EventOutcome::Skipped });
         };
         let Some(choices) = choices else { return Ok(EventOutcome::Unreadable) };
         record_usage(&fields, chunks);
         if choices.is_empty() {
             // The usage at the end, or Azure's content filter results for the prompt at the beginning.
-            return Ok(EventOutcome::More);
+            return Ok(if has_usage(&fields) { EventOutcome::Last } else { EventOutcome::More });
         }
         if let Some(error) = choices.iter().find_map(|choice| choice.error) {
             return Err(error_in_success(format!("{{\"error\":{}}}", error.get()).as_bytes()));
@@ -147,7 +148,9 @@ impl Decoder {
             }
             return Ok(EventOutcome::More);
         }
-        order::write_in_order(&fields, &choices, &numbers, chunks)
+        let is_whole = choices.iter().all(Choice::is_whole);
+        let outcome = order::write_in_order(&fields, &choices, &numbers, chunks)?;
+        Ok(if is_whole && outcome == EventOutcome::More { EventOutcome::Last } else { outcome })
     }
 
     /// For each choice, the numbers of its tool calls if they have to be changed; empty if no choice has any.
@@ -173,6 +176,11 @@ fn repeatable<'a>(
         choice.logprobs.is_none() && !has_usage && chunks.stage(choice.index()) == ChoiceStage::Open;
     let text = choice.delta.as_ref()?.text_only()?;
     is_plain.then_some((choice.index(), text))
+}
+
+/// Whether a chunk reports usage where the format has it.
+fn has_usage(fields: &Fields<'_>) -> bool {
+    fields.non_null("usage").is_some()
 }
 
 /// Records the usage that a chunk reports.

@@ -52,7 +52,7 @@ fn play(events: &[u8], size: usize) -> Value {
                 continue;
             }
             match decoder.read(&event, &mut chunks) {
-                Ok(EventOutcome::More) => {}
+                Ok(EventOutcome::More | EventOutcome::Last) => {}
                 Ok(EventOutcome::Skipped | EventOutcome::Unreadable) => {
                     panic!("skipped {:?}", String::from_utf8_lossy(event.data))
                 }

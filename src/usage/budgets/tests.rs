@@ -186,7 +186,9 @@ async fn requests_of_many_new_keys_need_one_read_each_however_long_they_wait_for
     let (store, month) = (Store::in_memory(NOW).unwrap(), NOW.utc_month());
     let budgets = Budgets::new(store.clone());
     // In use, so that there is something to refresh.
-    let _reservation = budgets.reserve(&account(Some(100), None), Some(NanoUsd(1)), NOW).unwrap();
+    let in_use = account(Some(100), None);
+    budgets.load_spending(&in_use, NOW).await.unwrap();
+    let _reservation = budgets.reserve(&in_use, Some(NanoUsd(1)), NOW).unwrap();
     let turns = Semaphore::new(1);
     let reads = AtomicUsize::new(0);
     // Before it is a read's turn, all spending has been refreshed.

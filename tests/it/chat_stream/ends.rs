@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{delta, line, with_usage};
 use crate::support::chat::{chunks, gateway, gateway_with, hello_stream, text_of};
 use crate::support::provider::{
-    Reply, StreamStep, chunk, done, finish_chunk, role_chunk, text_chunk, usage_chunk,
+    ModelRequest, Reply, StreamStep, chunk, done, finish_chunk, role_chunk, text_chunk, usage_chunk,
 };
-use crate::support::{PROMPT, eventually};
+use crate::support::{PROMPT, eventually, recorded};
 
 fn fault(error: &str) -> String {
     let choices = r#""choices":[{"index":0,"delta":{},"finish_reason":"error"}]"#;
@@ -118,6 +118,47 @@ async fn a_stream_that_went_on_after_a_finish_reason_is_broken_if_it_is_cut() {
         assert!(raw.contains("\"finish_reason\":\"error\"") && !raw.contains("\"stop\""), "{raw}");
         assert_eq!(gateway.booked()[0].1, outcome, "{raw}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_in_one_event_is_complete_once_the_format_has_no_more_of_it() {
+    let message = json!({"role": "assistant", "content": "The answer"});
+    let whole = chunk(&json!([{"index": 0, "message": message, "finish_reason": "stop"}]));
+    let with_usage = vec![early_end("The answer"), StreamStep::APART, usage_chunk()];
+    let gone_on = vec![early_end("The"), StreamStep::APART, early_end(" answer"), usage_chunk()];
+    for steps in [with_usage, gone_on, vec![whole]] {
+        for end in [StreamStep::Stall, StreamStep::Cut] {
+            let mut steps = steps.clone();
+            steps.extend([StreamStep::APART, end]);
+            let gateway = gateway(move |_| Reply::Stream(steps.clone())).await;
+            let began = Instant::now();
+            let list = chunks(&gateway.stream(&hello_stream()).await);
+            assert_eq!(text_of(&list, 0), "The answer");
+            assert_eq!(list.last().unwrap()["choices"][0]["finish_reason"], "stop");
+            assert!(began.elapsed() < Duration::from_secs(15));
+            assert_eq!(gateway.booked()[0].1, "ok");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_empty_answer_of_anthropic_is_complete_with_its_stop_reason() {
+    let empty = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":7}}}\n\n\
+        data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":3}}\n\n";
+    let steps = vec![StreamStep::Send(empty.to_owned()), StreamStep::APART, StreamStep::Cut];
+    let gateway = recorded::gateway(move |_| Reply::Stream(steps.clone())).await;
+    let list = chunks(&gateway.stream(&recorded::hello_to("claude/m", true)).await);
+    assert_eq!(list[list.len() - 2]["choices"][0]["finish_reason"], "stop");
+    assert_eq!(gateway.booked(), [("claude/m".to_owned(), "ok".to_owned(), 7, 3)]);
+}
+
+#[tokio::test]
+async fn silence_does_not_complete_an_answer_whose_finish_reason_came_with_its_first_piece() {
+    let stalling = |_: &ModelRequest| Reply::Stream(vec![early_end("The answer"), StreamStep::Stall]);
+    let gateway = gateway_with("idle_timeout = \"1s\"", "", |setup| setup, stalling).await;
+    let raw = gateway.stream(&hello_stream()).await;
+    assert!(raw.contains("\"code\":\"provider_timeout\"") && !raw.contains("\"stop\""), "{raw}");
+    assert_eq!(gateway.booked()[0].1, "timeout");
 }
 
 #[tokio::test]
