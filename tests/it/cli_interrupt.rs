@@ -105,7 +105,8 @@ async fn an_interrupt_keeps_the_verified_statements() {
 }
 
 /// A text whose first claim no model answers.
-const HALF_STALLED: &str = "The capital of Australia is Sydney [sandbox:stall]. The Eiffel Tower is in Paris.";
+const HALF_STALLED: &str =
+    "The capital of Australia is Sydney [sandbox:stall]. The Eiffel Tower is in Paris.";
 
 #[test]
 fn an_interrupt_leaves_the_verified_claims_on_the_terminal() {
@@ -116,7 +117,10 @@ fn an_interrupt_leaves_the_verified_claims_on_the_terminal() {
         person.types("\x03");
         person.until_on_screen("interrupted");
         let screen = person.screen();
-        assert!(screen.contains("TRUE") && screen.contains("Eiffel") && !screen.contains("Sydney"), "{screen}");
+        assert!(
+            screen.contains("TRUE") && screen.contains("Eiffel") && !screen.contains("Sydney"),
+            "{screen}"
+        );
         assert!(screen.contains("only 1 of 2 claims was verified"), "{screen}");
         assert!(screen.ends_with("interrupted"), "{screen}");
         assert_eq!(person.end().0, INTERRUPTED);

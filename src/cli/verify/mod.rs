@@ -123,7 +123,6 @@ async fn execute(plan: &Plan, chosen: Chosen, input: Input, kept: &mut Kept) -> 
     match input {
         Input::One(text) => single::run(plan, &backend, text, &mut kept.found).await,
         Input::Files(statements) => {
-            let statements = statements.into_iter().map(|(source, text)| (source, Ok(text)));
             batch::run(plan, &backend, stream::iter(statements), &mut kept.entries).await
         }
         Input::Lines(file) => {
