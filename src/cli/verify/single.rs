@@ -159,7 +159,12 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
         for claim in finished.result.results.iter().skip(self.printed) {
             self.plain(claim)?;
         }
-        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))
+        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))?;
+        if finished.result.results.is_empty() {
+            // No line of a claim tells why the exit code is not 0.
+            self.printer.notice("nothing to verify");
+        }
+        Ok(())
     }
 }
 
