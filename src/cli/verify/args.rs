@@ -102,7 +102,7 @@ pub(crate) struct How {
     #[arg(long, value_name = "FILE")]
     pub(crate) context: Option<PathBuf>,
 
-    /// How long one verification may take, such as 90s or 3m
+    /// How long one verification may take, such as 90s or 3m [default: 10m]
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
 }
