@@ -51,6 +51,6 @@ pub use paths::{Paths, paths};
 pub use profiles::{add_profile, has_profile};
 pub use server::{
     NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,
-    load_providers, load_server, load_server_values, panel_warnings, server_path,
+    load_listen, load_providers, load_server, load_server_values, panel_warnings, server_path,
 };
 pub use suggest::closest;

@@ -307,6 +307,23 @@ fn the_doctor_fits_narrow_terminals_with_a_word_beside_each_symbol() {
 }
 
 #[test]
+fn the_server_is_looked_for_where_it_listens_although_its_file_has_an_error() {
+    for wrong in [
+        "[providers.openai]\napi_key_env = \"NOT_SET\"",
+        "[providers.openai]\nretries = \"many\"",
+        "max_body_byte = 5",
+    ] {
+        let mk = configured(&format!("listen = \"127.0.0.1:7\"\n{wrong}\n")).args(["--json"]);
+        let document = mk.run().json();
+        assert_eq!(check(&document, "server configuration")["status"], "failed", "{document}");
+        let checks = document["checks"].as_array().unwrap();
+        let asked =
+            |check: &Value| check["message"].as_str().unwrap().contains("cannot reach http://127.0.0.1:7 ");
+        assert!(checks.iter().any(asked), "{document}");
+    }
+}
+
+#[test]
 fn a_named_data_directory_is_checked_even_with_a_broken_config_file() {
     let mk = configured("listen = [");
     let none = mk.home().join("none");
