@@ -120,7 +120,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
         listen: root.parsed("listen", LISTEN, listen_address)?,
         data_dir: root.path("data_dir")?,
         database_url: database_url(&mut root)?,
-        limits_url: root.parsed("limits_url", LIMITS, LimitsStore::parse)?,
+        limits_url: root.parsed_unseen("limits_url", LIMITS, LimitsStore::parse)?,
         trusted_proxies: networks(&mut root)?,
         tls_cert: root.path("tls_cert")?,
         tls_key: root.path("tls_key")?,
