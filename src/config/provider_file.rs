@@ -128,9 +128,10 @@ impl ProviderFile {
         self.models.iter().map(|model| model.name.value.as_str())
     }
 
-    /// The fallbacks of its models, with their locations.
-    pub(super) fn fallbacks(&self) -> impl Iterator<Item = &Located<Vec<String>>> {
-        self.models.iter().filter_map(|model| model.fallbacks.as_ref())
+    /// The fallbacks of its models, with the models' identifiers and the locations.
+    pub(super) fn fallbacks(&self) -> impl Iterator<Item = (String, &Located<Vec<String>>)> {
+        let id = |model: &ModelFile| format!("{}/{}", self.name.value, model.name.value);
+        self.models.iter().filter_map(move |model| Some((id(model), model.fallbacks.as_ref()?)))
     }
 
     /// The settings, including the key, which is read from where the file says.
