@@ -40,7 +40,7 @@ mod values;
 
 pub use changes::{changes, keep_fixed};
 pub use choices::{ColorMode, FailOn, ProgressMode, View};
-pub use client::{ClientArgs, ClientConfig, VerifyDefaults, load_client};
+pub use client::{ClientArgs, ClientConfig, DEFAULT_SERVER, VerifyDefaults, load_client};
 pub use discovery::sandbox_providers;
 pub use env::{Env, VARIABLES, Variable, variables};
 pub use error::ConfigError;

@@ -333,6 +333,28 @@ fn a_named_data_directory_is_checked_even_with_a_broken_config_file() {
 }
 
 #[test]
+fn every_command_sends_the_owner_of_a_damaged_database_to_the_backup() {
+    for (from, until) in [(100, 1000), (8192, usize::MAX)] {
+        let home = tempfile::tempdir().unwrap();
+        let mk = |arguments: &[&str]| {
+            let data = home.path().to_str().unwrap();
+            Mk::new().args(arguments.iter().copied()).args(["--data-dir", data]).run()
+        };
+        assert_eq!(mk(&["keys", "create", "--service", "verify"]).code(), 0);
+        let keys = home.path().join("mk.db");
+        let mut bytes = fs::read(&keys).unwrap();
+        let until = until.min(bytes.len());
+        bytes[from..until].fill(0xde);
+        fs::write(&keys, bytes).unwrap();
+        for arguments in [&["keys", "list"][..], &["serve", "--sandbox", "--listen", "127.0.0.1:0"]] {
+            let ran = mk(arguments);
+            assert_ne!(ran.code(), 0, "{arguments:?}: {ran:?}");
+            assert!(ran.stderr.contains("put a backup back: `mk restore FILE`"), "{arguments:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
 fn a_ledger_without_its_key_database_is_an_error_not_a_new_installation() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().to_str().unwrap();

@@ -106,7 +106,8 @@ fn healthy(server: &str, version: Option<&str>) -> Check {
 }
 
 fn unreachable(config: &ClientConfig, cause: client::Error) -> Check {
-    let failure = remote::without_hints_to("`mk doctor`", remote::failure(&config.server, cause));
+    let failure = remote::failure(&config.server, cause);
+    let failure = remote::without_hints_to("`mk doctor`", &config.server, failure);
     if failure.kind != Kind::Unreachable {
         return Check { hints: failure.hints, ..Check::failed(NAME, failure.message) };
     }
