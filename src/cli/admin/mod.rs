@@ -30,6 +30,7 @@ use crate::money::NanoUsd;
 use crate::secret::SecretString;
 use crate::storage::{AppChange, KeyChange};
 use remote::Remote;
+pub(crate) use usage::Unpriced;
 
 /// The name of the app that a new database begins with.
 const FIRST_APP: &str = "default";
