@@ -107,7 +107,7 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l min-required -d 'How ma
 complete -c mk -n "__fish_mk_using_subcommand verify" -l total-models -d 'How many models are asked [default: 3]' -r
 complete -c mk -n "__fish_mk_using_subcommand verify" -l as-of -d 'Judge the facts as of this date [default: today]' -r
 complete -c mk -n "__fish_mk_using_subcommand verify" -l context -d 'Answer from this text instead of from the models\' knowledge' -r -F
-complete -c mk -n "__fish_mk_using_subcommand verify" -l timeout -d 'How long one verification may take, such as 90s or 3m' -r
+complete -c mk -n "__fish_mk_using_subcommand verify" -l timeout -d 'How long one verification may take, such as 90s or 3m [default: 10m]' -r
 complete -c mk -n "__fish_mk_using_subcommand verify" -l view -d 'How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal, tab-separated lines elsewhere]' -r -f -a "list\t'Claims below each other'
 table\t'One claim a row'"
 complete -c mk -n "__fish_mk_using_subcommand verify" -l fail-on -d 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped; never for none of them [default: false,no-consensus,nothing]' -r -f -a "false\t'A claim is FALSE'
@@ -144,7 +144,7 @@ complete -c mk -n "__fish_mk_using_subcommand eval" -l min-required -d 'How many
 complete -c mk -n "__fish_mk_using_subcommand eval" -l total-models -d 'How many models are asked [default: 3]' -r
 complete -c mk -n "__fish_mk_using_subcommand eval" -l as-of -d 'Judge the facts as of this date [default: today]' -r
 complete -c mk -n "__fish_mk_using_subcommand eval" -l context -d 'Answer from this text instead of from the models\' knowledge' -r -F
-complete -c mk -n "__fish_mk_using_subcommand eval" -l timeout -d 'How long one verification may take, such as 90s or 3m' -r
+complete -c mk -n "__fish_mk_using_subcommand eval" -l timeout -d 'How long one verification may take, such as 90s or 3m [default: 10m]' -r
 complete -c mk -n "__fish_mk_using_subcommand eval" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"

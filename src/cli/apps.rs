@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::admin::{Admin, location_flags};
+use super::admin::{Admin, Unpriced, location_flags};
 use super::budget::Budget;
 use super::confirm::confirm;
 use super::database::DatabaseArgs;
@@ -158,17 +158,17 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
                 as_argument(&app),
                 location_flags(database, session)
             ));
-            show(session, app, is_json)?;
+            show(session, None, app, is_json)?;
         }
-        Command::List { .. } => list(session, &admin.apps()?, is_json)?,
-        Command::Show { app, .. } => show(session, admin.app(app)?, is_json)?,
+        Command::List { .. } => list(session, &admin, is_json)?,
+        Command::Show { app, .. } => show(session, Some(&admin), admin.app(app)?, is_json)?,
         Command::Update { app, name, budget_usd, no_budget, .. } => {
             let budget = if *no_budget { Some(None) } else { budget_usd.map(Some) };
             let change = AppChange { name: name.clone(), budget };
             if change == AppChange::default() {
                 return Err(usage_error::no_change("apps"));
             }
-            show(session, admin.update_app(&admin.app(app)?, &change)?, is_json)?;
+            show(session, Some(&admin), admin.update_app(&admin.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
             let format = Format::from_flags(*csv, is_json);
@@ -191,8 +191,8 @@ fn as_argument(app: &App) -> &str {
     if is_plain && !app.name.starts_with('-') { &app.name } else { &app.id }
 }
 
-fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure> {
-    let printer = &session.printer;
+fn list(session: &Session, admin: &Admin, is_json: bool) -> Result<(), Failure> {
+    let (printer, records) = (&session.printer, admin.apps()?);
     if is_json {
         return printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
     }
@@ -200,12 +200,13 @@ fn list(session: &Session, records: &[App], is_json: bool) -> Result<(), Failure
         printer.sentence("no apps to list; `mk apps create NAME` makes one");
         return Ok(());
     }
+    let unpriced = admin.unpriced_of_apps(None)?;
     if !printer.terminal.out.is_terminal {
-        let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();
+        let rows: Vec<Vec<String>> = records.iter().map(|app| plain_cells(app, &unpriced)).collect();
         return tabular::print(printer, &PLAIN_COLUMNS, &rows);
     }
     let cells = |app: &App| {
-        let [budget, spent] = Budget::from(app).cells(printer);
+        let [budget, spent] = Budget::from(app).with_unpriced(unpriced.of(&app.id)).cells(printer);
         let created = app.created_at.split('T').next().unwrap_or_default().to_owned();
         vec![app.name.clone(), app.active_keys.to_string(), created, budget, spent]
     };
@@ -221,7 +222,7 @@ const COLUMNS: [Column; 5] =
 const DROPPABLE: [usize; 1] = [2];
 
 /// The columns for programs.
-const PLAIN_COLUMNS: [Column; 7] = [
+const PLAIN_COLUMNS: [Column; 8] = [
     hidden("id"),
     hidden("name"),
     hidden("active keys"),
@@ -229,19 +230,23 @@ const PLAIN_COLUMNS: [Column; 7] = [
     hidden("budget"),
     hidden("spent"),
     hidden("used percent"),
+    hidden("unpriced attempts"),
 ];
 
-fn plain_cells(app: &App) -> Vec<String> {
-    let [budget, spent, percent] = Budget::from(app).plain_cells();
-    let (id, name, created) = (app.id.clone(), app.name.clone(), app.created_at.clone());
-    vec![id, name, app.active_keys.to_string(), created, budget, spent, percent]
+fn plain_cells(app: &App, unpriced: &Unpriced) -> Vec<String> {
+    let mut cells =
+        vec![app.id.clone(), app.name.clone(), app.active_keys.to_string(), app.created_at.clone()];
+    cells.extend(Budget::from(app).with_unpriced(unpriced.of(&app.id)).plain_cells());
+    cells
 }
 
-fn show(session: &Session, app: App, is_json: bool) -> Result<(), Failure> {
+/// Prints an app's record. `admin` is that of an app which may have spent something.
+fn show(session: &Session, admin: Option<&Admin>, app: App, is_json: bool) -> Result<(), Failure> {
     if is_json {
         return session.printer.document(&json!({ "schema": "mk.app/1", "app": app }));
     }
-    let budget = Budget::from(&app);
+    let unpriced = admin.map(|admin| admin.unpriced_of_apps(Some(&app.id))).transpose()?.unwrap_or_default();
+    let budget = Budget::from(&app).with_unpriced(unpriced.of(&app.id));
     let fields = [
         ("id", app.id),
         ("name", app.name),

@@ -14,6 +14,8 @@ pub(crate) struct Budget {
     spent_usd: f64,
     used_percent: Option<f64>,
     threshold: Option<u8>,
+    /// How many calls are missing from what is spent, as their price is unknown.
+    unpriced: u64,
 }
 
 impl From<&App> for Budget {
@@ -23,6 +25,7 @@ impl From<&App> for Budget {
             spent_usd: app.spent_usd,
             used_percent: app.budget_used_percent,
             threshold: app.budget_threshold,
+            unpriced: 0,
         }
     }
 }
@@ -34,11 +37,17 @@ impl From<&Key> for Budget {
             spent_usd: key.spent_usd,
             used_percent: key.budget_used_percent,
             threshold: key.budget_threshold,
+            unpriced: 0,
         }
     }
 }
 
 impl Budget {
+    /// With the number of calls whose price is unknown.
+    pub(crate) const fn with_unpriced(self, unpriced: u64) -> Self {
+        Self { unpriced, ..self }
+    }
+
     /// Whether there is a budget.
     pub(crate) const fn is_set(&self) -> bool {
         self.amount_usd.is_some()
@@ -51,7 +60,7 @@ impl Budget {
 
     /// The text for what is spent, in a record: `$8.10 this month (81 % of the budget, nearly used up)`.
     pub(crate) fn this_month(&self, printer: &Printer) -> String {
-        let spent = format!("{} this month", exactly(self.spent_usd));
+        let spent = format!("{} this month", self.spent(printer.terminal.symbols.at_least, exactly));
         let used = self.percent().map(|percent| format!(" ({percent} of the budget{})", self.words()));
         marked(printer, self.mark(), spent + &used.unwrap_or_default())
     }
@@ -59,14 +68,24 @@ impl Budget {
     /// The cells of a list for people: the budget, and `$8.10 (81 %, nearly used up)`.
     pub(crate) fn cells(&self, printer: &Printer) -> [String; 2] {
         let used = self.percent().map(|percent| format!(" ({percent}{})", self.words()));
-        let spent = dollars(self.spent_usd) + &used.unwrap_or_default();
+        let spent = self.spent(printer.terminal.symbols.at_least, dollars) + &used.unwrap_or_default();
         [self.amount(), marked(printer, self.mark(), spent)]
     }
 
-    /// The cells of a list for programs: the budget, what is spent, and the percentage used.
-    pub(crate) fn plain_cells(&self) -> [String; 3] {
+    /// The cells of a list for programs: the budget, what is spent, the percentage used, and the calls that are missing
+    /// from what is spent.
+    pub(crate) fn plain_cells(&self) -> [String; 4] {
         let percent = self.used_percent.map_or_else(|| "-".to_owned(), |percent| percent.to_string());
-        [self.amount(), dollars(self.spent_usd), percent]
+        [self.amount(), self.spent("", dollars), percent, self.unpriced.to_string()]
+    }
+
+    /// What is spent; never zero or complete where a price is unknown.
+    fn spent(&self, at_least: &str, format: impl Fn(f64) -> String) -> String {
+        match self.unpriced {
+            0 => format(self.spent_usd),
+            _ if self.spent_usd > 0.0 => format!("{at_least}{}", format(self.spent_usd)),
+            _ => "unknown".to_owned(),
+        }
     }
 
     fn amount(&self) -> String {
@@ -110,7 +129,7 @@ mod tests {
         let (spent_usd, amount_usd) = (spent, Some(10.0));
         let (spent, budget) = (NanoUsd::from_usd(spent).unwrap(), NanoUsd(10_000_000_000));
         let used_percent = Some(used_percent(spent, budget));
-        Budget { amount_usd, spent_usd, used_percent, threshold: threshold(spent, budget) }
+        Budget { amount_usd, spent_usd, used_percent, threshold: threshold(spent, budget), unpriced: 0 }
     }
 
     #[test]
@@ -125,11 +144,21 @@ mod tests {
         assert_eq!(spent(9.999), "$10.00 (99 %, nearly used up)");
         assert_eq!(spent(12.5), "$12.50 (125 %, used up)");
         assert_eq!(of(8.1).this_month(&printer), "$8.10 this month (81 % of the budget, nearly used up)");
-        assert_eq!(of(8.1).plain_cells(), ["$10.00", "$8.10", "81"]);
+        assert_eq!(of(8.1).plain_cells(), ["$10.00", "$8.10", "81", "0"]);
 
-        let none = Budget { amount_usd: None, spent_usd: 0.5, used_percent: None, threshold: None };
+        let none =
+            Budget { amount_usd: None, spent_usd: 0.5, used_percent: None, threshold: None, unpriced: 0 };
         assert_eq!((none.monthly().as_str(), &*none.this_month(&printer)), ("none", "$0.50 this month"));
-        assert_eq!(none.plain_cells(), ["-", "$0.5000", "-"]);
+        assert_eq!(none.plain_cells(), ["-", "$0.5000", "-", "0"]);
+
+        let partial = none.with_unpriced(2);
+        assert_eq!(partial.this_month(&printer), "≥$0.50 this month");
+        assert_eq!(
+            (partial.cells(&printer)[1].as_str(), &*partial.plain_cells()[1]),
+            ("≥$0.5000", "$0.5000")
+        );
+        let unknown = Budget { spent_usd: 0.0, ..partial };
+        assert_eq!((unknown.cells(&printer)[1].as_str(), &*unknown.plain_cells()[1]), ("unknown", "unknown"));
     }
 
     #[test]

@@ -200,11 +200,19 @@ pub(crate) const RESTORE_HINT: &str =
 pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
-        Error::Conflict(_) => Failure::new(Kind::Conflict, format!("{what}: {cause}")).with_advice_as_hint(),
+        Error::Conflict(why) => {
+            Failure::new(Kind::Conflict, conflict_message(what, why)).with_advice_as_hint()
+        }
         _ if cause.is_unreachable() => Failure::new(Kind::Unreachable, cause.to_string()),
+        _ if cause.is_corrupt() => Failure::new(Kind::Other, cause.to_string()).hint(RESTORE_HINT),
         _ => Failure::new(Kind::Other, cause.to_string()),
     };
     failure.caused_by(cause)
+}
+
+/// Why something conflicts with what is stored, under its name unless the sentence is about `this key` itself.
+pub(crate) fn conflict_message(what: &str, why: &str) -> String {
+    if why.starts_with(&format!("this {what} ")) { why.to_owned() } else { format!("{what}: {why}") }
 }
 
 /// The failure for an app or key that was not created or changed; `what` as in [`store_failure`].

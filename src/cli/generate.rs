@@ -15,6 +15,7 @@ use serde_json::json;
 use super::Cli;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
+use crate::config::{self, Variable};
 use crate::metrics::table::{self, Metric};
 
 /// Examples of `mk completions`, first in its help.
@@ -109,8 +110,10 @@ fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result
         man.render_subcommands_section(&mut page)?;
     }
     notes(command).to_writer(&mut page)?;
-    if command.get_name() == "serve" {
-        metrics().to_writer(&mut page)?;
+    match command.get_name() {
+        "mk" => environment().to_writer(&mut page)?,
+        "serve" => metrics().to_writer(&mut page)?,
+        _ => {}
     }
     pages.push((man.get_filename(), String::from_utf8_lossy(&page).into_owned()));
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| add_pages(sub, pages))
@@ -133,6 +136,14 @@ fn examples(command: &Command) -> Roff {
 fn notes(command: &Command) -> Roff {
     let Some(text) = command.get_after_help() else { return Roff::new() };
     verbatim_section("NOTES", text.to_string().lines())
+}
+
+/// The variables that commands read, with their purpose.
+fn environment() -> Roff {
+    let lines = config::variables().into_iter();
+    let lines: Vec<String> =
+        lines.flat_map(|Variable { name, purpose }| [name.to_owned(), format!("    {purpose}")]).collect();
+    verbatim_section("ENVIRONMENT", lines.iter().map(String::as_str))
 }
 
 /// The metrics of the server, with their labels and help.
@@ -201,6 +212,16 @@ mod tests {
             Shell::Zsh => "_mk",
             _ => "unknown",
         }
+    }
+
+    #[test]
+    fn the_first_page_lists_the_variables() {
+        let (_, page) = pages().unwrap().remove(0);
+        let section = page.split_once(".SH ENVIRONMENT").unwrap().1;
+        assert!(
+            section.contains("MK_SERVER\n    base address") && section.contains("OPENAI_API_KEY"),
+            "{section}"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::wrap::cut;
 use crate::api::Service;
 use crate::api::error::ErrorEvent;
 use crate::client::{Client, Error, NO_TLS, NOT_HTTP, Refusal, Settings, UNRESOLVED};
-use crate::config::{ClientConfig, Origin};
+use crate::config::{ClientConfig, DEFAULT_SERVER, Origin};
 use crate::secret::SecretString;
 
 /// Time limit for establishing a connection.
@@ -18,8 +18,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Hint for whoever looked for a server in vain, where it would not help to suggest looking.
-const START_OR_NAME_HINT: &str =
-    "start it, or name another by --server or MK_SERVER; `mk serve --sandbox` starts one here";
+const START_OR_NAME_HINT: &str = "start it, or name another by --server or MK_SERVER";
+/// What else helps where a server listens by default.
+const START_HERE_HINT: &str = "; `mk serve --sandbox` starts one here";
 
 /// The most other servers with a key that are named when the chosen one has none.
 const MAX_SERVERS: usize = 5;
@@ -172,15 +173,21 @@ pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
     failure
 }
 
-/// The failure without the hints that suggest `command`, for use by that command itself.
-pub(crate) fn without_hints_to(command: &str, mut failure: Failure) -> Failure {
+/// The failure to reach `server` without the hints that suggest `command`, for use by that command itself.
+pub(crate) fn without_hints_to(command: &str, server: &str, mut failure: Failure) -> Failure {
     if failure.kind == Kind::Unreachable {
         failure.hints.retain(|hint| !hint.contains(command));
         if failure.hints.is_empty() {
-            failure.hints.push(START_OR_NAME_HINT.to_owned());
+            failure.hints.push(with_start_here(START_OR_NAME_HINT, server));
         }
     }
     failure
+}
+
+/// The hint, with how to start a server if one started without further flags would be at this address.
+fn with_start_here(hint: &str, server: &str) -> String {
+    let start_here = if server == DEFAULT_SERVER { START_HERE_HINT } else { "" };
+    format!("{hint}{start_here}")
 }
 
 /// Whether an error says that the server does not know the endpoint, as older servers do not.
@@ -199,7 +206,7 @@ fn unreachable_hint(server: &str, reason: &str) -> String {
     match (reason, server.strip_prefix("https://")) {
         (UNRESOLVED, _) => "is the server's address right? `mk whoami` tells where it comes from".to_owned(),
         (NO_TLS, Some(host)) => format!("is the server at http://{host}?"),
-        _ => "is the server running? `mk doctor` checks; `mk serve --sandbox` starts one here".to_owned(),
+        _ => with_start_here("is the server running? `mk doctor` checks", server),
     }
 }
 

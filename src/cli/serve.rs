@@ -184,7 +184,7 @@ async fn serve(
     let ShutdownSignals { requested, abort } = signals::listen()?;
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
-    let trial_key = TrialKey::begin(args.sandbox && has_person, &app)?;
+    let trial_key = TrialKey::begin(args.sandbox && has_person, &app, &config.data_dir)?;
     let first = welcome::FirstSteps {
         key: trial_key.key.as_ref(),
         link: link.shown.as_ref(),

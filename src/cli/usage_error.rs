@@ -57,6 +57,7 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         return failure.hint("--help tells more");
     };
     let command_path = command_path(&usage.to_string());
+    failure = missing_values(error, &command_path).into_iter().fold(failure, Failure::hint);
     if is_unquoted_text(error, &command_path) {
         failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", command_path.join(" ")));
     }
@@ -90,12 +91,16 @@ fn command_path(usage: &str) -> Vec<String> {
     usage.split_whitespace().skip(2).take_while(is_name).map(str::to_owned).collect()
 }
 
+/// The command of this path, or the last one above it that exists.
+fn find<'c>(root: &'c clap::Command, command_path: &[String]) -> &'c clap::Command {
+    command_path.iter().fold(root, |command, name| command.find_subcommand(name).unwrap_or(command))
+}
+
 /// A command's full usage line. Clap's own line contains the very arguments that conflict.
 fn usage_of(command_path: &[String]) -> String {
     let mut root = Cli::command();
     root.build();
-    let command =
-        command_path.iter().fold(&root, |command, name| command.find_subcommand(name).unwrap_or(command));
+    let command = find(&root, command_path);
     // If a command has subcommands, the first line is its own.
     one_line(command.clone().render_usage().to_string().lines().next().unwrap_or_default())
 }
@@ -115,6 +120,24 @@ fn correct_position(error: &clap::Error, args: &[OsString]) -> Option<String> {
     let found = command.get_arguments().find(|known| known.get_long() == Some(option))?;
     let value = if found.get_action().takes_values() { " …" } else { "" };
     Some(format!("{written} --{option}{value}"))
+}
+
+/// For each required argument that is missing, what it may be, if that is one of a list.
+fn missing_values(error: &clap::Error, command_path: &[String]) -> Vec<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return Vec::new() };
+    if error.kind() != ErrorKind::MissingRequiredArgument {
+        return Vec::new();
+    }
+    let mut root = Cli::command();
+    root.build();
+    let command = find(&root, command_path);
+    let values = |argument: &clap::Arg| -> Option<String> {
+        let values = argument.get_possible_values();
+        let names: Vec<&str> = values.iter().map(clap::builder::PossibleValue::get_name).collect();
+        let takes = missing.contains(&argument.to_string()) && !names.is_empty();
+        takes.then(|| format!("{argument} is one of {}", names.join(", ")))
+    };
+    command.get_arguments().filter_map(values).collect()
 }
 
 /// Whether the words after the first one of a text were parsed as further arguments.
@@ -186,6 +209,18 @@ mod tests {
             );
             assert_eq!(failure.hints[0], "did you mean `verify`?");
         }
+    }
+
+    #[test]
+    fn a_missing_argument_is_told_with_its_possible_values() {
+        for (args, hint) in [
+            (&["mk", "keys", "create"][..], "--service <SERVICE> is one of verify, inference, console"),
+            (&["mk", "completions"], "<SHELL> is one of bash, elvish, fish, powershell, zsh"),
+        ] {
+            let failure = parse_failure(args);
+            assert_eq!(failure.hints[0], hint, "{}", failure.message);
+        }
+        assert_eq!(parse_failure(&["mk", "keys", "show"]).hints.len(), 1);
     }
 
     #[test]

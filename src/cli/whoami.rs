@@ -63,7 +63,7 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let unreachable = match health {
         Ok(()) => None,
         Err(failure) if failure.kind.stop_signal().is_some() => return Err(failure),
-        Err(failure) => Some(remote::without_hints_to("`mk whoami`", failure)),
+        Err(failure) => Some(remote::without_hints_to("`mk whoami`", &config.server, failure)),
     };
     let is_reachable = unreachable.is_none();
     let mut failures: Vec<Failure> = unreachable.into_iter().collect();

@@ -19,7 +19,7 @@ use crate::model_id;
 use crate::secret::SecretString;
 
 /// Where `mk serve` listens by default.
-const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
 /// The values of flags; `None` for those that are not given.
 #[derive(Clone, Debug, Default)]

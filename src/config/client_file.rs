@@ -100,7 +100,7 @@ fn shared(root: &mut Section<'_>) -> Result<ClientFile, ConfigError> {
 }
 
 fn profile(name: &Located<String>, mut section: Section<'_>) -> Result<Located<Url>, ConfigError> {
-    let server = section.parsed("server", values::BASE_URL, values::base_url)?;
+    let server = section.parsed_unseen("server", values::BASE_URL, values::base_url)?;
     section.finish()?;
     server.ok_or_else(|| name.place.error("needs a `server`, such as server = \"http://127.0.0.1:8080\""))
 }

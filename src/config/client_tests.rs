@@ -153,7 +153,7 @@ fn errors_name_what_is_wrong() {
     for (config, expected) in [
         ("profil = \"x\"", "unknown key `profil`"),
         ("[output]\ncolour = \"auto\"", "did you mean `color`?"),
-        ("[output]\ncolor = \"blue\"", "must be \"auto\", \"always\" or \"never\", not this string"),
+        ("[output]\ncolor = \"blue\"", "must be \"auto\", \"always\" or \"never\", not \"blue\""),
         ("[verify]\nmin_required = 4", "must be a whole number from 2 to 3"),
         ("[verify]\nfail_on = [\"lies\"]", "must be a list of \"false\", \"no-consensus\""),
         ("[verify]\ndomain = \"medical\"", "must be \"general\" or \"legal\""),

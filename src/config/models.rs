@@ -56,7 +56,10 @@ impl Providers<'_> {
 
     /// Checks the fallbacks that are set for individual models.
     pub(super) fn check_fallbacks(&self, files: &[ProviderFile]) -> Result<(), ConfigError> {
-        files.iter().flat_map(ProviderFile::fallbacks).try_for_each(|found| self.check_all(found))
+        files.iter().flat_map(ProviderFile::fallbacks).try_for_each(|(model, found)| {
+            self.check_all(found)?;
+            refuse_itself(&model, &found.value, &found.place)
+        })
     }
 
     /// The settings of `[verify]`; `chosen` supplies panel and extractor where the file leaves them open.
@@ -160,6 +163,7 @@ impl Providers<'_> {
         for (model, list) in &file.fallbacks {
             self.check(&model.value, &model.place)?;
             list.iter().try_for_each(|id| self.check(id, &model.place))?;
+            refuse_itself(&model.value, list, &model.place)?;
             origins
                 .set(format!("inference.fallbacks.{}", values::quoted(&model.value)), model.place.origin());
             fallbacks.insert(model.value.clone(), list.clone());
@@ -178,6 +182,15 @@ impl Providers<'_> {
 
 /// The table of the legal domain.
 pub(super) const LEGAL: &str = "verify.domains.legal";
+
+/// A model cannot replace itself: it has just failed, and was asked again as often as `retries` allows.
+fn refuse_itself(model: &str, fallbacks: &[String], place: &Location) -> Result<(), ConfigError> {
+    if !fallbacks.iter().any(|id| id == model) {
+        return Ok(());
+    }
+    let complaint = format!("names the model `{}` as its own fallback", model.escape_debug());
+    Err(place.error(&complaint).hint("take it out; `retries` says how often a model is asked again"))
+}
 
 fn refuse_duplicates(found: &Located<Vec<String>>) -> Result<(), ConfigError> {
     let list = &found.value;

@@ -63,10 +63,10 @@ fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderF
     let file = ProviderFile {
         name,
         kind: section.text("kind")?,
-        base_url: section.parsed("base_url", values::PROVIDER_URL, url)?,
+        base_url: section.parsed_unseen("base_url", values::PROVIDER_URL, url)?,
         api_key_env: section.text("api_key_env")?,
         api_key_file: section.path("api_key_file")?,
-        api_key_header: section.parsed("api_key_header", KEY_HEADER, Settings::parse_key_header)?,
+        api_key_header: section.parsed_unseen("api_key_header", KEY_HEADER, Settings::parse_key_header)?,
         max_concurrent: section.number("max_concurrent", 1..=10_000)?,
         connect_timeout: section.duration("connect_timeout")?,
         patience: resilience_file::read(&mut section)?,
@@ -128,9 +128,10 @@ impl ProviderFile {
         self.models.iter().map(|model| model.name.value.as_str())
     }
 
-    /// The fallbacks of its models, with their locations.
-    pub(super) fn fallbacks(&self) -> impl Iterator<Item = &Located<Vec<String>>> {
-        self.models.iter().filter_map(|model| model.fallbacks.as_ref())
+    /// The fallbacks of its models, with the models' identifiers and the locations.
+    pub(super) fn fallbacks(&self) -> impl Iterator<Item = (String, &Located<Vec<String>>)> {
+        let id = |model: &ModelFile| format!("{}/{}", self.name.value, model.name.value);
+        self.models.iter().filter_map(move |model| Some((id(model), model.fallbacks.as_ref()?)))
     }
 
     /// The settings, including the key, which is read from where the file says.

@@ -1,8 +1,8 @@
 //! Reads TOML so that every error names the file, the line, the key and what would be correct.
 //!
 //! A [`Section`] returns typed values and remembers which keys were read; [`Section::finish`] refuses all others, with
-//! a suggestion. So the keys that the code reads are the known keys, without a second list. Values are never repeated
-//! in an error, as any of them may be a secret in the wrong place.
+//! a suggestion. So the keys that the code reads are the known keys, without a second list. An error repeats a short
+//! value where no secret belongs; a longer one may be a secret in the wrong place, as secrets are long.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -13,6 +13,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{ConfigError, Origin, files, suggest, values};
+
+/// The longest value that an error repeats: keys of providers, and our own, are longer.
+const MAX_SHOWN_BYTES: usize = 20;
 
 /// A key of a parsed table, with its location.
 type Key<'d> = Spanned<Cow<'d, str>>;
@@ -144,6 +147,18 @@ impl<'d> Section<'d> {
         self.read(key, expected, |value| value.as_str().and_then(convert))
     }
 
+    /// The same for a string that may hold a secret, such as an address with a password: an error never repeats it.
+    pub(super) fn parsed_unseen<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        convert: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<Located<T>>, ConfigError> {
+        self.read_with(key, |value| {
+            value.as_str().and_then(convert).ok_or_else(|| mismatch(expected, kind(value)))
+        })
+    }
+
     /// A whole number within a range.
     pub(super) fn number<T>(
         &mut self,
@@ -205,8 +220,9 @@ impl<'d> Section<'d> {
     pub(super) fn named_texts(&self) -> Result<Named<Vec<String>>, ConfigError> {
         self.unread()
             .map(|(name, value)| {
-                let list = strings(value.get_ref())
-                    .ok_or_else(|| self.place(name).error(&mismatch("a list of strings", value.get_ref())))?;
+                let list = strings(value.get_ref()).ok_or_else(|| {
+                    self.place(name).error(&mismatch("a list of strings", kind(value.get_ref())))
+                })?;
                 Ok((self.found_name(name), list))
             })
             .collect()
@@ -238,19 +254,27 @@ impl<'d> Section<'d> {
         expected: &str,
         convert: impl FnOnce(&DeValue<'_>) -> Option<T>,
     ) -> Result<Option<Located<T>>, ConfigError> {
+        self.read_with(key, |value| convert(value).ok_or_else(|| mismatch(expected, &shown(value))))
+    }
+
+    fn read_with<T>(
+        &mut self,
+        key: &'static str,
+        convert: impl FnOnce(&DeValue<'_>) -> Result<T, String>,
+    ) -> Result<Option<Located<T>>, ConfigError> {
         self.known.push(key);
         let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
         let place = self.place(name);
         match convert(value.get_ref()) {
-            Some(value) => Ok(Some(Located { value, place })),
-            None => Err(place.error(&mismatch(expected, value.get_ref()))),
+            Ok(value) => Ok(Some(Located { value, place })),
+            Err(complaint) => Err(place.error(&complaint)),
         }
     }
 
     fn inside(&self, name: &Key<'_>, value: &'d Value<'d>) -> Result<Self, ConfigError> {
         let place = self.place(name);
         let Some(table) = value.get_ref().as_table() else {
-            return Err(place.error(&mismatch("a table", value.get_ref())));
+            return Err(place.error(&mismatch("a table", kind(value.get_ref()))));
         };
         Ok(Self { document: self.document, table, name: place.key, known: Vec::new() })
     }
@@ -284,8 +308,13 @@ fn quoted_unless_bare(key: &str) -> String {
     if bare { key.to_owned() } else { format!("{key:?}") }
 }
 
-fn mismatch(expected: &str, found: &DeValue<'_>) -> String {
-    let kind = match found {
+fn mismatch(expected: &str, found: &str) -> String {
+    format!("must be {expected}, not {found}")
+}
+
+/// What a value is.
+const fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
         DeValue::String(_) => "this string",
         DeValue::Integer(_) => "this whole number",
         DeValue::Float(_) => "this decimal number",
@@ -293,8 +322,19 @@ fn mismatch(expected: &str, found: &DeValue<'_>) -> String {
         DeValue::Datetime(_) => "a date or time",
         DeValue::Array(_) => "this list",
         DeValue::Table(_) => "a table",
+    }
+}
+
+/// The value as it stands in the file if it is short, else what it is. Quoting escapes control characters.
+fn shown(value: &DeValue<'_>) -> String {
+    let text = match value {
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(is_true) => is_true.to_string(),
+        _ => return kind(value).to_owned(),
     };
-    format!("must be {expected}, not {kind}")
+    if text.len() <= MAX_SHOWN_BYTES { text } else { kind(value).to_owned() }
 }
 
 #[cfg(test)]
@@ -325,21 +365,35 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_reported_with_what_would_be_right_and_not_quoted() {
-        for (text, complaint) in [
-            ("n = \"sk-secret\"", "must be a whole number from 1 to 9, not this string"),
-            ("n = 10", "must be a whole number from 1 to 9, not this whole number"),
-            ("n = -1", "must be a whole number from 1 to 9, not this whole number"),
-            ("n = 99999999999999999999999", "must be a whole number from 1 to 9, not this whole number"),
-            ("n = [1]", "must be a whole number from 1 to 9, not this list"),
+    fn wrong_values_are_reported_with_what_would_be_right() {
+        for (text, found) in [
+            ("n = \"many\"", "\"many\""),
+            ("n = \"a\\u001B\"", "\"a\\u{1b}\""),
+            ("n = 10", "10"),
+            ("n = -1", "-1"),
+            ("n = 1.5", "1.5"),
+            ("n = true", "true"),
+            ("n = 99999999999999999999999", "this whole number"),
+            ("n = [1]", "this list"),
         ] {
             let error = read(text, |mut root| root.number("n", 1..=9_u8)).unwrap_err();
+            let complaint = format!("must be a whole number from 1 to 9, not {found}");
             assert_eq!(error.message, format!("`n` in /etc/mk/server.toml line 1 {complaint}"));
         }
         let error = read("l = [\"a\", 1]", |mut root| root.texts("l")).unwrap_err();
         assert!(error.message.ends_with("must be a list of strings, not this list"));
         let error = read("s = 5", |mut root| root.section("s").map(drop)).unwrap_err();
         assert!(error.message.ends_with("must be a table, not this whole number"));
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_repeated() {
+        let error = read("n = \"sk-secret-0123456789\"", |mut root| root.number("n", 1..=9_u8)).unwrap_err();
+        assert!(error.message.ends_with("not this string"), "{error}");
+        let error =
+            read("u = \"r://:pw@h\"", |mut root| root.parsed_unseen("u", "an address", |_| None::<()>));
+        let error = error.unwrap_err();
+        assert!(error.message.ends_with("must be an address, not this string"), "{error}");
     }
 
     #[test]

@@ -192,6 +192,18 @@ pub fn load_limits_store(args: &ServerArgs, env: &Env) -> Result<LimitsStore, Co
     limits_store(file.limits_url.as_ref(), env, &mut Origins::default())
 }
 
+/// Where a server would listen, and whether with TLS, for looking for it there although something else in its file is
+/// wrong. `None` if that cannot be read.
+pub fn load_listen(args: &ServerArgs, env: &Env) -> Option<(SocketAddr, bool)> {
+    let file = server_path(args, env).filter(|path| path.exists());
+    let (found, has_tls) = match file {
+        Some(path) => server_file::read_listen(&path)?,
+        None => (None, false),
+    };
+    let address = listen(args, env, found.as_ref(), &mut Origins::default()).ok()?;
+    Some((address, has_tls))
+}
+
 /// A provider's configured name, with its settings or what is wrong with them.
 pub type NamedProvider = (String, Result<Settings, ConfigError>);
 

@@ -96,6 +96,16 @@ pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
     server(Section::root(&document, &table)).map(Some)
 }
 
+/// Where a server with this file listens, and whether with TLS, whatever else is wrong with it; `None` if that cannot be
+/// read.
+pub(super) fn read_listen(path: &Path) -> Option<(Option<Located<SocketAddr>>, bool)> {
+    let document = Document::open(path).ok()??;
+    let table = document.parse().ok()?;
+    let mut root = Section::root(&document, &table);
+    let listen = root.parsed("listen", LISTEN, listen_address).ok()?;
+    Some((listen, table.contains_key("tls_cert")))
+}
+
 /// Where the database is. The error does not quote the value, as it may contain a password.
 fn database_url(root: &mut Section<'_>) -> Result<Option<Located<DatabaseUrl>>, ConfigError> {
     let Some(found) = root.text("database_url")? else { return Ok(None) };
@@ -110,7 +120,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
         listen: root.parsed("listen", LISTEN, listen_address)?,
         data_dir: root.path("data_dir")?,
         database_url: database_url(&mut root)?,
-        limits_url: root.parsed("limits_url", LIMITS, LimitsStore::parse)?,
+        limits_url: root.parsed_unseen("limits_url", LIMITS, LimitsStore::parse)?,
         trusted_proxies: networks(&mut root)?,
         tls_cert: root.path("tls_cert")?,
         tls_key: root.path("tls_key")?,

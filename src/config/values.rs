@@ -5,26 +5,25 @@ use std::time::Duration;
 use reqwest::Url;
 
 use crate::loopback::is_loopback;
+use crate::span;
 
 /// What [`duration`] expects.
-pub(super) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"2m\" or \"1h\"";
+pub(super) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"1m30s\" or \"1h\"";
 
 /// The longest duration; no timeout has reason to be longer.
 const MAX_DURATION: Duration = Duration::from_hours(24);
 
-/// A duration above zero and of at most a day, given as a whole number and its unit.
+/// The units of a duration.
+const UNITS: [(&str, Duration); 4] = [
+    ("h", Duration::from_hours(1)),
+    ("m", Duration::from_mins(1)),
+    ("s", Duration::from_secs(1)),
+    ("ms", Duration::from_millis(1)),
+];
+
+/// A duration above zero and of at most a day.
 pub(super) fn duration(text: &str) -> Option<Duration> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(unit_at);
-    let number: u64 = number.parse().ok()?;
-    let span = match unit {
-        "ms" => Duration::from_millis(number),
-        "s" => Duration::from_secs(number),
-        "m" => Duration::from_secs(number.checked_mul(60)?),
-        "h" => Duration::from_secs(number.checked_mul(3600)?),
-        _ => return None,
-    };
-    (!span.is_zero() && span <= MAX_DURATION).then_some(span)
+    span::parse(text, &UNITS).filter(|span| !span.is_zero() && *span <= MAX_DURATION)
 }
 
 /// A duration in the syntax of [`duration`].
@@ -121,6 +120,7 @@ mod tests {
         assert_eq!(duration("5s"), Some(Duration::from_secs(5)));
         assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Some(Duration::from_mins(2)));
+        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
         assert_eq!(duration("24h"), Some(MAX_DURATION));
         for wrong in ["", "5", "s", "5 s", "-5s", "0s", "25h", "1.5s", "5sec", "99999999999999999999s", "５s"]
         {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::clock::Time;
+use crate::span;
 
 const SPANS: &str = "a number and a unit, such as 45s, 30m, 24h, 90d or 2w";
 /// A hundred years: anything longer is a typo.
-const MAX_SECONDS: u64 = 36_525 * 86_400;
+const MAX_SPAN: Duration = Duration::from_hours(36_525 * 24);
 
 /// Parses a span such as `90d` (from `now`), a date (midnight UTC) or an RFC 3339 time; it must lie in the future.
 ///
@@ -26,7 +27,16 @@ pub fn parse(text: &str, now: Time) -> Result<Time, String> {
     if span.is_zero() { Err(format!("{text} is now; the time must lie ahead")) } else { Ok(now.plus(span)) }
 }
 
-/// Parses a span: a whole number and `s`, `m`, `h`, `d` or `w`. A bare `0` needs no unit.
+/// The units of a span.
+const UNITS: [(&str, Duration); 5] = [
+    ("w", Duration::from_hours(7 * 24)),
+    ("d", Duration::from_hours(24)),
+    ("h", Duration::from_hours(1)),
+    ("m", Duration::from_mins(1)),
+    ("s", Duration::from_secs(1)),
+];
+
+/// Parses a span in weeks to seconds, such as `90d` or `1h30m`. A bare `0` needs no unit.
 ///
 /// # Errors
 /// A sentence that says what would be valid.
@@ -35,24 +45,10 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let unreadable = || format!("{text:?} is not a valid time span; write {SPANS}");
-    let unit_at = text.find(|char: char| !char.is_ascii_digit()).ok_or_else(unreadable)?;
-    let (digits, unit) = text.split_at(unit_at);
-    let unit_seconds: u64 = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        "w" => 7 * 86_400,
-        _ => return Err(unreadable()),
-    };
-    if digits.is_empty() {
-        return Err(unreadable());
-    }
-    let seconds = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_seconds));
-    match seconds {
-        Some(seconds) if seconds <= MAX_SECONDS => Ok(Duration::from_secs(seconds)),
-        _ => Err(format!("{text} is more than a hundred years")),
+    match span::parse(text, &UNITS) {
+        Some(span) if span <= MAX_SPAN => Ok(span),
+        Some(_) => Err(format!("{text} is more than a hundred years")),
+        None => Err(format!("{text:?} is not a valid time span; write {SPANS}")),
     }
 }
 
@@ -65,8 +61,8 @@ mod tests {
     #[test]
     fn spans() {
         let seconds = |text| parse_span(text).unwrap().as_secs();
-        let read = ["45s", "30m", "24h", "90d", "2w", "0", "0s", " 1d "].map(seconds);
-        assert_eq!(read, [45, 1_800, 86_400, 7_776_000, 1_209_600, 0, 0, 86_400]);
+        let read = ["45s", "30m", "24h", "90d", "2w", "0", "0s", " 1d ", "1d2h"].map(seconds);
+        assert_eq!(read, [45, 1_800, 86_400, 7_776_000, 1_209_600, 0, 0, 86_400, 93_600]);
         let wrong = [
             "",
             "d",
@@ -76,7 +72,7 @@ mod tests {
             "1.5h",
             "1y",
             "1D",
-            "1d2h",
+            "2h1d",
             "５m",
             "99999999999999999999s",
             "101000d",

@@ -30,6 +30,11 @@ impl Fixture {
 
     /// Records a call of this key that cost $0.25.
     fn book(&self, key_id: &str, at: Time) {
+        self.book_at(key_id, at, Some(mk::money::NanoUsd(250_000_000)));
+    }
+
+    /// Records a call of this key at this cost, or at an unknown price.
+    fn book_at(&self, key_id: &str, at: Time, cost: Option<mk::money::NanoUsd>) {
         let store = Store::open(&self.0.home().join("data"), at).unwrap();
         let row = AttemptRow {
             at,
@@ -41,7 +46,7 @@ impl Fixture {
             outcome: "ok".into(),
             prompt_tokens: 1,
             completion_tokens: 1,
-            cost: Some(mk::money::NanoUsd(250_000_000)),
+            cost,
             latency_ms: 1,
             is_first: true,
             is_first_of_model: true,
@@ -49,6 +54,30 @@ impl Fixture {
         };
         store.add_attempts(&[row]).unwrap();
     }
+}
+
+#[test]
+fn what_was_spent_is_marked_where_a_price_is_unknown() {
+    let fixture = Fixture::new();
+    let made = ["keys", "create", "--service", "inference", "--name", "ci", "--json"];
+    let id = fixture.done(&made).json()["id"].as_str().unwrap().to_owned();
+    let now = Clock::system().now();
+    fixture.book_at(&id, now, None);
+    for (show, list) in
+        [(["apps", "show", "default"], ["apps", "list"]), (["keys", "show", "ci"], ["keys", "list"])]
+    {
+        assert!(fixture.done(&show).stdout.contains("\tunknown this month\n"), "{show:?}");
+        assert!(fixture.done(&list).stdout.ends_with("\tunknown\t-\t1\n"), "{list:?}");
+    }
+    fixture.book(&id, now);
+    for (show, list) in
+        [(["apps", "show", "default"], ["apps", "list"]), (["keys", "show", "ci"], ["keys", "list"])]
+    {
+        assert!(fixture.done(&show).stdout.contains("\t≥$0.25 this month\n"), "{show:?}");
+        assert!(fixture.done(&list).stdout.ends_with("\t$0.2500\t-\t1\n"), "{list:?}");
+    }
+    let apps = pty::run(&fixture.0.clone().args(["apps", "list"]), 80, 24).last;
+    assert!(apps.contains("≥$0.2500"), "{apps}");
 }
 
 #[test]
@@ -99,7 +128,7 @@ fn an_app_s_budget_is_set_changed_and_removed() {
     fixture.book("key_1", Clock::system().now());
     let listed = fixture.done(&["apps", "list"]).stdout;
     let default = listed.lines().find(|line| line.contains("\tdefault\t")).unwrap();
-    assert!(default.ends_with("\t-\t$0.2500\t-"), "{default}");
+    assert!(default.ends_with("\t-\t$0.2500\t-\t0"), "{default}");
     assert_eq!(fixture.done(&["apps", "show", "default", "--json"]).json()["app"]["spent_usd"], 0.25);
 }
 

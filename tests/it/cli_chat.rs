@@ -32,7 +32,14 @@ async fn the_answer_goes_to_stdout_and_its_usage_to_stderr() {
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{ran:?}");
     assert!(lines[0].starts_with("asking fake/m;"), "{ran:?}");
-    assert!(lines[1].starts_with("fake/m · 10 tokens · <$0.0001 · "), "{ran:?}");
+    assert!(lines[1].starts_with("fake/m · 10 tokens · ") && !lines[1].contains('$'), "{ran:?}");
+    let named = gateway.mk_chat(&["-m", "fake/m", "Say hello"]).run_beside().await;
+    assert!(named.stderr.starts_with("fake/m · 10 tokens · ") && !named.stderr.contains('$'), "{named:?}");
+    for arguments in [&["Say hello"][..], &["-m", "fake/m", "Say hello"]] {
+        let call = gateway.mk_chat(arguments);
+        let shown = tokio::task::spawn_blocking(move || pty::run(&call, 80, 24)).await.unwrap().last;
+        assert!(shown.contains("fake/m · 10 tokens · <$0.0001 · "), "{shown}");
+    }
     let quiet = gateway.mk_chat(&["-q", "Say hello"]).run_beside().await;
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("Hello\n  world\n", ""), "{quiet:?}");
 }

@@ -307,12 +307,51 @@ fn the_doctor_fits_narrow_terminals_with_a_word_beside_each_symbol() {
 }
 
 #[test]
+fn the_server_is_looked_for_where_it_listens_although_its_file_has_an_error() {
+    for wrong in [
+        "[providers.openai]\napi_key_env = \"NOT_SET\"",
+        "[providers.openai]\nretries = \"many\"",
+        "max_body_byte = 5",
+    ] {
+        let mk = configured(&format!("listen = \"127.0.0.1:7\"\n{wrong}\n")).args(["--json"]);
+        let document = mk.run().json();
+        assert_eq!(check(&document, "server configuration")["status"], "failed", "{document}");
+        let checks = document["checks"].as_array().unwrap();
+        let asked =
+            |check: &Value| check["message"].as_str().unwrap().contains("cannot reach http://127.0.0.1:7 ");
+        assert!(checks.iter().any(asked), "{document}");
+    }
+}
+
+#[test]
 fn a_named_data_directory_is_checked_even_with_a_broken_config_file() {
     let mk = configured("listen = [");
     let none = mk.home().join("none");
     let document = mk.args(["--data-dir", none.to_str().unwrap(), "--json"]).run().json();
     assert_eq!(check(&document, "server configuration")["status"], "failed");
     assert_eq!(check(&document, "database")["status"], "note");
+}
+
+#[test]
+fn every_command_sends_the_owner_of_a_damaged_database_to_the_backup() {
+    for (from, until) in [(100, 1000), (8192, usize::MAX)] {
+        let home = tempfile::tempdir().unwrap();
+        let mk = |arguments: &[&str]| {
+            let data = home.path().to_str().unwrap();
+            Mk::new().args(arguments.iter().copied()).args(["--data-dir", data]).run()
+        };
+        assert_eq!(mk(&["keys", "create", "--service", "verify"]).code(), 0);
+        let keys = home.path().join("mk.db");
+        let mut bytes = fs::read(&keys).unwrap();
+        let until = until.min(bytes.len());
+        bytes[from..until].fill(0xde);
+        fs::write(&keys, bytes).unwrap();
+        for arguments in [&["keys", "list"][..], &["serve", "--sandbox", "--listen", "127.0.0.1:0"]] {
+            let ran = mk(arguments);
+            assert_ne!(ran.code(), 0, "{arguments:?}: {ran:?}");
+            assert!(ran.stderr.contains("put a backup back: `mk restore FILE`"), "{arguments:?}: {ran:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM: one JSON document if requested, then termination by the signal.
 #![cfg(unix)]
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -102,6 +102,53 @@ async fn an_interrupt_keeps_the_verified_statements() {
     assert_eq!((&found["schema"], &found["exit"]), (&"mk.verify.batch/1".into(), &130.into()), "{ran:?}");
     assert_eq!(found["statements"].as_array().unwrap().len(), 1, "{ran:?}");
     assert_eq!(found["statements"][0]["results"][0]["assessment"], "TRUE", "{ran:?}");
+}
+
+/// A text whose first claim no model answers.
+const HALF_STALLED: &str =
+    "The capital of Australia is Sydney [sandbox:stall]. The Eiffel Tower is in Paris.";
+
+#[test]
+fn an_interrupt_leaves_the_verified_claims_on_the_terminal() {
+    for view in ["list", "table"] {
+        let call = Mk::new().args(["verify", "--sandbox", "--view", view, HALF_STALLED]);
+        let mut person = Person::at(&call.command());
+        person.until_on_screen("TRUE");
+        person.types("\x03");
+        person.until_on_screen("interrupted");
+        let screen = person.screen();
+        assert!(
+            screen.contains("TRUE") && screen.contains("Eiffel") && !screen.contains("Sydney"),
+            "{screen}"
+        );
+        assert!(screen.contains("only 1 of 2 claims was verified"), "{screen}");
+        assert!(screen.ends_with("interrupted"), "{screen}");
+        assert_eq!(person.end().0, INTERRUPTED);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_keeps_the_verified_claims_of_one_statement() {
+    for (format, is_json) in [(&["--json"][..], true), (&[], false)] {
+        let call = Mk::new()
+            .args(["verify", "--sandbox", "--progress", "lines", HALF_STALLED])
+            .args(format.iter().copied());
+        let mut child = spawn(&call);
+        let mut progress = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+        assert!(progress.any(|line| line.unwrap().contains("1/2 TRUE")));
+        let ran = interrupted(child).await;
+        assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
+        if is_json {
+            let document = ran.json();
+            let found = &document["partial"];
+            assert!(is_interrupt_document(&document), "{ran:?}");
+            assert_eq!((&found["schema"], &found["exit"]), (&"mk.verify/1".into(), &130.into()), "{ran:?}");
+            assert_eq!((&found["claims"], found["results"].as_array().unwrap().len()), (&2.into(), 1));
+            assert_eq!(found["results"][0]["assessment"], "TRUE", "{ran:?}");
+        } else {
+            assert_eq!(ran.stdout, "2\tTRUE\tTTT\tThe Eiffel Tower is in Paris.\n", "{ran:?}");
+        }
+    }
 }
 
 /// A server that never answers `endless`, and records when a client has closed the connection of another response.

@@ -187,6 +187,17 @@ fn checking_a_revoked_key_identifies_it() {
 }
 
 #[test]
+fn a_revoked_key_is_refused_in_a_sentence_of_its_own() {
+    let home = Mk::new();
+    let run = |line: &str| home.clone().args(line.split(' ')).run();
+    assert_eq!(run("keys create --service verify --name trial").code(), 0);
+    assert_eq!(run("keys revoke trial --yes").code(), 0);
+    let ran = run("keys update trial --per-minute 5");
+    assert_eq!(ran.code(), 9, "{ran:?}");
+    assert_eq!(ran.stderr, "error: this key is revoked, for ever; create a new one instead\n");
+}
+
+#[test]
 fn an_unknown_key_among_several_is_reported_by_position() {
     let home = Mk::new();
     let run = |line: &str| home.clone().args(line.split(' ')).run();
@@ -197,7 +208,14 @@ fn an_unknown_key_among_several_is_reported_by_position() {
         "{ran:?}"
     );
     let ran = run("keys revoke nope --yes");
-    assert!(ran.stderr.starts_with("error: no such key\nhint: give "), "{ran:?}");
+    let data = home.home().join(".local/share/mk").display().to_string();
+    let place = format!("\nhint: it was looked for in {data}\n");
+    assert!(
+        ran.stderr.starts_with("error: no such key\nhint: give ") && ran.stderr.ends_with(&place),
+        "{ran:?}"
+    );
+    let ran = run("apps show nope");
+    assert!(ran.stderr.ends_with(&place), "{ran:?}");
     assert!(run("keys list").stdout.contains("\tactive\t"), "no key is revoked unless all are known");
 }
 

@@ -1,5 +1,5 @@
 //! `mk apps`, `mk keys` and `mk usage` print exactly the same for the local database and a server, except for values
-//! that necessarily differ: ids, keys and times.
+//! that necessarily differ: ids, keys, times and the place.
 
 use std::sync::Arc;
 
@@ -120,6 +120,11 @@ fn differing(text: &str) -> (&'static str, usize) {
     for prefix in ["mk_verify_", "mk_inference_"] {
         if text.starts_with(prefix) && run(prefix.len(), |c| c.is_ascii_alphanumeric()) == 32 {
             return ("KEY", prefix.len() + 32);
+        }
+    }
+    for prefix in ["looked for in ", "looked for on "] {
+        if text.starts_with(prefix) {
+            return ("PLACE", prefix.len() + run(prefix.len(), |c| !c.is_whitespace() && c != '"'));
         }
     }
     let moment = run(0, |c| c.is_ascii_digit() || "-:.TZ".contains(c));

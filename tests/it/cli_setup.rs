@@ -146,6 +146,50 @@ async fn a_terminal_shows_the_whole_setup_link_with_the_next_steps() {
     }
 }
 
+/// What the server tells the holder of this key.
+async fn status(base: &str, key: &str) -> u16 {
+    client().get(format!("{base}/v1/key")).bearer_auth(key).send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_killed_sandbox_ends_with_the_next_start_on_its_data() {
+    let data = tempfile::tempdir().unwrap();
+    let serve = |more: &[&str]| {
+        let call = Mk::new().args(["serve", "--listen", "127.0.0.1:0"]).args(more.iter().copied());
+        call.env("MK_DATA_DIR", data.path().to_str().unwrap()).env("OPENAI_API_KEY", "sk-x")
+    };
+    let sandbox = serve(&["--sandbox"]).after("echo $$ > process");
+    let mut person = Person::at(&sandbox.command());
+    person.until("curl -N");
+    let key = person.behind("export MK_API_KEY=", "\r\n");
+
+    let beside = Serve::start(&serve(&[]));
+    assert_eq!(status(&beside.base, &key).await, 200, "the sandbox still runs");
+    beside.kill();
+    let marks = || {
+        let names = std::fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().contains("trial")).count()
+    };
+    let mut other = Person::at(&serve(&["--sandbox"]).command());
+    other.until("curl -N");
+    assert_eq!(marks(), 2);
+    other.types("\x03");
+    assert_eq!(other.end().0, INTERRUPTED);
+    assert_eq!(marks(), 1, "that of a server that ends goes with it");
+
+    let process = std::fs::read_to_string(sandbox.home().join("process")).unwrap();
+    let killed = std::process::Command::new("kill").args(["-9", process.trim()]).status().unwrap();
+    assert!(killed.success());
+    person.end();
+    let next = Serve::start(&serve(&[]));
+    assert_eq!(status(&next.base, &key).await, 401);
+    next.kill();
+
+    let audit = operator(data.path(), &["audit", "--json"]).run().stdout;
+    assert_eq!(audit.matches("key.revoked").count(), 2, "{audit}");
+    assert_eq!(marks(), 0, "nothing is left");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configured_sandbox_is_reported_like_a_requested_one() {
     let fake = "[providers.fake]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n";

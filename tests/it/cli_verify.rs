@@ -120,6 +120,35 @@ fn statements_are_read_from_stdin_and_files() {
 }
 
 #[test]
+fn a_file_that_cannot_be_used_does_not_stop_the_others() {
+    let mk = Mk::new().args(["verify", "--sandbox"]);
+    let mk = mk.args(["-f", "true.txt", "-f", "nowhere.txt", "-f", "binary", "-f", "false.txt"]);
+    std::fs::write(mk.home().join("true.txt"), TRUE).unwrap();
+    std::fs::write(mk.home().join("false.txt"), FALSE).unwrap();
+    std::fs::write(mk.home().join("binary"), b"\xff\xfe\x00").unwrap();
+    let ran = mk.run();
+    assert_eq!(ran.code(), 2, "the worst of all: {ran:?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines[0].starts_with("true.txt\t1\tTRUE\t"), "{ran:?}");
+    assert!(lines[1].starts_with("nowhere.txt\t-\tERROR\tusage\tcannot read nowhere.txt: "), "{ran:?}");
+    assert_eq!(lines[2], "binary\t-\tERROR\tusage\tbinary is not UTF-8 text", "{ran:?}");
+    assert!(lines[3].starts_with("false.txt\t1\tFALSE\t"), "{ran:?}");
+
+    let document = mk.args(["--json"]).run().json();
+    assert_eq!(document["statements"][1]["error"]["kind"], "usage", "{document}");
+    assert_eq!(document["statements"][3]["results"][0]["assessment"], "FALSE", "{document}");
+}
+
+#[test]
+fn nothing_to_verify_is_said_in_a_pipe_too() {
+    let ran = sandbox(&["What a lovely day!"]);
+    assert_eq!(ran.code(), 12, "{ran:?}");
+    assert!(ran.stderr.ends_with("nothing to verify\n"), "{ran:?}");
+    assert_eq!(sandbox(&["-q", "What a lovely day!"]).stderr, "");
+    assert!(!sandbox(&[TRUE]).stderr.contains("nothing"));
+}
+
+#[test]
 fn usage_errors_exit_with_2() {
     for arguments in [
         &["verify"][..],

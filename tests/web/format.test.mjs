@@ -11,6 +11,7 @@ test("tiny amounts keep their digits, and unknown ones are not shown as zero", (
   assert.equal(format.budget(12.5), "$12.50");
   assert.equal(format.cost({ cost_usd: 1, unpriced_attempts: 2 }), "$1.00 + unknown");
   assert.equal(format.cost({ cost_usd: null, unpriced_attempts: 2 }), "unknown");
+  assert.deepEqual([format.spent(0), format.spent(0, 2), format.spent(1, 2)], ["$0.00", "unknown", "$1.00 + unknown"]);
 });
 
 test("times are relative to now", () => {

@@ -16,7 +16,7 @@ impl Admin {
     /// standard input: as an argument, every process on the machine could read it.
     pub(crate) fn find_key(&self, text: &str, printer: &Printer) -> Result<Key, Failure> {
         must_not_be_a_key(text)?;
-        if text == "-" { self.piped_key(printer) } else { pick(&self.keys(None, None)?, text) }
+        if text == "-" { self.piped_key(printer) } else { self.pick(&self.keys(None, None)?, text) }
     }
 
     /// The keys that arguments mean, as in [`Admin::find_key`]; all are resolved before anything is done to one.
@@ -25,7 +25,7 @@ impl Admin {
         let by_name = texts.iter().any(|text| text != "-");
         let all = if by_name { self.keys(None, None)? } else { Vec::new() };
         let one = |(at, text): (usize, &String)| {
-            let found = if text == "-" { self.piped_key(printer) } else { pick(&all, text) };
+            let found = if text == "-" { self.piped_key(printer) } else { self.pick(&all, text) };
             found.map_err(|failure| match texts.len() {
                 1 => failure,
                 // Identified by position: the argument may be a key, which must not be repeated.
@@ -43,9 +43,25 @@ impl Admin {
             Failure::usage(format!("standard input holds no key: {cause}")).caused_by(cause)
         })?;
         if keys::service_of(text.expose_secret()).is_none() {
-            return pick(&self.keys(None, None)?, text.expose_secret());
+            return self.pick(&self.keys(None, None)?, text.expose_secret());
         }
-        self.key_by_secret(&text)?.ok_or_else(no_such_key)
+        self.key_by_secret(&text)?.ok_or_else(|| self.no_such_key())
+    }
+
+    /// The one of `keys` that `text` means.
+    fn pick(&self, keys: &[Key], text: &str) -> Result<Key, Failure> {
+        keys::find(keys, text).map_err(|cause| match &cause {
+            FindError::NotFound => self.no_such_key(),
+            FindError::Ambiguous(candidates) => {
+                let failure = Failure::new(Kind::Conflict, cause.to_string()).with_advice_as_hint();
+                candidates.iter().take(MAX_LISTED).map(candidate).fold(failure, Failure::hint)
+            }
+        })
+    }
+
+    /// The failure for a key that does not exist. Does not repeat what it was named by, as that may have been a key.
+    fn no_such_key(&self) -> Failure {
+        self.not_found(Failure::new(Kind::NotFound, FindError::NotFound.to_string()).with_advice_as_hint())
     }
 }
 
@@ -55,22 +71,6 @@ fn must_not_be_a_key(text: &str) -> Result<(), Failure> {
     }
     Err(Failure::usage("a key on the command line can be read by every process on this machine")
         .hint("name it by its id, its name or its last four characters, or pipe it in and give `-`"))
-}
-
-/// The one of `keys` that `text` means.
-fn pick(keys: &[Key], text: &str) -> Result<Key, Failure> {
-    keys::find(keys, text).map_err(|cause| match &cause {
-        FindError::NotFound => no_such_key(),
-        FindError::Ambiguous(candidates) => {
-            let failure = Failure::new(Kind::Conflict, cause.to_string()).with_advice_as_hint();
-            candidates.iter().take(MAX_LISTED).map(candidate).fold(failure, Failure::hint)
-        }
-    })
-}
-
-/// The failure for a key that does not exist. Does not repeat what it was named by, as that may have been a key.
-fn no_such_key() -> Failure {
-    Failure::new(Kind::NotFound, FindError::NotFound.to_string()).with_advice_as_hint()
 }
 
 fn candidate(key: &Key) -> String {

@@ -30,6 +30,7 @@ use crate::money::NanoUsd;
 use crate::secret::SecretString;
 use crate::storage::{AppChange, KeyChange};
 use remote::Remote;
+pub(crate) use usage::Unpriced;
 
 /// The name of the app that a new database begins with.
 const FIRST_APP: &str = "default";
@@ -121,6 +122,17 @@ impl Admin {
         }
     }
 
+    /// The failure for what was looked for in vain, with a hint where that was. A missing database is reported by itself.
+    fn not_found(&self, failure: Failure) -> Failure {
+        match self {
+            Self::Local(OpenDatabase { place: Some(place), .. }) => {
+                failure.hint(format!("it was looked for in {place}"))
+            }
+            Self::Local(_) => failure,
+            Self::Remote(remote) => failure.hint(format!("it was looked for on {}", remote.server())),
+        }
+    }
+
     /// The data directory of the database, if it has one.
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
@@ -145,8 +157,8 @@ impl Admin {
         let by_id = apps.iter().find(|app| app.id == id_or_name);
         let found = by_id.or_else(|| apps.iter().find(|app| app.name == id_or_name));
         found.cloned().ok_or_else(|| {
-            Failure::new(Kind::NotFound, format!("there is no app `{id_or_name}`"))
-                .hint("`mk apps list` shows those there are")
+            let failure = Failure::new(Kind::NotFound, format!("there is no app `{id_or_name}`"));
+            self.not_found(failure.hint("`mk apps list` shows those there are"))
         })
     }
 

@@ -8,6 +8,7 @@ use tokio::time;
 use super::{conflicting_app, requests};
 use crate::api::Service;
 use crate::api::console::{App, CreateApp, CreatedKey, DeletedApp, Key, KeyState, RevokedKey, Rotation};
+use crate::cli::database::conflict_message;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
@@ -187,7 +188,7 @@ impl Remote {
         match code.as_str() {
             "not_found" => failure.message = format!("there is no {what}"),
             "conflict" => {
-                failure.message = format!("{what}: {}", failure.message);
+                failure.message = conflict_message(what, &failure.message);
                 return failure.with_advice_as_hint();
             }
             "invalid_parameter" => return failure.with_advice_as_hint(),

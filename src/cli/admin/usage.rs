@@ -1,12 +1,26 @@
 //! Usage reports, billing and statements, from the local database or from a server.
 
+use std::collections::HashMap;
+
 use super::{Admin, Remote};
-use crate::api::console::{Billing, Statement, UsageReport};
+use crate::api::console::{Billing, Dimension, Statement, UsageReport, UsageRow};
 use crate::cli::database::store_failure;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::printer::Printer;
 use crate::clock::{Clock, Time};
-use crate::usage::{self, Month, ReportError, ReportRequest};
+use crate::usage::{self, Days, Month, ReportError, ReportRequest};
+
+/// How many calls of the current month, by the id of their app or key, were of models without a known price, and so are
+/// missing from what it has spent.
+#[derive(Debug, Default)]
+pub(crate) struct Unpriced(HashMap<String, u64>);
+
+impl Unpriced {
+    /// Those of this app or key.
+    pub(crate) fn of(&self, id: &str) -> u64 {
+        self.0.get(id).copied().unwrap_or(0)
+    }
+}
 
 /// Number of digits in an id, behind its prefix.
 const ID_DIGITS: usize = 32;
@@ -24,6 +38,38 @@ impl Admin {
             Kind::Usage => failure.hint("--since, --from and --to choose days, --by what to sum by"),
             _ => failure,
         })
+    }
+
+    /// The calls without a known price of all apps, or of the one with this id.
+    pub(crate) fn unpriced_of_apps(&self, id: Option<&str>) -> Result<Unpriced, Failure> {
+        let app_id = id.map(str::to_owned);
+        let request = ReportRequest { app_id, ..this_month(Dimension::App) };
+        self.unpriced(&request, |row| row.app_id)
+    }
+
+    /// The same of all keys, or of the one with this id.
+    pub(crate) fn unpriced_of_keys(&self, id: Option<&str>) -> Result<Unpriced, Failure> {
+        let key_id = id.map(str::to_owned);
+        let request = ReportRequest { key_id, ..this_month(Dimension::Key) };
+        self.unpriced(&request, |row| row.key_id)
+    }
+
+    fn unpriced(
+        &self,
+        request: &ReportRequest,
+        id: impl Fn(UsageRow) -> Option<String>,
+    ) -> Result<Unpriced, Failure> {
+        let report = match self.report(request) {
+            Err(failure) if failure.kind.stop_signal().is_some() => return Err(failure),
+            // Only a mark is missing then; what was asked for is there.
+            Err(_) => return Ok(Unpriced::default()),
+            Ok(report) => report,
+        };
+        let counts = report.data.into_iter().filter_map(|row| {
+            let count = row.sums.unpriced_attempts;
+            Some((id(row)?, count))
+        });
+        Ok(Unpriced(counts.filter(|(_, count)| *count > 0).collect()))
     }
 
     /// The month so far, and the budgets.
@@ -99,6 +145,13 @@ impl Remote {
     }
 }
 
+/// A report on the current month.
+fn this_month(by: Dimension) -> ReportRequest {
+    let now = Clock::system().now();
+    let days = Days { first: Month::of(now).days().first, last: now.utc_day() };
+    ReportRequest { days, by: vec![by], app_id: None, key_id: None, service: None, model: None }
+}
+
 fn is_id(text: &str, prefix: &str) -> bool {
     let digits = text.strip_prefix(prefix);
     digits.is_some_and(|digits| {
@@ -109,10 +162,9 @@ fn is_id(text: &str, prefix: &str) -> bool {
 /// Where an app is not found, replaces the hints by how to name a deleted one.
 fn with_deleted_app_hint(mut failure: Failure) -> Failure {
     if failure.kind == Kind::NotFound {
-        failure.hints = vec![
-            "`mk apps list` shows all; one that was deleted is named by its id, which `mk usage --by app --json` shows"
-                .to_owned(),
-        ];
+        let hint = "`mk apps list` shows all; one that was deleted is named by its id, which `mk usage --by app --json` shows".to_owned();
+        // What else it says is where it was looked for.
+        failure.hints.splice(..failure.hints.len().min(1), [hint]);
     }
     failure
 }

@@ -151,9 +151,11 @@ struct Conversation<'a> {
 async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure> {
     let backend = chosen.open(&plan.printer).await?;
     let mut output = Output::new(&plan.printer, plan.progress, backend.is_sandbox);
+    // The cost is only for people: elsewhere a request for the prices would be one too many.
+    let shows_cost = plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json;
     if let Some(model) = &plan.model {
-        // Only needed for the cost, which only people see. Failures here happen again below, or do not matter.
-        if plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json {
+        // Failures here happen again below, or do not matter.
+        if shows_cost {
             let waiting = output.wait("Connecting");
             output.models =
                 models::list_within(&backend, plan.limit.min(PRICES_TIMEOUT)).await.unwrap_or_default();
@@ -162,9 +164,12 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure>
         return Ok(Conversation { plan, backend, model: model.clone(), output });
     }
     let waiting = output.wait("Connecting");
-    output.models = models::list_within(&backend, plan.limit).await?;
+    let models = models::list_within(&backend, plan.limit).await?;
     drop(waiting);
-    let model = cheapest(&output.models)?;
+    let model = cheapest(&models)?;
+    if shows_cost {
+        output.models = models;
+    }
     let shown = sanitize::line(&model);
     let list = backend.list_command();
     plan.printer.sentence(&format!("asking {shown}; -m names another, `{list}` lists them"));

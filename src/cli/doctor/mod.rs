@@ -24,7 +24,7 @@ use super::runtime;
 use crate::clock::Clock;
 use crate::config::{
     ClientConfig, NamedProvider, ServerArgs, ServerConfig, StorePlace, load_database, load_limits_store,
-    load_providers, load_server, server_path,
+    load_listen, load_providers, load_server, server_path,
 };
 use crate::limits::LimitsStore;
 use check::{Check, Status};
@@ -117,12 +117,14 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
     let named = args.database.data_dir.clone();
     let database =
         named.map_or_else(|| load_database(&server_args, &session.env), |dir| Ok(StorePlace::Directory(dir)));
-    let mut owns_keys = true;
+    let owns_keys;
     let mut models = ConfiguredModels::default();
     let (checks, limits_store, providers) = match load_server(&server_args, &session.env) {
         Ok(config) => {
             let mut checks = configuration::server(&config);
-            let other = client.as_mut().and_then(|client| server::prefer_own_server(client, &config));
+            let has_tls = config.tls.is_some();
+            let other =
+                client.as_mut().and_then(|client| server::prefer_own_server(client, config.listen, has_tls));
             owns_keys = other.is_none();
             checks.extend(other);
             models = ConfiguredModels::from_config(&config);
@@ -152,6 +154,14 @@ fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientCo
             let mut checks = vec![configuration::no_server(error, is_without_providers, is_server_expected)];
             checks.extend(database_error.map(|wrong| Check::misconfigured(database::NAME, wrong)));
             checks.extend(store_error.map(|wrong| Check::misconfigured(limits::NAME, wrong)));
+            // A server that was started before the error runs where it listens.
+            let listening = load_listen(&server_args, &session.env);
+            let other = client
+                .as_mut()
+                .zip(listening)
+                .and_then(|(client, (listen, has_tls))| server::prefer_own_server(client, listen, has_tls));
+            owns_keys = other.is_none();
+            checks.extend(other);
             (checks, store, providers)
         }
     };

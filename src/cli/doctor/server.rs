@@ -13,7 +13,7 @@ use crate::cli::exit::Kind;
 use crate::cli::remote;
 use crate::client;
 use crate::clock::Clock;
-use crate::config::{ClientConfig, Origin, ServerConfig};
+use crate::config::{ClientConfig, Origin};
 use crate::keys;
 use crate::secret::ExposeSecret;
 
@@ -24,8 +24,12 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// If nobody named a server, selects the one configured on this machine, wherever it listens; returns a note if
 /// commands would use another one.
-pub(super) fn prefer_own_server(client: &mut ClientConfig, own: &ServerConfig) -> Option<Check> {
-    let own = own_address(own.listen, own.tls.is_some());
+pub(super) fn prefer_own_server(
+    client: &mut ClientConfig,
+    listen: SocketAddr,
+    has_tls: bool,
+) -> Option<Check> {
+    let own = own_address(listen, has_tls);
     if client.server_origin.is_set() || client.server == own {
         return None;
     }
@@ -102,7 +106,8 @@ fn healthy(server: &str, version: Option<&str>) -> Check {
 }
 
 fn unreachable(config: &ClientConfig, cause: client::Error) -> Check {
-    let failure = remote::without_hints_to("`mk doctor`", remote::failure(&config.server, cause));
+    let failure = remote::failure(&config.server, cause);
+    let failure = remote::without_hints_to("`mk doctor`", &config.server, failure);
     if failure.kind != Kind::Unreachable {
         return Check { hints: failure.hints, ..Check::failed(NAME, failure.message) };
     }

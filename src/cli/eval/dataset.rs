@@ -16,7 +16,7 @@ use crate::api::verify::Domain;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
 use crate::cli::text::read_stdin;
-use crate::cli::verify::input::{self, Line};
+use crate::cli::verify::input::{self, Statement};
 use crate::clock::Time;
 
 /// The most statements. A larger dataset is none for paid models, and all of it is held in memory.
@@ -173,7 +173,7 @@ impl Reading {
     }
 
     /// Adds a line; returns whether another one may follow.
-    fn take(&mut self, file: Option<&str>, (source, line): Line) -> bool {
+    fn take(&mut self, file: Option<&str>, (source, line): Statement) -> bool {
         self.bytes += line.as_ref().map_or(0, String::len);
         let is_too_much = self.bytes > MAX_DATASET_BYTES;
         if is_too_much || self.items.len() == MAX_STATEMENTS {

@@ -174,9 +174,10 @@ fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) 
 /// Adds hints on how to find or create an app, if that is what was not found.
 fn with_app_hints(mut failure: Failure) -> Failure {
     if failure.kind == Kind::NotFound {
-        failure.hints = vec![
-            "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses".to_owned(),
-        ];
+        let hint =
+            "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses".to_owned();
+        // What else it says is where it was looked for.
+        failure.hints.splice(..failure.hints.len().min(1), [hint]);
     }
     failure
 }

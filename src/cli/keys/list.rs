@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
-use crate::cli::admin::Admin;
+use crate::cli::admin::{Admin, Unpriced};
 use crate::cli::budget::Budget;
 use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
@@ -52,10 +52,11 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
         printer.sentence(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
         return Ok(());
     }
+    let unpriced = admin.unpriced_of_keys(None)?;
     if printer.terminal.out.is_terminal {
-        return for_people(printer, &records);
+        return for_people(printer, &records, &unpriced);
     }
-    let rows: Vec<Vec<String>> = records.iter().map(plain_cells).collect();
+    let rows: Vec<Vec<String>> = records.iter().map(|key| plain_cells(key, &unpriced)).collect();
     tabular::print(printer, &PLAIN_COLUMNS, &rows)
 }
 
@@ -84,7 +85,7 @@ const BUDGET_COLUMNS: std::ops::Range<usize> = 7..9;
 const DROPPABLE: [usize; 3] = [4, 7, 6];
 
 /// The columns for programs.
-const PLAIN_COLUMNS: [Column; 11] = [
+const PLAIN_COLUMNS: [Column; 12] = [
     hidden("id"),
     hidden("key"),
     hidden("name"),
@@ -96,14 +97,15 @@ const PLAIN_COLUMNS: [Column; 11] = [
     hidden("budget"),
     hidden("spent"),
     hidden("used percent"),
+    hidden("unpriced attempts"),
 ];
 
-fn for_people(printer: &Printer, records: &[Key]) -> Result<(), Failure> {
+fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result<(), Failure> {
     let day = |moment: &Option<String>| {
         moment.as_deref().and_then(|at| at.split('T').next()).unwrap_or("-").to_owned()
     };
     let cells = |key: &Key| {
-        let [budget, spent] = Budget::from(key).cells(printer);
+        let [budget, spent] = Budget::from(key).with_unpriced(unpriced.of(&key.id)).cells(printer);
         let mut cells = identity_cells(key).to_vec();
         let days = [Some(key.created_at.clone()), key.expires_at.clone(), key.last_used_at.clone()];
         cells.extend(days.iter().map(day).chain([budget, spent, key.id.clone()]));
@@ -124,12 +126,12 @@ fn for_people(printer: &Printer, records: &[Key]) -> Result<(), Failure> {
     tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
 }
 
-fn plain_cells(key: &Key) -> Vec<String> {
+fn plain_cells(key: &Key, unpriced: &Unpriced) -> Vec<String> {
     let or_dash = |moment: &Option<String>| moment.clone().unwrap_or_else(|| "-".to_owned());
     let mut cells = vec![key.id.clone()];
     cells.extend(identity_cells(key));
     cells.extend([key.created_at.clone(), or_dash(&key.expires_at), or_dash(&key.last_used_at)]);
-    cells.extend(Budget::from(key).plain_cells());
+    cells.extend(Budget::from(key).with_unpriced(unpriced.of(&key.id)).plain_cells());
     cells
 }
 

@@ -22,11 +22,11 @@ pub(super) struct ShowArgs {
 
 pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {
     let admin = Admin::open(&args.common.database, session)?;
-    print(session, admin.find_key(&args.key, &session.printer)?, args.common.json)
+    print(session, &admin, admin.find_key(&args.key, &session.printer)?, args.common.json)
 }
 
 /// Prints a key's record.
-pub(super) fn print(session: &Session, record: Key, is_json: bool) -> Result<(), Failure> {
+pub(super) fn print(session: &Session, admin: &Admin, record: Key, is_json: bool) -> Result<(), Failure> {
     if is_json {
         return session.printer.document(&key_document(record)?);
     }
@@ -37,7 +37,8 @@ pub(super) fn print(session: &Session, record: Key, is_json: bool) -> Result<(),
         Some(limit) => limit.to_string(),
     };
     let all_or = |list: &[String]| if list.is_empty() { "all".to_owned() } else { list.join(", ") };
-    let budget = Budget::from(&record);
+    let unpriced = admin.unpriced_of_keys(Some(&record.id))?;
+    let budget = Budget::from(&record).with_unpriced(unpriced.of(&record.id));
     let fields = [
         ("id", record.id),
         ("key", format!("mk_{}_…{}", record.service, record.last4)),

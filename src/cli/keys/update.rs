@@ -103,7 +103,7 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
     if let Some(other) = namesake.filter(|other| other.id != updated.id) {
         warn_of_namesake(session, &other, &updated);
     }
-    show::print(session, updated, args.common.json)
+    show::print(session, &admin, updated, args.common.json)
 }
 
 /// A new value, removal, or no change.

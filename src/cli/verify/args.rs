@@ -26,8 +26,8 @@ Each claim of the text is put to several models as a neutral question. None of
 them sees the claim, or what the others answer. TRUE and FALSE mean that enough
 of them agree. Agreement is evidence, not proof.
 
-Votes: T the claimed answer, F another answer, U cannot be determined, in panel
-order; behind them a - for each model that gave no answer.
+Votes, one a model in panel order: T the claimed answer, F another answer,
+U cannot be determined, - no answer.
 
 In a pipe each claim is a line of tab-separated fields: number, verdict, votes,
 text. Skipped parts have - for a number. With several statements (--lines,
@@ -102,7 +102,7 @@ pub(crate) struct How {
     #[arg(long, value_name = "FILE")]
     pub(crate) context: Option<PathBuf>,
 
-    /// How long one verification may take, such as 90s or 3m
+    /// How long one verification may take, such as 90s or 3m [default: 10m]
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::args::VerifyArgs;
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Failure, Kind};
 use crate::cli::printer::Printer;
 use crate::cli::text::{MAX_BYTES, not_empty, read_capped, stdin, unreadable, without_bom};
 
@@ -48,8 +48,8 @@ impl Source {
     }
 }
 
-/// One of several statements.
-pub(crate) type Statement = (Source, String);
+/// One of several statements, or why it cannot be one.
+pub(crate) type Statement = (Source, Result<String, Failure>);
 
 /// What to verify.
 #[derive(Debug)]
@@ -96,14 +96,33 @@ pub(crate) fn resolve(args: &VerifyArgs, printer: &Printer) -> Result<Input, Fai
         return file(path, printer).map(Input::One);
     }
     if !args.file.is_empty() {
-        let read =
-            |path: &PathBuf| Ok((Source::File { file: path.display().to_string() }, file(path, printer)?));
-        return args.file.iter().map(read).collect::<Result<_, Failure>>().map(Input::Files);
+        return files(&args.file, printer).map(Input::Files);
     }
     match args.text.as_deref() {
         Some("-") => stdin(printer).map(Input::One),
         Some(text) => Ok(Input::One(text.to_owned())),
         None => Err(nothing_given()),
+    }
+}
+
+/// Several files. If none of them can be used, nothing is sent, and the first one's failure is that of the command.
+fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Statement>, Failure> {
+    let read: Result<Vec<Statement>, Failure> =
+        paths.iter().map(|path| one_of_several(path, printer)).collect();
+    let mut read = read?;
+    if read.iter().all(|(_, text)| text.is_err()) {
+        return read.swap_remove(0).1.map(|_| Vec::new());
+    }
+    Ok(read)
+}
+
+/// A file among several: one that cannot be used is a failure of its own. Anything else, such as Ctrl-C while standard
+/// input is read, ends the command.
+fn one_of_several(path: &Path, printer: &Printer) -> Result<Statement, Failure> {
+    let source = Source::File { file: path.display().to_string() };
+    match file(path, printer) {
+        Err(failure) if failure.kind != Kind::Usage => Err(failure),
+        read => Ok((source, read)),
     }
 }
 
@@ -114,12 +133,9 @@ fn file(path: &Path, printer: &Printer) -> Result<String, Failure> {
     read_capped(open(path)?, &path.display().to_string())
 }
 
-/// A line of a file: a statement, or why it cannot be one.
-pub(crate) type Line = (Source, Result<String, Failure>);
-
 /// The non-blank lines of a file, or of standard input, as they are read; they are never all held in memory. A line that
 /// cannot be used is a failure of its own; a read error is the last item.
-pub(crate) fn lines(file: Option<File>) -> mpsc::Receiver<Line> {
+pub(crate) fn lines(file: Option<File>) -> mpsc::Receiver<Statement> {
     let source: Box<dyn Read + Send> = match file {
         Some(file) => Box::new(file),
         None => Box::new(io::stdin()),
@@ -143,7 +159,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Failure> {
 }
 
 /// Passes non-blank lines to `take` until the end, or until it returns false.
-pub(crate) fn read_lines(mut reader: impl BufRead, mut take: impl FnMut(Line) -> bool) {
+pub(crate) fn read_lines(mut reader: impl BufRead, mut take: impl FnMut(Statement) -> bool) {
     for line in 1.. {
         let (item, is_last) = match next_line(&mut reader, line) {
             Ok(None) => return,

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::Source;
+use super::single::Found;
 use crate::api::verify::{ClaimResult, ClaimVerified, VerifyResponse};
 use crate::cli::exit::Failure;
 
@@ -45,6 +46,12 @@ pub(crate) fn document(finished: &Finished) -> impl Serialize + '_ {
         elapsed_ms: milliseconds(finished.elapsed),
         result: &finished.result,
     }
+}
+
+/// The document of what was found before a verification broke off: the claims that are verified, and how many there are.
+pub(crate) fn partial(found: &Found, exit: u8) -> Value {
+    let results: Vec<&ClaimResult> = found.claims.values().collect();
+    json!({ "schema": SCHEMA, "exit": exit, "claims": found.total, "results": results })
 }
 
 /// The `--json` document for several statements.

@@ -48,6 +48,7 @@ use json::Finished;
 use observe::Update;
 use page::Page;
 use rate_limit::RateLimitWait;
+use single::Found;
 use verifier::Verifier;
 
 /// The default of `--max-wait` for each of several statements.
@@ -87,30 +88,47 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
         input::reads_stdin(args),
         || input::resolve(args, &plan.printer),
     )?;
-    let mut entries = Vec::new();
-    match runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries)) {
-        // What was found so far has been paid for, and is printed.
-        Err(failure) if failure.kind.stop_signal().is_some() && !entries.is_empty() => {
-            let code = failure.kind.code();
-            Err(failure.with_partial(json::batch(&entries, code)))
+    let mut kept = Kept::default();
+    let outcome = runtime::run(&plan.printer, execute(&plan, chosen, input, &mut kept));
+    outcome.map_err(|failure| kept.add_to(failure))
+}
+
+/// What was found for one document, kept outside of the work, as a signal drops that.
+#[derive(Default)]
+struct Kept {
+    /// Of one statement.
+    found: Found,
+    /// Those of several statements that are done.
+    entries: Vec<Value>,
+}
+
+impl Kept {
+    /// The failure with what was found before it: that has been paid for.
+    fn add_to(self, failure: Failure) -> Failure {
+        let code = failure.kind.code();
+        if !self.found.claims.is_empty() {
+            return failure.with_partial(json::partial(&self.found, code));
         }
-        outcome => outcome,
+        // Only a signal ends several statements early.
+        if failure.kind.stop_signal().is_some() && !self.entries.is_empty() {
+            return failure.with_partial(json::batch(&self.entries, code));
+        }
+        failure
     }
 }
 
-/// Verifies the input. Several statements are added to `entries` if they are printed as one document.
-async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Value>) -> Outcome {
+/// Verifies the input; what is printed as one document is also `kept`.
+async fn execute(plan: &Plan, chosen: Chosen, input: Input, kept: &mut Kept) -> Outcome {
     let backend = chosen.open(&plan.printer).await?;
     match input {
-        Input::One(text) => single::run(plan, &backend, text).await,
+        Input::One(text) => single::run(plan, &backend, text, &mut kept.found).await,
         Input::Files(statements) => {
-            let statements = statements.into_iter().map(|(source, text)| (source, Ok(text)));
-            batch::run(plan, &backend, stream::iter(statements), entries).await
+            batch::run(plan, &backend, stream::iter(statements), &mut kept.entries).await
         }
         Input::Lines(file) => {
             let mut lines = input::lines(file);
             let statements = stream::poll_fn(move |context| lines.poll_recv(context));
-            batch::run(plan, &backend, statements, entries).await
+            batch::run(plan, &backend, statements, &mut kept.entries).await
         }
     }
 }

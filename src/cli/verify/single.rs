@@ -15,12 +15,22 @@ use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Outcome};
 use crate::cli::printer::Printer;
 
-/// Verifies one statement and prints its result.
-pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String) -> Outcome {
+/// What was found of a statement before its verification broke off.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The verified claims, by index.
+    pub(crate) claims: BTreeMap<usize, ClaimResult>,
+    /// How many claims there are.
+    pub(crate) total: usize,
+}
+
+/// Verifies one statement and prints its result. If that ends early and one document is to be printed, the claims found
+/// until then are left in `found`.
+pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String, found: &mut Found) -> Outcome {
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
     let rate_limit_wait = RateLimitWait::new(plan.max_wait.unwrap_or(Duration::ZERO));
     let announce = |text: &str| display.borrow().notice(text);
-    let mut early_output = EarlyOutput::new(&plan.printer, plan.format, &display);
+    let mut early_output = EarlyOutput::new(plan, &display, found);
     let mut observe = |update: Update<'_>| {
         let event = match update {
             Update::Tick => {
@@ -40,7 +50,7 @@ pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String) -> Outcome
     let finished = match verified {
         Ok(finished) => finished,
         Err(failure) => {
-            early_output.break_off(plan)?;
+            early_output.break_off()?;
             return Err(failure);
         }
     };
@@ -64,19 +74,31 @@ fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
 
 /// Prints claims while others are still running: plain lines in document order, each as soon as all before it are
 /// printed; JSON lines as they arrive. For servers that do not send full results early, plain lines are printed at the
-/// end. If the end never comes, what was found until then is printed all the same: it was paid for, and is valid.
+/// end. If the end never comes, even as it is dropped by Ctrl-C, what was found until then is printed all the same: it
+/// was paid for, and is valid.
 struct EarlyOutput<'a, 'd> {
+    plan: &'a Plan,
     printer: &'a Printer,
     format: Format,
     display: &'d RefCell<Display<'a>>,
     claims: Vec<String>,
     waiting: BTreeMap<usize, ClaimResult>,
     printed: usize,
+    found: &'d mut Found,
 }
 
 impl<'a, 'd> EarlyOutput<'a, 'd> {
-    fn new(printer: &'a Printer, format: Format, display: &'d RefCell<Display<'a>>) -> Self {
-        Self { printer, format, display, claims: Vec::new(), waiting: BTreeMap::new(), printed: 0 }
+    fn new(plan: &'a Plan, display: &'d RefCell<Display<'a>>, found: &'d mut Found) -> Self {
+        Self {
+            plan,
+            printer: &plan.printer,
+            format: plan.format,
+            display,
+            claims: Vec::new(),
+            waiting: BTreeMap::new(),
+            printed: 0,
+            found,
+        }
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Failure> {
@@ -111,26 +133,49 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
         Ok(())
     }
 
-    /// Prints what was found before a failure and is not printed yet.
-    fn break_off(&mut self, plan: &Plan) -> Result<(), Failure> {
+    /// Prints what was found before a failure and is not printed yet; a document is left to whoever prints the failure.
+    fn break_off(&mut self) -> Result<(), Failure> {
         let found = std::mem::take(&mut self.waiting);
+        let total = self.claims.len();
         let lines = match self.format {
             _ if found.is_empty() => return Ok(()),
-            Format::List => plan.page().partial(&found, self.claims.len()),
-            Format::Table => table::partial(&plan.page(), &found, self.claims.len()),
+            Format::List => self.plan.page().partial(&found, total),
+            Format::Table => table::partial(&self.plan.page(), &found, total),
             Format::Plain => found.iter().map(|(index, claim)| plain::claim(None, *index, claim)).collect(),
-            Format::Json | Format::JsonLines => return Ok(()),
+            Format::Json => {
+                *self.found = Found { claims: found, total };
+                return Ok(());
+            }
+            Format::JsonLines => return Ok(()),
         };
         lines.iter().try_for_each(|line| self.printer.line(line))
     }
 
     fn finish(&mut self, finished: &Finished) -> Result<(), Failure> {
+        self.waiting.clear();
         if self.format != Format::Plain {
             return Ok(());
         }
         for claim in finished.result.results.iter().skip(self.printed) {
             self.plain(claim)?;
         }
-        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))
+        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))?;
+        if finished.result.results.is_empty() {
+            // No line of a claim tells why the exit code is not 0.
+            self.printer.notice("nothing to verify");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for EarlyOutput<'_, '_> {
+    fn drop(&mut self) {
+        // A panic is reported by itself; what was in use when it happened may be inconsistent.
+        if std::thread::panicking() || self.waiting.is_empty() {
+            return;
+        }
+        self.display.borrow_mut().end();
+        // If nobody reads it, whatever ended the verification is reported all the same.
+        let _ = self.break_off();
     }
 }

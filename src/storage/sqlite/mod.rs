@@ -149,7 +149,9 @@ fn of_file(file: &str, cause: &Error) -> Error {
 fn named(file: &str, cause: Error) -> Error {
     match cause {
         Error::Sqlite(cause) => {
-            Error::Io(io::Error::other(format!("{file}: {cause}{}", error::hint(&cause))))
+            let kind =
+                if error::is_corrupt(&cause) { io::ErrorKind::InvalidData } else { io::ErrorKind::Other };
+            Error::Io(io::Error::new(kind, format!("{file}: {cause}{}", error::hint(&cause))))
         }
         other => other,
     }

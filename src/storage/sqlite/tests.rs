@@ -179,6 +179,7 @@ fn an_unusable_file_is_named_in_the_error() {
     std::fs::write(dir.path().join(MAIN_FILE), "not a database, and long enough to be looked at").unwrap();
     let Err(refused) = Store::open(dir.path(), NOW) else { panic!("opened what is no database") };
     assert_eq!(refused.to_string(), "mk.db: file is not a database");
+    assert!(refused.is_corrupt());
 
     let in_the_way = dir.path().join(MAIN_FILE).join("data");
     let Err(refused) = Store::open(&in_the_way, NOW) else { panic!("opened a directory under a file") };

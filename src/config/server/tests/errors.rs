@@ -130,6 +130,18 @@ fn errors_come_with_line_and_remedy() {
     assert!(!by_variable.message.contains("secret"), "{by_variable}");
 }
 
+#[test]
+fn a_model_is_not_its_own_fallback() {
+    for file in [
+        "[inference]\nfallbacks = { \"openai/y\" = [\"openai/z\", \"openai/y\"] }\n[providers.openai]",
+        "[providers.openai.models.y]\nfallbacks = [\"openai/z\", \"openai/y\"]",
+    ] {
+        let error = error_of(file);
+        assert!(error.message.contains("line 2 names the model `openai/y` as its own fallback"), "{error}");
+        assert!(error_of(&file.replace("openai/y\"]", "x/y\"]")).message.contains("no provider x"), "{file}");
+    }
+}
+
 /// Message and hints, joined by semicolons.
 fn in_full(error: &ConfigError) -> String {
     std::iter::once(&error.message).chain(&error.hints).map(String::as_str).collect::<Vec<_>>().join("; ")

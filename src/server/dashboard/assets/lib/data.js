@@ -1,6 +1,7 @@
 // Reading from the API inside components.
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 import { api, withQuery } from "./api.js";
+import { utcDay } from "./format.js";
 
 /** `{data, error, loading, reload}` of one address; a null path reads nothing. Old data stays until the new arrives. */
 export function useGet(path) {
@@ -21,6 +22,13 @@ export function useGet(path) {
   }, [path, round]);
   const reload = useCallback(() => setRound((number) => number + 1), []);
   return { ...state, reload };
+}
+
+/** The number of calls without a known price in this month, by the id of their app; of all apps, or of one. */
+export function useUnpriced(app) {
+  const to = utcDay();
+  const { data } = useGet(withQuery("v1/usage", { from: `${to.slice(0, 8)}01`, to, by: "app", app }));
+  return new Map((data?.data ?? []).map((row) => [row.app_id, row.unpriced_attempts]));
 }
 
 /** A paged list: `{rows, error, loading, hasMore, more, reload}`. */

@@ -40,6 +40,11 @@ export function cost(sums) {
   return sums.unpriced_attempts > 0 ? `${money(sums.cost_usd)} + unknown` : money(sums.cost_usd);
 }
 
+/** What was spent, of which the server knows the known part alone: marked as in totals. */
+export function spent(dollars, unpriced = 0) {
+  return cost({ cost_usd: unpriced > 0 && dollars === 0 ? null : dollars, unpriced_attempts: unpriced });
+}
+
 function fixed(number, digits) {
   const sign = number < 0 ? "-" : "";
   const text = Math.abs(number).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { AppForm, DeleteApp } from "../lib/app_dialogs.js";
 import { Spent } from "../lib/budget.js";
 import { createKey } from "../lib/commands.js";
-import { useGet, usePages } from "../lib/data.js";
+import { useGet, usePages, useUnpriced } from "../lib/data.js";
 import { keyText, plural } from "../lib/format.js";
 import { CreateKey, EditKey, RevokeKey, RotateKey } from "../lib/key_dialogs.js";
 import { formOf } from "../lib/key_form.js";
@@ -19,6 +19,7 @@ export default function AppPage({ route, session }) {
   const id = route.parts[1];
   const address = `v1/apps/${encodeURIComponent(id)}`;
   const app = useGet(address);
+  const unpriced = useUnpriced(id);
   const filters = { service: route.query.get("service") ?? "", state: route.query.get("state") ?? "" };
   const keys = usePages(`${address}/keys`, filters);
   const [dialog, setDialog] = useState(null);
@@ -60,7 +61,7 @@ export default function AppPage({ route, session }) {
       <${Button} kind="danger-quiet" onClick=${() => setDialog({ remove: true })}>Delete app</${Button}>
     </${PageHead}>
     <dl class="facts">
-      <div><dt>Spent this month</dt><dd><${Spent} spent=${app.data.spent_usd} of=${app.data.budget_usd} />${app.data.budget_usd === null && html` <span class="muted">no budget</span>`}</dd></div>
+      <div><dt>Spent this month</dt><dd><${Spent} spent=${app.data.spent_usd} of=${app.data.budget_usd} unpriced=${unpriced.get(id)} />${app.data.budget_usd === null && html` <span class="muted">no budget</span>`}</dd></div>
       <div><dt>Keys</dt><dd>${plural(app.data.active_keys, "active key")}</dd></div>
       <div><dt>Created</dt><dd><${Time} at=${app.data.created_at} absolute /></dd></div>
       <div><dt>Id</dt><dd><code>${app.data.id}</code></dd></div>

@@ -2,7 +2,7 @@
 import { html, useState } from "../lib/html.js";
 import { AppForm, DeleteApp } from "../lib/app_dialogs.js";
 import { Spent } from "../lib/budget.js";
-import { usePages } from "../lib/data.js";
+import { usePages, useUnpriced } from "../lib/data.js";
 import { count } from "../lib/format.js";
 import { go } from "../lib/router.js";
 import { Button, Empty, PageHead, Problem, Spinner, Table, Time } from "../lib/ui.js";
@@ -11,12 +11,13 @@ const NO_FILTERS = {};
 
 export default function Apps() {
   const { rows, error, loading, hasMore, more, reload } = usePages("v1/apps", NO_FILTERS);
+  const unpriced = useUnpriced();
   const [dialog, setDialog] = useState(null);
   const close = () => setDialog(null);
   const columns = [
     { key: "name", label: "App", main: true, render: (app) => html`<a class="row-link" href=${`#/apps/${app.id}`}>${app.name}</a>` },
     { key: "keys", label: "Active keys", number: true, render: (app) => count(app.active_keys) },
-    { key: "spent", label: "Spent this month", class: "wide-cell", render: (app) => html`<${Spent} spent=${app.spent_usd} of=${app.budget_usd} />` },
+    { key: "spent", label: "Spent this month", class: "wide-cell", render: (app) => html`<${Spent} spent=${app.spent_usd} of=${app.budget_usd} unpriced=${unpriced.get(app.id)} />` },
     { key: "created", label: "Created", render: (app) => html`<${Time} at=${app.created_at} absolute />` },
     { key: "do", label: "Actions", hideLabel: true, class: "row-actions", render: (app) => html`
       <${Button} small kind="quiet" onClick=${() => setDialog({ change: app })}>Change<span class="unseen"> ${app.name}</span></${Button}>

@@ -125,7 +125,8 @@ function DailyChart({ report, from, to, measure, onMeasure }) {
 function Breakdown({ report, by, route }) {
   const total = report.data.reduce((sum, row) => sum + (row.cost_usd ?? 0), 0);
   const share = { key: "share", label: "Share of cost", class: "wide-cell", render: (row) => {
-    const part = (100 * (row.cost_usd ?? 0)) / total;
+    if (row.cost_usd === null) return "unknown";
+    const part = (100 * row.cost_usd) / total;
     return html`<span class="share"><span class="bar plain" aria-hidden="true"><span class="fill" style=${{ width: `${part}%` }}></span></span> ${percent(part)}</span>`;
   } };
   const names = useMemo(() => labels(report.data.map((row) => subject(row, by))), [report, by]);
