@@ -388,6 +388,22 @@ mod tests {
     }
 
     #[test]
+    fn a_server_is_started_here_only_for_the_address_it_would_have() {
+        for (server, helps) in
+            [(DEFAULT_SERVER, true), ("http://127.0.0.1:9", false), ("https://mk.example", false)]
+        {
+            assert_eq!(
+                unreachable_hint(server, "connection refused").contains("starts one here"),
+                helps,
+                "{server}"
+            );
+            let alone =
+                without_hints_to("`mk doctor`", server, failure(server, Error::Unreachable("x".to_owned())));
+            assert_eq!(alone.hints[0].contains("starts one here"), helps, "{server}");
+        }
+    }
+
+    #[test]
     fn an_unreachable_server_is_reported_with_what_to_do() {
         let failure = failure("http://127.0.0.1:1", Error::Unreachable("connection refused".to_owned()));
         assert_eq!(failure.message, "cannot reach http://127.0.0.1:1 (connection refused)");

@@ -30,8 +30,7 @@ use futures_util::FutureExt;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::inference::{self, Failure};
-use crate::providers::MAX_BREAKER_PAUSE;
+use crate::inference::{self, Failure, MAX_BREAKER_PAUSE};
 use crate::semaphore::{Permit, Semaphore};
 
 /// The first pause of a model that does not ask for one, and the space between its calls after that.
