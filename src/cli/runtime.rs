@@ -127,16 +127,10 @@ fn die_after_grace_period(_signal: i32) -> std::io::Result<()> {
 pub(crate) fn await_pending_signals() {
     const STEP: Duration = Duration::from_millis(1);
     const STEPS: u32 = 200;
-    let mut was_pending = false;
     for _ in 0..STEPS {
-        if !is_stop_signal_pending() {
+        if received_stop_signal().is_some() || !is_stop_signal_under_way() {
             break;
         }
-        was_pending = true;
-        std::thread::sleep(STEP);
-    }
-    if was_pending {
-        // It is pending no more as soon as its handler begins.
         std::thread::sleep(STEP);
     }
 }
@@ -145,13 +139,20 @@ pub(crate) fn await_pending_signals() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn await_pending_signals() {}
 
-/// Whether the process was sent a stop signal that no thread has begun to handle, by proc(5).
+/// Whether the process was sent a stop signal that no thread has handled yet, by proc(5): it is pending, or blocked in the
+/// thread that is handling it.
 #[cfg(target_os = "linux")]
-fn is_stop_signal_pending() -> bool {
-    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return false };
-    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
-    let pending = pending.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    [SIGINT, SIGTERM].into_iter().any(|signal| pending & (1 << (signal - 1)) != 0)
+fn is_stop_signal_under_way() -> bool {
+    let holds = |status: &str, field: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(field)).map(str::trim);
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+        [SIGINT, SIGTERM].into_iter().any(|signal| mask & (1 << (signal - 1)) != 0)
+    };
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
+    threads.flatten().any(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        ["ShdPnd:", "SigPnd:", "SigBlk:"].into_iter().any(|field| holds(&status, field))
+    })
 }
 
 /// Resolves once the signal has been `seen`, or `next` reports another one.
