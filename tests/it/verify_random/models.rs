@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use crate::support::provider::{ModelRequest, Reply, claim, claims};
 use crate::support::server::NOON;
 
-/// How a model responds to a call. Never so late that a timeout passes; only the model `silent` never responds.
+/// How a model responds to a call. Never so late that a timeout passes; only the model `silent` never responds. None
+/// limits its rate: all runs share a model's pace, so that what one finds out decides whom another asks
+/// (`verify::tests::rate_limits`).
 #[derive(Clone, Debug)]
 pub enum Behaviour {
     /// Chooses the option of this kind, after a delay.
@@ -20,7 +22,6 @@ pub enum Behaviour {
     /// Responds with text that cannot be parsed.
     Malformed(&'static str),
     Refuses,
-    RateLimited,
     Fails(u16),
     Cuts,
     Resets,
@@ -39,7 +40,6 @@ pub fn behaviour(willing: u32) -> impl Strategy<Value = Behaviour> {
         willing => (0_u64..60).prop_map(move |after| chooses(0, after)),
         1 => prop::sample::select(malformed.to_vec()).prop_map(Behaviour::Malformed),
         1 => Just(Behaviour::Refuses),
-        1 => Just(Behaviour::RateLimited),
         1 => prop::sample::select(vec![500, 503]).prop_map(Behaviour::Fails),
         1 => Just(Behaviour::Cuts),
         1 => Just(Behaviour::Resets),
@@ -98,9 +98,6 @@ impl FakeModels {
             Behaviour::Chooses(kind, after) => ask.choose(OPTIONS[*kind]).after(*after),
             Behaviour::Malformed(text) => Reply::Text((*text).to_owned()),
             Behaviour::Refuses => Reply::status(400, &json!({"error": {"code": "content_filter"}})),
-            Behaviour::RateLimited => {
-                Reply::Raw(429, vec![("retry-after-ms", "1".to_owned())], "{}".to_owned())
-            }
             Behaviour::Fails(status) => Reply::status(*status, &json!({})),
             Behaviour::Cuts => Reply::Cut,
             Behaviour::Resets => Reply::Reset,
