@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{
-    CountingProvider, TwoServers, UNLIMITED, complete, connect, limited, make_key, unknown_key, until,
+    CountingProvider, TwoServers, UNLIMITED, complete, completion_request, connect, limited, make_key,
+    unknown_key, until,
 };
 use crate::support::postgres::Postgres;
+use crate::support::provider::{FakeProvider, stream};
 use crate::support::serve::Serve;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,6 +86,41 @@ async fn requests_that_wait_for_a_lock_do_not_delay_others() {
     assert!(waiting.await.unwrap().iter().all(|(status, _)| *status == 200));
 }
 
+/// How many reads of what was spent wait for a lock.
+const WAITING_FOR_SPENDING: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%spend%'";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn the_time_for_which_a_request_waits_for_the_database_is_not_taken_from_its_model() {
+    let provider = FakeProvider::start(|_| stream(&["Hi"])).await;
+    let postgres = Postgres::start();
+    let call = limited(&postgres.url(), &provider.base_url);
+    let file = call.home().join("server.toml");
+    let fallback = "[providers.fake.models.n]\ninput_usd_per_mtok = 1.0\noutput_usd_per_mtok = 2.0\n\
+                    [inference]\nfirst_token_timeout_with_fallback = \"1s\"\n\
+                    [inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n";
+    let text = std::fs::read_to_string(&file).unwrap() + fallback;
+    std::fs::write(&file, text).unwrap();
+    let with_budget = [&UNLIMITED[..], &["--budget-usd", "5"]].concat();
+    let (budgeted, _) = make_key(&postgres.url(), "inference", &with_budget).await;
+    let server = Serve::start_beside(&call).await;
+    let locker = connect(&postgres).await;
+    locker.batch_execute("BEGIN; LOCK TABLE spend IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let release = async {
+        until("it waits", async || postgres.number("postgres", WAITING_FOR_SPENDING), |count| *count > 0)
+            .await;
+        // Longer than the model may take for its first token, as it has a fallback.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        locker.batch_execute("ROLLBACK").await.unwrap();
+    };
+    let body = json!({"model": "fake/m", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
+    let request = completion_request(&server.base, &budgeted).json(&body);
+    let (response, ()) = tokio::join!(request.send(), release);
+    let raw = response.unwrap().text().await.unwrap();
+    assert!(raw.contains(r#""model":"fake/m""#), "{raw}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn requests_with_a_budget_that_cannot_be_read_take_no_place_at_the_provider() {
@@ -114,9 +152,7 @@ async fn requests_with_a_budget_that_cannot_be_read_take_no_place_at_the_provide
             join_all((0..2).map(|_| request())).await
         }
     });
-    let reads =
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%spend%'";
-    until("they wait", async || postgres.number("postgres", reads), |count| *count >= 2).await;
+    until("they wait", async || postgres.number("postgres", WAITING_FOR_SPENDING), |count| *count >= 2).await;
     assert_eq!(complete(&server.base, &known).await, (200, String::new()));
     assert_eq!(ended.load(Ordering::SeqCst), 0, "it had to wait for the others");
     locker.batch_execute("ROLLBACK").await.unwrap();
