@@ -5,6 +5,7 @@
 //! from the store (a small indexed read) for a key or an app that was not in use a moment ago. It is read anew after
 //! every flush ([`Budgets::refresh`]), which includes what other servers on the same database have spent.
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -17,8 +18,8 @@ use crate::log_throttle::LogThrottle;
 use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
 use crate::storage::{Error, ReadPurpose, Store, SubjectMonth};
 
-/// How often in a row spending is read anew because a flush made the result outdated while it was read. Reads that are
-/// quicker than flushes follow each other hardly ever meet one.
+/// How often in a row spending is read anew because a flush made the result outdated while it was read. That hardly ever
+/// happens to a read that takes less than the time between two flushes.
 const MAX_LOADS: usize = 8;
 
 /// What a key and its app may spend in a UTC calendar month.
@@ -159,10 +160,7 @@ impl Budgets {
                 Err(cause) => return Err(self.unavailable(&cause)),
             }
         }
-        tracing::error!(
-            "cannot tell what has been spent of a budget: reading it takes longer than it stays the same"
-        );
-        Err(BudgetError::Unavailable)
+        Err(self.unavailable(&"reading it takes longer than the time between two flushes"))
     }
 
     /// Reads the spending of those `limits` for which it is not known. Blocking. Returns false if all entries were
@@ -180,7 +178,7 @@ impl Budgets {
         Ok(self.lock().insert(&answers, as_of))
     }
 
-    fn unavailable(&self, cause: &Error) -> BudgetError {
+    fn unavailable(&self, cause: &impl Display) -> BudgetError {
         if let Some(untold) = self.log_throttle.failed(cause) {
             tracing::error!(%cause, untold, "cannot tell what has been spent of a budget");
         }
