@@ -152,6 +152,13 @@ impl Failure {
         self
     }
 
+    /// Replaces the first hint, which says what to do next; what follows it, such as where something was looked for, stays.
+    #[must_use]
+    pub(crate) fn with_first_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.splice(..self.hints.len().min(1), [hint.into()]);
+        self
+    }
+
     /// Moves what to do next from the end of the message to the hints. The rooms behind the API say both in one sentence,
     /// as its errors have no other place for it: `an app with this name exists already; choose another name`.
     #[must_use]

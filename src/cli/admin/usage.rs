@@ -159,14 +159,14 @@ fn is_id(text: &str, prefix: &str) -> bool {
     })
 }
 
-/// Where an app is not found, replaces the hints by how to name a deleted one.
-fn with_deleted_app_hint(mut failure: Failure) -> Failure {
-    if failure.kind == Kind::NotFound {
-        let hint = "`mk apps list` shows all; one that was deleted is named by its id, which `mk usage --by app --json` shows".to_owned();
-        // What else it says is where it was looked for.
-        failure.hints.splice(..failure.hints.len().min(1), [hint]);
+/// Where an app is not found, tells how a deleted one is named.
+fn with_deleted_app_hint(failure: Failure) -> Failure {
+    if failure.kind != Kind::NotFound {
+        return failure;
     }
-    failure
+    failure.with_first_hint(
+        "`mk apps list` shows all; one that was deleted is named by its id, which `mk usage --by app --json` shows",
+    )
 }
 
 fn report_failure(cause: ReportError, what: &str) -> Failure {

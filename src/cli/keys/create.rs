@@ -172,14 +172,13 @@ fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) 
 }
 
 /// Adds hints on how to find or create an app, if that is what was not found.
-fn with_app_hints(mut failure: Failure) -> Failure {
-    if failure.kind == Kind::NotFound {
-        let hint =
-            "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses".to_owned();
-        // What else it says is where it was looked for.
-        failure.hints.splice(..failure.hints.len().min(1), [hint]);
+fn with_app_hints(failure: Failure) -> Failure {
+    if failure.kind != Kind::NotFound {
+        return failure;
     }
-    failure
+    failure.with_first_hint(
+        "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses",
+    )
 }
 
 /// Parses `--expires`.
