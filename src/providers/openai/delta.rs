@@ -50,16 +50,14 @@ impl<'a> Delta<'a> {
 
     /// Counts what goes to the caller, and keeps its text.
     pub(super) fn record(&self, index: u32, chunks: &mut ChunkWriter) {
-        let is_content = [(self.reasoning, false), (self.refusal, true), (self.tool_calls, true)];
-        for (other, is_content) in is_content {
-            let Some(other) = other else { continue };
+        for other in [self.reasoning, self.refusal, self.tool_calls].into_iter().flatten() {
             chunks.count(characters(other));
             if !is_empty(other) {
                 chunks.discard_text();
-                if is_content {
-                    chunks.note_content();
-                }
             }
+        }
+        if [self.refusal, self.tool_calls].into_iter().flatten().any(|other| !is_empty(other)) {
+            chunks.note_content();
         }
         if self.has_more {
             chunks.discard_text();
