@@ -24,11 +24,11 @@
 //!
 //! They are in `plan.rs`, as counted when they were set. `--check` fails when a figure is more than a tenth above its
 //! budget, or more than a tenth below, as a budget that nobody lowers guards nothing. They are for the profile
-//! `counted`, which is the release profile without what makes that slow to build (one codegen unit, and link-time
-//! optimisation over all crates), and for x86-64; so real releases execute somewhat less. Besides small changes, the
-//! margin has to cover differences between machines: libraries choose by the processor's features how they copy and
-//! hash (Valgrind hides the newest of them), the system's C library differs, and on a very slow machine the ledger,
-//! which is written twice a second, is written for fewer requests at a time.
+//! `counted`, which is the release profile without what makes that slow to build (`Cargo.toml` says what), and for
+//! x86-64; so real releases execute somewhat less. Besides small changes, the margin has to cover differences between
+//! machines: libraries choose by the processor's features how they copy and hash (Valgrind hides the newest of them),
+//! the system's C library differs, and on a very slow machine the ledger, which is written twice a second, is written
+//! for fewer requests at a time.
 //!
 //! # Where the instructions are spent
 //!
