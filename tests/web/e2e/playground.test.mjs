@@ -32,7 +32,8 @@ test("a verification shows each claim and each model as they arrive", async () =
       const claim = document.querySelector(".pg-claim");
       const partly = claim?.textContent.match(/asking models, [12] of 3 done/);
       if (partly && claim.querySelector(".pg-chip")) window.shown.add("models");
-      if (document.body.textContent.includes("Asking models: 0 of 2 claims verified.")) window.shown.add("claims");
+      const states = [...document.querySelectorAll("[role=status]")].map((state) => state.textContent);
+      if (states.includes("Asking models: 0 of 2 claims verified.")) window.shown.add("claims");
     };
     new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
   });
