@@ -24,7 +24,7 @@
 //! | `metrics` | what the server counts about itself, for Prometheus | nobody |
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
-//! | `clock` `id` `log_throttle` `loopback` `model_id` `money` `os_error` `private` `secret` `semaphore` `span` `unsafe_chars` `workers` | leaves | open to all |
+//! | `clock` `gather` `id` `log_scope` `log_throttle` `loopback` `model_id` `money` `os_error` `private` `secret` `semaphore` `span` `unsafe_chars` `workers` | leaves | open to all |
 //!
 //! A test that reads this table (`tests/it/layers.rs`) enforces which room may name which. Three rules explain the
 //! rest: parsing and counting do no I/O (a provider's dialect, the window of a limit), so that they are tested with
@@ -37,10 +37,12 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod gather;
 pub mod id;
 pub mod inference;
 pub mod keys;
 pub mod limits;
+pub mod log_scope;
 pub mod log_throttle;
 pub mod loopback;
 pub mod metrics;

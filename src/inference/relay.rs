@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::breaker::Ticket;
 use super::chat::is_final;
 use super::resume::{BrokenStream, Resumption, Search, Successor};
+use crate::log_scope::LogScope;
 use crate::providers::{CompletionStream, Failure};
 use crate::usage::Attempt;
 
@@ -31,8 +32,8 @@ pub struct Relay {
     resumption: Option<Box<Resumption>>,
     /// In progress since the flow broke.
     search: Option<Search>,
-    /// The span of the request, for what is logged after its handler has returned.
-    span: tracing::Span,
+    /// That of the request, for what is logged after its handler has returned.
+    log_scope: LogScope,
 }
 
 impl Relay {
@@ -51,7 +52,7 @@ impl Relay {
             ticket: Some(ticket.into_streaming()),
             resumption: None,
             search: None,
-            span: tracing::Span::current(),
+            log_scope: LogScope::current(),
         }
     }
 
@@ -95,7 +96,7 @@ impl Relay {
             self.resumption.take().filter(|resumption| !is_final(failure, resumption.position))?;
         let sent = self.flow.take_text()?;
         let broken = BrokenStream { failure: failure.clone(), sent, head: self.flow.head().to_vec() };
-        Some(resumption.search(broken, self.span.clone()))
+        Some(resumption.search(broken, self.log_scope.clone()))
     }
 
     fn continue_with(&mut self, successor: Successor) {
@@ -124,11 +125,11 @@ impl Relay {
             }
             Some(Ok(_)) => self.update_expected_usage(),
             Some(Err(failure)) => {
-                self.span.in_scope(|| {
+                self.log_scope.run(|| {
                     tracing::warn!(outcome = failure.code(), detail = failure.detail(), "a stream broke");
                 });
                 if let Some(ticket) = self.ticket.take() {
-                    self.span.in_scope(|| ticket.failed(failure, Instant::now()));
+                    self.log_scope.run(|| ticket.failed(failure, Instant::now()));
                 }
                 self.book(failure.code());
             }
@@ -158,7 +159,7 @@ impl Relay {
         let Some(attempt) = self.attempt.take() else { return };
         let skipped = self.flow.skipped_events();
         if skipped > 0 {
-            self.span.in_scope(|| {
+            self.log_scope.run(|| {
                 tracing::warn!(skipped, "chunks of a stream could not be read and were left out");
             });
         }

@@ -18,13 +18,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::time::{Instant, sleep};
-use tracing::Instrument;
 
 use self::prefix::{Diverged, PrefixMatcher};
 use super::candidate::{Candidate, MAX_ATTEMPTS};
 use super::chat::{ChatReply, is_final};
 use super::gateway::Gateway;
 use super::relay::Relay;
+use crate::log_scope::LogScope;
 use crate::providers::{CompletionRequest, Failure};
 use crate::usage::Meter;
 
@@ -98,9 +98,9 @@ impl From<Diverged> for CatchUpError {
 
 impl Resumption {
     /// Starts the search for a stream that continues where `broken` ended.
-    pub(super) fn search(self: Box<Self>, broken: BrokenStream, span: tracing::Span) -> Search {
+    pub(super) fn search(self: Box<Self>, broken: BrokenStream, scope: LogScope) -> Search {
         let failure = broken.failure.clone();
-        Search { work: Mutex::new(Box::pin(self.find(broken).instrument(span))), failure }
+        Search { work: Mutex::new(Box::pin(scope.around(self.find(broken)))), failure }
     }
 
     async fn find(mut self: Box<Self>, broken: BrokenStream) -> Option<Successor> {

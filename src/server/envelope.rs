@@ -9,7 +9,6 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, StatusCode, Version, header};
 use hyper::body::Incoming as Body;
-use tracing::Instrument;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
@@ -18,6 +17,7 @@ use super::reply::{self, ApiError, ErrorCode, Reply};
 use super::routes::Routes;
 use super::unread_body::TrackedBody;
 use super::{Context, framing, gate, header_names, unread_body};
+use crate::log_scope::LogScope;
 
 /// Answers one request. Not an `async fn`, which would store the request twice while it waits.
 pub(crate) fn answer(
@@ -67,8 +67,8 @@ fn route<'a>(
     incoming: &'a Incoming,
     routes: &'a Routes,
 ) -> impl Future<Output = Reply> + 'a {
-    let span = tracing::info_span!("request", id = &*incoming.request_id);
-    let answering = routes.answer(request, incoming).instrument(span);
+    let scope = LogScope::of_request(incoming.request_id.clone());
+    let answering = scope.around(routes.answer(request, incoming));
     AssertUnwindSafe(answering).catch_unwind().map(|outcome| {
         outcome.unwrap_or_else(|_panic| {
             let path = incoming.record.path();

@@ -13,7 +13,6 @@ use http::StatusCode;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::Instrument;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Reply};
@@ -29,6 +28,7 @@ use crate::api::verify::{Domain, Event, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADE
 use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
+use crate::log_scope::LogScope;
 use crate::usage::Meter;
 use crate::verify::{self, EventResult, Job, PanelSettings, Verifier};
 
@@ -203,7 +203,7 @@ async fn start(
         let _record = record;
         verifier.run(&job, &meter, sender).await;
     };
-    let task = context.runs.spawn(task.in_current_span());
+    let task = context.runs.spawn(LogScope::current().around(task));
     registration.set_work(task.abort_handle());
     Ok(Run {
         id,

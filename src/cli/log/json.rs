@@ -1,4 +1,5 @@
-//! Formats a log line as JSON: `{"timestamp":…,"level":…,` the event's own fields, `"target":…,"span":{…}}`.
+//! Formats a log line as JSON: `{"timestamp":…,"level":…,` the event's own fields, `"target":…,"span":{…}}`. What
+//! is logged about a request has a span of the name `request` with its `id`; libraries have spans of their own.
 //!
 //! The subscriber's own JSON format builds every value first; a request has twenty fields, and its line took a
 //! twentieth of the work of a short completion. This one writes values in place into a single buffer. Whatever the
@@ -20,6 +21,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::LookupSpan;
 
 use self::text::{Escaped, push_number, push_text};
+use crate::log_scope::LogScope;
 
 thread_local! {
     /// The buffer of the last line, for reuse.
@@ -65,7 +67,11 @@ where
         event.record(&mut Members(&mut line));
         line.push_str(",\"target\":");
         push_text(&mut line, event.metadata().target());
-        if let Some(span) = context.lookup_current() {
+        if let Some(id) = LogScope::current().request_id() {
+            line.push_str(",\"span\":{\"name\":\"request\",\"id\":");
+            push_text(&mut line, id);
+            line.push('}');
+        } else if let Some(span) = context.lookup_current() {
             line.push_str(",\"span\":{\"name\":");
             push_text(&mut line, span.name());
             let extensions = span.extensions();
@@ -157,36 +163,19 @@ impl Visit for Members<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use serde_json::{Value, json};
 
+    use super::super::tests::written_by;
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Memory(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Memory {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     fn logged(work: impl FnOnce()) -> Vec<Value> {
-        let memory = Memory::default();
-        let writer = memory.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .fmt_fields(SpanFields)
-            .event_format(JsonLines)
-            .with_writer(move || writer.clone())
-            .finish();
-        tracing::subscriber::with_default(subscriber, work);
-        let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+        let text = written_by(
+            |lines| {
+                let log = tracing_subscriber::fmt().fmt_fields(SpanFields).event_format(JsonLines);
+                log.with_writer(lines).finish()
+            },
+            work,
+        );
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
     }
 
@@ -222,5 +211,17 @@ mod tests {
             (&second["share"], &second["nothing"], &second["yes"]),
             (&json!(0.000_001_5), &Value::Null, &json!(true))
         );
+    }
+
+    #[test]
+    fn a_line_names_the_request_that_it_is_about() {
+        let lines = logged(|| {
+            let span = tracing::info_span!("library", id = 1);
+            let _inside = span.enter();
+            LogScope::of_request("req_1".into()).run(|| tracing::info!("broke"));
+            tracing::info!("swept");
+        });
+        let spans: Vec<&Value> = lines.iter().map(|line| &line["span"]).collect();
+        assert_eq!(spans, [&json!({"name": "request", "id": "req_1"}), &json!({"name": "library", "id": 1})]);
     }
 }

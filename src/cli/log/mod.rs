@@ -6,6 +6,7 @@
 //! At an orderly shutdown everything is written; a process that is killed loses the lines of its last moment.
 
 mod json;
+mod terminal;
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, Receiver};
@@ -19,6 +20,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use self::json::{JsonLines, SpanFields};
+use self::terminal::TextLines;
 use super::exit::{Failure, Kind};
 use super::globals::Session;
 use super::term::Paint;
@@ -66,7 +68,9 @@ pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> 
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).log_internal_errors(false);
     let lines = Lines::default();
     if err.is_terminal {
-        let log = log.with_writer(lines.clone()).with_ansi(err.paint == Paint::Full).with_target(false);
+        let has_colour = err.paint == Paint::Full;
+        let log =
+            log.with_ansi(has_colour).event_format(TextLines::new(has_colour)).with_writer(lines.clone());
         log.finish().with(filter).try_init().map_err(|cause| failure(&cause))?;
         return Log::start(lines, io::stderr(), dropped_lines).map_err(|cause| failure(&cause));
     }
@@ -228,6 +232,16 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
+
+    /// What is written for what `work` logs, by the subscriber that `format` makes.
+    pub(super) fn written_by<S>(format: impl FnOnce(Lines) -> S, work: impl FnOnce()) -> String
+    where
+        S: tracing::Subscriber + Send + Sync + 'static,
+    {
+        let lines = Lines::default();
+        tracing::subscriber::with_default(format(lines.clone()), work);
+        String::from_utf8(lines.pending().bytes.clone()).unwrap()
+    }
 
     struct Sent(Sender<Vec<u8>>);
 

@@ -1,13 +1,17 @@
 //! Captures what a server logs during a test.
 
-use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::{fmt, io};
 
+use mk::log_scope::LogScope;
 use mk::server::Options;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Format, Json, JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 
 /// The captured log of one thread.
 #[derive(Clone, Default)]
@@ -63,12 +67,36 @@ impl Log {
         static ANOTHER: OnceLock<tracing::Dispatch> = OnceLock::new();
         ANOTHER.get_or_init(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default()));
         let subscriber = tracing_subscriber::fmt()
-            .json()
+            .fmt_fields(JsonFields::new())
+            .event_format(WithRequest(tracing_subscriber::fmt::format().json()))
             .with_max_level(LevelFilter::TRACE)
             .with_writer(self.clone())
             .finish()
             .with(format!("mk={level}").parse::<Targets>().unwrap());
         tracing::subscriber::set_default(subscriber)
+    }
+}
+
+/// The subscriber's own JSON, with the request that a line is about as its span.
+struct WithRequest(Format<Json>);
+
+impl<S> FormatEvent<S, JsonFields> for WithRequest
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        let mut line: Value = serde_json::from_str(&line).unwrap();
+        if let Some(id) = LogScope::current().request_id() {
+            line["span"] = json!({"name": "request", "id": id});
+        }
+        writeln!(out, "{line}")
     }
 }
 
