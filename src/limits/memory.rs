@@ -9,11 +9,12 @@
 
 mod key_entry;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
 use futures_util::FutureExt;
 
 use self::key_entry::{Batch, DayCountFuture, DayRead, KeyEntry};
@@ -74,7 +75,7 @@ impl Memory {
     /// Limits that continue the day counters in `store`.
     pub(super) fn new(store: Store) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { store, shards, hasher: RandomState::new(), today: Mutex::new(None) }
+        Self { store, shards, hasher: RandomState::default(), today: Mutex::new(None) }
     }
 
     /// Counts a request, or refuses it. The quota may differ from call to call. For a key this records its last use,

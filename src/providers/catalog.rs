@@ -6,9 +6,9 @@
 //! line. It is parsed on first use, so that commands that need no model facts do not pay for it. What the catalogue
 //! does not say stays unknown: a missing model has no price, rather than a price of zero.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

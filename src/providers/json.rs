@@ -13,6 +13,7 @@ mod scan;
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -56,7 +57,11 @@ impl<'a> Json<'a> {
     /// The decoded string, copied only if it contains escapes; `None` for other values, and if it cannot be decoded.
     pub fn string(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if inner.contains('\\') { self.read().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+        if memchr(b'\\', inner.as_bytes()).is_some() {
+            self.read().map(Cow::Owned)
+        } else {
+            Some(Cow::Borrowed(inner))
+        }
     }
 
     /// The elements of an array; `None` for other values.

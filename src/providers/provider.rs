@@ -1,11 +1,11 @@
 //! One configured provider: its concurrency limit, its dialect and its connections.
 
-use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use bytes::Bytes;
+use foldhash::HashMap;
 use futures_util::poll;
 use tokio::time::{Instant, timeout_at};
 

@@ -17,11 +17,12 @@
 //!
 //! Every request takes this lock, so nothing slow may happen under it: evicted rows are freed after it is released.
 
-use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+
+use foldhash::HashMap;
 
 use crate::storage::{KeyHash, KeyRow};
 
@@ -207,7 +208,7 @@ impl<T: Clone, const CAPACITY: usize> Generations<T, CAPACITY> {
 
 impl<T, const CAPACITY: usize> Default for Generations<T, CAPACITY> {
     fn default() -> Self {
-        Self { younger: HashMap::new(), elder: HashMap::new(), evicted: None }
+        Self { younger: HashMap::default(), elder: HashMap::default(), evicted: None }
     }
 }
 
