@@ -38,6 +38,19 @@
 //!
 //! Changes made for speed and what they did to this table, including those that were not kept; newest first.
 //!
+//! - **Head and body of a response, and of a request to a provider, written in one piece** (`gather`), as a vectored
+//!   write goes through the kernel's file layer: 0.15 to 0.2 µs each. **The id of the request in a place that the log
+//!   looks at** (`log_scope`) instead of a span, entered and left four times: 96,000 to 92,000 instructions with the
+//!   next two. **Attempts inserted sixteen at a time**: a row takes a third fewer instructions. **`foldhash` in maps
+//!   whose keys nobody chooses**: 1,700 to 250 instructions. Together 93,200 to 86,500 instructions, 5 to 7 % less CPU,
+//!   4 to 6 % more requests, by servers that were loaded alternately.
+//! - JSON strings scanned 16 bytes at a time, by a loop that the compiler vectorises: 45 instead of 66 instructions for
+//!   a name, but twice as many per byte of a long text, and ten times as many after a slight change of the source. The
+//!   instructions for it cannot be called without `unsafe`. Not kept.
+//! - Where the cycles of a completion go on the newest processors (Zen 5): two per instruction or more, so instructions
+//!   count again. One worker instead of two: 0.3 to 0.7 of 10 µs less outside the kernel, so what they share costs no
+//!   more than that. Three or four workers on two cores: 0.97 and 0.85 of the requests of two.
+//! - The program copied to a file in pieces of 128 KB, for larger pages in the system's cache: no effect.
 //! - **The allocator in place of the C library's alone**, not named to Rust as its own as well, for which it was asked
 //!   for aligned memory each time: 102,900 to 101,300 instructions.
 //! - A build optimised with a profile of this very load, again: no more requests where the kernel is slow.

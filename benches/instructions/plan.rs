@@ -56,15 +56,15 @@ pub(crate) struct Figure {
 
 /// All figures.
 pub(crate) const FIGURES: [Figure; 5] = [
-    Figure { title: "401 to an unknown key", ask: Ask::Unknown, per: Per::Answer, budget: 43_000 },
-    Figure { title: "health page", ask: Ask::Health, per: Per::Answer, budget: 28_500 },
-    Figure { title: "chat, whole, about 1 KB each way", ask: Ask::Chat, per: Per::Answer, budget: 101_500 },
+    Figure { title: "401 to an unknown key", ask: Ask::Unknown, per: Per::Answer, budget: 40_000 },
+    Figure { title: "health page", ask: Ask::Health, per: Per::Answer, budget: 25_500 },
+    Figure { title: "chat, whole, about 1 KB each way", ask: Ask::Chat, per: Per::Answer, budget: 95_000 },
     Figure { title: "chat, streamed, an event", ask: Ask::Stream, per: Per::Event, budget: 13_200 },
     Figure {
         title: "verification, a frame more",
         ask: Ask::Detailed,
         per: Per::EventBeyond(Ask::Verification),
-        budget: 8_500,
+        budget: 8_300,
     },
 ];
 

@@ -74,12 +74,9 @@ pub trait CompletionDialect: Send + Sync {
         model: &Model,
     ) -> Result<ProviderRequest, Failure>;
 
-    /// Checks that the request can be sent to `model`, without a call.
-    ///
-    /// # Errors
-    /// As [`CompletionDialect::chat_request`].
-    fn check(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<(), Failure> {
-        self.chat_request(request, model).map(drop)
+    /// Whether the format expresses whatever a request asks for, so that nothing needs to be encoded to find out.
+    fn expresses_everything(&self) -> bool {
+        false
     }
 
     /// Decodes a complete response, or an error response of any kind.

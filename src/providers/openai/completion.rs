@@ -50,9 +50,8 @@ impl CompletionDialect for OpenAi {
         Ok(ProviderRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(body) })
     }
 
-    // Everything is passed on, so nothing needs to be encoded to find out.
-    fn check(&self, _request: &CompletionRequest<'_>, _model: &Model) -> Result<(), Failure> {
-        Ok(())
+    fn expresses_everything(&self) -> bool {
+        true
     }
 
     fn chat_response(

@@ -23,7 +23,10 @@ impl Provider {
     /// [`Failure::Unsupported`] for a field that would affect the answer and that the provider's format cannot express.
     pub fn check_chat(&self, request: &CompletionRequest<'_>, model: &str) -> Result<(), Failure> {
         match &self.backend {
-            Backend::Http { dialect, .. } => dialect.completions().check(request, &self.model(model)),
+            Backend::Http { dialect, .. } if dialect.completions().expresses_everything() => Ok(()),
+            Backend::Http { dialect, .. } => {
+                dialect.completions().chat_request(request, &self.model(model)).map(drop)
+            }
             Backend::Sandbox => sandbox::chat::check(request),
         }
     }
