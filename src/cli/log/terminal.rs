@@ -37,7 +37,8 @@ where
         out.write_str(line.trim_end_matches('\n'))?;
         if let Some(id) = LogScope::current().request_id() {
             // Like the other fields.
-            let name = if self.has_colour { "\x1b[3mrequest\x1b[0m\x1b[2m=\x1b[0m" } else { "request=" };
+            let name =
+                if self.has_colour { "\x1b[3mrequest_id\x1b[0m\x1b[2m=\x1b[0m" } else { "request_id=" };
             write!(out, " {name}{id}")?;
         }
         out.write_char('\n')
@@ -66,8 +67,8 @@ mod tests {
         let plain = written(false);
         let [first, second] = plain.lines().collect::<Vec<_>>()[..] else { panic!("{plain}") };
         assert!(first.ends_with(" INFO started count=2"), "{first}");
-        assert!(second.ends_with(" WARN broke count=3 request=req_1"), "{second}");
+        assert!(second.ends_with(" WARN broke count=3 request_id=req_1"), "{second}");
         let coloured = written(true);
-        assert!(coloured.ends_with("\x1b[3mrequest\x1b[0m\x1b[2m=\x1b[0mreq_1\n"), "{coloured:?}");
+        assert!(coloured.ends_with("\x1b[3mrequest_id\x1b[0m\x1b[2m=\x1b[0mreq_1\n"), "{coloured:?}");
     }
 }
