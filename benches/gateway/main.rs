@@ -7,8 +7,8 @@
 //! windows, ledger and log enabled. Callers are raw keep-alive connections on one thread of this process. nginx shows
 //! what relaying alone costs on the machine at hand, so `mk` is compared with it, and only the columns `to nginx` and
 //! `to direct` are comparable across machines. Even they are so only roughly: nginx spends nearly all its time in the
-//! kernel, `mk` half of it or more outside, so that the same build reaches 0.65 of nginx where the kernel is slow
-//! (nginx 18 µs per request) and 0.53 where it is fast (5 µs).
+//! kernel, `mk` up to half of it or more outside, so that one build reached 0.65 of nginx where the kernel was slow
+//! (nginx 18 µs per request) and 0.53 where it was fast (5 µs), and a later one 0.80 on a third machine (14 µs).
 //!
 //! Each caller gets one response before the clock starts. Every response is checked: status, framing, text, and for
 //! streams the number of events and `[DONE]`. The first wrong one ends the bench.
