@@ -4,7 +4,8 @@
 //! each step of it: 3,000 instructions of a completion, most of which logs a single line. This is an identifier in a
 //! place that the log looks at (`cli/log`).
 //!
-//! What must hold: whatever polls the work of a request, in whichever task, does so inside its scope; nothing else does.
+//! What must hold: whatever polls or drops the work of a request, in whichever task, does so inside its scope; nothing
+//! else does.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -22,12 +23,20 @@ thread_local! {
 pub struct LogScope(Option<Arc<str>>);
 
 pin_project! {
-    /// A future that is polled inside a scope.
+    /// A future that is polled and dropped inside a scope.
     #[derive(Debug)]
     pub struct Scoped<F> {
         scope: LogScope,
+        // There until it is dropped.
         #[pin]
-        work: F,
+        work: Option<F>,
+    }
+
+    impl<F> PinnedDrop for Scoped<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            this.scope.run(|| this.work.set(None));
+        }
     }
 }
 
@@ -61,9 +70,9 @@ impl LogScope {
         work()
     }
 
-    /// `work`, inside it whenever it is polled.
+    /// `work`, inside it whenever it is polled, and when it is dropped.
     pub const fn around<F>(self, work: F) -> Scoped<F> {
-        Scoped { scope: self, work }
+        Scoped { scope: self, work: Some(work) }
     }
 }
 
@@ -78,7 +87,7 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        this.scope.run(|| this.work.poll(context))
+        this.scope.run(|| this.work.as_pin_mut().map_or(Poll::Pending, |work| work.poll(context)))
     }
 }
 
@@ -107,6 +116,25 @@ mod tests {
             LogScope::default().run(|| assert_eq!(current(), None));
         });
         assert_eq!((current(), outer.request_id()), (None, Some("req_1")));
+    }
+
+    #[test]
+    fn work_that_is_given_up_is_dropped_inside_its_scope() {
+        struct Dropped<'a>(&'a Cell<Option<String>>);
+
+        impl Drop for Dropped<'_> {
+            fn drop(&mut self) {
+                self.0.set(current());
+            }
+        }
+
+        let seen = Cell::new(None);
+        let dropped = Dropped(&seen);
+        drop(scope("req_1").around(async move {
+            let _dropped = dropped;
+            std::future::pending::<()>().await;
+        }));
+        assert_eq!((seen.take().as_deref(), current()), (Some("req_1"), None));
     }
 
     #[tokio::test]
