@@ -59,7 +59,8 @@ test("every page says that models are simulated, with or without a session", asy
     await page.goto(front.base + path);
     await at(page, title);
     await banner.waitFor();
-    assert.equal(await page.title(), `${title} · mk`);
+    // The heading may be there a moment before the title.
+    await page.waitForFunction(expected => document.title === expected, `${title} · mk`);
   }
   await page.context().close();
 });
