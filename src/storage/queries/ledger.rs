@@ -155,7 +155,7 @@ pub(super) const INSERT: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
 /// How many rows one statement inserts into a file, if there are as many. SQLite begins and ends each statement, and
-/// searches the index anew for its first row, which is a fifth of the work of a statement with a single one.
+/// searches the index anew for its first row, which is a third of the instructions of a statement with a single one.
 const ROWS_PER_INSERT: usize = 16;
 
 /// The number of values of a row.
