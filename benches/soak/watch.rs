@@ -14,10 +14,12 @@ const POLL: Duration = Duration::from_secs(1);
 const GROWTH: f64 = 1.05;
 /// Fewer samples than this are not enough to judge.
 const FEWEST: usize = 60;
-/// How many more descriptors and threads there may be than at the start: connections to the database, and threads that
-/// write to it, are kept for a while.
+/// How many more descriptors there may be than at the start: connections to the databases are kept for the next reads.
 const MORE_DESCRIPTORS: usize = 12;
-const MORE_THREADS: usize = 4;
+/// How many more threads there may be than at the start: the four of the console's pools start with its first requests;
+/// and the five kinds of regular work (flush, watch, prune, adopt, reload), of which one at least is under way at the
+/// start, keep alive in turn as many threads as ever worked at once.
+const MORE_THREADS: usize = 4 + 4;
 /// A connection to a provider is kept for 50 s.
 const REST: Duration = Duration::from_secs(90);
 

@@ -12,9 +12,12 @@ use crate::report::Condition;
 use crate::site::{COMPLETION_PRICE, PROMPT_PRICE, UNPRICED};
 use crate::token;
 
+/// Of how many calls at least one may be a vote that the server gave up while the model answered.
+const CALLS_PER_LATE_VOTE: usize = 1000;
+
 /// Each call that reached the provider is recorded once, with the tokens that the provider reported or that have to be
 /// estimated. A row without a call was cancelled before it reached the provider: it is `cancelled`, without a
-/// completion, and exists only where the caller left or the key was revoked.
+/// completion, and exists only where the caller left or the key was revoked. A few votes may be `cancelled`.
 pub(super) fn called_is_booked(sent: &[Sent], calls: &[Called], lines: &[Line], rows: &[Row]) -> Condition {
     let tokens: HashMap<&str, u64> =
         lines.iter().filter_map(|line| Some((line.ledger_id.as_str(), line.token?))).collect();
@@ -29,14 +32,21 @@ pub(super) fn called_is_booked(sent: &[Sent], calls: &[Called], lines: &[Line], 
             None => wrong.push(format!("a row of no request: {row:?}")),
         }
     }
-    let mut unsent = 0;
+    let (mut unsent, mut late) = (0, 0);
     for (token, (calls, rows)) in by_token {
         let place = usize::try_from(token).unwrap_or(usize::MAX);
         let is_cancellable =
             sent.get(place).is_none_or(|sent| sent.is_revoked || !matches!(sent.seen, Seen::Whole(_)));
         // A resumed response that does not repeat the beginning of the broken one is cancelled as well.
         let may_differ = calls.iter().any(|call| call.breaks);
-        let (unbooked, uncalled) = matching::left_over(&calls, &rows, is_cancellable || may_differ);
+        let (mut unbooked, mut uncalled) =
+            matching::left_over(&calls, &rows, |_| is_cancellable || may_differ);
+        if unbooked.iter().any(|call| call.is_vote) {
+            let strictly = unbooked.len();
+            (unbooked, uncalled) =
+                matching::left_over(&calls, &rows, |call| call.is_vote || is_cancellable || may_differ);
+            late += strictly - unbooked.len();
+        }
         let (cancelled, uncalled): (Vec<_>, Vec<_>) = uncalled
             .into_iter()
             .partition(|row| is_cancellable && row.outcome == "cancelled" && row.tokens.1 == 0);
@@ -47,7 +57,14 @@ pub(super) fn called_is_booked(sent: &[Sent], calls: &[Called], lines: &[Line], 
             wrong.push(format!("{id}: calls without a row {unbooked:?}, rows without a call {uncalled:?}"));
         }
     }
-    let counts = format!("{} calls, {} rows, of which {unsent} cancelled unsent", calls.len(), rows.len());
+    if late > calls.len().div_ceil(CALLS_PER_LATE_VOTE) {
+        wrong.push(format!("{late} votes were given up while the models answered"));
+    }
+    let counts = format!(
+        "{} calls, {} rows, of which {unsent} cancelled unsent and {late} late votes",
+        calls.len(),
+        rows.len()
+    );
     Condition::none("the ledger matches the provider's calls", counts, wrong)
 }
 

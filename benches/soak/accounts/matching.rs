@@ -10,11 +10,11 @@ use crate::provider::Called;
 pub(super) fn left_over<'a>(
     calls: &[&'a Called],
     rows: &[&'a Row],
-    is_cancellable: bool,
+    is_cancellable: impl Fn(&Called) -> bool,
 ) -> (Vec<&'a Called>, Vec<&'a Row>) {
     let mut call_of_row: Vec<Option<usize>> = vec![None; rows.len()];
-    let fits: Vec<Vec<bool>> =
-        calls.iter().map(|call| rows.iter().map(|row| fits(call, row, is_cancellable)).collect()).collect();
+    let fits = |call| rows.iter().map(|row| fits(call, row, is_cancellable(call))).collect();
+    let fits: Vec<Vec<bool>> = calls.iter().map(|call| fits(call)).collect();
     let unpaired: Vec<&Called> = (0..calls.len())
         .filter(|call| !pair(*call, &fits, &mut call_of_row, &mut vec![false; rows.len()]))
         .map(|call| calls[call])
@@ -43,8 +43,8 @@ fn pair(call: usize, fits: &[Vec<bool>], call_of_row: &mut [Option<usize>], was_
 }
 
 /// Whether a row has the contents that a call requires. For a call that the server cancelled, because its caller left,
-/// its key was revoked, or its response did not resume a broken stream, the row says `cancelled` and the tokens until
-/// then, which only the server knows.
+/// its key was revoked, its response did not resume a broken stream, or its vote was no longer needed, the row says
+/// `cancelled` and the tokens until then, which only the server knows.
 fn fits(call: &Called, row: &Row, is_cancellable: bool) -> bool {
     if call.model != row.model {
         return false;

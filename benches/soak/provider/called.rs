@@ -5,7 +5,7 @@
 //! - If the model certainly did no work (429, 500), no tokens are recorded; if it may have (the connection broke, no
 //!   response came in time, or it was in no format), those of the prompt are.
 
-use super::asked::{Asked, Dialect, estimate};
+use super::asked::{Asked, Dialect, Task, estimate};
 use super::turn::{Decided, Turn};
 
 /// A call as the provider saw it.
@@ -19,6 +19,8 @@ pub(crate) struct Called {
     pub(crate) turn: Turn,
     /// What the ledger has to record, unless the server cancelled the call before.
     pub(crate) expected: Recorded,
+    /// Whether it asks for a vote on a claim.
+    pub(crate) is_vote: bool,
     /// Whether its stream breaks, so that the server requests a response that resumes it.
     pub(crate) breaks: bool,
     /// The most tokens that the ledger may record if it was cancelled: the larger of reported and estimated, for both.
@@ -48,6 +50,7 @@ pub(super) fn of(asked: &Asked, decided: &Decided) -> Called {
         token: asked.token,
         model: format!("{provider}/{}", asked.model),
         turn: decided.turn,
+        is_vote: matches!(asked.task, Task::Answer(_)),
         breaks: asked.is_stream
             && expected.outcome != "ok"
             && matches!(decided.turn, Turn::Cut | Turn::Stalled),

@@ -60,15 +60,15 @@ pub(crate) struct Decided {
     pub(crate) middle: usize,
 }
 
-/// Each turn with its weight.
+/// Each turn with its weight. Few limit the rate: verifications wait for such models, and the load would wait with them.
 const TURNS: [(u64, Turn); 14] = [
-    (860, Turn::Answer),
+    (869, Turn::Answer),
     (30, Turn::NoUsage),
     (15, Turn::Nonsense),
     (15, Turn::Malformed),
     (15, Turn::NoEnd),
-    (8, Turn::RateLimited(None)),
-    (4, Turn::RateLimited(Some(1))),
+    (2, Turn::RateLimited(None)),
+    (1, Turn::RateLimited(Some(1))),
     (15, Turn::Broken),
     (8, Turn::Reset),
     (8, Turn::Closed),
