@@ -7,6 +7,11 @@ pub fn may_use(key: &KeyRow, model: &str) -> bool {
     key.models.is_empty() || key.models.iter().any(|pattern| matches(pattern, model))
 }
 
+/// Whether there are models that `key` may not be used for.
+pub fn is_limited_to_models(key: &KeyRow) -> bool {
+    !key.models.is_empty() && key.models.iter().all(|pattern| pattern != "*")
+}
+
 fn matches(pattern: &str, model: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(before) => model.starts_with(before),

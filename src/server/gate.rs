@@ -55,8 +55,8 @@
 //! - **Oversized URI, head, body.** 414, 431 (from 64 KiB on, at twice that at the latest), 413, counted while the
 //!   bytes arrive. Tests: `heads_over_the_limits_are_refused`,
 //!   `bodies_over_the_limit_are_refused_with_and_without_a_content_length`
-//! - **Deep, wide, endless JSON (depth, messages, names).** Depth is limited to 128; time is linear in the size. Tests:
-//!   `malformed_bodies_are_refused`, `the_widest_bodies_are_processed_in_linear_time`,
+//! - **Deep, wide, endless JSON (depth, messages, names).** Depth is limited, to 128 at most; time is linear in the size. Tests:
+//!   `malformed_bodies_are_refused`, `deep_bodies_are_refused_wherever_they_are_deep`, `the_widest_bodies_are_processed_in_linear_time`,
 //!   `model_output_is_parsed_in_linear_time`, `the_name_of_an_unknown_parameter_is_sanitised_and_shortened`
 //! - **Decompression bombs.** Compressed requests are rejected; providers are not asked for compression, and nothing is
 //!   decompressed. Tests: `compressed_bodies_are_refused`, `a_call_carries_key_agent_and_body`,
@@ -96,6 +96,9 @@
 //!   `a_text_never_contains_its_own_marker`
 //! - **Prompt injection by tool output (chat).** Passed on as one message of its role; no tool is run here. Tests:
 //!   `the_output_of_a_tool_stays_within_its_message`
+//! - **A model that the key may not use, by way of the provider.** The fields with which some providers let a request
+//!   name further models are refused to keys that are limited to models or have a budget. Tests:
+//!   `a_limited_key_cannot_let_the_provider_choose_another_model`
 //! - **SSRF.** URLs come from the configuration only. Those in texts and `image_url` are passed on as text (the
 //!   provider may fetch them); no redirect is followed. Tests: `urls_in_a_chat_are_never_fetched`,
 //!   `urls_in_a_statement_are_never_fetched`, `redirects_of_a_provider_are_not_followed`
@@ -127,7 +130,8 @@
 //!   `filters_are_plain_text_and_neither_patterns_nor_sql`
 //! - **CSV formulas.** They are prefixed with an apostrophe. Tests: `no_text_becomes_a_formula_or_breaks_its_row`
 //! - **The client's terminal.** Control characters are removed, whoever sent them. Tests:
-//!   `a_server_s_text_cannot_control_the_terminal`, `model_output_cannot_control_the_terminal`
+//!   `a_server_s_text_cannot_control_the_terminal`, `model_output_cannot_control_the_terminal`,
+//!   `reports_of_a_server_cannot_control_the_terminal`, `what_is_no_key_is_not_printed_as_a_new_one`
 //!
 //! **Not defended:** against root and this process's own user, who can read memory, databases and providers' keys
 //! (databases hold hashes of keys and nothing that was asked); against a provider that lies, remembers, or bills what

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mk::api::Service;
+use mk::money::NanoUsd;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -236,6 +237,41 @@ async fn unknown_and_disallowed_models_are_rejected() {
     assert_eq!(status("fake/m").await, (403, Some("model_not_allowed".to_owned())));
     assert_eq!(status("fake/n").await.0, 200);
     assert_eq!(status("sandbox/alpha").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_limited_key_cannot_let_the_provider_choose_another_model() {
+    let gateway = gateway(|_| answer(&rich())).await;
+    let key = |models: &[&str], budget: Option<u64>| {
+        let made = gateway.server.key_with(Service::Inference, |new| {
+            new.models = models.iter().map(|&model| model.to_owned()).collect();
+            new.budget = budget.map(NanoUsd);
+        });
+        made.0
+    };
+    let [limited, budgeted, free] =
+        [key(&["fake/*"], None), key(&[], Some(1_000_000_000)), key(&["*"], None)];
+    for (name, value) in [
+        ("models", json!(["dear/model"])),
+        ("route", json!("fallback")),
+        ("preset", json!("dear")),
+        ("fallbacks", json!([{"model": "dear/model"}])),
+    ] {
+        let mut body = hello();
+        body[name] = value.clone();
+        for key in [&limited, &budgeted] {
+            let response = gateway.post_as(key, body.to_string()).send().await.unwrap();
+            let (status, error) = (response.status(), response.json::<Value>().await.unwrap());
+            assert_eq!((status.as_u16(), &error["code"]), (400, &json!("unsupported_parameter")), "{error}");
+            assert_eq!(error["param"], name);
+        }
+        let sent_before = gateway.provider.requests().len();
+        assert_eq!(gateway.post_as(&free, body.to_string()).send().await.unwrap().status(), 200);
+        assert_eq!(gateway.provider.requests()[sent_before].body[name], value, "passed on");
+        body[name] = Value::Null;
+        assert_eq!(gateway.post_as(&limited, body.to_string()).send().await.unwrap().status(), 200);
+    }
+    assert_eq!(gateway.provider.requests().len(), 8);
 }
 
 #[tokio::test]

@@ -72,6 +72,9 @@ async fn answer<B: Buf, E>(
     let body = context.read_json(incoming, body).await?;
     let (model, completion) = read(&body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
+    if pass.budget().is_set() || keys::is_limited_to_models(&pass.key) {
+        request::ensure_one_model(&completion.fields)?;
+    }
     // The key was checked when the request began, which is enough for a complete answer; a stream takes long, and so
     // may a body.
     let registration = if completion.stream || incoming.record.age() > SLOW_BODY {

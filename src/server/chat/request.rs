@@ -16,6 +16,23 @@ pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
 /// The maximum of `max_tokens`.
 pub(in crate::server) const MAX_TOKENS: u64 = u32::MAX as u64;
 
+/// The fields with which some providers let a request choose further models, each at its own price: `models`, `route`
+/// and `preset` are `OpenRouter`'s (<https://openrouter.ai/docs/guides/routing/model-fallbacks>), `fallbacks` is that of
+/// `LiteLLM`'s proxy (<https://docs.litellm.ai/docs/proxy/client_side_fallbacks>).
+const FURTHER_MODELS: [&str; 4] = ["models", "route", "preset", "fallbacks"];
+
+/// Fails if the request lets the provider answer with another model than the one it names.
+pub(super) fn ensure_one_model(fields: &Fields<'_>) -> Result<(), ApiError> {
+    let Some(name) = FURTHER_MODELS.into_iter().find(|name| fields.non_null(name).is_some()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{name}` may make the provider answer with another model, which this API key may not: it is limited to \
+         certain models, or it or its app has a budget. Leave it out; fallbacks can be set up in server.toml"
+    );
+    Err(ApiError::parameter("unsupported_parameter", name, message))
+}
+
 /// Reads a request: the model it names, and the completion.
 pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiError> {
     if body.is_empty() {
