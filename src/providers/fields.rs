@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
         });
         match read.filter(|()| reader.is_at_end()) {
             Some(()) => Ok(Self(fields)),
-            // For its error message.
+            // For its error message, or where the reader is stricter.
             None => serde_json::from_str(text),
         }
     }
@@ -136,6 +136,9 @@ impl<'de> Visitor<'de> for ObjectVisitor {
             if fields.len() == MAX_FIELDS {
                 return Err(M::Error::custom(format!("more than {MAX_FIELDS} fields in one object")));
             }
+            if value.is_too_deep() {
+                return Err(M::Error::custom(format!("nested more than {} levels deep", json::MAX_DEPTH)));
+            }
             // Two parsers might each pick a different one.
             if fields.iter().any(|(field, _)| *field == name) {
                 let shown: String = name.chars().take(64).collect();
@@ -176,8 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_harmless() {
-        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200_000), "]".repeat(200_000));
-        assert!(Fields::parse(&deep).unwrap().get("a").is_some());
+    fn what_is_nested_too_deeply_is_refused() {
+        let nested = |depth: usize| format!("{{\"a\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
+        let deepest = nested(json::MAX_DEPTH as usize);
+        assert!(Fields::parse(&deepest).unwrap().read::<serde_json::Value>("a").is_some());
+        for depth in [json::MAX_DEPTH as usize + 1, 200_000] {
+            let error = Fields::parse(&nested(depth)).unwrap_err().to_string();
+            assert!(error.starts_with("nested more than 120 levels deep"), "{error}");
+        }
     }
 }

@@ -5,8 +5,8 @@
 //! which was a quarter of all instructions of a completion. A [`Reader`] lets its user descend where needed in one
 //! pass; it validates whatever it skips, and finds the ends of strings many bytes at a time.
 //!
-//! What must hold: whatever is accepted here, `serde_json` accepts as well, with the same meaning. Error messages come
-//! from `serde_json`.
+//! What must hold: whatever is accepted here, `serde_json` accepts as well, with the same meaning, whether as raw or as
+//! decoded values; so nesting is limited. Error messages come from `serde_json`.
 
 mod check;
 mod scan;
@@ -17,6 +17,7 @@ use memchr::memchr;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+pub(super) use check::MAX_DEPTH;
 pub(super) use scan::is_plain;
 
 /// A raw JSON value.
@@ -32,6 +33,12 @@ impl<'a> Json<'a> {
     /// Deserializes the value, if it has this type.
     pub fn read<T: Deserialize<'a>>(self) -> Option<T> {
         serde_json::from_str(self.0).ok()
+    }
+
+    /// Whether it is nested more than [`MAX_DEPTH`] levels deep, if it comes from `serde_json`. From a [`Reader`] it never
+    /// is.
+    pub(super) fn is_too_deep(self) -> bool {
+        Reader::new(self.0).skip_value().is_none()
     }
 
     /// Whether it is null.

@@ -71,6 +71,32 @@ async fn malformed_bodies_are_refused() {
 }
 
 #[tokio::test]
+async fn deep_bodies_are_refused_wherever_they_are_deep() {
+    let server = server().await;
+    let key = server.key(Service::Inference);
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let message = r#"{"role":"user","content":"x"}"#;
+    for body in [
+        format!(r#"{{"model":"sandbox/alpha","messages":[{message}],"x":{deep}}}"#),
+        format!(r#"{{"model":"sandbox/alpha","messages":[{message},{deep}]}}"#),
+        format!(r#"{{"model":"sandbox/alpha","messages":[{{"role":"user","content":"x","y":{deep}}}]}}"#),
+    ] {
+        let url = format!("{}/inference/v1/chat/completions", server.base);
+        let response = crate::support::server::client()
+            .post(url)
+            .bearer_auth(&key)
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+            .await
+            .unwrap();
+        let (status, error) = (response.status(), response.json::<Value>().await.unwrap());
+        assert_eq!((status.as_u16(), &error["code"]), (400, &json!("invalid_json")));
+        assert!(error["message"].as_str().unwrap().contains("levels deep"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn compressed_bodies_are_refused() {
     let server = server().await;
     let key = server.key(Service::Verify);

@@ -3,31 +3,30 @@
 
 use super::scan::{find_special, skip_whitespace};
 
+/// How deep a value may be nested. With the few levels around it that are read one by one, it stays below 128, the limit
+/// of `serde_json`, which reads some of the values later.
+pub(in crate::providers) const MAX_DEPTH: u32 = 120;
+const _: () = assert!(MAX_DEPTH <= u128::BITS);
+
 /// The stack of open objects and arrays.
 #[derive(Default)]
 struct Open {
-    /// Whether each of the innermost containers is an object; the lowest bit is the innermost one.
-    are_objects: u64,
-    depth: usize,
-    /// The same for the outer containers, in full words.
-    outer: Vec<u64>,
+    /// Whether each container is an object; the lowest bit is the innermost one.
+    are_objects: u128,
+    depth: u32,
 }
 
 impl Open {
-    fn enter(&mut self, is_object: bool) {
-        if self.depth > 0 && self.depth.is_multiple_of(u64::BITS as usize) {
-            self.outer.push(self.are_objects);
-        }
-        self.are_objects = self.are_objects << 1 | u64::from(is_object);
+    /// `None` if that is too deep.
+    fn enter(&mut self, is_object: bool) -> Option<()> {
+        self.are_objects = self.are_objects << 1 | u128::from(is_object);
         self.depth += 1;
+        (self.depth <= MAX_DEPTH).then_some(())
     }
 
-    fn leave(&mut self) {
+    const fn leave(&mut self) {
         self.are_objects >>= 1;
         self.depth -= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(u64::BITS as usize) {
-            self.are_objects = self.outer.pop().unwrap_or_default();
-        }
     }
 
     const fn is_in_object(&self) -> bool {
@@ -54,7 +53,7 @@ fn nested(bytes: &[u8], mut at: usize) -> Option<usize> {
                 match (bytes.get(at)?, is_object) {
                     (b'}', true) | (b']', false) => at + 1,
                     _ => {
-                        open.enter(is_object);
+                        open.enter(is_object)?;
                         at = if is_object { member(bytes, at)? } else { at };
                         continue;
                     }

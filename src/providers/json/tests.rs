@@ -113,13 +113,13 @@ fn valid_json_is_read_and_invalid_json_is_refused() {
 }
 
 #[test]
-fn deep_nesting_is_harmless() {
-    for depth in [63, 64, 65, 128, 129, 100_000] {
+fn values_are_nested_as_deeply_as_allowed() {
+    for depth in [1, 63, 64, 65, 120, 121, 128, 129, 100_000] {
         let nested: String =
             (0..depth).map(|position| if position % 3 == 0 { "{\"a\":" } else { "[" }).collect();
         let ends: String =
             (0..depth).rev().map(|position| if position % 3 == 0 { '}' } else { ']' }).collect();
-        assert!(read(&format!("{nested}1{ends}")).is_some(), "{depth}");
+        assert_eq!(read(&format!("{nested}1{ends}")).is_some(), depth <= check::MAX_DEPTH, "{depth}");
         assert_eq!(read(&format!("{nested}1{ends}]")), None);
         assert_eq!(read(&nested), None);
         let wrong = ends.replacen('}', "]", 1);

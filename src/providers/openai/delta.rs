@@ -41,6 +41,11 @@ impl<'a> Delta<'a> {
         Some(delta)
     }
 
+    /// Whether its role, if it has one, is the documented one.
+    pub(super) fn has_documented_role(&self) -> bool {
+        self.role.is_none_or(|role| role.get() == "\"assistant\"")
+    }
+
     /// Its text, if it contains nothing else.
     pub(super) fn text_only(&self) -> Option<Json<'a>> {
         let others = [self.role, self.reasoning, self.refusal, self.tool_calls];

@@ -18,6 +18,7 @@ pub(super) fn is_in_order(choice: &Choice<'_>, chunks: &ChunkWriter) -> bool {
     choice.finish_reason.is_none()
         && choice.index.is_some()
         && !delta.content.is_some_and(Json::is_array)
+        && delta.has_documented_role()
         && match chunks.stage(choice.index()) {
             ChoiceStage::NotStarted => delta.role.is_some(),
             ChoiceStage::Open => true,
@@ -90,6 +91,9 @@ pub(super) fn write_in_order(
 fn normalize(delta: &mut Value, numbers: &[u32]) {
     if let Some(delta) = delta.as_object_mut() {
         parts::flatten(delta);
+        if delta.get("role").is_some_and(|role| role != "assistant") {
+            delta.shift_remove("role");
+        }
     }
     for (place, number) in numbers.iter().enumerate() {
         let call = delta.get_mut("tool_calls").and_then(|list| list.get_mut(place));

@@ -114,6 +114,18 @@ fn a_chunk_in_order_is_passed_on_unchanged() {
 }
 
 #[test]
+fn the_role_is_the_documented_one_wherever_it_stands() {
+    let chunk = |text: &str| {
+        one(&format!(r#"{{"index":0,"delta":{{"role":"model","content":"{text}"}},"finish_reason":null}}"#))
+    };
+    let (out, _, failure) = play(&[chunk("a"), chunk("b")], 1);
+    let deltas: Vec<&Value> = out.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
+    let expected =
+        [json!({"role": "assistant", "content": ""}), json!({"content": "a"}), json!({"content": "b"})];
+    assert_eq!((deltas, failure), (expected.iter().collect(), None));
+}
+
+#[test]
 fn a_chunk_with_everything_becomes_three() {
     let choice = r#"{"index":0,"delta":{"role":"assistant","content":"a","refusal":null},"content_filter":1,"finish_reason":"stop"}"#;
     let (out, whole, _) = play(&[one(choice)], 1);
