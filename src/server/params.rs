@@ -49,10 +49,19 @@ impl Params {
 
     /// An optional string; null counts as omitted.
     pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, ApiError> {
+        self.text_such_as(name, "a string")
+    }
+
+    /// As [`Params::text`], with what is allowed for the message about another type.
+    pub(crate) fn text_such_as(
+        &mut self,
+        name: &'static str,
+        allowed: &str,
+    ) -> Result<Option<String>, ApiError> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(wrong_type(&self.path(name), "a string", &other)),
+            Some(other) => Err(wrong_type(&self.path(name), allowed, &other)),
         }
     }
 

@@ -36,6 +36,8 @@ use crate::verify::{self, EventResult, Job, PanelSettings, Verifier};
 const EVENT_BUFFER: usize = 32;
 /// The longest `context`, in characters.
 pub(super) const MAX_CONTEXT_CHARS: usize = 100_000;
+/// What `asOf` may be.
+const DATES: &str = "a date such as 2026-11-20, or an RFC 3339 time";
 
 /// All parameters of a request.
 pub(super) const PARAMETERS: [&str; 7] =
@@ -89,7 +91,7 @@ pub(super) fn read_job<'s>(
 ) -> Result<Job, ApiError> {
     let mut params = Params::parse(body)?;
     let fact = params.required_text("fact")?;
-    let domain = match params.text("domain")?.as_deref() {
+    let domain = match params.text_such_as("domain", "`general` or `legal`")?.as_deref() {
         None | Some("general") => Domain::General,
         Some("legal") => Domain::Legal,
         Some(_) => return Err(invalid("domain", "`domain` must be `general` or `legal`")),
@@ -113,16 +115,16 @@ pub(super) fn read_job<'s>(
             ),
         ));
     }
+    // Without a panel no number is right: that is an error of the server, below.
+    let most = if panel >= 2 { panel } else { MAX_MODELS };
     let total_models = params
-        .whole_number("totalModels", min_required..=panel.max(min_required))
+        .whole_number("totalModels", min_required..=most)
         .map_err(|error| error.with_suffix(&format!("; {panel} models are configured for this domain")))?
         .unwrap_or(panel.min(3));
 
-    let as_of = match params.text("asOf")? {
+    let as_of = match params.text_such_as("asOf", DATES)? {
         None => now,
-        Some(text) => Time::parse(&text).ok_or_else(|| {
-            invalid("asOf", "`asOf` must be a date such as 2026-11-20, or an RFC 3339 time")
-        })?,
+        Some(text) => Time::parse(&text).ok_or_else(|| invalid("asOf", format!("`asOf` must be {DATES}")))?,
     };
     let explain = params.boolean("explain")?.unwrap_or(false);
     let text = params.text("context")?;

@@ -5,43 +5,72 @@
 //! good questions: an answer of less than three characters, and one that is part of a longer name ("In which country
 //! is Guatemala City?").
 
+use memchr::memmem::Finder;
+
 /// The fewest characters of an answer that is looked for.
 const MIN_CHARS: usize = 3;
 
 /// Whether a `question` with several `rivals` gives the `claimed` answer away.
 pub(super) fn names_claimed(question: &str, claimed: &str, rivals: &[String]) -> bool {
-    let words: Vec<&str> = words(question).collect();
-    claimed.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_CHARS
-        && contains_by_itself(&words, claimed)
-        && !rivals.iter().any(|rival| contains(&words, rival))
+    if claimed.chars().filter(|c| c.is_alphanumeric()).count() < MIN_CHARS {
+        return false;
+    }
+    let question = Question::read(question);
+    question.contains_by_itself(claimed) && !rivals.iter().any(|rival| question.contains(rival))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The positions at which the words of `phrase` stand among `words`, and how many they are.
-fn positions<'a>(words: &'a [&str], phrase: &str) -> impl Iterator<Item = (usize, usize)> + 'a {
-    let phrase: Vec<String> = self::words(phrase).map(str::to_lowercase).collect();
-    let length = phrase.len();
-    let is_phrase =
-        move |window: &[&str]| window.iter().map(|word| word.to_lowercase()).eq(phrase.iter().cloned());
-    let windows = words.windows(length.max(1)).enumerate().filter(move |(_, window)| is_phrase(window));
-    windows.map(move |(at, _)| (at, length))
+/// A question's words. Models write both, questions and answers, so the search takes time in the sum of their lengths.
+struct Question<'a> {
+    words: Vec<&'a str>,
+    /// The words in lower case, with a space before and after each.
+    text: String,
+    /// The position in `text` of the space before each word.
+    begins: Vec<usize>,
 }
 
-fn contains(words: &[&str], phrase: &str) -> bool {
-    positions(words, phrase).next().is_some()
-}
+impl<'a> Question<'a> {
+    fn read(question: &'a str) -> Self {
+        let words: Vec<&str> = words(question).collect();
+        let mut begins = Vec::with_capacity(words.len());
+        let mut text = " ".to_owned();
+        for word in &words {
+            begins.push(text.len() - 1);
+            text.push_str(&word.to_lowercase());
+            text.push(' ');
+        }
+        Self { words, text, begins }
+    }
 
-/// Whether `phrase` stands somewhere where it is not a part of a longer name. The first word of a question has a
-/// capital in any case.
-fn contains_by_itself(words: &[&str], phrase: &str) -> bool {
-    let is_name = |at: usize| words.get(at).is_some_and(|word| word.starts_with(char::is_uppercase));
-    positions(words, phrase).any(|(at, length)| {
-        let before = at > 1 && is_name(at - 1);
-        !(is_name(at) && (before || is_name(at + length)))
-    })
+    /// The positions of the words of `phrase` among those of the question, and how many they are.
+    fn positions(&self, phrase: &str) -> impl Iterator<Item = (usize, usize)> {
+        let Question { text, begins, .. } = Question::read(phrase);
+        let (needle, length) = (Finder::new(&text).into_owned(), begins.len());
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let found = from + needle.find(&self.text.as_bytes()[from..])?;
+            from = found + 1;
+            Some((self.begins.partition_point(|begin| *begin < found), length))
+        })
+        .filter(|(_, length)| *length > 0)
+    }
+
+    fn contains(&self, phrase: &str) -> bool {
+        self.positions(phrase).next().is_some()
+    }
+
+    /// Whether `phrase` stands somewhere where it is not a part of a longer name. The first word of a question has a
+    /// capital in any case.
+    fn contains_by_itself(&self, phrase: &str) -> bool {
+        let is_name = |at: usize| self.words.get(at).is_some_and(|word| word.starts_with(char::is_uppercase));
+        self.positions(phrase).any(|(at, length)| {
+            let before = at > 1 && is_name(at - 1);
+            !(is_name(at) && (before || is_name(at + length)))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +91,13 @@ mod tests {
     }
 
     #[test]
+    fn each_place_of_the_answer_counts() {
+        assert!(leaks("Which is it: New York York, or york?", "york"));
+        assert!(leaks("Is it that that that is the word?", "that that"));
+        assert!(!leaks("Is it that that which is the word?", "that that that"));
+    }
+
+    #[test]
     fn other_questions_do_not() {
         for (question, claimed) in [
             ("In which year was the tower completed?", "1889"),
@@ -72,6 +108,7 @@ mod tests {
             ("How many of the 18899 rivets are left?", "1889"),
             ("What is copperas?", "copper"),
             ("What is it?", "---"),
+            ("", "1889"),
         ] {
             assert!(!leaks(question, claimed), "{question}");
         }

@@ -38,9 +38,12 @@ const RESERVED: [&str; 7] = [
     "can't be determined",
 ];
 
+/// Rivals that stand for "Cannot be determined" whatever the question: agreement on them would be no answer.
+const ABSTENTIONS: [&str; 5] = ["not sure", "i don't know", "don't know", "n/a", "keine angabe"];
+
 /// Rivals that are no answer of the same kind but stand for one of the fixed options, or for several, in the languages
 /// of most statements. They may be an answer too ("None" to "How many?"), so they are only dropped beside another rival.
-const EVASIVE: [&str; 66] = [
+const EVASIVE: [&str; 61] = [
     "none",
     "neither",
     "neither of these",
@@ -53,13 +56,9 @@ const EVASIVE: [&str; 66] = [
     "not specified",
     "unspecified",
     "not stated",
-    "not sure",
     "all of the above",
     "all of these",
     "both of the above",
-    "i don't know",
-    "don't know",
-    "n/a",
     // German
     "keine davon",
     "keiner davon",
@@ -68,7 +67,6 @@ const EVASIVE: [&str; 66] = [
     "keine der genannten",
     "keines der genannten",
     "keine der oben genannten",
-    "keine angabe",
     "unbekannt",
     "nicht bekannt",
     "nicht angegeben",
@@ -173,7 +171,8 @@ fn build_claim(draft: &ClaimDraft, position: usize) -> Option<Claim> {
         .rivals
         .iter()
         .filter_map(|rival| cleaned(rival, MAX_OPTION_CHARS))
-        .filter(|rival| !is_reserved(rival) && distinct.insert(normalized_option(rival)))
+        .filter(|rival| !is_reserved(rival) && !is_one_of(&ABSTENTIONS, rival))
+        .filter(|rival| distinct.insert(normalized_option(rival)))
         .collect();
     let mut rivals = without_evasive(rivals);
     rivals.truncate(MAX_RIVALS);
@@ -186,7 +185,7 @@ fn build_claim(draft: &ClaimDraft, position: usize) -> Option<Claim> {
 
 /// The rivals that are answers of their own, if there is any; otherwise all of them.
 fn without_evasive(rivals: Vec<String>) -> Vec<String> {
-    let is_evasive = |rival: &String| EVASIVE.contains(&normalized(rival).replace('’', "'").as_str());
+    let is_evasive = |rival: &String| is_one_of(&EVASIVE, rival);
     if rivals.iter().all(is_evasive) {
         return rivals;
     }
@@ -227,7 +226,12 @@ fn is_symbol(text: &str) -> bool {
 }
 
 fn is_reserved(option: &str) -> bool {
-    RESERVED.contains(&normalized(option).replace('’', "'").as_str())
+    is_one_of(&RESERVED, option)
+}
+
+/// Whether an option is one of these wordings, in whatever form.
+fn is_one_of(wordings: &[&str], option: &str) -> bool {
+    wordings.contains(&normalized(option).replace('’', "'").as_str())
 }
 
 /// Whether the question contains the claim word for word.
@@ -337,10 +341,11 @@ mod tests {
                 &["round", "cubic"],
             ),
             claim(&"long ".repeat(500), "Q?", "1", &["2"]),
+            claim("Nothing but ignorance", "Q?", "Yes", &["I don’t know", "Not sure.", "N/A"]),
         ];
         let extraction = checked(unsound);
         assert_eq!(extraction.claims, []);
-        assert_eq!(reasons(&extraction), [SkipReason::Ambiguous; 8]);
+        assert_eq!(reasons(&extraction), [SkipReason::Ambiguous; 9]);
         assert_eq!(extraction.skipped[4].text, "A question without claim?");
         assert_eq!(extraction.skipped[7].text.chars().count(), MAX_CLAIM_CHARS);
         assert!(extraction.is_unsound && !checked(Vec::new()).is_unsound);

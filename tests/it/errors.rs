@@ -155,7 +155,7 @@ async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
     let server = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(20_001));
-    let cases: [(&str, &str, &str, &str); 26] = [
+    let cases: [(&str, &str, &str, &str); 27] = [
         ("", "invalid_json", "", "empty"),
         ("[]", "invalid_json", "", "an array"),
         ("\"x\"", "invalid_json", "", "a string"),
@@ -166,10 +166,16 @@ async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
         (r#"{"fact":" \n "}"#, "invalid_parameter", "fact", "empty"),
         (&long, "invalid_parameter", "fact", "20000 characters"),
         (r#"{"fact":"x","domain":"medical"}"#, "invalid_parameter", "domain", "`general` or `legal`"),
-        (r#"{"fact":"x","domain":1}"#, "invalid_parameter", "domain", "a string"),
+        (
+            r#"{"fact":"x","domain":1}"#,
+            "invalid_parameter",
+            "domain",
+            "must be `general` or `legal`, not a number",
+        ),
         (r#"{"fact":"x","minRequired":1}"#, "invalid_parameter", "minRequired", "from 2 to 3"),
         (r#"{"fact":"x","minRequired":4}"#, "invalid_parameter", "minRequired", "from 2 to 3"),
         (r#"{"fact":"x","minRequired":2.5}"#, "invalid_parameter", "minRequired", "from 2 to 3"),
+        (r#"{"fact":"x","asOf":20261120}"#, "invalid_parameter", "asOf", "must be a date such as 2026-11-20"),
         (r#"{"fact":"x","minRequired":"2"}"#, "invalid_parameter", "minRequired", "not a string"),
         (r#"{"fact":"x","totalModels":1}"#, "invalid_parameter", "totalModels", "from 2 to 3"),
         (r#"{"fact":"x","totalModels":4}"#, "invalid_parameter", "totalModels", "from 2 to 3"),
@@ -204,9 +210,12 @@ async fn a_panel_of_one_model_cannot_verify() {
         .config(|config| config.verify.general.panel.truncate(1))
         .start()
         .await;
-    let response = post(&server, &server.key(Service::Verify), r#"{"fact":"x"}"#).await;
-    assert!(response.headers().contains_key("retry-after"));
-    assert_error(response, 503, "Service Unavailable", "no_provider_available").await;
+    let key = server.key(Service::Verify);
+    for body in [r#"{"fact":"x"}"#, r#"{"fact":"x","totalModels":3}"#, r#"{"fact":"x","minRequired":3}"#] {
+        let response = post(&server, &key, body).await;
+        assert!(response.headers().contains_key("retry-after"));
+        assert_error(response, 503, "Service Unavailable", "no_provider_available").await;
+    }
 }
 
 #[tokio::test]

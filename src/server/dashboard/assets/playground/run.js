@@ -92,9 +92,9 @@ function summary(data, claims) {
   return { models: models.size, tokens: number(data.tokenUsage?.totalTokens), usage, cost: costOf(usage), minRequired: number(data.minRequired) };
 }
 
-/** The cost in US dollars; `null` if a price is unknown. */
+/** The cost in US dollars; `null` if the price of a model that used tokens is unknown. */
 function costOf(usage) {
-  if (usage.length === 0 || usage.some(({ cost }) => cost === null)) return null;
+  if (usage.length === 0 || usage.some(({ cost, tokens }) => cost === null && tokens > 0)) return null;
   return usage.reduce((sum, { cost }) => sum + cost, 0);
 }
 
