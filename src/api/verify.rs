@@ -270,6 +270,14 @@ pub struct TokenUsage {
     pub model_usage: Option<Vec<ModelTokenUsage>>,
 }
 
+impl TokenUsage {
+    /// The cost in US dollars; `None` if the price of any model that used tokens is unknown, or nobody told.
+    pub fn cost_usd(&self) -> Option<f64> {
+        let is_free = |model: &ModelTokenUsage| model.total_tokens == 0 && model.cost_usd.is_none();
+        self.model_usage.as_ref()?.iter().filter(|model| !is_free(model)).map(|model| model.cost_usd).sum()
+    }
+}
+
 /// The result of a verification; the data of the `completed` frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyResponse {

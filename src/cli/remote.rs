@@ -339,7 +339,11 @@ fn with_server_error(
 
 /// As much of a foreign text as a person would read.
 fn brief(text: &str) -> String {
-    cut(text, MAX_MESSAGE_CELLS, "...")
+    match text.char_indices().nth(MAX_MESSAGE_CELLS) {
+        // Not by cells alone, as characters without a width take none.
+        Some((end, _)) => cut(&text[..end], MAX_MESSAGE_CELLS - 3, "") + "...",
+        None => cut(text, MAX_MESSAGE_CELLS, "..."),
+    }
 }
 
 /// Messages follow `error:` and start in lower case; acronyms and names keep their capitals.

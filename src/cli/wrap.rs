@@ -2,6 +2,10 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// The most bytes of text per cell: twice what the longest emoji take. Characters without a width would otherwise make a
+/// text of any length that fits into any space.
+const MAX_BYTES_PER_CELL: usize = 32;
+
 /// The number of cells that `text` takes.
 pub(crate) fn cells(text: &str) -> usize {
     text.width()
@@ -40,7 +44,8 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut piece = String::new();
     for c in word.chars() {
-        if cells(&piece) + c.width().unwrap_or(0) > width && !piece.is_empty() {
+        let is_full = cells(&piece) + c.width().unwrap_or(0) > width || piece.len() >= max_bytes(width);
+        if is_full && !piece.is_empty() {
             pieces.push(std::mem::take(&mut piece));
         }
         piece.push(c);
@@ -49,11 +54,16 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
     pieces
 }
 
+const fn max_bytes(width: usize) -> usize {
+    width.saturating_mul(MAX_BYTES_PER_CELL)
+}
+
 /// Truncates `text` to at most `width` cells; `mark` stands for what was cut.
 pub(crate) fn cut(text: &str, width: usize, mark: &str) -> String {
-    if cells(text) <= width {
+    if text.len() <= max_bytes(width) && cells(text) <= width {
         return text.to_owned();
     }
+    let text = &text[..text.floor_char_boundary(max_bytes(width))];
     let room = width.saturating_sub(cells(mark));
     let mut kept = String::new();
     for c in text.chars() {
@@ -90,6 +100,18 @@ mod tests {
     fn a_word_wider_than_the_line_stays_whole_unless_its_script_has_no_spaces() {
         assert_eq!(wrap("see /var/lib/mk or so", 5), ["see", "/var/lib/mk", "or so"]);
         assert_eq!(wrap("a 東京大阪", 4), ["a", "東京", "大阪"]);
+    }
+
+    #[test]
+    fn text_without_a_width_is_cut_as_well() {
+        let flood = "\u{301}".repeat(2_000_000);
+        for text in [format!("{flood}{}", "x".repeat(500)), flood.clone()] {
+            let short = cut(&text, 400, "...");
+            assert!(short.len() <= 400 * MAX_BYTES_PER_CELL + 3 && short.ends_with("..."), "{}", short.len());
+        }
+        assert_eq!(wrap(&format!("東{flood}"), 40).concat().len(), 3 + flood.len());
+        let family = "👨‍👩‍👧‍👦";
+        assert_eq!(cut(family, 2, "…"), family);
     }
 
     proptest! {

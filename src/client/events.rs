@@ -2,14 +2,19 @@
 //!
 //! Only a stream that ends with a terminal event is a success; an end without one is [`Error::Incomplete`].
 
+use std::slice::from_ref;
+
 use reqwest::RequestBuilder;
 
 use super::error::Error;
 use super::frames::{Frames, unreadable};
-use crate::api::verify::Event;
+use crate::api::verify::{ClaimResult, Event};
 
 /// The largest stream that makes sense, as the reader may keep all of it.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
+/// The most options of a claim, and the most answers to it and failures, that make sense: servers have at most eight
+/// options and nine models. How a claim is shown takes time for each option and each pair of models.
+const MAX_PER_CLAIM: usize = 100;
 
 /// A verification in progress. Dropping it closes the connection, whereupon the server stops its work.
 pub struct VerifyStream {
@@ -31,12 +36,31 @@ impl VerifyStream {
             let read = Event::read(&frame.event, &frame.data);
             let event = read.map_err(|cause| unreadable(&format!("event `{}`", frame.event), &cause))?;
             if let Some(event) = event {
+                ensure_plausible(&event)?;
                 self.is_done = event.is_terminal();
                 return Ok(Some(event));
             }
         }
         Ok(None)
     }
+}
+
+/// Fails if there is a claim with more options, answers or failures than [`MAX_PER_CLAIM`].
+fn ensure_plausible(event: &Event) -> Result<(), Error> {
+    let (answers, results) = match event {
+        Event::ClaimVerified(verified) => {
+            (verified.model_answers.len(), verified.result.as_deref().map(from_ref).unwrap_or_default())
+        }
+        Event::Completed(completed) => (0, completed.results.as_slice()),
+        _ => return Ok(()),
+    };
+    let of_result = |claim: &ClaimResult| {
+        claim.model_answers.len().max(claim.model_errors.len()).max(claim.original_options.len())
+    };
+    if results.iter().map(of_result).fold(answers, usize::max) <= MAX_PER_CLAIM {
+        return Ok(());
+    }
+    Err(Error::Malformed(format!("event `{}`: a claim with too many answers or options", event.name())))
 }
 
 #[cfg(test)]

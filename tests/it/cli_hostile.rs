@@ -247,3 +247,25 @@ async fn contradictory_results_are_shown_in_every_format() {
         assert!(!ran.stdout.contains(['\u{1b}', '\u{202e}']), "{form:?}: {ran:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn costly_texts_and_endless_votes_exit_with_5() {
+    // Characters without a width fit into any number of cells.
+    let zero_width = "\u{301}".repeat(300_000) + &"x".repeat(500);
+    let error = json!({"error": "x", "message": zero_width, "code": "x", "requestId": "r"});
+    expect_exit(stream(&format!("event: error\ndata: {error}\n\n")), 5).await;
+
+    let answers: Vec<Value> =
+        (0..10_000).map(|n| json!({"model": format!("p/{n}"), "answer": "A"})).collect();
+    let claim = json!({
+        "id": "claim_1", "claim": "x", "assessment": "TRUE", "original_question": "x?",
+        "original_options": {"A": "x", "B": "y", "C": "None of these", "D": "Cannot be determined"},
+        "claimed_answer": "A", "model_answers": answers, "consensus_answer": "A",
+    });
+    let completed = json!({
+        "requestId": "ver_1", "original_fact": "x", "results": [claim], "timestamp": "t",
+        "tokenUsage": {"promptTokens": 0, "completionTokens": 0, "totalTokens": 0}, "minRequired": 2,
+    });
+    let ran = expect_exit(stream(&format!("event: completed\ndata: {completed}\n\n")), 5).await;
+    assert!(ran.stderr.contains("too many answers"), "{ran:?}");
+}

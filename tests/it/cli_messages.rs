@@ -349,8 +349,12 @@ fn sentences_wrap_between_words() {
 fn an_empty_or_unreadable_context_is_rejected() {
     let user = Mk::new().args(["verify", "--sandbox", "x"]);
     std::fs::write(user.home().join("empty.txt"), " \n").unwrap();
+    std::fs::write(user.home().join("latin1.txt"), b"caf\xe9").unwrap();
     for (file, told) in [
         ("empty.txt", "error: --context: empty.txt is empty"),
+        ("latin1.txt", "error: --context: latin1.txt is not UTF-8 text"),
+        #[cfg(unix)]
+        ("/dev/zero", "error: --context: /dev/zero is larger than 1 MiB"),
         ("-", "error: --context takes a file, and not standard input"),
         ("nowhere.txt", "error: --context: cannot read nowhere.txt: "),
     ] {

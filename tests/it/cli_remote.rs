@@ -4,12 +4,13 @@
 use std::fs::OpenOptions;
 
 use mk::api::Service;
+use mk::api::console::{Billing, BudgetLine, Statement, StatementLine, UsageReport, UsageRow, UsageSums};
 use mk::storage::{AuditFilter, KeyFilter, Span};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::mk::{CommandOutput, Mk};
 use crate::support::place::{local, remote};
-use crate::support::pty::{INTERRUPTED, Person};
+use crate::support::pty::{self, INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step, answer};
 use crate::support::server::TestServer;
 
@@ -264,5 +265,106 @@ async fn keys_of_a_deleted_app_are_listed_neither_locally_nor_remotely() {
         let listed = run(&mk, &["keys", "list", "--all", "--service", "inference", "--json"]).await;
         assert_eq!(listed.json()["keys"], json!([]));
         assert_eq!(run(&mk, &["keys", "show", "left"]).await.code(), 9);
+    }
+}
+
+/// Clears the screen and forges a line.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}[1;1Hforged\nline";
+
+fn hostile() -> String {
+    HOSTILE.to_owned()
+}
+
+/// A server whose n-th response is the n-th of these, and commands against it.
+async fn sending(answers: Vec<Value>) -> (Scripted, Mk) {
+    let server = Scripted::start(move |number| {
+        vec![Step::Send(answer("200 OK", "", &answers[number % answers.len()].to_string()))]
+    })
+    .await;
+    let call = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", "mk_console_x");
+    (server, call)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_key_is_not_printed_as_a_new_one() {
+    let apps = json!({"data": [{"id": "app_1", "name": "a", "budget_usd": null, "created_at": "t", "active_keys": 0}],
+        "next_cursor": null});
+    let made = json!({"key": HOSTILE, "id": "key_1", "app_id": "app_1", "app": "a", "service": "verify", "name": null,
+        "last4": "aaaa", "state": "active", "created_at": "t", "expires_at": null, "revoked_at": null,
+        "last_used_at": null, "limits": {"per_minute": 1, "per_day": 1}, "models": [], "addresses": [],
+        "budget_usd": null});
+    for arguments in
+        [&["keys", "create", "--service", "verify"][..], &["keys", "create", "--service", "verify", "--json"]]
+    {
+        let (server, call) = sending(vec![apps.clone(), made.clone()]).await;
+        let ran = run(&call, arguments).await;
+        assert!(ran.code() == 5 && ran.stderr.contains("no API key"), "{ran:?}");
+        assert!(ran.stdout.is_empty() || arguments.contains(&"--json"), "{ran:?}");
+        assert!(!(ran.stdout + &ran.stderr).contains('\u{1b}'));
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_of_a_server_cannot_control_the_terminal() {
+    let sums = UsageSums { requests: 1, attempts: 1, cost_usd: Some(1.0), ..UsageSums::default() };
+    let row = UsageRow {
+        day: Some(hostile()),
+        app_id: Some(hostile()),
+        app: Some(hostile()),
+        key_id: Some(hostile()),
+        key: Some(hostile()),
+        model: Some(hostile()),
+        service: Some(hostile()),
+        sums,
+    };
+    let by = mk::api::console::Dimension::ALL.to_vec();
+    let report =
+        UsageReport { from: hostile(), to: hostile(), by, data: vec![row], totals: sums, next_cursor: None };
+    let budget = BudgetLine {
+        id: hostile(),
+        name: hostile(),
+        app_id: hostile(),
+        budget_usd: 1.0,
+        spent_usd: 1.0,
+        used_percent: 100.0,
+        threshold: Some(100),
+    };
+    let billing = Billing {
+        month: hostile(),
+        ends_at: hostile(),
+        month_to_date: sums,
+        forecast: None,
+        budgets: vec![budget],
+    };
+    let line =
+        StatementLine { service: hostile(), key_id: hostile(), key: hostile(), model: hostile(), sums };
+    let statement = Statement {
+        app_id: hostile(),
+        app: hostile(),
+        month: hostile(),
+        is_preliminary: true,
+        created_at: hostile(),
+        budget_usd: Some(1.0),
+        lines: vec![line],
+        totals: sums,
+    };
+    let app = json!({"id": "app_1", "name": "website", "budget_usd": null, "created_at": HOSTILE, "active_keys": 0});
+    let usage = vec![json!(report), json!(billing)];
+    let statements = vec![json!({"data": [app], "next_cursor": null}), json!(statement)];
+    for (arguments, answers) in [(&["usage"][..], usage), (&["apps", "statement", "website"], statements)] {
+        for format in [&[][..], &["--csv"], &["--json"]] {
+            let (_server, call) = sending(answers.clone()).await;
+            let ran = run(&call, &[arguments, format].concat()).await;
+            assert_eq!(ran.code(), 0, "{ran:?}");
+            assert!(!(ran.stdout.clone() + &ran.stderr).contains('\u{1b}'), "{ran:?}");
+            let forged = ran.stdout.lines().any(|line| line.starts_with("line"));
+            assert!(!forged, "{ran:?}");
+        }
+        let (_server, call) = sending(answers).await;
+        let call = call.args(arguments.iter().copied());
+        let shown = tokio::task::block_in_place(|| pty::run(&call, 200, 60));
+        assert!(!shown.raw.contains("\u{1b}[2J"), "{:?}", shown.raw);
+        assert!(shown.last.contains("[2J"), "{}", shown.last);
     }
 }

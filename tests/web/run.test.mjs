@@ -47,6 +47,8 @@ test("a cost is known only if every price is known", () => {
   assert.equal(cost(0.5, 0.25), 0.75);
   assert.equal(cost(0.5, undefined), null);
   assert.equal(cost(), null);
+  const unused = [{ model: "m", totalTokens: 1, costUsd: 0.5 }, { model: "n", totalTokens: 0 }];
+  assert.equal(follow(["completed", { results: [], tokenUsage: { modelUsage: unused } }]).summary.cost, 0.5);
 });
 
 test("unexpected frames of any shape are ignored", () => {

@@ -65,12 +65,16 @@ impl Admin {
     }
 }
 
-fn must_not_be_a_key(text: &str) -> Result<(), Failure> {
+pub(super) fn must_not_be_a_key(text: &str) -> Result<(), Failure> {
+    refuse_key(text, "name it by its id, its name or its last four characters, or pipe it in and give `-`")
+}
+
+/// As [`must_not_be_a_key`], with a hint at what is wanted instead.
+pub(super) fn refuse_key(text: &str, hint: &'static str) -> Result<(), Failure> {
     if keys::service_of(text.trim()).is_none() {
         return Ok(());
     }
-    Err(Failure::usage("a key on the command line can be read by every process on this machine")
-        .hint("name it by its id, its name or its last four characters, or pipe it in and give `-`"))
+    Err(Failure::usage("a key on the command line can be read by every process on this machine").hint(hint))
 }
 
 fn candidate(key: &Key) -> String {

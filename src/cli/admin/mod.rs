@@ -29,6 +29,7 @@ use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
 use crate::storage::{AppChange, KeyChange};
+use find_keys::refuse_key;
 use remote::Remote;
 pub(crate) use usage::Unpriced;
 
@@ -153,6 +154,7 @@ impl Admin {
 
     /// The app with this id or name; an id wins over a name that looks like it.
     pub(crate) fn app(&self, id_or_name: &str) -> Result<App, Failure> {
+        refuse_key(id_or_name, "name the app by its id or its name")?;
         let apps = self.apps()?;
         let by_id = apps.iter().find(|app| app.id == id_or_name);
         let found = by_id.or_else(|| apps.iter().find(|app| app.name == id_or_name));

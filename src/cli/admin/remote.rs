@@ -146,8 +146,13 @@ impl Remote {
         what: &str,
         call: impl Future<Output = Result<CreatedKey, Error>>,
     ) -> Result<CreatedKey, Failure> {
+        let well_formed = async {
+            let made = call.await?;
+            let is_key = keys::service_of(&made.key).is_some();
+            if is_key { Ok(made) } else { Err(Error::Malformed("what it sent is no API key".to_owned())) }
+        };
         runtime::run(&self.printer, async {
-            self.with_timeout(call).await.map_err(|cause| {
+            self.with_timeout(well_formed).await.map_err(|cause| {
                 let is_open = matches!(cause, Error::Timeout | Error::Incomplete | Error::Malformed(_));
                 let failure = self.failure(what, cause);
                 if !is_open {

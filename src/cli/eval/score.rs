@@ -124,10 +124,8 @@ impl Score {
         let usage = &result.token_usage;
         self.tokens = self.tokens.saturating_add(usage.total_tokens);
         self.is_sandbox |= result.mode.as_deref() == Some("sandbox");
-        let cost: Option<f64> =
-            usage.model_usage.as_ref().and_then(|models| models.iter().map(|model| model.cost_usd).sum());
         // The server's numbers are not trusted.
-        let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        let cost = usage.cost_usd().filter(|cost| cost.is_finite() && *cost >= 0.0);
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost).filter(|sum| sum.is_finite());
         if matches!(expected, Label::True | Label::False) {
             self.add_models(expected, result);
@@ -222,6 +220,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::verify::ModelTokenUsage;
     use crate::cli::verify::votes::tests::claim;
 
     fn result(claims: &[(&str, &[(&str, &str)])], cost: Option<f64>) -> VerifyResponse {
@@ -271,6 +270,11 @@ mod tests {
         assert_eq!(score.false_passed(), Rate { hits: 1, total: 2 });
         assert_eq!(score.true_called_false(), Rate { hits: 1, total: 3 });
         assert_eq!((score.tokens, score.cost_usd), (600, Some(1.5)));
+        let mut unused = result(&[], Some(0.5));
+        let models = unused.token_usage.model_usage.as_mut().unwrap();
+        models.push(ModelTokenUsage { model: "p/unpriced".to_owned(), ..ModelTokenUsage::default() });
+        score.add(Label::True, &unused);
+        assert_eq!(score.cost_usd, Some(2.0), "what used no tokens costs nothing");
         score.add(Label::True, &result(&[], None));
         assert_eq!(score.cost_usd, None, "a sum without one of its parts would be too small");
     }

@@ -35,7 +35,7 @@ pub(super) fn print(printer: &Printer, billing: &Billing, request: &ReportReques
     let anew = billing.ends_at.split('T').next().unwrap_or_default();
     let heading = format!("budgets of {}, anew on {anew}:", billing.month);
     printer.line("")?;
-    for line in wrap(&heading, printer.terminal.width) {
+    for line in wrap(&sanitize::line(&heading), printer.terminal.width) {
         printer.line(&line)?;
     }
     for line in lines.iter().take(MAX_SHOWN) {

@@ -20,7 +20,7 @@ use super::globals::Session;
 use super::sanitize;
 use super::service::{MODEL_SERVICES, one_of};
 use crate::api::Service;
-use crate::api::console::{self, Dimension, UsageReport};
+use crate::api::console::{self, Dimension, UsageReport, UsageRow};
 use crate::clock::{Clock, Time};
 use crate::keys::expiry;
 use crate::usage::{Days, Month, ReportRequest, parse_date};
@@ -200,11 +200,15 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
 /// The report with its texts sanitized for a terminal.
 fn sanitized(mut report: UsageReport) -> UsageReport {
     for row in &mut report.data {
-        for text in [&mut row.app, &mut row.key, &mut row.model].into_iter().flatten() {
-            *text = sanitize::line(text).into_owned();
-        }
+        let UsageRow { day, app_id, app, key_id, key, model, service, sums: _ } = row;
+        [day, app_id, app, key_id, key, model, service].into_iter().flatten().for_each(tame);
     }
     report
+}
+
+/// Makes a foreign text harmless for a terminal.
+pub(crate) fn tame(text: &mut String) {
+    *text = sanitize::line(text).into_owned();
 }
 
 /// Value parser for a month.

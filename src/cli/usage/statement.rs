@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Format, figures, labels};
+use super::{Format, figures, labels, tame};
 use crate::api::console::{Statement, StatementLine, csv};
 use crate::cli::admin::Admin;
 use crate::cli::exit::{Failure, Kind};
@@ -49,8 +49,8 @@ pub(crate) fn statement(
 
 fn for_people(printer: &Printer, statement: &Statement) -> Result<(), Failure> {
     let state = if statement.is_preliminary { ", not over yet" } else { "" };
-    let heading = format!("{} in {} (UTC){state}", sanitize::line(&statement.app), statement.month);
-    for line in wrap(&heading, printer.terminal.width) {
+    let heading = format!("{} in {} (UTC){state}", statement.app, statement.month);
+    for line in wrap(&sanitize::line(&heading), printer.terminal.width) {
         printer.line(&line)?;
     }
     if statement.lines.is_empty() {
@@ -82,11 +82,12 @@ fn row(line: &StatementLine, for_people: Option<&Symbols>) -> Vec<String> {
 
 /// The statement with its texts sanitized for a terminal.
 fn sanitized(mut statement: Statement) -> Statement {
-    statement.app = sanitize::line(&statement.app).into_owned();
-    for line in &mut statement.lines {
-        for text in [&mut line.key, &mut line.model] {
-            *text = sanitize::line(text).into_owned();
-        }
-    }
+    let Statement { app_id, app, month, created_at, lines, .. } = &mut statement;
+    let of_line = |line: &mut StatementLine| {
+        let StatementLine { service, key_id, key, model, sums: _ } = line;
+        [service, key_id, key, model].into_iter().for_each(tame);
+    };
+    lines.iter_mut().for_each(of_line);
+    [app_id, app, month, created_at].into_iter().for_each(tame);
     statement
 }

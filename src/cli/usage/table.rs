@@ -4,6 +4,7 @@ use super::{bars, figures};
 use crate::api::console::{Dimension, UsageReport, UsageRow, UsageSums};
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
+use crate::cli::sanitize;
 use crate::cli::tabular::{self, Column, column, hidden};
 use crate::cli::term::Symbols;
 
@@ -37,7 +38,7 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
         }
         columns.push(column(heading));
     }
-    printer.line(&format!("{} to {} (UTC)", report.from, report.to))?;
+    printer.line(&sanitize::line(&format!("{} to {} (UTC)", report.from, report.to)))?;
     tabular::print(printer, &columns, &rows)?;
     tabular::separate(printer, &columns, &rows)?;
     figures::print_totals(printer, &report.totals)?;

@@ -60,12 +60,11 @@ fn verdicts(result: &VerifyResponse, symbol: impl Fn(Assessment) -> String) -> V
     parts
 }
 
-/// The cost, unless models cost nothing; `cost unknown` if any price is missing.
+/// The cost, unless models cost nothing; `cost unknown` if the price of any that used tokens is missing.
 fn cost(result: &VerifyResponse) -> Option<String> {
     let usage = result.token_usage.model_usage.as_ref()?;
     if usage.is_empty() || result.mode.is_some() {
         return None;
     }
-    let sum: Option<f64> = usage.iter().map(|model| model.cost_usd).sum();
-    Some(sum.map_or_else(|| "cost unknown".to_owned(), dollars))
+    Some(result.token_usage.cost_usd().map_or_else(|| "cost unknown".to_owned(), dollars))
 }

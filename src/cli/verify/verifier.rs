@@ -1,6 +1,6 @@
 //! Verifies statements on a server, with the settings that flags and configuration files give.
 
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -89,8 +89,8 @@ fn context(path: &Path) -> Result<String, Failure> {
     if path == Path::new("-") {
         return Err(Failure::usage("--context takes a file, and not standard input"));
     }
-    let read = fs::read_to_string(path).map_err(|cause| {
+    let file = File::open(path).map_err(|cause| {
         Failure::usage(format!("--context: cannot read {}: {cause}", path.display())).caused_by(cause)
     });
-    text::not_empty(read?, &format!("--context: {}", path.display()))
+    text::read_capped(file?, &format!("--context: {}", path.display()))
 }
