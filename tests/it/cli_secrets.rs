@@ -198,3 +198,17 @@ async fn the_process_list_shows_no_key() {
     assert_eq!(key_as_argument.code(), 2, "{key_as_argument:?}");
     assert_not_shown(&key_as_argument, random_part(&key));
 }
+
+#[test]
+fn a_key_given_for_an_app_is_not_repeated() {
+    let home = Mk::new();
+    let key = created(&home);
+    for arguments in
+        [&["apps", "show"][..], &["apps", "statement"], &["keys", "list", "--app"], &["usage", "--app"]]
+    {
+        let ran = home.clone().args([arguments, &[&key]].concat()).run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains("name the app by its id or its name"), "{ran:?}");
+        assert_not_shown(&ran, random_part(&key));
+    }
+}
