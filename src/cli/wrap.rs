@@ -42,13 +42,15 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
         return vec![word.to_owned()];
     }
     let mut pieces = Vec::new();
-    let mut piece = String::new();
+    let (mut piece, mut used) = (String::new(), 0);
     for c in word.chars() {
-        let is_full = cells(&piece) + c.width().unwrap_or(0) > width || piece.len() >= max_bytes(width);
-        if is_full && !piece.is_empty() {
+        let more = c.width().unwrap_or(0);
+        if used + more > width && !piece.is_empty() {
             pieces.push(std::mem::take(&mut piece));
+            used = 0;
         }
         piece.push(c);
+        used += more;
     }
     pieces.push(piece);
     pieces
@@ -109,7 +111,9 @@ mod tests {
             let short = cut(&text, 400, "...");
             assert!(short.len() <= 400 * MAX_BYTES_PER_CELL + 3 && short.ends_with("..."), "{}", short.len());
         }
-        assert_eq!(wrap(&format!("東{flood}"), 40).concat().len(), 3 + flood.len());
+        for wide in ["東", &"東".repeat(100)] {
+            assert_eq!(wrap(&format!("{wide}{flood}"), 40).concat().len(), wide.len() + flood.len());
+        }
         let family = "👨‍👩‍👧‍👦";
         assert_eq!(cut(family, 2, "…"), family);
     }

@@ -12,8 +12,9 @@ use crate::api::verify::{ClaimResult, Event};
 
 /// The largest stream that makes sense, as the reader may keep all of it.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
-/// The most options of a claim, and the most answers to it and failures, that make sense: servers have at most eight
-/// options and nine models. How a claim is shown takes time for each option and each pair of models.
+/// The most models of a verification, and the most options of a claim, answers to it and failures, that make sense:
+/// servers have at most eight options and nine models. How a claim is shown takes time for each option and each pair of
+/// models.
 const MAX_PER_CLAIM: usize = 100;
 
 /// A verification in progress. Dropping it closes the connection, whereupon the server stops its work.
@@ -45,22 +46,26 @@ impl VerifyStream {
     }
 }
 
-/// Fails if there is a claim with more options, answers or failures than [`MAX_PER_CLAIM`].
+/// Fails if there is a claim with more models, options, answers or failures than [`MAX_PER_CLAIM`].
 fn ensure_plausible(event: &Event) -> Result<(), Error> {
-    let (answers, results) = match event {
+    let (models, results) = match event {
         Event::ClaimVerified(verified) => {
             (verified.model_answers.len(), verified.result.as_deref().map(from_ref).unwrap_or_default())
         }
+        Event::VerifyingClaims(verifying) => (verifying.models.len(), &[][..]),
         Event::Completed(completed) => (0, completed.results.as_slice()),
         _ => return Ok(()),
     };
     let of_result = |claim: &ClaimResult| {
         claim.model_answers.len().max(claim.model_errors.len()).max(claim.original_options.len())
     };
-    if results.iter().map(of_result).fold(answers, usize::max) <= MAX_PER_CLAIM {
+    if results.iter().map(of_result).fold(models, usize::max) <= MAX_PER_CLAIM {
         return Ok(());
     }
-    Err(Error::Malformed(format!("event `{}`: a claim with too many answers or options", event.name())))
+    Err(Error::Malformed(format!(
+        "event `{}`: a claim with too many models, answers or options",
+        event.name()
+    )))
 }
 
 #[cfg(test)]

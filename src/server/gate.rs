@@ -96,9 +96,10 @@
 //!   `a_text_never_contains_its_own_marker`
 //! - **Prompt injection by tool output (chat).** Passed on as one message of its role; no tool is run here. Tests:
 //!   `the_output_of_a_tool_stays_within_its_message`
-//! - **A model that the key may not use, by way of the provider.** The fields with which some providers let a request
-//!   name further models are refused to keys that are limited to models or have a budget. Tests:
-//!   `a_limited_key_cannot_let_the_provider_choose_another_model`
+//! - **A model that the key may not use, by way of the provider.** The fields and tools known to let a request name
+//!   further models are refused to keys that are limited to models or have a budget; names that only case tells from
+//!   checked ones are refused to all. Tests: `a_limited_key_cannot_let_the_provider_choose_another_model`,
+//!   `a_name_that_a_provider_could_take_for_a_checked_one_is_refused`
 //! - **SSRF.** URLs come from the configuration only. Those in texts and `image_url` are passed on as text (the
 //!   provider may fetch them); no redirect is followed. Tests: `urls_in_a_chat_are_never_fetched`,
 //!   `urls_in_a_statement_are_never_fetched`, `redirects_of_a_provider_are_not_followed`

@@ -23,7 +23,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// A question's words. Models write both, questions and answers, so the search takes time in the sum of their lengths.
+/// A question's words. Models write both, questions and answers, so a search takes time in the sum of their lengths (for
+/// each place that it finds), and not in their product.
 struct Question<'a> {
     words: Vec<&'a str>,
     /// The words in lower case, with a space before and after each.

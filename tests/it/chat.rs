@@ -256,6 +256,8 @@ async fn a_limited_key_cannot_let_the_provider_choose_another_model() {
         ("route", json!("fallback")),
         ("preset", json!("dear")),
         ("fallbacks", json!([{"model": "dear/model"}])),
+        ("FallBacks", json!([{"model": "dear/model"}])),
+        ("extra_body", json!({"model": "dear/model"})),
     ] {
         let mut body = hello();
         body[name] = value.clone();
@@ -271,7 +273,43 @@ async fn a_limited_key_cannot_let_the_provider_choose_another_model() {
         body[name] = Value::Null;
         assert_eq!(gateway.post_as(&limited, body.to_string()).send().await.unwrap().status(), 200);
     }
-    assert_eq!(gateway.provider.requests().len(), 8);
+    assert_eq!(gateway.provider.requests().len(), 12);
+
+    let mut body = hello();
+    body["tools"] = json!([
+        {"type": "function", "function": {"name": "f"}},
+        {"type": "gateway:advisor", "parameters": {"model": "dear/model"}},
+    ]);
+    let response = gateway.post_as(&limited, body.to_string()).send().await.unwrap();
+    let (status, error) = (response.status(), response.json::<Value>().await.unwrap());
+    assert_eq!((status.as_u16(), &error["param"]), (400, &json!("tools[1].type")), "{error}");
+    assert_eq!(gateway.post_as(&free, body.to_string()).send().await.unwrap().status(), 200);
+    body["tools"][1]["type"] = json!("custom");
+    assert_eq!(gateway.post_as(&limited, body.to_string()).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_name_that_a_provider_could_take_for_a_checked_one_is_refused() {
+    let gateway = gateway(|_| answer(&rich())).await;
+    for (name, known) in [
+        ("Model", "model"),
+        ("MESSAGES", "messages"),
+        ("me\u{17f}sages", "messages"),
+        ("Max_Tokens", "max_tokens"),
+        ("N", "n"),
+        ("Stream", "stream"),
+    ] {
+        let mut body = hello();
+        body[name] = body.get(known).cloned().unwrap_or_else(|| json!(1));
+        let (status, error) = gateway.json(&body).await;
+        assert_eq!((status, &error["code"]), (400, &json!("unsupported_parameter")), "{error}");
+        assert_eq!(error["param"], name);
+        assert!(error["message"].as_str().unwrap().ends_with(&format!("take it for `{known}`")), "{error}");
+    }
+    assert_eq!(gateway.provider.requests().len(), 0);
+    let mut body = hello();
+    body["chatTemplate"] = json!("x");
+    assert_eq!(gateway.json(&body).await.0, 200, "unknown names are passed on");
 }
 
 #[tokio::test]

@@ -266,6 +266,12 @@ async fn costly_texts_and_endless_votes_exit_with_5() {
         "requestId": "ver_1", "original_fact": "x", "results": [claim], "timestamp": "t",
         "tokenUsage": {"promptTokens": 0, "completionTokens": 0, "totalTokens": 0}, "minRequired": 2,
     });
-    let ran = expect_exit(stream(&format!("event: completed\ndata: {completed}\n\n")), 5).await;
-    assert!(ran.stderr.contains("too many answers"), "{ran:?}");
+    let verifying = json!({"totalClaims": 1, "models": vec!["p/a"; 10_000]});
+    for frame in [
+        format!("event: completed\ndata: {completed}\n\n"),
+        format!("event: verifying_claims\ndata: {verifying}\n\n"),
+    ] {
+        let ran = expect_exit(stream(&frame), 5).await;
+        assert!(ran.stderr.contains("too many models, answers or options"), "{ran:?}");
+    }
 }

@@ -3,7 +3,8 @@
 //! Every error names the parameter by its JSON path, what was sent and what is allowed. Undocumented fields are passed
 //! on, even those that no API knows: a provider of the same format decides about them itself, and for any other format
 //! the fields it cannot express are rejected by name. So nothing is silently dropped, and a field that a provider
-//! invents tomorrow works without a new version of this server.
+//! invents tomorrow works without a new version of this server. What is refused is a name that only case tells from one
+//! that was checked, and what lets a limited key reach other models.
 
 use std::ops::RangeInclusive;
 
@@ -16,21 +17,74 @@ pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
 /// The maximum of `max_tokens`.
 pub(in crate::server) const MAX_TOKENS: u64 = u32::MAX as u64;
 
-/// The fields with which some providers let a request choose further models, each at its own price: `models`, `route`
-/// and `preset` are `OpenRouter`'s (<https://openrouter.ai/docs/guides/routing/model-fallbacks>), `fallbacks` is that of
-/// `LiteLLM`'s proxy (<https://docs.litellm.ai/docs/proxy/client_side_fallbacks>).
-const FURTHER_MODELS: [&str; 4] = ["models", "route", "preset", "fallbacks"];
+/// The fields that say what is asked of which model and how much of it, or how it is routed and counted.
+const OWN_FIELDS: [&str; 7] =
+    ["model", "messages", "max_tokens", "max_completion_tokens", "n", "stream", "stream_options"];
 
-/// Fails if the request lets the provider answer with another model than the one it names.
+/// The fields with which some providers let a request choose further models, each at its own price: of `OpenRouter`
+/// (<https://openrouter.ai/docs/guides/routing/model-fallbacks>, `plugins` may ask several models), of `LiteLLM`'s proxy
+/// (<https://docs.litellm.ai/docs/proxy/client_side_fallbacks>), of Vercel's gateway
+/// (<https://vercel.com/docs/ai-gateway/models-and-providers/model-fallbacks>).
+const FURTHER_MODELS: [&str; 12] = [
+    "models",
+    "route",
+    "preset",
+    "plugins",
+    "fallbacks",
+    "context_window_fallbacks",
+    "content_policy_fallbacks",
+    "router_settings_override",
+    "extra_body",
+    "model_list",
+    "user_config",
+    "providerOptions",
+];
+
+/// Fails if the request may make the provider answer with another model than the one it names, or ask another one as
+/// well. That is so with the fields and tools known to do that: no list of them is complete, as providers invent them.
 pub(super) fn ensure_one_model(fields: &Fields<'_>) -> Result<(), ApiError> {
-    let Some(name) = FURTHER_MODELS.into_iter().find(|name| fields.non_null(name).is_some()) else {
-        return Ok(());
+    let refused = |path: String| {
+        let message = format!(
+            "`{path}` may make the provider ask another model, which this API key may not: it is limited to certain \
+             models, or it or its app has a budget. Leave it out; fallbacks can be set up in server.toml"
+        );
+        Err(ApiError::parameter("unsupported_parameter", path, message))
     };
-    let message = format!(
-        "`{name}` may make the provider answer with another model, which this API key may not: it is limited to \
-         certain models, or it or its app has a budget. Leave it out; fallbacks can be set up in server.toml"
-    );
-    Err(ApiError::parameter("unsupported_parameter", name, message))
+    let is_further = |name: &str| FURTHER_MODELS.iter().any(|known| is_same_but_for_case(name, known));
+    for (name, value) in fields.iter() {
+        if is_further(name) && !value.is_null() {
+            return refused(name.to_owned());
+        }
+    }
+    // Tools of other types run at the provider, and those of OpenRouter can ask other models.
+    let tools = fields.get("tools").and_then(Json::items).unwrap_or_default();
+    for (at, tool) in tools.into_iter().enumerate() {
+        let of_tool = tool.fields(["type"]).and_then(|[of_tool]| of_tool?.string());
+        if !of_tool.is_some_and(|of_tool| matches!(&*of_tool, "function" | "custom")) {
+            return refused(format!("tools[{at}].type"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two names are the same to decoders that ignore case, such as Go's, which also folds the long s and the
+/// Kelvin sign (<https://pkg.go.dev/encoding/json#Unmarshal>).
+fn is_same_but_for_case(name: &str, known: &str) -> bool {
+    name.eq_ignore_ascii_case(known)
+        || (!name.is_ascii() && name.to_uppercase().to_lowercase() == known.to_ascii_lowercase())
+}
+
+/// Fails if a provider could take a name for that of one of our own fields, although we did not.
+fn ensure_unambiguous(fields: &Fields<'_>) -> Result<(), ApiError> {
+    let is_usual = |c: u8| c.is_ascii_lowercase() || c == b'_' || c.is_ascii_digit();
+    let odd_names = fields.iter().map(|(name, _)| name).filter(|name| !name.bytes().all(is_usual));
+    for name in odd_names {
+        if let Some(known) = OWN_FIELDS.into_iter().find(|known| is_same_but_for_case(name, known)) {
+            let message = format!("`{name}` is not a parameter; some providers would take it for `{known}`");
+            return Err(ApiError::parameter("unsupported_parameter", name, message));
+        }
+    }
+    Ok(())
 }
 
 /// Reads a request: the model it names, and the completion.
@@ -55,6 +109,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiEr
         }
         malformed(&cause)
     })?;
+    ensure_unambiguous(&fields)?;
     let model = model(&fields)?;
     let prompt_tokens = match fields.get("messages") {
         None => return Err(missing("messages")),
