@@ -23,6 +23,8 @@ pub const MIN_REQUIRED: RangeInclusive<u32> = 2..=3;
 /// The largest panel of a domain, whatever is configured. The reference shows no limit to `totalModels`; the contract
 /// sets this one ("from `minRequired` to the size of the domain's panel (at most 9)").
 pub const MAX_MODELS: u32 = 9;
+/// The longest `context`, in characters.
+pub const MAX_CONTEXT_CHARS: usize = 100_000;
 /// The values of `totalModels` where neither the panel nor `minRequired` is known.
 pub const TOTAL_MODELS: RangeInclusive<u32> = *MIN_REQUIRED.start()..=MAX_MODELS;
 

@@ -24,7 +24,7 @@ use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
 use super::{Context, parking, routes, with_rate};
-use crate::api::verify::{Domain, Event, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER};
+use crate::api::verify::{Domain, Event, MAX_CONTEXT_CHARS, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER};
 use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
@@ -34,8 +34,6 @@ use crate::verify::{self, EventResult, Job, PanelSettings, Verifier};
 
 /// Events that are buffered for a slow reader before the run slows down with it.
 const EVENT_BUFFER: usize = 32;
-/// The longest `context`, in characters.
-pub(super) const MAX_CONTEXT_CHARS: usize = 100_000;
 /// What `asOf` may be.
 const DATES: &str = "a date such as 2026-11-20, or an RFC 3339 time";
 

@@ -44,6 +44,8 @@ fn each_key_fits_on_one_line_at_every_width() {
     assert_eq!(narrow.lines().count(), 4 + 4 + 1 + 1, "a table with one line per key:\n{narrow}");
     assert!(narrow.trim_end().ends_with("left out for want of room: created (--json shows all)"), "{narrow}");
     assert!(!listed(&mk, 140).contains("left out"));
+    let wide = listed(&mk, 110);
+    assert!(wide.contains("created") && !wide.contains("left out"), "all but the ids has room:\n{wide}");
 }
 
 #[test]

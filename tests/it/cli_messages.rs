@@ -350,9 +350,11 @@ fn an_empty_or_unreadable_context_is_rejected() {
     let user = Mk::new().args(["verify", "--sandbox", "x"]);
     std::fs::write(user.home().join("empty.txt"), " \n").unwrap();
     std::fs::write(user.home().join("latin1.txt"), b"caf\xe9").unwrap();
+    std::fs::write(user.home().join("long.txt"), "x".repeat(100_001)).unwrap();
     for (file, told) in [
         ("empty.txt", "error: --context: empty.txt is empty"),
         ("latin1.txt", "error: --context: latin1.txt is not UTF-8 text"),
+        ("long.txt", "error: --context: long.txt is longer than 100000 characters"),
         #[cfg(unix)]
         ("/dev/zero", "error: --context: /dev/zero is larger than 1 MiB"),
         ("-", "error: --context takes a file, and not standard input"),

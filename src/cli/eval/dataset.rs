@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::api::verify::Domain;
+use crate::api::verify::{Domain, MAX_CONTEXT_CHARS};
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
 use crate::cli::text::read_stdin;
@@ -252,6 +252,13 @@ fn item(at: Position, line: &str) -> Result<Item, String> {
         return Err(format!("`id` is {}; it must be a text or a whole number below 2^64", shown(id)));
     }
     let context = text(&mut fields, &["context"])?;
+    match context.as_ref().map(|context| (context.trim().is_empty(), context.chars().count())) {
+        Some((true, _)) => return Err("its `context` is empty".to_owned()),
+        Some((_, length)) if length > MAX_CONTEXT_CHARS => {
+            return Err(format!("its `context` is longer than {MAX_CONTEXT_CHARS} characters"));
+        }
+        _ => {}
+    }
     Ok(Item { at, id, fact, expected, domain: domain.transpose()?, context, as_of })
 }
 
@@ -333,6 +340,7 @@ mod tests {
             ("{}", "it has no `fact`"),
             (r#"{"fact": 4, "expected": true}"#, "`fact` is 4; it must be a text"),
             (r#"{"fact": " ", "expected": true}"#, "its `fact` is empty"),
+            (r#"{"fact": "F", "expected": true, "context": ""}"#, "its `context` is empty"),
             (r#"{"fact": "F"}"#, "it does not say what is `expected`"),
             (r#"{"fact": "F", "expected": null}"#, "it does not say what is `expected`"),
             (

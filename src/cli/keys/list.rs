@@ -119,10 +119,12 @@ fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result
         }
     }
     let wide = printer.with_full_width();
-    if tabular::fits_unwrapped(&wide, &columns, &rows) {
-        return tabular::print(&wide, &columns, &rows);
+    for has_ids in [true, false] {
+        columns[ID_COLUMN].for_people = has_ids;
+        if tabular::fits_unwrapped(&wide, &columns, &rows) {
+            return tabular::print(&wide, &columns, &rows);
+        }
     }
-    columns[ID_COLUMN].for_people = false;
     tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
 }
 

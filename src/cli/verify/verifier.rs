@@ -8,7 +8,7 @@ use super::args::How;
 use super::observe::{self, Update};
 use super::rate_limit::{RateLimitWait, TimeWaited};
 use super::value_source::{MIN_REQUIRED, TOTAL_MODELS, ValueSources};
-use crate::api::verify::{VerifyRequest, VerifyResponse};
+use crate::api::verify::{MAX_CONTEXT_CHARS, VerifyRequest, VerifyResponse};
 use crate::cli::backend::Backend;
 use crate::cli::exit::Failure;
 use crate::cli::text;
@@ -92,5 +92,11 @@ fn context(path: &Path) -> Result<String, Failure> {
     let file = File::open(path).map_err(|cause| {
         Failure::usage(format!("--context: cannot read {}: {cause}", path.display())).caused_by(cause)
     });
-    text::read_capped(file?, &format!("--context: {}", path.display()))
+    let name = format!("--context: {}", path.display());
+    // A context cannot be split into parts, as the hint for other texts says.
+    let text = text::read_capped(file?, &name).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
+    if text.chars().count() > MAX_CONTEXT_CHARS {
+        return Err(Failure::usage(format!("{name} is longer than {MAX_CONTEXT_CHARS} characters")));
+    }
+    Ok(text)
 }

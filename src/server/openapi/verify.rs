@@ -8,8 +8,7 @@ use super::operation::{Operation, either, json_string, json_with_example, path};
 use super::schemas::{self, Schemas};
 use super::{Bounds, example};
 use crate::api::error::{ErrorBody, ErrorEvent};
-use crate::api::verify::{self as wire, MIN_REQUIRED};
-use crate::server::verify::MAX_CONTEXT_CHARS;
+use crate::api::verify::{self as wire, MAX_CONTEXT_CHARS, MIN_REQUIRED};
 
 /// The area's paths.
 pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value)> {
