@@ -339,7 +339,7 @@ fn with_server_error(
 
 /// As much of a foreign text as a person would read.
 fn brief(text: &str) -> String {
-    // Not by cells alone, as characters without a width take none. Most scripts have less than one for each with a width.
+    // Not by cells alone, as characters without a width take none; most scripts have fewer of those than of others.
     match text.char_indices().nth(2 * MAX_MESSAGE_CELLS) {
         Some((end, _)) => cut(&text[..end], MAX_MESSAGE_CELLS - 3, "") + "...",
         None => cut(text, MAX_MESSAGE_CELLS, "..."),

@@ -35,8 +35,8 @@ impl<'a> Json<'a> {
         serde_json::from_str(self.0).ok()
     }
 
-    /// Whether it is nested more than [`MAX_DEPTH`] levels deep, if it comes from `serde_json`. From a [`Reader`] it never
-    /// is.
+    /// Whether a value that `serde_json` has read is nested more than [`MAX_DEPTH`] levels deep. One that a [`Reader`] has
+    /// read never is.
     pub(super) fn is_too_deep(self) -> bool {
         Reader::new(self.0).skip_value().is_none()
     }

@@ -55,8 +55,9 @@
 //! - **Oversized URI, head, body.** 414, 431 (from 64 KiB on, at twice that at the latest), 413, counted while the
 //!   bytes arrive. Tests: `heads_over_the_limits_are_refused`,
 //!   `bodies_over_the_limit_are_refused_with_and_without_a_content_length`
-//! - **Deep, wide, endless JSON (depth, messages, names).** Depth is limited, to 128 at most; time is linear in the size. Tests:
-//!   `malformed_bodies_are_refused`, `deep_bodies_are_refused_wherever_they_are_deep`, `the_widest_bodies_are_processed_in_linear_time`,
+//! - **Deep, wide, endless JSON (depth, messages, names).** Depth is limited, to 128 at most; time is linear in the
+//!   size. Tests: `malformed_bodies_are_refused`, `deep_bodies_are_refused_wherever_they_are_deep`,
+//!   `the_widest_bodies_are_processed_in_linear_time`,
 //!   `model_output_is_parsed_in_linear_time`, `the_name_of_an_unknown_parameter_is_sanitised_and_shortened`
 //! - **Decompression bombs.** Compressed requests are rejected; providers are not asked for compression, and nothing is
 //!   decompressed. Tests: `compressed_bodies_are_refused`, `a_call_carries_key_agent_and_body`,

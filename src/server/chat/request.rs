@@ -70,8 +70,10 @@ pub(super) fn ensure_one_model(fields: &Fields<'_>) -> Result<(), ApiError> {
 /// Whether two names are the same to decoders that ignore case, such as Go's, which also folds the long s and the
 /// Kelvin sign (<https://pkg.go.dev/encoding/json#Unmarshal>).
 fn is_same_but_for_case(name: &str, known: &str) -> bool {
+    // The Kelvin sign takes three bytes.
+    let may_fold = !name.is_ascii() && name.len() <= 3 * known.len();
     name.eq_ignore_ascii_case(known)
-        || (!name.is_ascii() && name.to_uppercase().to_lowercase() == known.to_ascii_lowercase())
+        || (may_fold && name.to_uppercase().to_lowercase() == known.to_ascii_lowercase())
 }
 
 /// Fails if a provider could take a name for that of one of our own fields, although we did not.
