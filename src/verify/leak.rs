@@ -76,7 +76,17 @@ impl<'a> Question<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// The positions of a phrase's words among those of a question, found word by word.
+    fn compared(question: &str, phrase: &str) -> Vec<(usize, usize)> {
+        let lower = |text: &str| words(text).map(str::to_lowercase).collect::<Vec<_>>();
+        let (question, phrase) = (lower(question), lower(phrase));
+        let windows = question.windows(phrase.len().max(1)).enumerate();
+        windows.filter(|(_, window)| *window == phrase).map(|(at, _)| (at, phrase.len())).collect()
+    }
 
     fn leaks(question: &str, claimed: &str) -> bool {
         names_claimed(question, claimed, &["1890", "Lima", "gold"].map(str::to_owned))
@@ -112,6 +122,16 @@ mod tests {
             ("", "1889"),
         ] {
             assert!(!leaks(question, claimed), "{question}");
+        }
+    }
+    proptest! {
+        #[test]
+        fn the_places_are_those_that_a_comparison_of_words_finds(
+            question in "(a|A|ab|İ|ς|Σ|1|東|[ ?'-]){0,24}",
+            phrase in "(a|A|ab|i|σ|1|東|[ ?'-]){0,6}",
+        ) {
+            let found: Vec<_> = Question::read(&question).positions(&phrase).collect();
+            prop_assert_eq!(found, compared(&question, &phrase));
         }
     }
 }

@@ -3,6 +3,7 @@
 use mk::api::Service;
 use mk::clock::Clock;
 use mk::keys::{self, NewKey};
+use mk::money::NanoUsd;
 use mk::storage::KeyRow;
 use unicode_width::UnicodeWidthStr;
 
@@ -44,8 +45,19 @@ fn each_key_fits_on_one_line_at_every_width() {
     assert_eq!(narrow.lines().count(), 4 + 4 + 1 + 1, "a table with one line per key:\n{narrow}");
     assert!(narrow.trim_end().ends_with("left out for want of room: created (--json shows all)"), "{narrow}");
     assert!(!listed(&mk, 140).contains("left out"));
-    let wide = listed(&mk, 110);
-    assert!(wide.contains("created") && !wide.contains("left out"), "all but the ids has room:\n{wide}");
+}
+
+#[test]
+fn only_ids_are_left_out_where_all_else_has_room() {
+    let (store, mk) = local();
+    let mut new = NewKey::new(Service::Inference, "default");
+    (new.name, new.budget) =
+        (Some("the nightly build of the website".to_owned()), Some(NanoUsd(50_000_000_000)));
+    let (_, row) = keys::create(&store, &new, Clock::system().now()).unwrap();
+    let shown = listed(&mk, 140);
+    assert!(shown.contains("created") && !shown.contains("left out"), "{shown}");
+    assert!(shown.contains("the nightly build of the website"), "on one line:\n{shown}");
+    assert!(!shown.contains(&*row.id), "{shown}");
 }
 
 #[test]
