@@ -65,7 +65,7 @@ impl Admin {
     }
 }
 
-pub(super) fn must_not_be_a_key(text: &str) -> Result<(), Failure> {
+fn must_not_be_a_key(text: &str) -> Result<(), Failure> {
     refuse_key(text, "name it by its id, its name or its last four characters, or pipe it in and give `-`")
 }
 

@@ -207,7 +207,7 @@ fn sanitized(mut report: UsageReport) -> UsageReport {
 }
 
 /// Makes a foreign text harmless for a terminal.
-pub(crate) fn tame(text: &mut String) {
+fn tame(text: &mut String) {
     *text = sanitize::line(text).into_owned();
 }
 
