@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An error body. `error` and `message` are the documented fields; the others are additions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// The error's type, such as `Unauthorized`.
     pub error: String,
@@ -22,6 +22,9 @@ pub struct ErrorBody {
     /// The provider at fault, by its configured name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// What the model wrote and its provider could not use, such as a call of a tool that does not fit its schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_generation: Option<String>,
 }
 
 /// The data of a verification stream's `error` frame, its terminal frame on failure.

@@ -383,8 +383,7 @@ mod tests {
                 message: message.to_owned(),
                 code: code.to_owned(),
                 request_id: "req_1".to_owned(),
-                param: None,
-                provider: None,
+                ..ErrorBody::default()
             },
             retry_after: retry_after.map(Duration::from_secs),
             hopeless: false,

@@ -124,14 +124,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
     let retry_after = retry_after(headers);
     let hopeless = headers.get("x-should-retry").is_some_and(|value| value == "false");
     let location = headers.get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let mut body: ErrorBody = serde_json::from_slice(body).unwrap_or_else(|_| ErrorBody {
-        error: String::new(),
-        message: String::new(),
-        code: String::new(),
-        request_id: String::new(),
-        param: None,
-        provider: None,
-    });
+    let mut body: ErrorBody = serde_json::from_slice(body).unwrap_or_default();
     if body.message.is_empty() {
         let title = status.canonical_reason().unwrap_or("an unknown status");
         body.message = match location {

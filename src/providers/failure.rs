@@ -15,8 +15,10 @@ const CODE_CHARS: usize = 64;
 const MASK: &str = "...";
 /// Anything shorter is not a secret but a placeholder for a server that needs no key.
 const MIN_SECRET_BYTES: usize = 8;
-/// Groq's code if what the model wrote does not match the schema.
-const MALFORMED_OUTPUT: &str = "json_validate_failed";
+/// Groq's codes if what the model wrote does not match the schema, or is no call of a tool.
+const MALFORMED_OUTPUT: [&str; 2] = ["json_validate_failed", "tool_use_failed"];
+/// The maximum number of characters kept of what a provider could not use.
+const GENERATION_CHARS: usize = 16 * 1024;
 /// The maximum length of a parameter name that is kept.
 const PARAM_BYTES: usize = 128;
 
@@ -71,6 +73,9 @@ pub enum Failure {
         message: String,
         /// The path of the parameter at fault, if the provider names one.
         param: Option<String>,
+        /// What the model wrote and the provider could not use, such as a call of a tool that does not fit its schema;
+        /// shortened, untrusted text.
+        generation: Option<Box<str>>,
     },
     /// The request asks for something that this provider's format, or this model, does not support. Detected before
     /// anything is sent.
@@ -130,7 +135,7 @@ impl Failure {
     /// control and bidirectional formatting characters.
     pub fn rejected(code: Option<&str>, message: &str) -> Self {
         let code = code.map(|code| sanitized(code, CODE_CHARS)).filter(|code| !code.is_empty());
-        Self::Rejected { code, message: sanitized(message, MESSAGE_CHARS), param: None }
+        Self::Rejected { code, message: sanitized(message, MESSAGE_CHARS), param: None, generation: None }
     }
 
     /// Adds the parameter that the provider names, if it looks like a path.
@@ -141,8 +146,21 @@ impl Failure {
                 && param.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.[]$/".contains(&byte))
         };
         match self {
-            Self::Rejected { code, message, .. } => {
-                Self::Rejected { code, message, param: param.filter(is_path).map(str::to_owned) }
+            Self::Rejected { code, message, generation, .. } => {
+                let param = param.filter(is_path).map(str::to_owned);
+                Self::Rejected { code, message, param, generation }
+            }
+            other => other,
+        }
+    }
+
+    /// Adds what the model wrote and the provider could not use.
+    #[must_use]
+    pub fn with_generation(self, written: Option<&str>) -> Self {
+        match self {
+            Self::Rejected { code, message, param, .. } => {
+                let generation = written.filter(|written| !written.is_empty()).map(generation);
+                Self::Rejected { code, message, param, generation }
             }
             other => other,
         }
@@ -153,10 +171,11 @@ impl Failure {
         let secret =
             secret.map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= MIN_SECRET_BYTES);
         match (self, secret) {
-            (Self::Rejected { code, message, param }, Some(secret)) => Self::Rejected {
+            (Self::Rejected { code, message, param, generation }, Some(secret)) => Self::Rejected {
                 code: code.map(|code| masked(&code, secret)),
                 message: masked(&message, secret),
                 param: param.map(|param| masked(&param, secret)),
+                generation: generation.map(|text| masked(&text, secret).into()),
             },
             (other, _) => other,
         }
@@ -195,7 +214,7 @@ impl Failure {
             Self::RateLimited { retry_after: Some(wait) } | Self::Overloaded { retry_after: Some(wait) } => {
                 Some(asked_wait(*wait))
             }
-            Self::Rejected { code, message, param } => {
+            Self::Rejected { code, message, param, .. } => {
                 let named = [param.as_deref(), code.as_deref()].into_iter().flatten();
                 let named: String = named.flat_map(|name| [name, ": "]).collect();
                 Some(format!("{named}{message}"))
@@ -250,7 +269,7 @@ impl Failure {
 
     /// Whether the provider rejects what its model wrote, with a status for what the caller wrote.
     pub fn is_malformed_output(&self) -> bool {
-        matches!(self, Self::Rejected { code: Some(code), .. } if code == MALFORMED_OUTPUT)
+        matches!(self, Self::Rejected { code: Some(code), .. } if MALFORMED_OUTPUT.contains(&&**code))
     }
 }
 
@@ -267,6 +286,17 @@ fn masked(text: &str, secret: &str) -> String {
         Some(length) => format!("{}{MASK}…", &kept[..kept.len() - length]),
         None => text,
     }
+}
+
+/// The beginning of what a model wrote, with its lines, but without what controls a terminal.
+fn generation(written: &str) -> Box<str> {
+    let is_shown = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || is_bidi_control(*c));
+    let mut shown = written.chars().filter(is_shown);
+    let mut kept: String = shown.by_ref().take(GENERATION_CHARS).collect();
+    if shown.next().is_some() {
+        kept.push('…');
+    }
+    kept.into()
 }
 
 /// Puts untrusted text on one line of at most `limit` characters.

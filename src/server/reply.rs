@@ -36,7 +36,9 @@ pub(crate) struct ApiError {
     code: String,
     message: String,
     param: Option<String>,
-    provider: Option<String>,
+    provider: Option<Box<str>>,
+    /// What the model wrote and its provider could not use.
+    failed_generation: Option<Box<str>>,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
     /// Whether clients are told not to retry.
@@ -87,6 +89,7 @@ impl ApiError {
             message: message.into(),
             param: None,
             provider: None,
+            failed_generation: None,
             retry_after: None,
             allow: None,
             no_retry: false,
@@ -107,7 +110,14 @@ impl ApiError {
 
     /// The error as the `error` of a chat stream's last chunk.
     pub(crate) fn into_chunk_error(self) -> serde_json::Value {
-        serde_json::json!({"message": self.message, "type": self.error, "code": self.code})
+        let mut error = serde_json::json!({"message": self.message, "type": self.error, "code": self.code});
+        if let Some(param) = self.param {
+            error["param"] = param.into();
+        }
+        if let Some(written) = self.failed_generation {
+            error["failed_generation"] = (*written).into();
+        }
+        error
     }
 
     /// The error's code, as in the body.
@@ -160,7 +170,8 @@ impl ApiError {
             code: self.code,
             request_id: request_id.to_owned(),
             param: self.param,
-            provider: self.provider,
+            provider: self.provider.map(Into::into),
+            failed_generation: self.failed_generation.map(Into::into),
         }
     }
 

@@ -233,14 +233,7 @@ mod tests {
     #[test]
     fn waits_for_a_minute_but_not_for_a_day() {
         let refused = |code: &str, seconds| {
-            let body = ErrorBody {
-                error: String::new(),
-                message: String::new(),
-                code: code.to_owned(),
-                request_id: String::new(),
-                param: None,
-                provider: None,
-            };
+            let body = ErrorBody { code: code.to_owned(), ..ErrorBody::default() };
             let retry_after = Some(Duration::from_secs(seconds));
             Error::Refused(Box::new(Refusal { status: 429, body, retry_after, hopeless: false }))
         };

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use crate::providers::{Failure, ProviderResponse, retry_after, status};
 
+/// Google's name for an invalid request.
+const INVALID: &str = "INVALID_ARGUMENT";
 const KEY_REASON: &str = "API_KEY_INVALID";
 const KEY_PHRASES: [&str; 2] = ["api key not valid", "api key expired"];
 const CONTEXT_PHRASES: [&str; 1] = ["exceeds the maximum number of tokens allowed"];
@@ -26,8 +28,10 @@ pub(super) fn failure(response: &ProviderResponse) -> Failure {
 /// The failure in a response with a success status.
 pub(super) fn failure_in_success(body: &Value, response: &ProviderResponse) -> Failure {
     let status = body["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let error_body = ErrorBody::parse(body);
     match status.filter(|status| (400..600).contains(status)) {
-        Some(status) => ErrorBody::parse(body).failure(status, response),
+        Some(status) => error_body.failure(status, response),
+        None if error_body.name == Some(INVALID) => error_body.failure(400, response),
         None => Failure::Broken { status: response.status, retry_after: None },
     }
 }

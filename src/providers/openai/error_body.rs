@@ -18,6 +18,8 @@ use crate::providers::{Failure, ProviderResponse, retry_after, status};
 const KEY_NAMES: [&str; 3] = ["invalid_api_key", "api_key_invalid", "invalid_authentication"];
 const QUOTA_NAMES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
 const CONTEXT_NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
+/// The status of an error that has none but is known to be the caller's.
+const BAD_REQUEST: u16 = 400;
 /// For any string that is too long, be it an identifier or a message.
 const TOO_LONG: &str = "string_above_max_length";
 /// `invalid_prompt` is the code of reasoning models for a flagged prompt, `data_inspection_failed` Alibaba's.
@@ -32,6 +34,18 @@ const REFUSAL_NAMES: [&str; 7] = [
 ];
 const MODEL_NAMES: [&str; 4] =
     ["model_not_found", "invalid_model", "model_decommissioned", "deploymentnotfound"];
+/// What the caller did wrong, for errors inside of a successful response, which need not name a status. The last one is
+/// for what the model made of the caller's tools.
+const REQUEST_NAMES: [&str; 8] = [
+    "invalid_request_error",
+    "invalid_request",
+    "bad_request",
+    "badrequesterror",
+    "invalid_argument",
+    "validation_error",
+    "unprocessable_entity",
+    "tool_use_failed",
+];
 
 /// Used by xAI with status 403, whose code only repeats the status, and by DeepSeek with 400, whose code is that of any
 /// invalid request.
@@ -47,16 +61,20 @@ pub(super) fn failure(response: &ProviderResponse) -> Failure {
     ErrorBody::parse(&body).failure(response.status, response)
 }
 
-/// The failure in a response with a success status. `source` contains the `error`.
+/// The failure in a response with a success status. `source` contains the `error`. What the caller did wrong is told
+/// from what the provider did by the status in the body or, without one, by the names.
 pub(super) fn failure_in_success(source: &Value, response: &ProviderResponse) -> Failure {
     let error_body = ErrorBody::parse(source);
-    let status = error_body.code.as_deref().and_then(|code| code.parse().ok());
-    match status.filter(|status| (400..600).contains(status)) {
-        Some(status) => error_body.failure(status, response),
-        None => error_body
-            .failure_by_name(response)
-            .unwrap_or(Failure::Broken { status: response.status, retry_after: None }),
+    if let Some(status) = error_body.status {
+        return error_body.failure(status, response);
     }
+    if let Some(named) = error_body.failure_by_name(response) {
+        return named;
+    }
+    if error_body.is_named(&REQUEST_NAMES) {
+        return error_body.failure_by_phrase(BAD_REQUEST);
+    }
+    Failure::Broken { status: response.status, retry_after: None }
 }
 
 /// The parsed parts of an error body, all of them untrusted.
@@ -70,6 +88,10 @@ struct ErrorBody {
     param: Option<String>,
     /// Whether a router reports that moderation rejected the prompt.
     moderated: bool,
+    /// The status that it names itself.
+    status: Option<u16>,
+    /// What the model wrote and the provider could not use (Groq).
+    failed_generation: Option<String>,
 }
 
 impl ErrorBody {
@@ -90,7 +112,15 @@ impl ErrorBody {
         let moderated = inner["metadata"]["flagged_input"].is_string();
         let param = inner["param"].as_str().map(str::to_owned).or_else(|| violations.first_field());
         let message = message.map_or_else(|| violations.to_string(), str::to_owned);
-        Self { code, names, message, param, moderated }
+        let statuses = [&inner["code"], &inner["status_code"], &inner["status"]].into_iter().filter_map(text);
+        let status = statuses.filter_map(|status| status.parse().ok()).find(|s| (400..600).contains(s));
+        let failed_generation = inner["failed_generation"].as_str().map(str::to_owned);
+        Self { code, names, message, param, moderated, status, failed_generation }
+    }
+
+    /// Whether one of the names is among these.
+    fn is_named(&self, names: &[&str]) -> bool {
+        self.names.iter().any(|name| names.contains(&name.as_str()))
     }
 
     fn failure(&self, status: u16, response: &ProviderResponse) -> Failure {
@@ -106,7 +136,7 @@ impl ErrorBody {
 
     /// The failure that the names alone determine.
     fn failure_by_name(&self, response: &ProviderResponse) -> Option<Failure> {
-        let has = |names: &[&str]| self.names.iter().any(|name| names.contains(&name.as_str()));
+        let has = |names: &[&str]| self.is_named(names);
         if self.moderated || has(&REFUSAL_NAMES) {
             return Some(Failure::Refused);
         }
@@ -152,7 +182,7 @@ impl ErrorBody {
         } else {
             Failure::rejected(self.code.as_deref(), &self.message)
         };
-        rejected.about(self.param.as_deref())
+        rejected.about(self.param.as_deref()).with_generation(self.failed_generation.as_deref())
     }
 }
 

@@ -96,14 +96,15 @@ impl StreamDecoder for Decoder {
             let Ok(value) = serde_json::from_slice::<Value>(event.data) else {
                 return Ok(EventOutcome::Unreadable);
             };
-            return self.chunk(value.to_string().as_bytes(), chunks);
+            return self.chunk(event.name, value.to_string().as_bytes(), chunks);
         }
-        self.chunk(event.data, chunks)
+        self.chunk(event.name, event.data, chunks)
     }
 }
 
 impl Decoder {
-    fn chunk(&mut self, data: &[u8], chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure> {
+    /// Reads a chunk, or an error, which has a field of that name or is an event of that name.
+    fn chunk(&mut self, name: &[u8], data: &[u8], chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure> {
         // Checked once here, as otherwise each raw value would be checked again.
         let Ok(text) = std::str::from_utf8(data) else { return Ok(EventOutcome::Unreadable) };
         let mut choices = None;
@@ -114,7 +115,7 @@ impl Decoder {
             _ => reader.skip_value(),
         });
         let Ok(fields) = fields else { return Ok(EventOutcome::Unreadable) };
-        if fields.non_null("error").is_some() {
+        if fields.non_null("error").is_some() || name == b"error" {
             return Err(error_in_success(data));
         }
         let Some(raw_choices) = fields.non_null("choices") else {

@@ -65,10 +65,13 @@ impl From<ChatError> for ApiError {
         }
         match failure {
             Failure::Unsupported { param, .. } => error.param = Some(param),
-            Failure::Rejected { param, .. } => (error.param, error.provider) = (param, Some(name)),
+            Failure::Rejected { param, generation, .. } => {
+                (error.param, error.provider) = (param, Some(name.into()));
+                error.failed_generation = generation;
+            }
             Failure::NoDescriptors => {}
             failure if failure.is_unpaid() => {}
-            _ => error.provider = Some(name),
+            _ => error.provider = Some(name.into()),
         }
         error
     }

@@ -16,7 +16,7 @@ impl From<Error> for ApiError {
         Self {
             no_retry: error.failure().is_some_and(forbids_retry),
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(retry_after),
-            provider: error.provider().map(str::to_owned),
+            provider: error.provider().map(Into::into),
             ..Self::new(status, code, error.message())
         }
     }
