@@ -4,6 +4,7 @@
 //! answer. A success status is only sent once there is an answer, or the first event of a stream: whatever fails before
 //! that gets an error status.
 
+mod limited;
 mod message;
 mod request;
 mod stream;
@@ -72,8 +73,9 @@ async fn answer<B: Buf, E>(
     let body = context.read_json(incoming, body).await?;
     let (model, completion) = read(&body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
-    if pass.budget().is_set() || keys::is_limited_to_models(&pass.key) {
-        request::ensure_one_model(&completion.fields)?;
+    let has_budget = pass.budget().is_set();
+    if has_budget || keys::is_limited_to_models(&pass.key) {
+        limited::check(&completion.fields, has_budget)?;
     }
     // The key was checked when the request began, which is enough for a complete answer; a stream takes long, and so
     // may a body.

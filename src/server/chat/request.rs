@@ -4,7 +4,7 @@
 //! on, even those that no API knows: a provider of the same format decides about them itself, and for any other format
 //! the fields it cannot express are rejected by name. So nothing is silently dropped, and a field that a provider
 //! invents tomorrow works without a new version of this server. What is refused is a name that only case tells from one
-//! that was checked, and what lets a limited key reach other models.
+//! that was checked, and to keys with limits what would get round these (see `limited`).
 
 use std::ops::RangeInclusive;
 
@@ -21,55 +21,9 @@ pub(in crate::server) const MAX_TOKENS: u64 = u32::MAX as u64;
 const OWN_FIELDS: [&str; 7] =
     ["model", "messages", "max_tokens", "max_completion_tokens", "n", "stream", "stream_options"];
 
-/// The fields with which some providers let a request choose further models, each at its own price: of `OpenRouter`
-/// (<https://openrouter.ai/docs/guides/routing/model-fallbacks>, `plugins` may ask several models), of `LiteLLM`'s proxy
-/// (<https://docs.litellm.ai/docs/proxy/client_side_fallbacks>), of Vercel's gateway
-/// (<https://vercel.com/docs/ai-gateway/models-and-providers/model-fallbacks>).
-const FURTHER_MODELS: [&str; 12] = [
-    "models",
-    "route",
-    "preset",
-    "plugins",
-    "fallbacks",
-    "context_window_fallbacks",
-    "content_policy_fallbacks",
-    "router_settings_override",
-    "extra_body",
-    "model_list",
-    "user_config",
-    "providerOptions",
-];
-
-/// Fails if the request may make the provider answer with another model than the one it names, or ask another one as
-/// well. That is so with the fields and tools known to do that: no list of them is complete, as providers invent them.
-pub(super) fn ensure_one_model(fields: &Fields<'_>) -> Result<(), ApiError> {
-    let refused = |path: String| {
-        let message = format!(
-            "`{path}` may make the provider ask another model, which this API key may not: it is limited to certain \
-             models, or it or its app has a budget. Leave it out; fallbacks can be set up in server.toml"
-        );
-        Err(ApiError::parameter("unsupported_parameter", path, message))
-    };
-    let is_further = |name: &str| FURTHER_MODELS.iter().any(|known| is_same_but_for_case(name, known));
-    for (name, value) in fields.iter() {
-        if is_further(name) && !value.is_null() {
-            return refused(name.to_owned());
-        }
-    }
-    // Tools of other types run at the provider, and those of OpenRouter can ask other models.
-    let tools = fields.get("tools").and_then(Json::items).unwrap_or_default();
-    for (at, tool) in tools.into_iter().enumerate() {
-        let of_tool = tool.fields(["type"]).and_then(|[of_tool]| of_tool?.string());
-        if !of_tool.is_some_and(|of_tool| matches!(&*of_tool, "function" | "custom")) {
-            return refused(format!("tools[{at}].type"));
-        }
-    }
-    Ok(())
-}
-
 /// Whether two names are the same to decoders that ignore case, such as Go's, which also folds the long s and the
 /// Kelvin sign (<https://pkg.go.dev/encoding/json#Unmarshal>).
-fn is_same_but_for_case(name: &str, known: &str) -> bool {
+pub(super) fn is_same_but_for_case(name: &str, known: &str) -> bool {
     // The Kelvin sign takes three bytes.
     let may_fold = !name.is_ascii() && name.len() <= 3 * known.len();
     name.eq_ignore_ascii_case(known)

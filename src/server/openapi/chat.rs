@@ -37,8 +37,9 @@ fn request() -> Value {
         "description": "A conversation to be answered. Fields that are not described here are passed on as they are to \
             providers that speak this format; what another provider cannot express is refused by name. Refused as well: a name that only case tells \
             from a checked one (`Model`) and, to a key that is limited to models or has a budget (its own or its app's), \
-            fields and tools by which some providers ask further models (`models`, `fallbacks` …). null is the same as \
-            left out.",
+            fields and tools by which some providers ask further models (`models`, `fallbacks` …). A key with a budget \
+            is also refused what providers charge for apart from the tokens of a text (`web_search_options`, \
+            `modalities` with audio …). null is the same as left out.",
         "required": ["model", "messages"],
         "properties": {
             "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, as `GET /inference/v1/models` lists it."},
