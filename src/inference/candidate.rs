@@ -209,14 +209,24 @@ impl Candidate<'_> {
         if let Some(head) = self.head {
             stream.continue_from(head);
         }
+        if let Some(tokens) = self.max_completion_tokens() {
+            stream.limit_tokens(tokens);
+        }
         match stream.next().await {
             Some(Ok(first)) => match stream.pending_failure() {
                 Some(failure) => Err(FailedCall { failure: failure.clone(), usage: Some(stream.usage()) }),
                 None => Ok((stream, first)),
             },
-            Some(Err(failure)) => Err(FailedCall { failure, usage: stream.reported_usage() }),
+            Some(Err(failure)) => Err(FailedCall { usage: stream.usage_before_chunks(&failure), failure }),
             None => Err(Failure::Cut.into()),
         }
+    }
+
+    /// The most tokens that the answer may have; `None` if nobody says, unless a budget counts on some limit.
+    fn max_completion_tokens(&self) -> Option<u64> {
+        let Upstream { entry, model, meter, .. } = self.upstream;
+        let limit = max_cost::max_completion_tokens(self.request, &entry.provider, model);
+        limit.or_else(|| meter.has_budget().then(|| max_cost::default_completion_tokens(self.request)))
     }
 
     /// Settles and books an attempt that has failed; returns the failure.
@@ -227,9 +237,9 @@ impl Candidate<'_> {
         let completion = match failure {
             // The provider charges for all of it, but its token usage was not read.
             Failure::TooLarge { bytes } => {
-                let Upstream { entry, model, .. } = self.upstream;
-                let max = max_cost::max_completion_tokens(self.request, &entry.provider, model);
-                estimate::length_tokens(bytes).min(max)
+                let most = self.max_completion_tokens();
+                let most = most.unwrap_or_else(|| max_cost::default_completion_tokens(self.request));
+                estimate::length_tokens(bytes).min(most)
             }
             _ => 0,
         };

@@ -1,14 +1,22 @@
 //! The most that a call may cost, which is reserved from a budget before the call begins.
 //!
-//! The prompt counts as estimated, the answer with its maximum length: the caller's limit, otherwise the model's. The
-//! actual cost may still be higher, by as much as the estimate of the prompt was too low.
+//! No tokenizer makes more tokens than a text has bytes, so a prompt counts with the bytes of its request: what it says,
+//! its tools and schemas, and the names around them, which stand for what formats add. Images count with
+//! [`IMAGE_TOKENS`] each, whatever their size. An answer counts with its maximum length: the caller's limit, otherwise
+//! the model's.
 
 use crate::money::{NanoUsd, Price, Tokens};
-use crate::providers::{Chat, CompletionRequest, Failure, Provider, estimate};
+use crate::providers::{Chat, CompletionRequest, Failure, Json, Provider, estimate};
 use crate::usage::BudgetError;
 
 /// The longest answer, in tokens, if neither the model's maximum is known nor the caller sets a limit.
 const DEFAULT_MAX_ANSWER_TOKENS: u64 = 32_768;
+
+/// The most tokens that an image counts as with any provider: `OpenAI`'s models divide one into 10,000 patches at most.
+const IMAGE_TOKENS: u64 = 10_000;
+
+/// What JSON adds to a field of an object: quotes, colon and comma.
+const FIELD_SIGNS: usize = 4;
 
 /// The most that a caller's completion may cost; `None` if the price is unknown.
 pub(super) fn for_completion(
@@ -17,21 +25,52 @@ pub(super) fn for_completion(
     model: &str,
     price: Option<Price>,
 ) -> Option<NanoUsd> {
-    let completion = max_completion_tokens(request, provider, model);
-    Some(price?.of(Tokens { prompt: request.prompt_tokens, completion }))
+    let completion =
+        max_completion_tokens(request, provider, model).unwrap_or_else(|| default_completion_tokens(request));
+    Some(price?.of(Tokens { prompt: max_prompt_tokens(request), completion }))
 }
 
-/// The most tokens that the answers to a caller's completion may have, all choices together.
+/// The most tokens that the answers to a caller's completion may have, all choices together; `None` if neither the
+/// caller sets a limit nor the model's is known.
 pub(super) fn max_completion_tokens(
     request: &CompletionRequest<'_>,
     provider: &Provider,
     model: &str,
-) -> u64 {
+) -> Option<u64> {
     // Providers differ in which of the two names they honour.
     let limits = ["max_tokens", "max_completion_tokens"].into_iter();
     let limit = limits.filter_map(|name| request.fields.read::<u64>(name)).max();
-    let each = max_answer_tokens(limit, provider.max_output_tokens(model));
-    each.saturating_mul(u64::from(request.choices))
+    let each = max_answer_tokens(limit, provider.max_output_tokens(model))?;
+    Some(each.saturating_mul(u64::from(request.choices)))
+}
+
+/// What is reserved for the answers where [`max_completion_tokens`] is unknown.
+pub(super) fn default_completion_tokens(request: &CompletionRequest<'_>) -> u64 {
+    DEFAULT_MAX_ANSWER_TOKENS * u64::from(request.choices)
+}
+
+/// The most tokens that a caller's prompt may have.
+fn max_prompt_tokens(request: &CompletionRequest<'_>) -> u64 {
+    let length = |(name, value): (&str, Json<'_>)| name.len() + value.get().len() + FIELD_SIGNS;
+    let bytes: usize = request.fields.iter().map(length).sum();
+    let (images, image_bytes) = request.fields.get("messages").map_or((0, 0), images);
+    bytes.saturating_sub(image_bytes) as u64 + images * IMAGE_TOKENS
+}
+
+/// The number of images in messages, and their size in bytes.
+fn images(messages: Json<'_>) -> (u64, usize) {
+    let parts = messages.items().into_iter().flatten().filter_map(|message| {
+        let [content] = message.fields(["content"])?;
+        content?.items()
+    });
+    let is_image = |part: &Json<'_>| {
+        let kind = part.fields(["type"]).and_then(|[kind]| kind?.string());
+        kind.is_some_and(|kind| kind == "image_url")
+    };
+    parts
+        .flatten()
+        .filter(is_image)
+        .fold((0, 0), |(count, bytes), part| (count + 1, bytes + part.get().len()))
 }
 
 /// The most that a conversation of our own may cost; `None` if the price is unknown.
@@ -42,16 +81,13 @@ pub(super) fn for_chat(
     price: Option<Price>,
 ) -> Option<NanoUsd> {
     let completion = max_answer_tokens(chat.max_tokens.map(u64::from), provider.max_output_tokens(model));
-    Some(price?.of(Tokens { prompt: estimate::prompt_tokens(chat), completion }))
+    let completion = completion.unwrap_or(DEFAULT_MAX_ANSWER_TOKENS);
+    Some(price?.of(Tokens { prompt: estimate::max_prompt_tokens(chat), completion }))
 }
 
-/// The longest answer in tokens: the caller's limit, but never more than the model's maximum.
-fn max_answer_tokens(limit: Option<u64>, maximum: Option<u64>) -> u64 {
-    match (limit, maximum) {
-        (Some(limit), Some(maximum)) => limit.min(maximum),
-        (Some(tokens), None) | (None, Some(tokens)) => tokens,
-        (None, None) => DEFAULT_MAX_ANSWER_TOKENS,
-    }
+/// The longest answer in tokens: the caller's limit, but never more than the model's maximum; `None` without either.
+fn max_answer_tokens(limit: Option<u64>, maximum: Option<u64>) -> Option<u64> {
+    limit.into_iter().chain(maximum).min()
 }
 
 impl From<BudgetError> for Failure {
@@ -70,25 +106,48 @@ mod tests {
     use crate::clock::Clock;
     use crate::providers::{Fields, Kind, Settings};
 
-    /// The most that a prompt of 1,000 tokens may cost, at a dollar for a million input tokens and two for output.
+    /// The most that a completion may cost, at a dollar for a million input tokens and two for output.
     fn max_cost(model: &str, body: &str, choices: u32) -> Option<NanoUsd> {
         let settings = Settings::new("openai", Kind::OpenAi, "http://127.0.0.1:9/v1");
         let provider = Provider::new(settings, Clock::system()).unwrap();
         let fields: Fields<'_> = serde_json::from_str(body).unwrap();
         let request =
-            CompletionRequest { fields, stream: false, include_usage: false, choices, prompt_tokens: 1_000 };
+            CompletionRequest { fields, stream: false, include_usage: false, choices, prompt_tokens: 1 };
         let price = Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
         for_completion(&request, &provider, model, Some(price))
     }
 
     #[test]
     fn the_caller_s_limit_applies_up_to_the_model_s_own() {
-        let of_tokens = |tokens: u64| Some(NanoUsd(1_000_000 + tokens * 2_000));
-        assert_eq!(max_cost("unknown", "{}", 1), of_tokens(DEFAULT_MAX_ANSWER_TOKENS));
-        assert_eq!(max_cost("gpt-5.4-mini", "{}", 1), of_tokens(128_000));
-        assert_eq!(max_cost("gpt-5.4-mini", r#"{"max_tokens":100}"#, 3), of_tokens(300));
-        assert_eq!(max_cost("gpt-5.4-mini", r#"{"max_tokens":4294967295}"#, 1), of_tokens(128_000));
-        let both = r#"{"max_tokens":10,"max_completion_tokens":20}"#;
-        assert_eq!(max_cost("unknown", both, 1), of_tokens(20));
+        let check = |model: &str, body: &str, choices: u32, tokens: u64| {
+            let prompt = body.len() as u64 - 1;
+            assert_eq!(
+                max_cost(model, body, choices),
+                Some(NanoUsd(prompt * 1_000 + tokens * 2_000)),
+                "{body}"
+            );
+        };
+        check("unknown", r#"{"top_p":1}"#, 1, DEFAULT_MAX_ANSWER_TOKENS);
+        check("gpt-5.4-mini", r#"{"top_p":1}"#, 1, 128_000);
+        check("gpt-5.4-mini", r#"{"max_tokens":100}"#, 3, 300);
+        check("gpt-5.4-mini", r#"{"max_tokens":4294967295}"#, 1, 128_000);
+        check("unknown", r#"{"max_tokens":10,"max_completion_tokens":20}"#, 1, 20);
+    }
+
+    #[test]
+    fn a_prompt_counts_with_its_bytes_and_an_image_with_a_fixed_number() {
+        let of = |content: &str| {
+            let body = format!(r#"{{"max_tokens":1,"messages":[{{"role":"user","content":{content}}}]}}"#);
+            max_cost("unknown", &body, 1).unwrap().0 / 1_000
+        };
+        let empty = of(r#""""#);
+        assert_eq!(of(&format!(r#""{}""#, "𒀀".repeat(1_000))), empty + 4_000);
+        let image = |bytes: usize| {
+            let data = "A".repeat(bytes);
+            format!(r#"{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{data}"}}}}"#)
+        };
+        let (small, large) = (of(&format!("[{}]", image(10))), of(&format!("[{}]", image(1_000_000))));
+        assert_eq!((small, large), (empty + IMAGE_TOKENS, empty + IMAGE_TOKENS));
+        assert_eq!(of(&format!("[{},{}]", image(1), image(1))), empty + 2 * IMAGE_TOKENS + 1);
     }
 }

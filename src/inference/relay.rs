@@ -92,6 +92,10 @@ impl Relay {
 
     /// Starts to search for a stream that continues where this one broke; `None` if none could.
     fn start_search(&mut self, failure: &Failure) -> Option<Search> {
+        // What knew no end is not asked for again.
+        if matches!(failure, Failure::TooLarge { .. }) {
+            return None;
+        }
         let resumption =
             self.resumption.take().filter(|resumption| !is_final(failure, resumption.position))?;
         let sent = self.flow.take_text()?;

@@ -48,6 +48,8 @@ pub struct ChunkWriter {
     /// one choice, tool calls, reasoning, a refusal, or too much text.
     text: Option<String>,
     usage: Option<Tokens>,
+    /// Whether the last report is of all that was used, although the answer may be incomplete.
+    is_usage_final: bool,
     /// The provider's own usage object, for the caller.
     usage_text: Option<String>,
 }
@@ -100,6 +102,7 @@ impl ChunkWriter {
             has_content: false,
             text: (request.choices == 1).then(String::new),
             usage: None,
+            is_usage_final: false,
             usage_text: None,
         }
     }
@@ -299,6 +302,11 @@ impl ChunkWriter {
         self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
     }
 
+    /// Notes that the last report is of all that was used: it came with the news that the answer failed.
+    pub fn finish_usage(&mut self) {
+        self.is_usage_final = true;
+    }
+
     /// Whether every requested choice is finished.
     pub fn is_complete(&self) -> bool {
         self.choices.len() >= self.expected && self.may_end()
@@ -322,7 +330,7 @@ impl ChunkWriter {
             Tokens { prompt: self.prompt_tokens, completion: estimate::length_tokens(self.length) };
         match self.usage {
             None => estimated,
-            Some(reported) if self.is_complete() => reported,
+            Some(reported) if self.is_usage_final || self.is_complete() => reported,
             Some(reported) => {
                 Tokens { completion: reported.completion.max(estimated.completion), ..reported }
             }

@@ -4,6 +4,9 @@
 //! and memory does not grow. Whatever one piece from the provider yields is passed on as one piece. What must hold: the
 //! end is written only if every choice has its finish reason and no part of the answer was lost on the way.
 //!
+//! No stream is endless: one that goes far beyond its limit of tokens, or sends more bytes than any answer has, is
+//! stopped at the provider and broken off for the caller. What it cost until then is booked.
+//!
 //! A finish reason is usually the end, whatever happens to the connection after it. But some providers send one with
 //! every piece of the answer, and then only the end of the stream tells that nothing is missing, or an event that comes
 //! after the answer by its format, such as one with nothing but the usage.
@@ -33,6 +36,15 @@ const EPILOGUE: Duration = Duration::from_secs(2);
 /// released; further ones are closed instead.
 const MAX_DRAINING: usize = 64;
 
+/// The most that is read of one streamed answer. A chunk with a token takes some 300 bytes, so an answer of 128,000 takes
+/// 40 MB, and one with the log probabilities of many alternatives several times as much.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How many characters an answer may have for each token of its limit, and beyond that, before it is taken for one that
+/// knows no limit. A token has four characters on average; runs of blanks or dashes, which have the most, some dozen.
+const CHARACTERS_PER_TOKEN: u64 = 32;
+const SPARE_CHARACTERS: u64 = 16 * 1024;
+
 static DRAIN_PERMITS: Semaphore = Semaphore::const_new(MAX_DRAINING);
 
 /// A streamed answer in progress. Dropping it stops the provider, and so does its deadline.
@@ -42,6 +54,10 @@ pub struct CompletionStream {
     decoder: Box<dyn StreamDecoder>,
     chunks: ChunkWriter,
     state: State,
+    /// The number of bytes read.
+    read: u64,
+    /// The number of characters after which it is stopped.
+    max_characters: u64,
     /// The number of events that were skipped because they were not in the format.
     skipped: u32,
     /// The provider's key, which failures must not repeat.
@@ -100,7 +116,13 @@ impl CompletionStream {
 
     fn from_source(source: Source, decoder: Box<dyn StreamDecoder>, chunks: ChunkWriter) -> Self {
         let events = sse::Decoder::default();
-        Self { source, events, decoder, chunks, state: State::Open, skipped: 0, secret: None }
+        let (state, max_characters) = (State::Open, u64::MAX);
+        Self { source, events, decoder, chunks, state, read: 0, max_characters, skipped: 0, secret: None }
+    }
+
+    /// Stops the stream if it goes far beyond this many tokens.
+    pub fn limit_tokens(&mut self, tokens: u64) {
+        self.max_characters = tokens.saturating_mul(CHARACTERS_PER_TOKEN).saturating_add(SPARE_CHARACTERS);
     }
 
     /// Makes this the continuation of an answer whose chunks begin with `head`. To be called before the first pull.
@@ -149,8 +171,12 @@ impl CompletionStream {
     fn process(&mut self, piece: Result<Option<Bytes>, Failure>) {
         match piece {
             Ok(Some(piece)) => {
+                self.read += piece.len() as u64;
                 self.events.feed(&piece);
                 self.decode_events();
+                if self.read > MAX_BYTES || self.chunks.characters() > self.max_characters {
+                    self.close(Some(Failure::TooLarge { bytes: self.read }));
+                }
             }
             Ok(None) => {
                 self.events.end();
@@ -166,10 +192,11 @@ impl CompletionStream {
         self.chunks.usage()
     }
 
-    /// The token usage that the provider has reported so far. For calls that fail before their first chunk, for which
-    /// nothing is estimated.
-    pub fn reported_usage(&self) -> Option<Tokens> {
-        self.chunks.reported_usage()
+    /// The token usage that the provider has reported so far; none at all was used if the connection ended before
+    /// anything came. For calls that fail before their first chunk, for which nothing is estimated.
+    pub fn usage_before_chunks(&self, failure: &Failure) -> Option<Tokens> {
+        let unused = (self.read == 0 && *failure == Failure::Cut).then(Tokens::default);
+        self.chunks.reported_usage().or(unused)
     }
 
     /// Whether the answer is complete, so that only its end remains to be sent.

@@ -1,7 +1,8 @@
 //! Estimates token counts, for providers that do not report them.
 //!
 //! Tokenizers average four characters per token on English prose; other scripts need more tokens. The estimate is for
-//! accounting where there is no better figure, and is never used to decide whether a prompt fits.
+//! accounting where there is no better figure, and is never used to decide whether a prompt fits, nor for what is
+//! reserved of a budget: that takes an upper bound.
 
 use serde_json::Value;
 
@@ -64,6 +65,14 @@ pub fn written_characters(value: &Value) -> u64 {
 /// The estimated number of tokens in an entire prompt.
 pub fn prompt_tokens(chat: &Chat) -> u64 {
     chat.messages.iter().map(|message| text_tokens(&message.content) + TOKENS_PER_MESSAGE).sum()
+}
+
+/// The most tokens that an entire prompt may have: no tokenizer makes more of a text than it has bytes.
+pub fn max_prompt_tokens(chat: &Chat) -> u64 {
+    let texts: u64 =
+        chat.messages.iter().map(|message| message.content.len() as u64 + TOKENS_PER_MESSAGE).sum();
+    let schema = chat.schema.as_ref().map_or(0, |schema| schema.schema.to_string().len() as u64);
+    texts + schema
 }
 
 #[cfg(test)]

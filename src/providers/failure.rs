@@ -38,6 +38,14 @@ impl FailedCall {
     }
 }
 
+impl FailedCall {
+    /// A call that failed before a byte of the answer came. If its connection ended, nothing was used.
+    pub(super) fn before_answer(failure: Failure) -> Self {
+        let usage = (failure == Failure::Cut).then(Tokens::default);
+        Self { failure, usage }
+    }
+}
+
 impl From<Failure> for FailedCall {
     fn from(failure: Failure) -> Self {
         Self { failure, usage: None }
@@ -99,7 +107,8 @@ pub enum Failure {
     /// The model ended without any output, or with a tool call that its provider cannot parse. A retry often yields an
     /// answer. The cause lies in the request, so it says nothing about the model for other callers.
     NoAnswer,
-    /// The response is too large, which is due to the request: many choices, or log probabilities for every token.
+    /// The response is too large, which is due to the request: many choices, or log probabilities for every token; or a
+    /// stream went far beyond its limit of tokens.
     TooLarge {
         /// The least size it is known to have.
         bytes: u64,

@@ -13,7 +13,7 @@ use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::Body;
-use super::{Failure, ProviderResponse};
+use super::{FailedCall, Failure, ProviderResponse};
 use crate::clock::Clock;
 
 /// The largest body that is buffered; a completion of 100,000 tokens takes about half a megabyte.
@@ -84,17 +84,17 @@ impl OpenResponse {
     ///
     /// # Errors
     /// If it does not arrive in time, breaks off, or is too large.
-    pub(super) async fn read_all(mut self) -> Result<BufferedResponse, Failure> {
+    pub(super) async fn read_all(mut self) -> Result<BufferedResponse, FailedCall> {
         let announced = self.body.size_hint().lower();
         if announced > MAX_BODY_BYTES as u64 {
-            return Err(self.too_large(announced));
+            return Err(self.too_large(announced).into());
         }
         let body = self.collect_body().await?;
         Ok(BufferedResponse { status: self.head.status.as_u16(), headers: self.head.headers, body })
     }
 
-    async fn collect_body(&mut self) -> Result<Bytes, Failure> {
-        let first = self.next().await?.unwrap_or_default();
+    async fn collect_body(&mut self) -> Result<Bytes, FailedCall> {
+        let first = self.next().await.map_err(FailedCall::before_answer)?.unwrap_or_default();
         if self.body.is_end_stream() {
             // Nearly every body arrives as one piece; it is not copied.
             return Ok(first);
@@ -103,7 +103,7 @@ impl OpenResponse {
         while let Some(piece) = self.next().await? {
             let length = body.len() + piece.len();
             if length > MAX_BODY_BYTES {
-                return Err(self.too_large(length as u64));
+                return Err(self.too_large(length as u64).into());
             }
             body.extend_from_slice(&piece);
         }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::client::{Body, Client};
 use super::http1::HttpRequest;
 use super::open_response::{BufferedResponse, OpenResponse, with_deadline};
-use super::{CallPolicy, Failure, KeyHeader, ProviderRequest, Settings, connect_error};
+use super::{CallPolicy, FailedCall, Failure, KeyHeader, ProviderRequest, Settings, connect_error};
 use crate::loopback::is_loopback;
 use crate::secret::ExposeSecret;
 use crate::workers::{PerWorker, yield_to_ready};
@@ -121,13 +121,14 @@ impl Transport {
         outgoing: impl FnOnce() -> ProviderRequest + Send + 'a,
         call_policy: &CallPolicy,
         deadline: Instant,
-    ) -> impl Future<Output = Result<BufferedResponse, Failure>> + Send + 'a {
+    ) -> impl Future<Output = Result<BufferedResponse, FailedCall>> + Send + 'a {
         let limits = CallLimits::starting_now(call_policy, deadline);
         async move {
             let client = Box::pin(self.client(limits.end)).await?;
             yield_to_ready().await;
             let sending = Box::pin(client.send(&self.http_request(Method::POST, &outgoing())?));
-            let opened = limits.apply_to(with_deadline(limits.first_byte, sending).await??);
+            let begun = with_deadline(limits.first_byte, sending).await?;
+            let opened = limits.apply_to(begun.map_err(FailedCall::before_answer)?);
             Box::pin(async move {
                 yield_to_ready().await;
                 opened.read_all().await

@@ -18,13 +18,20 @@ use crate::support::server::{NOON, Setup};
 
 /// The cost of a call answered by `Reply::Text`: 100 tokens at $1 and 10 at $2 per million.
 const COST: u64 = 120_000;
-/// The maximum cost of [`small`]: 6 estimated prompt tokens and 100 completion tokens.
-const MOST: u64 = 206_000;
+/// The maximum cost of [`small`]: as many prompt tokens as it has bytes (81), and 100 completion tokens.
+const MOST: u64 = 281_000;
 
 /// A request limited to a short answer.
 fn small() -> Value {
     let mut body = hello();
     body["max_tokens"] = json!(100);
+    body
+}
+
+/// The same, streamed.
+fn small_stream() -> Value {
+    let mut body = small();
+    body["stream"] = json!(true);
     body
 }
 
@@ -54,19 +61,15 @@ async fn left(gateway: &Gateway, key: &str) -> String {
     let (status, body) = ask(gateway, key, &hello()).await;
     assert_eq!((status, &body["code"]), (402, &json!("budget_exceeded")), "{body}");
     let message = body["message"].as_str().unwrap();
-    assert!(message.starts_with("this could cost up to $0.065542, but "), "{message}");
+    assert!(message.starts_with("this could cost up to $0.0656, but "), "{message}");
     message.split("but ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn a_request_beyond_the_budget_is_rejected_before_any_call() {
     let gateway = gateway(says_hi).await;
-    let (key, _) = key_of(&gateway, 200_000);
-    for body in [small(), {
-        let mut body = hello_stream();
-        body["max_tokens"] = json!(100);
-        body
-    }] {
+    let (key, _) = key_of(&gateway, MOST - 1);
+    for (body, most) in [(small(), "0.000281"), (small_stream(), "0.000295")] {
         let response = gateway.post_as(&key, body.to_string()).send().await.unwrap();
         assert_eq!(response.status(), 402);
         let headers = response.headers().clone();
@@ -76,10 +79,13 @@ async fn a_request_beyond_the_budget_is_rejected_before_any_call() {
             (&"false".parse().unwrap(), &"0".parse().unwrap())
         );
         assert!(headers.contains_key("x-ratelimit-remaining") && !headers.contains_key("retry-after"));
-        let expected = concat!(
-            r#"{"error":"Payment Required","message":"this could cost up to $0.000206, but $0.0002 is left of the "#,
-            r#"monthly budget of this API key ($0.0002); send a smaller `max_tokens`, or ask the operator to raise "#,
-            r#"it; it resets on 2026-12-01 (UTC)","code":"budget_exceeded","request_id":"req-1"}"#
+        let expected = format!(
+            concat!(
+                r#"{{"error":"Payment Required","message":"this could cost up to ${}, but $0.000280999 is left of the "#,
+                r#"monthly budget of this API key ($0.000280999); send a smaller `max_tokens`, or ask the operator to "#,
+                r#"raise it; it resets on 2026-12-01 (UTC)","code":"budget_exceeded","request_id":"req-1"}}"#
+            ),
+            most
         );
         assert_eq!(response.text().await.unwrap(), expected);
     }
@@ -95,16 +101,17 @@ async fn a_request_beyond_the_budget_is_rejected_before_any_call() {
 #[tokio::test]
 async fn an_exhausted_budget_is_reported_with_its_reset_date() {
     let gateway = gateway(says_hi).await;
-    let (key, _) = key_of(&gateway, MOST);
-    assert_eq!(ask(&gateway, &key, &small()).await.0, 200);
+    let (key, _) = key_of(&gateway, 2 * COST);
     let mut tiny = small();
-    tiny["max_tokens"] = json!(40);
-    assert_eq!(ask(&gateway, &key, &tiny).await.0, 200, "the estimate of its prompt was too low");
+    tiny["max_tokens"] = json!(1);
+    for _ in 0..2 {
+        assert_eq!(ask(&gateway, &key, &tiny).await.0, 200);
+    }
     let (status, body) = ask(&gateway, &key, &tiny).await;
     assert_eq!(status, 402);
     assert_eq!(
         body["message"],
-        "the monthly budget of this API key ($0.000206) is used up; ask the operator to raise it; \
+        "the monthly budget of this API key ($0.00024) is used up; ask the operator to raise it; \
          it resets on 2026-12-01 (UTC)"
     );
     let (status, _) =
@@ -141,7 +148,7 @@ async fn an_app_s_budget_is_shared_by_all_its_keys() {
         let (status, body) = ask(&gateway, key, &small()).await;
         let message = body["message"].as_str().unwrap();
         assert!(
-            status == 402 && message.contains("the monthly budget of this API key's app ($0.000326)"),
+            status == 402 && message.contains("the monthly budget of this API key's app ($0.000401)"),
             "{body}"
         );
     }
@@ -164,9 +171,9 @@ async fn a_budget_changed_on_the_command_line_applies_to_the_next_request() {
         assert_eq!(ran.code(), 0, "{ran:?}");
     };
     for (flags, status) in [
-        (&["--budget-usd", "0.0002"][..], 402),
-        (&["--budget-usd", "0.000206"], 200),
-        (&["--budget-usd", "0.000206"], 402),
+        (&["--budget-usd", "0.00028"][..], 402),
+        (&["--budget-usd", "0.000281"], 200),
+        (&["--budget-usd", "0.000281"], 402),
         (&["--budget-usd", "0.1"], 200),
         (&["--budget-usd", "0"], 402),
         (&["--no-budget"], 200),
@@ -190,7 +197,7 @@ async fn failed_calls_release_their_reservation_before_the_next_retry() {
     assert_eq!(ask(&gateway, &key, &small()).await.0, 503);
     assert_eq!(gateway.provider.requests().len(), 3, "each attempt found the full budget");
     assert_eq!(ask(&gateway, &key, &small()).await.0, 400);
-    assert_eq!(left(&gateway, &key).await, "$0.000206");
+    assert_eq!(left(&gateway, &key).await, "$0.000281");
     assert_eq!(ask(&gateway, &key, &small()).await.0, 200);
 }
 
@@ -209,7 +216,7 @@ async fn an_abandoned_stream_is_billed_for_what_was_received() {
     }
     assert_eq!(
         left(&gateway, &key).await,
-        NanoUsd(60_000_000 - 6_000 - 2_000_000).to_string(),
+        NanoUsd(60_000_000 - 96_000 - 2_000_000).to_string(),
         "the reservation counts"
     );
     drop(stream);
@@ -273,4 +280,112 @@ async fn an_unreadable_ledger_rejects_requests_on_a_budget() {
     assert_eq!(gateway.provider.requests().len(), 0);
     std::fs::rename(ledger.with_extension("gone"), &ledger).unwrap();
     assert_eq!(ask(&gateway, &key, &small()).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_prompt_is_reserved_with_its_bytes() {
+    let gateway = gateway(says_hi).await;
+    let (key, _) = key_of(&gateway, 800_000);
+    let mut body = small();
+    body["messages"][0]["content"] = json!("𒀀".repeat(200));
+    let (status, refused) = ask(&gateway, &key, &body).await;
+    assert_eq!(status, 402);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.starts_with("this could cost up to $0.001076"), "800 bytes instead of 5: {message}");
+}
+
+/// A stream that never ends, of text or of anything else, and its end at the caller.
+async fn endless(chunk: &StreamStep, body: &Value, budget: Option<u64>) -> (Gateway, String, usize) {
+    let StreamStep::Send(text) = chunk.clone() else { unreachable!() };
+    let gateway = gateway(move |_| {
+        Reply::Stream(vec![role_chunk(), StreamStep::Repeat(text.clone(), usize::MAX), StreamStep::Stall])
+    })
+    .await;
+    let key = budget.map_or_else(|| gateway.key.clone(), |budget| key_of(&gateway, budget).0);
+    let mut stream = gateway.post_as(&key, body.to_string()).send().await.unwrap().bytes_stream();
+    let (mut end, mut received) = (Vec::new(), 0);
+    while let Some(piece) = stream.next().await {
+        let piece = piece.unwrap();
+        received += piece.len();
+        end.extend_from_slice(&piece);
+        end.drain(..end.len().saturating_sub(4096));
+    }
+    (gateway, String::from_utf8_lossy(&end).into_owned(), received)
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_far_beyond_its_limit_is_stopped() {
+    let mut body = small_stream();
+    body["max_tokens"] = json!(10);
+    for budget in [Some(50_000_000), None] {
+        let (gateway, end, received) = endless(&text_chunk("0123456789"), &body, budget).await;
+        assert!(received < 2_000_000, "{received}");
+        assert!(end.ends_with("data: [DONE]\n\n"), "{end}");
+        let error: Value = serde_json::from_str(end.rsplit("data: ").nth(1).unwrap()).unwrap();
+        assert_eq!(
+            (&error["error"]["code"], &error["choices"][0]["finish_reason"]),
+            (&json!("provider_invalid_response"), &json!("error"))
+        );
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("fake/m did not stop at the limit of its answer"), "{message}");
+        eventually("the provider is stopped", || gateway.provider.in_flight() == 0).await;
+        let row = gateway.rows().remove(0);
+        assert_eq!(row.outcome, "too_large");
+        assert!((4_000..20_000).contains(&row.completion_tokens), "{row:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_a_limit_is_stopped_at_the_most_bytes_of_any_answer() {
+    let mut body = hello_stream();
+    body["model"] = json!("fake/n");
+    let big = format!(": {}\n\n", "x".repeat(1 << 20));
+    let (gateway, end, received) = endless(&StreamStep::Send(big), &body, None).await;
+    assert!(end.contains("sent more than 256 MiB") && received < 10_000, "{received} {end}");
+    eventually("the provider is stopped", || gateway.provider.in_flight() == 0).await;
+}
+
+#[tokio::test]
+async fn what_is_charged_apart_from_tokens_is_refused_on_a_budget() {
+    let gateway = gateway(says_hi).await;
+    let (key, _) = key_of(&gateway, 1_000_000_000);
+    for (name, value) in [
+        ("web_search_options", json!({})),
+        ("search_parameters", json!({"mode": "auto"})),
+        ("enable_search", json!(true)),
+        ("Enable_Search", json!(true)),
+        ("modalities", json!(["text", "audio"])),
+        ("audio", json!({"voice": "alloy", "format": "wav"})),
+        ("service_tier", json!("priority")),
+        ("TOOLS", json!([{"type": "web_search"}])),
+    ] {
+        let mut body = small();
+        body[name] = value.clone();
+        let (status, error) = ask(&gateway, &key, &body).await;
+        assert_eq!((status, &error["code"]), (400, &json!("unsupported_parameter")), "{error}");
+        assert_eq!(error["param"], name);
+        assert_eq!(ask(&gateway, &gateway.key, &body).await.0, 200, "{name} without a budget");
+    }
+    for (name, value) in [
+        ("web_search_options", Value::Null),
+        ("enable_search", json!(false)),
+        ("modalities", json!(["text"])),
+        ("service_tier", json!("auto")),
+    ] {
+        let mut body = small();
+        body[name] = value;
+        assert_eq!(ask(&gateway, &key, &body).await.0, 200, "{name}");
+    }
+    let mut body = small();
+    for (tool, param) in [
+        (r#"{"type":"function","TYPE":"web_search","function":{"name":"f"}}"#, "tools[0].TYPE"),
+        (r#"{"type":"function","type":"web_search"}"#, "tools[0].type"),
+        (r#"{"type":"Function","function":{"name":"f"}}"#, "tools[0].type"),
+    ] {
+        body["tools"] = json!("TOOL");
+        let text = body.to_string().replace("\"TOOL\"", &format!("[{tool}]"));
+        let response = gateway.post_as(&key, text).send().await.unwrap();
+        let (status, error) = (response.status(), response.json::<Value>().await.unwrap());
+        assert_eq!((status.as_u16(), &error["param"]), (400, &json!(param)), "{error}");
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::chat::{gateway, gateway_with, hello, hello_stream};
 use crate::support::eventually;
-use crate::support::provider::{Reply, StreamStep, role_chunk, stream, text_chunk};
+use crate::support::provider::{ModelRequest, Reply, StreamStep, role_chunk, stream, text_chunk};
 
 #[tokio::test]
 async fn abandoning_an_unstreamed_request_stops_the_provider_and_bills_the_prompt() {
@@ -59,6 +59,42 @@ async fn usage_reported_before_a_break_is_booked() {
     .await;
     gateway.stream(&hello_stream()).await;
     assert_eq!(gateway.booked(), [("fake/m".to_owned(), "cut".to_owned(), 50, 9)]);
+}
+
+#[tokio::test]
+async fn usage_beside_an_error_is_booked_as_reported() {
+    for place in [
+        r#""choices":[],"error":{"message":"no","code":502}"#,
+        r#""error":{"message":"no","code":502}"#,
+        r#""choices":[{"index":0,"delta":{},"error":{"message":"no","code":502}}]"#,
+    ] {
+        let usage = r#""usage":{"prompt_tokens":50,"completion_tokens":1,"total_tokens":51}"#;
+        let last = format!("data: {{{place},{usage}}}\n\n");
+        for text in ["", "more than four characters"] {
+            let last = StreamStep::Send(last.clone());
+            let steps = if text.is_empty() { vec![last] } else { vec![role_chunk(), text_chunk(text), last] };
+            let gateway = gateway(move |_| Reply::Stream(steps.clone())).await;
+            let _ = gateway.ask(&hello_stream()).await.text().await;
+            assert_eq!(
+                gateway.booked(),
+                [("fake/m".to_owned(), "provider_error".to_owned(), 50, 1)],
+                "{place}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_reset_before_its_answer_begins_has_used_nothing() {
+    let head = |_: &ModelRequest| Reply::Stream(vec![StreamStep::Cut]);
+    for body in [hello(), hello_stream()] {
+        for gateway in [gateway(|_| Reply::Reset).await, gateway(head).await] {
+            assert_eq!(gateway.ask(&body).await.status(), 502);
+            let row = gateway.rows().remove(0);
+            assert_eq!((&*row.outcome, row.prompt_tokens, row.completion_tokens), ("cut", 0, 0));
+            assert_eq!(row.cost.map(|cost| cost.0), Some(0));
+        }
+    }
 }
 
 #[tokio::test]

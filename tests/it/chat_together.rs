@@ -19,8 +19,9 @@ use crate::support::provider::{ModelRequest, Reply, StreamStep, role_chunk, stre
 use crate::support::scrape::scrape;
 use crate::support::server::NOON;
 
-/// The maximum cost of `fake/m` with an answer of 100 tokens.
-const MOST: u64 = 206_000;
+/// The maximum cost of `fake/m` with an answer of 100 tokens, and the same for a stream.
+const MOST: u64 = 281_000;
+const MOST_STREAMED: u64 = 295_000;
 /// Models at a tenth and ten times the price of `fake/m`.
 const CHEAP_AND_DEAR: &str = "
 [providers.fake.models.cheap]
@@ -65,7 +66,7 @@ async fn a_broken_stream_is_not_resumed_beyond_the_budget() {
         _ => stream(&["Hello!"]),
     })
     .await;
-    let (key, id) = key_of(&gateway, MOST);
+    let (key, id) = key_of(&gateway, MOST_STREAMED);
     let raw = ask(&gateway, &key, short(hello_stream())).await.text().await.unwrap();
     // The budget is not mentioned, because it is not what failed.
     assert_eq!(ended_broken(&raw, CUT), "Hello");
@@ -74,8 +75,8 @@ async fn a_broken_stream_is_not_resumed_beyond_the_budget() {
     assert_eq!(keys::spent(&gateway.server.app.store, &id, NOON).unwrap(), cost);
     scrape(&gateway.server).await.assert(&[retries_of_m(0.0)]);
 
-    let refused: Value = ask(&gateway, &key, short(hello())).await.json().await.unwrap();
-    let left = NanoUsd(MOST).minus(cost);
+    let refused: Value = ask(&gateway, &key, short(hello_stream())).await.json().await.unwrap();
+    let left = NanoUsd(MOST_STREAMED).minus(cost);
     assert!(refused["message"].as_str().unwrap().contains(&format!("but {left} is left")), "{refused}");
 }
 
@@ -86,7 +87,7 @@ async fn an_affordable_fallback_resumes_a_stream_whose_model_is_too_expensive() 
         _ => stream(&["Hello!"]),
     })
     .await;
-    let (key, _) = key_of(&gateway, MOST);
+    let (key, _) = key_of(&gateway, MOST_STREAMED);
     let response = ask(&gateway, &key, short(hello_stream())).await;
     assert_eq!(response.headers()["x-mk-attempts"], "1");
     assert_eq!(unbroken(&response.text().await.unwrap()), "Hello!");

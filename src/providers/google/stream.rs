@@ -32,11 +32,15 @@ impl StreamDecoder for Decoder {
             return Ok(EventOutcome::Unreadable);
         };
         let outer = body.as_array().and_then(|list| list.first()).unwrap_or(&body);
+        let usage = response::token_usage(&outer["usageMetadata"]);
         if !outer["error"].is_null() {
+            if let Some(usage) = usage {
+                self.meter.report(usage, chunks);
+                chunks.finish_usage();
+            }
             return Err(error_body::failure_in_success(outer, &ProviderResponse::of_stream_event()));
         }
         let candidate = &body["candidates"][0];
-        let usage = response::token_usage(&body["usageMetadata"]);
         if response::is_blocked(&body) {
             // The prompt was processed nevertheless.
             if let Some(usage) = usage {

@@ -116,6 +116,7 @@ impl Decoder {
         });
         let Ok(fields) = fields else { return Ok(EventOutcome::Unreadable) };
         if fields.non_null("error").is_some() || name == b"error" {
+            record_final_usage(&fields, chunks);
             return Err(error_in_success(data));
         }
         let Some(raw_choices) = fields.non_null("choices") else {
@@ -129,6 +130,7 @@ impl Decoder {
             return Ok(if has_usage(&fields) { EventOutcome::Last } else { EventOutcome::More });
         }
         if let Some(error) = choices.iter().find_map(|choice| choice.error) {
+            record_final_usage(&fields, chunks);
             return Err(error_in_success(format!("{{\"error\":{}}}", error.get()).as_bytes()));
         }
         if !chunks.has_begun() {
@@ -191,6 +193,14 @@ fn record_usage(fields: &Fields<'_>, chunks: &mut ChunkWriter) {
     let Some(raw) = fields.non_null("usage").or_else(of_groq) else { return };
     let Some(reported) = ReportedUsage::parse(raw) else { return };
     chunks.record_usage(reported.usage, Some(&reported.to_json()));
+}
+
+/// Records the usage that stands beside an error, which is of all that was used.
+fn record_final_usage(fields: &Fields<'_>, chunks: &mut ChunkWriter) {
+    record_usage(fields, chunks);
+    if has_usage(fields) {
+        chunks.finish_usage();
+    }
 }
 
 /// The failure that a chunk reports.

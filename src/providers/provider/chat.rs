@@ -108,7 +108,8 @@ impl Provider {
         let mut outgoing = dialect.chat_request(request, &target)?;
         let mut is_reduced = false;
         loop {
-            let opened = transport.open(&outgoing, &call_policy, deadline).await?;
+            let opened = transport.open(&outgoing, &call_policy, deadline).await;
+            let opened = opened.map_err(FailedCall::before_answer)?;
             if request.stream && opened.is_stream() {
                 if is_reduced {
                     self.learn(model, target);

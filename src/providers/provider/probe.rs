@@ -36,7 +36,7 @@ impl Provider {
         let key = match opened.head.status.as_u16() {
             200..=299 => {
                 // A web page is no list of models; any server may send one.
-                let response = opened.read_all().await?;
+                let response = opened.read_all().await.map_err(|failed| failed.failure)?;
                 let Ok(list) = serde_json::from_slice::<Value>(&response.body) else {
                     return Ok(ProbeReport { key: KeyStatus::NoList, date, models });
                 };
@@ -68,7 +68,7 @@ impl Provider {
     async fn failure_of(&self, dialect: &dyn Dialect, opened: OpenResponse) -> Failure {
         let response = match opened.read_all().await {
             Ok(response) => response,
-            Err(failure) => return failure,
+            Err(failed) => return failed.failure,
         };
         match dialect.answer(&response.with_clock(self.clock.clone())) {
             Err(failed) => failed.failure.redacted(self.settings().api_key.as_ref()),

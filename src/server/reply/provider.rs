@@ -80,7 +80,15 @@ impl From<ChatError> for ApiError {
 impl ApiError {
     /// The error for a stream of `model` that was broken off by `failure`.
     pub(crate) fn broken_stream(model: &Arc<str>, failure: Failure) -> Self {
-        Self::from(ChatError { model: model.clone(), failure, attempts: 0 })
+        let is_endless = matches!(failure, Failure::TooLarge { .. });
+        let mut error = Self::from(ChatError { model: model.clone(), failure, attempts: 0 });
+        if is_endless {
+            error.message = format!(
+                "{model} did not stop at the limit of its answer, or sent more than 256 MiB, so it was cut off; ask \
+                 for less, or choose another model"
+            );
+        }
+        error
     }
 }
 
