@@ -88,6 +88,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         app: args.app.as_deref().map(|app| admin.app_id(app)).transpose()?,
         actor: key_id(&args.actor)?,
         action: args.action.clone(),
+        ..AuditFilter::default()
     };
     let limit = match args.limit.unwrap_or(DEFAULT_LIMIT) {
         0 => u32::MAX,

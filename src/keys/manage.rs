@@ -112,6 +112,7 @@ pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, K
         expires_at: valid.expires_at,
         last_used_at: None,
         revoked_at: None,
+        replaced_by: None,
         per_minute: valid.per_minute,
         per_day: valid.per_day,
         models: valid.models,
@@ -142,6 +143,7 @@ pub fn rotate(
         expires_at: old.expires_at.map(|at| now.plus(at.since(old.created_at))),
         last_used_at: None,
         revoked_at: None,
+        replaced_by: None,
         ..old.clone()
     })?;
     Ok((minted.key, new))
@@ -168,6 +170,7 @@ pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
         expires_at: row.expires_at.map(Time::rfc3339),
         last_used_at: row.last_used_at.map(Time::rfc3339),
         revoked_at: row.revoked_at.map(Time::rfc3339),
+        replaced_by: row.replaced_by.as_deref().map(str::to_owned),
         limits: KeyLimits { per_minute: row.per_minute, per_day: row.per_day },
         models: row.models.clone(),
         addresses: row.addresses.clone(),

@@ -111,6 +111,7 @@ fn make(store: &Store, now: Time) -> Result<CompletedSetup, ManageError> {
         expires_at: None,
         last_used_at: None,
         revoked_at: None,
+        replaced_by: None,
         per_minute: None,
         per_day: None,
         models: Vec::new(),

@@ -16,7 +16,7 @@ use crate::clock::Time;
 use crate::inference::CompletionRequest;
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
-use crate::storage::{AppChange, KeyChange, Span};
+use crate::storage::{AppChange, KeyChange, Order, Span};
 use crate::usage::ReportRequest;
 use crate::verify::{Job, Settings};
 
@@ -61,8 +61,8 @@ pub fn rotation(body: &[u8]) -> Parsed<u32> {
     Params::parse(body).and_then(keys::read_grace).map_err(error_body)
 }
 
-/// The query of `GET /v1/apps/{id}/keys`: the page, and the filters by service and state.
-pub fn key_list(query: &str) -> Parsed<(Span, Option<Service>, Option<KeyState>)> {
+/// The query of `GET /v1/apps/{id}/keys`: the page, its order, and the filters by service and state.
+pub fn key_list(query: &str) -> Parsed<(Span, Order, Option<Service>, Option<KeyState>)> {
     Query::parse(query).and_then(keys::read_list).map_err(error_body)
 }
 

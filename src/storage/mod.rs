@@ -81,6 +81,8 @@ pub struct KeyRow {
     pub last_used_at: Option<Time>,
     /// It is refused from then on, for good.
     pub revoked_at: Option<Time>,
+    /// The key that took its place when it was rotated. Only filled in by listings, like its last use.
+    pub replaced_by: Option<Arc<str>>,
     /// Its own limit for any 60 seconds: 0 is unlimited, `None` means the server's.
     pub per_minute: Option<u32>,
     /// Its own limit for a UTC day: 0 is unlimited, `None` means the server's.
@@ -177,15 +179,29 @@ pub struct KeyChange {
     pub budget: Option<Option<NanoUsd>>,
 }
 
+/// The order of a list's pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As records were made.
+    #[default]
+    OldestFirst,
+    /// The reverse.
+    NewestFirst,
+}
+
 /// Which entries of the audit log are shown; `None` for all.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
     /// Only those about this app or key.
     pub object: Option<String>,
+    /// Only those about something whose name at that time has this in it, in any letter case.
+    pub object_name: Option<String>,
     /// Only those about this app and its keys.
     pub app: Option<String>,
     /// Only those of this console key.
     pub actor: Option<String>,
+    /// Only those of a key or a user whose name has this in it, in any letter case.
+    pub actor_name: Option<String>,
     /// Only those of this kind.
     pub action: Option<String>,
 }

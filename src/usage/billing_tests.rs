@@ -46,6 +46,7 @@ fn add_key(store: &Store, number: u8, change: impl FnOnce(&mut KeyRow)) {
         expires_at: None,
         last_used_at: None,
         revoked_at: None,
+        replaced_by: None,
         per_minute: None,
         per_day: None,
         models: Vec::new(),

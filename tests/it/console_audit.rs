@@ -171,3 +171,29 @@ async fn no_secret_is_in_the_audit_or_the_log() {
         }
     }
 }
+
+#[tokio::test]
+async fn entries_are_found_by_parts_of_names_in_any_letter_case() {
+    let (_server, console) = server().await;
+    let app = console.app("Website").await;
+    console.key(&app, &json!({"service": "verify", "name": "nightly CI"})).await;
+    let found = async |query: &str| {
+        let (status, page) = console.get(&format!("/v1/audit?{query}")).await;
+        assert_eq!(status, 200, "{page}");
+        page["data"].as_array().unwrap().iter().map(|entry| text(&entry["action"])).collect::<Vec<_>>()
+    };
+    assert_eq!(found("object_name=website").await, ["app.created"]);
+    assert_eq!(found("object_name=ci&action=key.created").await, ["key.created"]);
+    assert_eq!(found("actor_name=OP").await, ["key.created", "app.created"]);
+    assert_eq!(found("actor_name=ops&object_name=SITE").await, ["app.created"]);
+    let odd = console.app("100% 'quoted\"; DROP TABLE apps; --").await;
+    for part in ["100%25", "%27quoted%22", "drop%20table%20apps;%20--"] {
+        assert_eq!(found(&format!("object_name={part}")).await, ["app.created"], "{part}");
+    }
+    assert_eq!(console.get(&format!("/v1/apps/{odd}")).await.0, 200);
+    for none in
+        ["object_name=w%25e", "object_name=w_bsite", "actor_name=o%25", "object_name=%27%20OR%20%271%27=%271"]
+    {
+        assert_eq!(found(none).await, Vec::<String>::new(), "{none}");
+    }
+}

@@ -57,6 +57,7 @@ async fn a_new_key_is_shown_once_and_works_at_once() {
         "expires_at": "2027-01-31T00:00:00.000Z",
         "last_used_at": null,
         "revoked_at": null,
+        "replaced_by": null,
         "limits": {"per_minute": 7, "per_day": null},
         "models": ["fake/*"],
         "addresses": ["127.0.0.1/32", "10.0.0.0/8"],
@@ -252,8 +253,13 @@ async fn a_rotation_creates_the_new_key_at_once_and_ends_the_old_one_after_its_g
         }
         assert_eq!(refusal(&server, &old).await.as_deref(), Some("api_key_expired"));
         assert_eq!(refusal(&server, &new).await, None);
-        assert_eq!(console.get(&path).await.1["state"], "expired");
+        let old = console.get(&path).await.1;
+        assert_eq!((&old["state"], &old["replaced_by"]), (&json!("expired"), &made["id"]));
+        assert_eq!(made["replaced_by"], Value::Null);
     }
+    let (_, keys) = console.get(&format!("/v1/apps/{app}/keys")).await;
+    let replaced = keys["data"].as_array().unwrap().iter().filter(|key| !key["replaced_by"].is_null());
+    assert_eq!(replaced.count(), 3);
 }
 
 #[tokio::test]

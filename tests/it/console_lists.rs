@@ -32,6 +32,14 @@ async fn pages_of_any_size_contain_every_record_once_and_in_order() {
         assert_eq!(ids(&console.walk(&format!("/v1/apps/{}/keys?", apps[1]), limit).await), made, "{limit}");
         assert_eq!(ids(&console.walk("/v1/audit?", limit).await), audit, "{limit}");
     }
+    let reversed = |ids: &[String]| ids.iter().rev().cloned().collect::<Vec<_>>();
+    for limit in [1, 2, 6, 7] {
+        assert_eq!(ids(&console.walk("/v1/apps?order=newest&", limit).await), reversed(&apps), "{limit}");
+        let path = format!("/v1/apps/{}/keys?order=newest&", apps[1]);
+        assert_eq!(ids(&console.walk(&path, limit).await), reversed(&made), "{limit}");
+    }
+    assert_eq!(ids(&console.walk("/v1/apps?order=oldest&", 200).await), apps);
+    assert_eq!(console.get("/v1/apps?order=random").await.1["param"], "order");
     let empty = json!({"data": [], "next_cursor": null});
     assert_eq!(console.get(&format!("/v1/apps/{}/keys", apps[3])).await, (200, empty.clone()));
     let after_last = format!("/v1/apps?cursor={}", apps[5]);

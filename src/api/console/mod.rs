@@ -111,6 +111,9 @@ pub struct Key {
     pub last_used_at: Option<String>,
     /// RFC 3339; null while it is not revoked.
     pub revoked_at: Option<String>,
+    /// The id of the key that took its place when it was rotated; null if it was not.
+    #[serde(default)]
+    pub replaced_by: Option<String>,
     /// Own limits; null fields follow the server's.
     pub limits: KeyLimits,
     /// Patterns of the models it may use; empty for all.

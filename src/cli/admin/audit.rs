@@ -30,8 +30,15 @@ impl OpenDatabase {
 
 impl Remote {
     fn audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditEntry>, Failure> {
-        let AuditFilter { object, app, actor, action } = filter;
-        let filters = [("object", object), ("app", app), ("actor", actor), ("action", action)];
+        let AuditFilter { object, object_name, app, actor, actor_name, action } = filter;
+        let filters = [
+            ("object", object),
+            ("object_name", object_name),
+            ("app", app),
+            ("actor", actor),
+            ("actor_name", actor_name),
+            ("action", action),
+        ];
         let set = filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
         let query: Vec<(&str, &str)> = set.collect();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -209,6 +209,7 @@ fn a_key(store: &Store) -> String {
         expires_at: None,
         last_used_at: None,
         revoked_at: None,
+        replaced_by: None,
         per_minute: None,
         per_day: None,
         models: Vec::new(),

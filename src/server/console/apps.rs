@@ -18,10 +18,11 @@ const FIELDS: [&str; 2] = ["name", "budget_usd"];
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let mut query = call.query()?;
     let span = query.page("app")?;
-    query.finish(&["limit", "cursor"])?;
+    let order = query.order()?;
+    query.finish(&["order", "limit", "cursor"])?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
-    let records = call.read(move |store, now| apps::page(store, &more, now)).await?;
+    let records = call.read(move |store, now| apps::page(store, &more, order, now)).await?;
     Ok(reply::json(StatusCode::OK, &page(records, limit, |app| &app.id)))
 }
 

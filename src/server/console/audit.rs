@@ -14,11 +14,13 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let span = query.page("aud")?;
     let filter = AuditFilter {
         object: query.text("object"),
+        object_name: query.text("object_name"),
         app: query.text("app"),
         actor: query.text("actor"),
+        actor_name: query.text("actor_name"),
         action: query.text("action"),
     };
-    query.finish(&["object", "app", "actor", "action", "limit", "cursor"])?;
+    query.finish(&["object", "object_name", "app", "actor", "actor_name", "action", "limit", "cursor"])?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
     let rows = call.read(move |store, _| store.audit(&filter, &more)).await?;

@@ -15,7 +15,7 @@ use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::params::{Params, invalid};
 use crate::server::reply::{self, ApiError};
-use crate::storage::{KeyChange, KeyFilter, KeyRow, Span, Store};
+use crate::storage::{KeyChange, KeyFilter, KeyRow, Order, Span, Store};
 
 const FIELDS: [&str; 7] = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
 const SERVICES: &str = "verify, inference or console";
@@ -24,14 +24,14 @@ pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
 
 /// `GET /v1/apps/{id}/keys`
 pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
-    let (span, service, state) = read_list(call.query()?)?;
+    let (span, order, service, state) = read_list(call.query()?)?;
     let limit = span.limit;
     let more = Span { limit: limit + 1, ..span };
     let app = app.to_owned();
     let records = call
         .read(move |store, now| {
             let filter = KeyFilter { app_id: Some(store.app_by_id(&app)?.id), service, revoked_too: true };
-            let rows = store.keys_page(&filter, state, now, &more)?;
+            let rows = store.keys_page(&filter, state, now, &more, order)?;
             Ok::<_, ApiError>(keys::records(store, &rows, now)?)
         })
         .await?;
@@ -105,15 +105,16 @@ pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response,
     .await
 }
 
-/// The page of a list, and its filters by service and state.
+/// The page of a list, its order, and its filters by service and state.
 pub(in crate::server) fn read_list(
     mut query: Query,
-) -> Result<(Span, Option<Service>, Option<KeyState>), ApiError> {
+) -> Result<(Span, Order, Option<Service>, Option<KeyState>), ApiError> {
     let span = query.page("key")?;
+    let order = query.order()?;
     let service = query.keyword("service", SERVICES, |text| text.parse::<Service>().ok())?;
     let state = query.keyword("state", "active, expired or revoked", KeyState::named)?;
-    query.finish(&["service", "state", "limit", "cursor"])?;
-    Ok((span, service, state))
+    query.finish(&["service", "state", "order", "limit", "cursor"])?;
+    Ok((span, order, service, state))
 }
 
 /// The properties of a new key in `app`.

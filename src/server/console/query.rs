@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::server::params::invalid;
 use crate::server::reply::ApiError;
-use crate::storage::Span;
+use crate::storage::{Order, Span};
 use crate::unsafe_chars::name_in_message;
 
 /// The number of records on a page, unless the caller asks for another.
@@ -68,6 +68,16 @@ impl Query {
             return Err(invalid("cursor", "`cursor` must be the `next_cursor` of the page before"));
         }
         Ok(Span { after, limit })
+    }
+
+    /// The order of a list: `order`.
+    pub(super) fn order(&mut self) -> Result<Order, ApiError> {
+        let order = self.keyword("order", "oldest or newest", |text| match text {
+            "oldest" => Some(Order::OldestFirst),
+            "newest" => Some(Order::NewestFirst),
+            _ => None,
+        })?;
+        Ok(order.unwrap_or_default())
     }
 
     /// Rejects parameters that were not read: a misspelt one must not be ignored.

@@ -73,6 +73,9 @@ pub(super) fn all() -> Value {
         "ObjectFilter": query("object", "Only what was done to the object with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
         "AppAndKeysFilter": query("app", "Only what was done to the app with this id and to its keys.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
         "ActorFilter": query("actor", "Only what the console key with this id did.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
+        "ObjectNameFilter": query("object_name", "Only what was done to something whose name at that time has this text in it, in any letter case.", text(), "ci".into()),
+        "ActorNameFilter": query("actor_name", "Only what somebody did whose name has this text in it, in any letter case: a console key's, or a user's at the command line.", text(), "laptop".into()),
+        "Order": query("order", "Which records come first.", json!({"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}), "newest".into()),
         "ActionFilter": query("action", "Only this action.", text(), "key.revoked".into()),
     })
 }

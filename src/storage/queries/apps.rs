@@ -8,7 +8,7 @@ use super::keys;
 use super::values::{conflict_or, money, read_money, read_optional_time, read_time};
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AppChange, AppDeletion, AppRow, Error, KeyFilter, Span, Store};
+use crate::storage::{AppChange, AppDeletion, AppRow, Error, KeyFilter, Order, Span, Store};
 
 const NAME_TAKEN: &str = "an app with this name exists already; choose another name";
 /// Why the last app cannot be deleted.
@@ -33,15 +33,13 @@ impl Store {
     }
 
     /// A page of the apps that are not deleted, in the order of ids, hence oldest first.
-    pub fn apps_page(&self, span: &Span) -> Result<Vec<AppRow>, Error> {
-        self.main().read(|db| {
-            db.query(
-                "SELECT id, name, budget_nano_usd, created_at FROM apps
-                 WHERE deleted_at IS NULL AND id > ?1 ORDER BY id LIMIT ?2",
-                params![span.after, span.limit],
-                app_row,
-            )
-        })
+    pub fn apps_page(&self, span: &Span, order: Order) -> Result<Vec<AppRow>, Error> {
+        let (beyond, sorted) = order.after("id", "?1");
+        let sql = format!(
+            "SELECT id, name, budget_nano_usd, created_at FROM apps
+             WHERE deleted_at IS NULL AND {beyond} ORDER BY {sorted} LIMIT ?2"
+        );
+        self.main().read(|db| db.query(&sql, params![span.after, span.limit], app_row))
     }
 
     /// The app with this id.

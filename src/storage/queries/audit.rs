@@ -50,6 +50,15 @@ impl Store {
             let only = |column: &str, at: u8, is_set: bool| {
                 if is_set { format!("{column} = ?{at}") } else { format!("CAST(?{at} AS TEXT) IS NULL") }
             };
+            // Plain text wherever it stands, without patterns, in both databases.
+            let within = |column: &str, at: u8, is_set: bool| {
+                let found = format!("replace(lower({column}), lower(?{at}), '') <> lower({column})");
+                if is_set { found } else { format!("CAST(?{at} AS TEXT) IS NULL") }
+            };
+            let (object_name, actor_name) = (
+                within("object_name", 7, filter.object_name.is_some()),
+                within("actor_name", 8, filter.actor_name.is_some()),
+            );
             let (before, object, actor, action, app) = (
                 if span.after.is_empty() { "?1 = ''" } else { "id < ?1" },
                 only("object", 2, filter.object.is_some()),
@@ -66,10 +75,19 @@ impl Store {
                 "SELECT id, at, actor, actor_name, channel, action, object, object_name, details, address,
                      request_id
                  FROM audit WHERE {before} AND {object} AND {actor} AND {action} AND {app}
+                     AND {object_name} AND {actor_name}
                  ORDER BY id DESC LIMIT ?5"
             );
-            let bound =
-                params![span.after, filter.object, filter.actor, filter.action, span.limit, filter.app];
+            let bound = params![
+                span.after,
+                filter.object,
+                filter.actor,
+                filter.action,
+                span.limit,
+                filter.app,
+                filter.object_name,
+                filter.actor_name,
+            ];
             db.query(&sql, bound, audit_row)
         })
     }

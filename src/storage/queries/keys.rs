@@ -1,7 +1,7 @@
 //! Keys. When they were last used is in the ledger, which is read for listings only.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use rusqlite::params;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::values::{
 use crate::api::console::KeyState;
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Span, Store};
+use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Order, Span, Store};
 
 /// Up to this many keys, last uses are read with one query per key; beyond, with a single one.
 const MAX_SINGLE_READS: usize = 1000;
@@ -61,7 +61,7 @@ impl Store {
     /// The key with this id, last use included.
     pub fn key(&self, id: &str) -> Result<KeyRow, Error> {
         let mut row = self.key_alone(id)?;
-        self.fill_last_uses(std::slice::from_mut(&mut row))?;
+        self.fill_for_listing(std::slice::from_mut(&mut row))?;
         Ok(row)
     }
 
@@ -88,11 +88,11 @@ impl Store {
     /// Keys, oldest first, last use included.
     pub fn keys(&self, filter: &KeyFilter) -> Result<Vec<KeyRow>, Error> {
         let mut rows = self.main().read(|db| list_keys(db, filter))?;
-        self.fill_last_uses(&mut rows)?;
+        self.fill_for_listing(&mut rows)?;
         Ok(rows)
     }
 
-    /// A page of the keys that are in this state at `now` (`None` for any) in the order of ids, hence oldest first,
+    /// A page of the keys that are in this state at `now` (`None` for any) in the order of ids, hence of their making,
     /// last use included. `filter.revoked_too` is ignored.
     pub fn keys_page(
         &self,
@@ -100,22 +100,24 @@ impl Store {
         state: Option<KeyState>,
         now: Time,
         span: &Span,
+        order: Order,
     ) -> Result<Vec<KeyRow>, Error> {
         let service = filter.service.map(crate::api::Service::as_str);
         let mut rows = self.main().read(|db| {
             let of_app = app_condition(filter);
+            let (beyond, sorted) = order.after("k.id", "?5");
             let sql = format!(
                 "{SELECT} WHERE {of_app} AND (CAST(?2 AS TEXT) IS NULL OR k.service = ?2)
                      AND (CAST(?3 AS TEXT) IS NULL OR ?3 = CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
                                                   WHEN k.expires_at <= ?4 THEN 'expired' ELSE 'active' END)
-                     AND k.id > ?5
-                 ORDER BY k.id LIMIT ?6"
+                     AND {beyond}
+                 ORDER BY {sorted} LIMIT ?6"
             );
             let state = state.map(KeyState::as_str);
             let bound = params![filter.app_id, service, state, now.unix_ms(), span.after, span.limit];
             db.query(&sql, bound, key_row)
         })?;
-        self.fill_last_uses(&mut rows)?;
+        self.fill_for_listing(&mut rows)?;
         Ok(rows)
     }
 
@@ -170,7 +172,7 @@ impl Store {
             }
             Ok(new)
         })?;
-        self.fill_last_uses(std::slice::from_mut(&mut row))?;
+        self.fill_for_listing(std::slice::from_mut(&mut row))?;
         Ok(row)
     }
 
@@ -219,6 +221,20 @@ impl Store {
     ) -> Result<(), Error> {
         let object_name = key.name.as_deref();
         self.note(db, &Note { at, action, object: &key.id, object_name, details })
+    }
+
+    /// Fills in what look-ups for authentication leave out.
+    fn fill_for_listing(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
+        let sql = "SELECT replaced_by FROM keys WHERE id = ?1 AND replaced_by IS NOT NULL";
+        // A rotation always gives the old key an end.
+        let mut ending: Vec<&mut KeyRow> = keys.iter_mut().filter(|key| key.expires_at.is_some()).collect();
+        let found = self.main().read(|db| {
+            db.query_each(sql, &ending, |key, run| run(params![key.id]), |row| row.get::<Arc<str>>(0))
+        })?;
+        for (key, replaced_by) in ending.iter_mut().zip(found) {
+            key.replaced_by = replaced_by;
+        }
+        self.fill_last_uses(keys)
     }
 
     fn fill_last_uses(&self, keys: &mut [KeyRow]) -> Result<(), Error> {
@@ -370,6 +386,7 @@ pub(in crate::storage) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         expires_at: read_optional_time(row, 7)?,
         last_used_at: None,
         revoked_at: read_optional_time(row, 8)?,
+        replaced_by: None,
         per_minute: row.get(9)?,
         per_day: row.get(10)?,
         models: read_list(row, 11)?,

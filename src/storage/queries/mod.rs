@@ -14,3 +14,16 @@ mod values;
 
 pub use apps::LAST_APP;
 pub use credential::{Credential, InvalidCredential};
+
+use super::Order;
+
+impl Order {
+    /// The condition for the records after the one with the bound id, if that is not empty, and how they are sorted:
+    /// ids sort by the time at which they were made.
+    fn after(self, id: &str, bound: &str) -> (String, String) {
+        match self {
+            Self::OldestFirst => (format!("{id} > {bound}"), id.to_owned()),
+            Self::NewestFirst => (format!("({bound} = '' OR {id} < {bound})"), format!("{id} DESC")),
+        }
+    }
+}

@@ -38,6 +38,7 @@ pub(in crate::storage) fn a_key(store: &Store, number: u64) -> (KeyRow, KeyHash)
         expires_at: Some(later(1000)),
         last_used_at: None,
         revoked_at: None,
+        replaced_by: None,
         per_minute: Some(5),
         per_day: None,
         models: vec!["openai/*".to_owned(), "say \"hi\"".to_owned()],

@@ -14,20 +14,15 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let new = schemas.add("NewApp", new_app());
     let changes = schemas.add("AppChanges", changes());
     let deleted = schemas.response::<DeletedApp>();
-    let list = operation(
-        "Apps",
-        "listApps",
-        "List apps",
-        "Oldest first. Those that were deleted are not among them.",
-    )
-    .parameters(&["Limit", "AppCursor"])
-    .response(
-        200,
-        "A page of apps.",
-        json_with_example(&page, &example::page(&example::app())),
-        &["Cache-Control"],
-    )
-    .errors(&READ);
+    let list = operation("Apps", "listApps", "List apps", "Those that were deleted are not among them.")
+        .parameters(&["Order", "Limit", "AppCursor"])
+        .response(
+            200,
+            "A page of apps.",
+            json_with_example(&page, &example::page(&example::app())),
+            &["Cache-Control"],
+        )
+        .errors(&READ);
     let create = operation("Apps", "createApp", "Make an app", "Names are unique; a taken one is a 409.")
         .body(
             &new,

@@ -53,6 +53,7 @@ pub(super) fn key() -> Value {
         "expires_at": "2027-02-18T19:26:00.123Z",
         "last_used_at": null,
         "revoked_at": null,
+        "replaced_by": null,
         "limits": {"per_minute": 120, "per_day": null},
         "models": [],
         "addresses": ["10.0.0.0/8"],

@@ -18,20 +18,15 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let changes = schemas.add("KeyChanges", changes());
     let revoked = schemas.response::<RevokedKey>();
     let rotation = schemas.add("Rotation", rotation());
-    let list = operation(
-        "Keys",
-        "listKeys",
-        "List an app's keys",
-        "Oldest first, in every state unless one is asked for.",
-    )
-    .parameters(&["AppId", "ServiceFilter", "StateFilter", "Limit", "KeyCursor"])
-    .response(
-        200,
-        "A page of keys.",
-        json_with_example(&page, &example::page(&example::key())),
-        &["Cache-Control"],
-    )
-    .errors(&READ_ONE);
+    let list = operation("Keys", "listKeys", "List an app's keys", "In every state unless one is asked for.")
+        .parameters(&["AppId", "ServiceFilter", "StateFilter", "Order", "Limit", "KeyCursor"])
+        .response(
+            200,
+            "A page of keys.",
+            json_with_example(&page, &example::page(&example::key())),
+            &["Cache-Control"],
+        )
+        .errors(&READ_ONE);
     let create = operation(
         "Keys",
         "createKey",

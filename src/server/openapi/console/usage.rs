@@ -61,8 +61,10 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let audit = operation("Usage", "listAudit", "Who did what", "Newest first. Entries are never changed.")
         .parameters(&[
             "ObjectFilter",
+            "ObjectNameFilter",
             "AppAndKeysFilter",
             "ActorFilter",
+            "ActorNameFilter",
             "ActionFilter",
             "Limit",
             "EntryCursor",
