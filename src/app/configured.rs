@@ -24,7 +24,7 @@ pub struct Configured {
     pub gateway: Arc<Gateway>,
     /// Runs verifications.
     pub verifier: Arc<Verifier>,
-    /// Whether answers are simulated: those of a panel, or of every provider.
+    /// Whether all answers of a kind are simulated: those of every domain's panel, or of every provider.
     pub is_sandbox: bool,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
@@ -68,7 +68,7 @@ impl Configured {
         let gateway = Arc::new(gateway.with_settings(config.inference.clone(), named));
         let verifier = Arc::new(verifier(gateway.clone()));
         let domains = [Domain::General, Domain::Legal];
-        let simulates = domains.into_iter().any(|domain| verifier.mode(domain).is_some());
+        let simulates = domains.into_iter().all(|domain| verifier.mode(domain).is_some());
         let mut kinds = config.providers.iter().map(|provider| provider.kind);
         Self {
             is_sandbox: simulates

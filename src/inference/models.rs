@@ -7,6 +7,30 @@ use crate::clock::Time;
 use crate::money::Price;
 use crate::providers::{catalog, sandbox};
 
+/// Words in a model's own name that say that it does something other than to answer people: it judges texts, makes
+/// vectors, speech, music, pictures or films of them, or drives a machine.
+const NOT_FOR_CHAT: [&str; 19] = [
+    "guard",
+    "moderation",
+    "embed",
+    "rerank",
+    "whisper",
+    "transcri",
+    "tts",
+    "speech",
+    "audio",
+    "realtime",
+    "lyria",
+    "image",
+    "dall-e",
+    "sora",
+    "veo",
+    "ocr",
+    "-fim",
+    "computer-use",
+    "robotics",
+];
+
 /// What is known about a model besides its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelInfo {
@@ -50,6 +74,23 @@ impl Gateway {
         ids.into_iter().collect()
     }
 
+    /// The identifiers of [`Gateway::models`] that people can chat with, as far as names tell.
+    pub fn chat_models(&self, now: Time) -> Vec<String> {
+        let mut ids = self.models(now);
+        ids.retain(|id| is_for_chat(id));
+        ids
+    }
+
+    /// The one of these identifiers to begin with: the first that the operator `chose`, else one that its provider is
+    /// known for, else any.
+    pub fn first_choice<'c>(&self, chosen: impl Iterator<Item = &'c str>, ids: &[String]) -> Option<String> {
+        let starters = catalog::KNOWN.iter().flat_map(|provider| {
+            provider.starter_models.iter().map(|starter| format!("{}/{}", provider.name, starter.model))
+        });
+        let is_offered = |id: &String| ids.contains(id);
+        chosen.map(str::to_owned).chain(starters).find(is_offered).or_else(|| ids.first().cloned())
+    }
+
     /// What is known about a model.
     pub fn model_info(&self, id: &str) -> ModelInfo {
         let Some((provider, model)) = self.find(id) else { return ModelInfo::default() };
@@ -65,5 +106,38 @@ impl Gateway {
     /// The names of the configured providers, sorted.
     pub fn provider_names(&self) -> Vec<&str> {
         self.providers().map(crate::providers::Provider::name).collect()
+    }
+}
+
+/// Whether a model answers people, as far as its own name tells.
+fn is_for_chat(id: &str) -> bool {
+    let name = id.split_once('/').map_or(id, |(_, name)| name).to_ascii_lowercase();
+    !NOT_FOR_CHAT.iter().any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_that_do_something_else_are_not_for_chat() {
+        for id in [
+            "groq/llama-guard-3-8b",
+            "groq/meta-llama/llama-prompt-guard-2-22m",
+            "groq/openai/gpt-oss-safeguard-20b",
+            "openai/text-embedding-3-small",
+            "openai/omni-moderation-latest",
+            "ollama/Nomic-Embed-Text",
+            "mistral/mistral-code-fim-latest",
+            "google/lyria-3.5",
+        ] {
+            assert!(!is_for_chat(id), "{id}");
+        }
+        let known = catalog::KNOWN.iter().flat_map(|provider| {
+            provider.starter_models.iter().map(|starter| format!("{}/{}", provider.name, starter.model))
+        });
+        for id in known.chain(["guardian/chat-1".to_owned(), "sandbox/alpha".to_owned()]) {
+            assert!(is_for_chat(&id), "{id}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::workers::PerWorker;
 
 /// The routes that are counted by name, with placeholders for ids; requests for any other path are counted together, as
 /// callers make those up.
-pub const ROUTES: [&str; 19] = [
+pub const ROUTES: [&str; 22] = [
     "/inference/v1/chat/completions",
     "/verify/v1/stream",
     "/inference/v1/models",
@@ -24,6 +24,9 @@ pub const ROUTES: [&str; 19] = [
     "/v1/apps/{id}/keys/{key_id}",
     "/v1/apps/{id}/keys/{key_id}/rotate",
     "/v1/apps/{id}/statement",
+    "/v1/apps/{id}/try",
+    "/v1/apps/{id}/try/chat",
+    "/v1/apps/{id}/try/verify",
     "/v1/usage",
     "/v1/billing",
     "/v1/audit",

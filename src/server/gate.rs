@@ -78,6 +78,11 @@
 //! **Browsers**
 //! - **CSRF.** `SameSite=Strict`, and a write authenticated by cookie needs an `Origin` of this server. Tests:
 //!   `writes_by_cookie_require_the_server_s_own_origin`, `a_foreign_page_can_neither_log_in_nor_log_out_nor_set_up`
+//! - **A session beyond the console.** The areas of verify and inference know no cookie. What the dashboard tries out
+//!   goes through `/v1`, with the checks of a write, on the account of an app that exists, within its budget and within
+//!   the limits of the console key; it ends when that key is revoked, and makes no key. Tests:
+//!   `a_session_opens_no_other_area`, `trying_out_is_limited_and_booked_like_any_other_request`,
+//!   `a_foreign_page_can_try_nothing_out`
 //! - **Session fixation, theft.** Each login creates a session of its own; a session ends with its key. Tests:
 //!   `a_planted_cookie_never_becomes_a_session`, `revoking_a_key_ends_its_sessions_stolen_ones_included`,
 //!   `several_cookies_hold_nothing`
@@ -147,7 +152,7 @@ mod console;
 
 pub(crate) use console::{
     Admitted, OwnKeyPass, actor, anonymous_actor, console, console_key, login, logout, own_key, session,
-    session_cookie, setup_error,
+    session_cookie, setup_error, trial,
 };
 
 use std::net::IpAddr;

@@ -73,7 +73,8 @@ fn list(context: &Context, gateway: &Gateway, pass: &gate::Pass) -> Response {
     reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data })
 }
 
-fn model(gateway: &Gateway, id: String, now: Time) -> Model {
+/// What is known about the model with this identifier.
+pub(super) fn model(gateway: &Gateway, id: String, now: Time) -> Model {
     let about = gateway.model_info(&id);
     let owned_by = model_id::provider(&id).to_owned();
     Model {

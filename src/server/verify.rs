@@ -60,7 +60,8 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFil
         .boxed()
 }
 
-async fn answer<B: Buf>(
+/// Answers an admitted request.
+pub(super) async fn answer<B: Buf>(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,

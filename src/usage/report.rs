@@ -162,8 +162,11 @@ impl Names {
         self.apps.get(id).cloned()
     }
 
+    /// A key's label. A console key calls no model: its holder has tried something out in the dashboard.
     pub(super) fn key(&self, id: &str) -> Option<String> {
-        self.keys.get(id).map(key_label)
+        let key = self.keys.get(id)?;
+        let label = key_label(key);
+        Some(if key.service == Service::Console { format!("{label} (dashboard)") } else { label })
     }
 }
 

@@ -68,6 +68,7 @@ mod console_sessions;
 mod console_setup;
 mod console_threads;
 mod console_together;
+mod console_trials;
 mod crash;
 mod dashboard;
 mod dashboard_files;

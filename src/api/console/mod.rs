@@ -8,12 +8,14 @@ mod auth;
 mod billing;
 pub mod csv;
 mod requests;
+mod trials;
 mod usage;
 
 pub use audit::{AUDIT_ACTIONS, AuditEntry, Channel};
 pub use auth::{NewSession, OwnKey, SessionInfo, SetUp, SetupRequest, WindowLeft};
 pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
 pub use requests::{AppPatch, CreateApp, CreateKey, KeyPatch, LimitsPatch, Rotation};
+pub use trials::{DomainOffer, ModelOffer, TryOffer};
 pub use usage::{Dimension, UsageReport, UsageRow, UsageSums};
 
 use schemars::JsonSchema;

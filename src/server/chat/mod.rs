@@ -64,7 +64,8 @@ pub(crate) async fn complete<B: Buf, E>(
     }
 }
 
-async fn answer<B: Buf, E>(
+/// Answers an admitted request.
+pub(super) async fn answer<B: Buf, E>(
     context: &Arc<Context>,
     pass: &Pass,
     incoming: &Incoming,

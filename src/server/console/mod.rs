@@ -17,6 +17,7 @@ pub(super) mod query;
 mod report_query;
 #[cfg(test)]
 mod tests;
+mod trials;
 pub(super) mod usage;
 
 pub(super) use keys::MAX_GRACE_SECONDS;
@@ -54,6 +55,9 @@ pub(super) enum Endpoint<'a> {
     Keys(&'a str),
     Key(&'a str, &'a str),
     Rotation(&'a str, &'a str),
+    Try(&'a str),
+    TryVerify(&'a str),
+    TryChat(&'a str),
     Usage,
     Billing,
     Audit,
@@ -74,6 +78,9 @@ impl<'a> Endpoint<'a> {
             ("apps", Some(app), Some("keys"), None, _) => Self::Keys(app),
             ("apps", Some(app), Some("keys"), Some(key), None) if !key.is_empty() => Self::Key(app, key),
             ("apps", Some(app), Some("keys"), Some(key), Some("rotate")) => Self::Rotation(app, key),
+            ("apps", Some(app), Some("try"), None, _) => Self::Try(app),
+            ("apps", Some(app), Some("try"), Some("verify"), None) => Self::TryVerify(app),
+            ("apps", Some(app), Some("try"), Some("chat"), None) => Self::TryChat(app),
             ("usage", None, ..) => Self::Usage,
             ("billing", None, ..) => Self::Billing,
             ("audit", None, ..) => Self::Audit,
@@ -90,8 +97,10 @@ impl<'a> Endpoint<'a> {
         match self {
             Self::Apps | Self::Keys(_) => "GET, HEAD, POST",
             Self::App(_) | Self::Key(..) => "GET, HEAD, PATCH, DELETE",
-            Self::Statement(_) | Self::Usage | Self::Billing | Self::Audit | Self::OwnKey => "GET, HEAD",
-            Self::Rotation(..) | Self::Setup => "POST",
+            Self::Statement(_) | Self::Usage | Self::Billing | Self::Audit | Self::OwnKey | Self::Try(_) => {
+                "GET, HEAD"
+            }
+            Self::Rotation(..) | Self::Setup | Self::TryVerify(_) | Self::TryChat(_) => "POST",
             Self::Session => "GET, HEAD, POST, DELETE",
         }
     }
@@ -234,6 +243,8 @@ impl Request {
             Endpoint::Session => auth::session(self, body).await,
             Endpoint::Setup => auth::set_up(self, body).await,
             Endpoint::OwnKey => own_key::show(&self).await,
+            Endpoint::TryVerify(app) => trials::verify(&self, app, body).await,
+            Endpoint::TryChat(app) => trials::chat(&self, app, body).await,
             _ => self.admit_and_handle(&endpoint, body).await,
         };
         match outcome {
@@ -282,9 +293,10 @@ impl Request {
     }
 }
 
-/// Forbids caching: responses of the console are about keys and people.
+/// Forbids caching: responses of the console are about keys and people. A stream says so itself, and more: nothing on
+/// its way may transform it.
 fn without_caching(mut response: Response) -> Response {
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -302,12 +314,20 @@ async fn dispatch(endpoint: &Endpoint<'_>, method: &Method, call: Call) -> Resul
         (Endpoint::Key(app, key), "DELETE") => keys::revoke(call, app, key).await,
         (Endpoint::Key(app, key), _) => keys::show(call, app, key).await,
         (Endpoint::Rotation(app, key), _) => keys::rotate(call, app, key).await,
+        (Endpoint::Try(app), _) => trials::offer(call, app).await,
         (Endpoint::Audit, _) => audit::list(call).await,
         (Endpoint::Usage, _) => usage::report(call).await,
         (Endpoint::Billing, _) => billing::billing(call).await,
         (Endpoint::Statement(app), _) => billing::statement(call, app).await,
         // Handled in `answer`.
-        (Endpoint::Session | Endpoint::Setup | Endpoint::OwnKey, _) => Err(ApiError::unknown_route()),
+        (
+            Endpoint::Session
+            | Endpoint::Setup
+            | Endpoint::OwnKey
+            | Endpoint::TryVerify(_)
+            | Endpoint::TryChat(_),
+            _,
+        ) => Err(ApiError::unknown_route()),
     }
 }
 
@@ -332,7 +352,7 @@ fn created(location: &str, record: &impl Serialize) -> Response {
 #[cfg(test)]
 impl Endpoint<'static> {
     /// One of each, with the placeholders of the `OpenAPI` description. The match is a reminder to list new ones here.
-    pub(super) const fn all() -> [Self; 12] {
+    pub(super) const fn all() -> [Self; 15] {
         const APP: &str = "{app_id}";
         const KEY: &str = "{key_id}";
         match Self::Apps {
@@ -342,6 +362,9 @@ impl Endpoint<'static> {
             | Self::Keys(_)
             | Self::Key(..)
             | Self::Rotation(..)
+            | Self::Try(_)
+            | Self::TryVerify(_)
+            | Self::TryChat(_)
             | Self::Usage
             | Self::Billing
             | Self::Audit
@@ -354,6 +377,9 @@ impl Endpoint<'static> {
                 Self::Keys(APP),
                 Self::Key(APP, KEY),
                 Self::Rotation(APP, KEY),
+                Self::Try(APP),
+                Self::TryVerify(APP),
+                Self::TryChat(APP),
                 Self::Usage,
                 Self::Billing,
                 Self::Audit,

@@ -11,7 +11,8 @@ use http::Method;
 use tokio::time::timeout;
 
 use super::{
-    admit, count_failure, lookup_permit, open_page, or_count_failure, or_deny, per_minute, quota_of, take,
+    Pass, admit, authenticate, count_failure, lookup_permit, open_page, open_page_state, or_count_failure,
+    or_deny, per_minute, quota_of, take,
 };
 use crate::api::Service;
 use crate::api::console::Channel;
@@ -67,14 +68,53 @@ pub(crate) async fn console(
     Ok(Admitted { rate, actor, credential })
 }
 
-/// Admits a request that asks about its own session. Asking without one is no failed attempt.
+/// Admits a request that tries `service` out on the account of an app, without a key of that app: with the console key
+/// behind the request, whose limits it counts against and with which it ends. The ledger knows this key and the app.
+pub(crate) async fn trial(
+    context: &Context,
+    incoming: &Incoming,
+    method: &Method,
+    app_id: &str,
+    service: Service,
+) -> Result<Pass, ApiError> {
+    let app = &context.app;
+    let now = app.clock.now();
+    let key = match session_token(context, incoming) {
+        None => authenticate(app, incoming, Service::Console, now).await?,
+        Some(token) => {
+            let session = find_session(app, incoming, token).await?;
+            if !method.is_safe() {
+                or_count_failure(app, incoming, origin::require_same_origin(incoming)).await?;
+            }
+            count_session_request(context, incoming, &session).await?;
+            Arc::new(session.key)
+        }
+    };
+    let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await?;
+    let id = app_id.to_owned();
+    let found = app.store.read_async(ReadPurpose::Console, move |store| store.app_by_id(&id)).await;
+    let payer = found.map_err(|cause| ApiError::from(cause).with_rate(rate))?;
+    let key = Arc::new(KeyRow {
+        app_id: payer.id.into(),
+        app_name: payer.name,
+        app_budget: payer.budget,
+        service,
+        ..KeyRow::clone(&key)
+    });
+    incoming.record.set_key(key.clone());
+    Ok(Pass { key, rate, record: incoming.record.clone() })
+}
+
+/// Admits a request that asks about its own session. Asking without one is no failed attempt and is not counted: every
+/// load of the dashboard begins with it, and the answer costs nothing.
 pub(crate) async fn session(
     context: &Context,
     incoming: &Incoming,
 ) -> Result<(Session, LimitState), ApiError> {
     let app = &context.app;
     let Some(token) = session_cookie(context, incoming) else {
-        return Err(ApiError::invalid_session().with_rate(open_page(app, incoming).await?));
+        let rate = open_page_state(app, &incoming.configured, incoming.address);
+        return Err(ApiError::invalid_session().with_rate(rate));
     };
     let session = find_session(app, incoming, token).await?;
     let rate = count_session_request(context, incoming, &session).await?;

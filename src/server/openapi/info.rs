@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 /// The tags with their descriptions, in the order in which areas are shown.
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("Verify", "From a statement to an assessment of each of its claims, by a panel of models."),
     ("Inference", "Chat completions of several providers, in the chat-completion format."),
     ("Apps", "Apps group keys, usage and a budget."),
     ("Keys", "A key works for one service. It is shown once, when it is made."),
     ("Usage", "What was asked of models and what it cost; budgets, statements, and who changed what."),
+    ("Try", "Verifications and completions from the dashboard, on an app's account and without a key of it."),
     ("Sessions", "Sessions of the dashboard, and the first console key."),
     ("Server", "Health, metrics, and this description."),
 ];

@@ -36,6 +36,19 @@ pub(super) fn app() -> Value {
     })
 }
 
+pub(super) fn try_offer() -> Value {
+    let mut model = super::super::example::models()["data"][0].clone();
+    model["is_simulated"] = false.into();
+    json!({
+        "domains": [
+            {"domain": "general", "panel": 3, "is_simulated": false},
+            {"domain": "legal", "panel": 3, "is_simulated": false},
+        ],
+        "default_model": model["id"],
+        "models": [model],
+    })
+}
+
 pub(super) fn deleted_app() -> Value {
     json!({"id": APP, "deleted_at": NOW, "revoked_keys": 2})
 }

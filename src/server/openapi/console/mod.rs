@@ -6,6 +6,7 @@ mod apps;
 mod example;
 mod keys;
 mod sessions;
+mod trials;
 mod usage;
 
 use serde_json::{Value, json};
@@ -29,6 +30,7 @@ const DELETE: [u16; 8] = [400, 401, 403, 404, 409, 429, 500, 503];
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let mut all = apps::paths(schemas);
     all.extend(keys::paths(schemas));
+    all.extend(trials::paths(schemas));
     all.extend(usage::paths(schemas));
     all.extend(sessions::paths(schemas));
     all
