@@ -94,6 +94,7 @@ async fn trying_out_is_limited_and_booked_like_any_other_request() {
 
     // So does the app's budget, and a model whose price is unknown is refused.
     let (browser, _) = session(server).await;
+    server.app.flush().unwrap();
     console.patch(&format!("/v1/apps/{app}"), &json!({"budget_usd": 0.000_3})).await;
     let mut small = hello();
     small["max_tokens"] = json!(100);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./modules.mjs";
 
-const [{ MAX_ANSWER, applyChunk, ask, cheapest, costOf, messagesOf }, { shown, span }] = await load("playground/talk.js", "playground/text.js");
+const [{ MAX_ANSWER, applyChunk, ask, costOf, messagesOf }, { shown, span }] = await load("playground/talk.js", "playground/text.js");
 
 const delta = (content, finish_reason = null) => ({ model: "p/m", choices: [{ index: 0, delta: { content }, finish_reason }] });
 
@@ -37,15 +37,6 @@ test("an unknown price gives no cost", () => {
   assert.equal(costOf(usage, { input_usd_per_mtok: 2, output_usd_per_mtok: 8 }), 6);
   assert.equal(costOf(usage, { input_usd_per_mtok: 2 }), null);
   assert.equal(costOf(usage, undefined), null);
-});
-
-test("the cheapest model is preselected, a simulated one only if there is no other", () => {
-  const priced = (id, price) => ({ id, input_usd_per_mtok: price, output_usd_per_mtok: price });
-  const models = [priced("sandbox/a", 0), priced("p/dear", 5), { id: "p/unknown" }, priced("p/cheap", 1)];
-  assert.equal(cheapest(models).id, "p/cheap");
-  assert.equal(cheapest([models[0], models[2]]).id, "p/unknown");
-  assert.equal(cheapest(models.slice(0, 1)).id, "sandbox/a");
-  assert.equal(cheapest([]), null);
 });
 
 test("characters beyond the limit are counted, and none is cut in half", () => {

@@ -1,8 +1,8 @@
 //! The table of embedded files. A test compares it with the directory, so that none is forgotten.
 //!
-//! Each file has two paths: its name, and its name below the version, which is a hash of all files. The page uses the
-//! latter: what is there never changes, so a browser requests it once and a reload costs one request; and modules of
-//! two versions are never mixed, as their imports are relative.
+//! The page's modules are served as one script and its styles as one sheet, put together when the first of them is
+//! asked for. Each file has two paths: its name, and its name below the version, which is a hash of all files. The page
+//! uses the latter: what is there never changes, so a browser requests it once and a reload costs one request.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,6 +11,8 @@ use bytes::Bytes;
 use http::HeaderValue;
 use sha2::digest::Output;
 use sha2::{Digest, Sha256};
+
+use super::bundle;
 
 /// A file as it is served.
 pub(super) struct File {
@@ -23,16 +25,13 @@ pub(super) struct File {
 /// Pairs of a name under `assets/` and the content of that file, embedded at build time.
 macro_rules! embedded {
     ($($name:literal)*) => {
-        [$(($name, include_bytes!(concat!("assets/", $name)) as &'static [u8])),*]
+        [$(($name, include_str!(concat!("assets/", $name)))),*]
     };
 }
 
-const EMBEDDED: &[(&str, &[u8])] = &embedded! {
+/// The modules of the page, which are served as one script.
+const MODULES: &[(&str, &str)] = &embedded! {
     "app.js"
-    "favicon.svg"
-    "parts.css"
-    "style.css"
-    "theme.js"
     "lib/api.js"
     "lib/app_dialogs.js"
     "lib/budget.js"
@@ -57,7 +56,6 @@ const EMBEDDED: &[(&str, &[u8])] = &embedded! {
     "pages/audit.js"
     "pages/login.js"
     "pages/overview.js"
-    "pages/playground.css"
     "pages/playground.js"
     "pages/setup.js"
     "pages/usage.js"
@@ -70,11 +68,14 @@ const EMBEDDED: &[(&str, &[u8])] = &embedded! {
     "playground/exchange.js"
     "playground/fault.js"
     "playground/focus.js"
-    "playground/keys.js"
+    "playground/kept.js"
+    "playground/offer.js"
+    "playground/offered.js"
     "playground/outcome.js"
     "playground/request.js"
     "playground/run.js"
     "playground/show_as.js"
+    "playground/simulated.js"
     "playground/store.js"
     "playground/stream.js"
     "playground/talk.js"
@@ -84,34 +85,65 @@ const EMBEDDED: &[(&str, &[u8])] = &embedded! {
     "playground/verify.js"
     "playground/votes.js"
     "vendor/htm-preact.js"
+};
+/// Where the page begins.
+const ENTRY: &str = "app.js";
+/// A plain script that comes before the modules and defines a global variable.
+const LIBRARY: &[(&str, &str)] = &embedded! {
+    "vendor/uplot.js"
+};
+/// The styles, in the order in which they apply.
+const STYLES: &[(&str, &str)] = &embedded! {
+    "style.css"
+    "parts.css"
+    "pages/playground.css"
+    "vendor/uplot.css"
+};
+/// What is served as it is.
+const PLAIN: &[(&str, &str)] = &embedded! {
+    "favicon.svg"
+    "first.js"
     "vendor/htm.LICENSE.txt"
     "vendor/preact.LICENSE.txt"
     "vendor/uplot.LICENSE.txt"
-    "vendor/uplot.css"
-    "vendor/uplot.js"
 };
 
 const PAGE: &str = include_str!("assets/index.html");
-const LIVE_MODE: &str = r#"data-mode="live""#;
-const SANDBOX_MODE: &str = r#"data-mode="sandbox""#;
 
+/// All files but the page, by name.
 static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
-    EMBEDDED.iter().map(|(name, bytes)| (*name, File::new(name, Bytes::from_static(bytes)))).collect()
+    let bundles = [("dashboard.js", script()), ("dashboard.css", joined(STYLES))];
+    let plain = PLAIN.iter().map(|(name, text)| (*name, Bytes::from_static(text.as_bytes())));
+    let bundled = bundles.into_iter().map(|(name, text)| (name, text.into()));
+    plain.chain(bundled).map(|(name, bytes)| (name, File::new(name, bytes))).collect()
 });
 static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let mut files: Vec<_> = FILES.iter().collect();
+    files.sort_unstable_by_key(|(name, _)| **name);
     let mut hash = Sha256::new();
-    for (name, bytes) in EMBEDDED {
+    for (name, file) in files {
         hash.update(name);
-        hash.update(Sha256::digest(bytes));
+        hash.update(Sha256::digest(&file.bytes));
     }
     hex(&hash.finalize())
 });
-static LIVE_PAGE: LazyLock<File> = LazyLock::new(|| render_page(LIVE_MODE));
-static SANDBOX_PAGE: LazyLock<File> = LazyLock::new(|| render_page(SANDBOX_MODE));
-
-fn render_page(mode: &str) -> File {
-    let page = PAGE.replace(LIVE_MODE, mode).replace(r#""assets/"#, &format!("\"assets/{}/", *VERSION));
+static INDEX: LazyLock<File> = LazyLock::new(|| {
+    let page = PAGE.replace(r#""assets/"#, &format!("\"assets/{}/", *VERSION));
     File::new("index.html", page.into())
+});
+
+/// The script of the page. A test holds that the modules can be bundled; if not, the page says that it cannot load.
+fn script() -> String {
+    let source = |wanted: &str| MODULES.iter().find(|(name, _)| *name == wanted).map(|(_, text)| *text);
+    let modules = bundle::script(ENTRY, &source).unwrap_or_else(|reason| {
+        tracing::error!(reason, "the dashboard's script cannot be put together");
+        String::new()
+    });
+    joined(LIBRARY) + &modules
+}
+
+fn joined(files: &[(&str, &str)]) -> String {
+    files.iter().flat_map(|(_, text)| [*text, "\n"]).collect()
 }
 
 /// The first half of a hash, in hexadecimal, which is more than enough to tell files apart.
@@ -143,14 +175,9 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// The page of a server with real answers.
+/// The page.
 pub(super) fn page() -> &'static File {
-    &LIVE_PAGE
-}
-
-/// The page of a server with simulated answers.
-pub(super) fn sandbox_page() -> &'static File {
-    &SANDBOX_PAGE
+    &INDEX
 }
 
 /// The file at a path below `/assets/`, and whether it is immutable there.
@@ -173,7 +200,8 @@ mod tests {
     fn every_file_in_the_directory_is_in_the_table() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/dashboard/assets");
         let mut found: Vec<String> = NOT_SERVED.iter().map(ToString::to_string).collect();
-        found.extend(EMBEDDED.iter().map(|(name, _)| (*name).to_owned()));
+        let all = [MODULES, LIBRARY, STYLES, PLAIN].concat();
+        found.extend(all.iter().map(|(name, _)| (*name).to_owned()));
         found.sort();
         let mut directories = vec![root.clone()];
         let mut expected = Vec::new();
@@ -192,10 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_when_answers_are_simulated() {
-        assert_eq!(PAGE.matches(LIVE_MODE).count(), 1);
-        let sandbox = String::from_utf8(sandbox_page().bytes.to_vec()).unwrap();
-        assert!(sandbox.contains(SANDBOX_MODE) && !sandbox.contains(LIVE_MODE));
-        assert_ne!(sandbox_page().etag, page().etag);
+    fn every_module_is_in_the_script_once() {
+        let script = String::from_utf8(find("dashboard.js").unwrap().0.bytes.to_vec()).unwrap();
+        let begun =
+            script.lines().filter(|line| line.starts_with("const $") && line.ends_with(" = (() => {"));
+        assert_eq!(begun.count(), MODULES.len());
     }
 }

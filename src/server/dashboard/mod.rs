@@ -2,17 +2,19 @@
 //! connection and always matches the server's version.
 //!
 //! What must hold: a path is looked up in a table and never on disk; the headers of every response forbid the page all
-//! it does not need (no script, style, image or request from another origin, no framing, no text turned into markup).
+//! it does not need (no script, style, image or request from another origin, no framing, no text turned into markup);
+//! its files are never refused for the limit of open pages, as half a page helps nobody and they cost next to nothing.
 //! The page uses relative URLs only, so that it also works below a path prefix.
 //!
 //! ```text
-//! assets/index.html    the page; app.js is its entry point, theme.js runs before the first paint
+//! assets/index.html    the page; app.js is its entry point, first.js runs before the first paint
 //! assets/lib/          shared by the pages: view library, API, router, components (ui.js), formatting, dialogs
 //! assets/pages/        one file per page, named after its entry in the navigation
 //! assets/playground/   the parts of the playground page
 //! assets/vendor/       third-party code as published, with licences; SHA256SUMS is checked by a test
 //! ```
 
+mod bundle;
 mod files;
 
 use std::sync::Arc;
@@ -60,14 +62,19 @@ pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         .and(warp::method())
         .then(|tail: Option<Tail>, context: Arc<Context>, incoming: Incoming, method| async move {
             let found = match &tail {
-                None => Some((page(incoming.configured.is_sandbox), false)),
+                None => Some((files::page(), false)),
                 Some(tail) => files::find(tail.as_str()),
             };
-            let outcome = gate::open_page(&context.app, &incoming).await.and_then(|rate| {
-                answer(found, &method, &incoming.headers)
-                    .map(|response| with_rate(response, rate))
-                    .map_err(|error| error.with_rate(rate))
-            });
+            let outcome = match answer(found, &method, &incoming.headers) {
+                Ok(file) => {
+                    let rate = gate::open_page_state(&context.app, &incoming.configured, incoming.address);
+                    Ok(with_rate(file, rate))
+                }
+                Err(error) => match gate::open_page(&context.app, &incoming).await {
+                    Ok(rate) => Err(error.with_rate(rate)),
+                    Err(limited) => Err(limited),
+                },
+            };
             with_security_headers(outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id)))
         })
         .boxed()
@@ -79,10 +86,6 @@ pub(crate) fn with_security_headers(mut response: Response) -> Response {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-fn page(is_sandbox: bool) -> &'static File {
-    if is_sandbox { files::sandbox_page() } else { files::page() }
 }
 
 fn answer(found: Option<(&File, bool)>, method: &Method, headers: &HeaderMap) -> Result<Response, ApiError> {

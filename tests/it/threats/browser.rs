@@ -119,10 +119,10 @@ async fn no_page_can_be_framed() {
     let (server, _provider) = agreeing_panel().await;
     for (method, path, status) in [
         (Method::GET, "/", 200),
-        (Method::GET, "/assets/app.js", 200),
+        (Method::GET, "/assets/dashboard.js", 200),
         (Method::GET, "/assets/nothing.js", 404),
         (Method::POST, "/", 405),
-        (Method::PUT, "/assets/app.js", 405),
+        (Method::PUT, "/assets/dashboard.js", 405),
         (Method::GET, "/nowhere", 404),
         (Method::GET, "/setup/x", 404),
     ] {

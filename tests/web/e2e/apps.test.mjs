@@ -120,9 +120,30 @@ test("long lists are loaded page by page", async () => {
   await rows.nth(59).waitFor();
   assert.equal(await page.getByRole("button", { name: "Load more" }).count(), 0);
   // After an action on a key of the second page, that page stays loaded.
-  await press(page, "Revoke many 59");
+  await press(page, "Revoke many 0");
   await press(dialog(page), "Revoke key");
-  await page.getByRole("row", { name: /many 59/ }).getByText("Revoked", { exact: true }).waitFor();
+  await page.getByRole("row", { name: /many 0/ }).getByText("Revoked", { exact: true }).waitFor();
   assert.equal(await rows.count(), 60);
+  await page.context().close();
+});
+
+test("after a rotation two keys of the same name can be told apart, the newest first", async () => {
+  await server.mk("apps", "create", "rotating");
+  await server.key("verify", "--app", "rotating", "--name", "ci");
+  const [app] = (await server.list("v1/apps")).filter(({ name }) => name === "rotating");
+  const page = await front.enter(`#/apps/${app.id}`);
+  await press(page, "Rotate ci");
+  await press(dialog(page), "Rotate key");
+  await takeKey(page);
+  const [old, heir] = await server.list(`v1/apps/${app.id}/keys`);
+  const rows = page.getByRole("row").filter({ has: page.getByRole("rowheader") });
+  await rows.nth(1).getByText(`Replaced by …${heir.last4}, works until`).waitFor();
+  await rows.nth(0).getByText(`Replaces …${old.last4}`).waitFor();
+  assert.match(await rows.nth(1).textContent(), /works until \d+ \w+ \d{4}, \d\d:\d\d/);
+  assert.equal(await rows.count(), 2);
+  await page.goto(`${front.base}#/apps`);
+  await page.getByRole("rowheader").first().waitFor();
+  const apps = (await server.list("v1/apps")).map(({ name }) => name);
+  assert.deepEqual(await page.getByRole("rowheader").allTextContents(), apps.reverse());
   await page.context().close();
 });

@@ -98,7 +98,7 @@ test("a server is set up, and its first key is created, used, rotated and revoke
   assert.deepEqual([(await ask(first)).status, (await ask(second)).status], [200, 200]);
 
   for (const key of [first, second]) {
-    const row = page.getByRole("row", { name: new RegExp(`…${key.slice(-4)}`) });
+    const row = page.getByRole("row", { name: new RegExp(`_…${key.slice(-4)}`) });
     await row.getByRole("button", { name: "Revoke fact bot" }).click();
     await dialog(page).getByText("This cannot be undone.").waitFor();
     assert.ok(await dialog(page).getByRole("button", { name: "Keep the key" }).evaluate((button) => button === document.activeElement));

@@ -7,19 +7,13 @@ import { binary, eventually, run } from "./support/server.mjs";
 
 const front = await desk();
 const { server } = front;
-const VERIFY = "/verify/v1/stream";
-const CHAT = "/inference/v1/chat/completions";
+const VERIFY = /\/try\/verify$/;
+const CHAT = /\/try\/chat$/;
 
 const status = (page, words) => page.getByRole("status").getByText(words).waitFor();
 
-/** How many requests of a path ended with an outcome, by the server's log. */
-const ended = (path, outcome) => server.log.filter((line) => line.message === "request" && line.path === path && line.outcome === outcome).length;
-
-/** The playground's keys that are still valid. */
-async function liveKeys() {
-  const [app] = await server.list("v1/apps");
-  return (await server.list(`v1/apps/${app.id}/keys?state=active`)).filter(({ name }) => name === "playground");
-}
+/** How many requests of such a path ended with an outcome, by the server's log. */
+const ended = (path, outcome) => server.log.filter((line) => line.message === "request" && path.test(line.path) && line.outcome === outcome).length;
 
 test("a verification shows each claim and each model as they arrive", async () => {
   const page = await front.enter("#/playground");
@@ -140,27 +134,68 @@ test("copied commands do the same in a shell", async () => {
   await page.context().close();
 });
 
-test("the playground's keys are revoked on logout and when the window closes", async () => {
-  const before = new Set((await liveKeys()).map(({ id }) => id));
-  const own = async () => (await liveKeys()).filter(({ id }) => !before.has(id));
+test("what is tried out makes no key and is booked to the app and to whoever is logged in", async () => {
+  const keysOf = async (app) => (await server.list(`v1/apps/${app}/keys?limit=200`)).map(({ id }) => id);
+  const [app] = await server.list("v1/apps");
+  const page = await front.enter("#/playground");
+  const before = await keysOf(app.id);
+  await press(page, "True and false");
+  await press(page, "Verify");
+  await status(page, "Done. 2 claims: 1 true, 1 false.");
+  assert.deepEqual(await keysOf(app.id), before);
+  await eventually("the usage is booked", async () => {
+    const { body } = await server.call("GET", `v1/usage?by=key,service&app=${app.id}&service=verify`);
+    return body.data.some(({ key }) => key === "laptop (dashboard)");
+  });
+  await page.context().close();
+});
+
+test("input and results survive a reload, and neither a log-out nor another key", async () => {
   const page = await front.visit(null);
-  await page.context().addCookies([await front.logIn(await server.consoleKey())]);
+  const key = await server.key("console", "--name", "mine");
+  await page.context().addCookies([await front.logIn(key)]);
   await page.goto(`${front.base}#/playground`);
-  const verify = async () => {
-    await press(page, "True and false");
-    await press(page, "Verify");
-    await status(page, "Done. 2 claims: 1 true, 1 false.");
-    const [key, ...more] = await own();
-    assert.deepEqual([more, Date.parse(key.expires_at) - Date.now() < 61 * 60_000], [[], true]);
-  };
-  await verify();
-  assert.ok(!(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).includes("mk_"));
-  await page.goto("about:blank");
-  await eventually("the window's key is revoked", async () => (await own()).length === 0);
-  await page.goBack();
-  await verify();
+  await press(page, "True and false");
+  const fact = await page.getByLabel("Statement").inputValue();
+  await press(page, "Verify");
+  await status(page, "Done. 2 claims: 1 true, 1 false.");
+  await page.getByRole("link", { name: "Chat", exact: true }).click();
+  await page.getByLabel("Message").fill("What is the capital of France?");
+  await press(page, "Send");
+  await status(page, "The answer is complete.");
+  // Nothing lies in the browser while the page is there.
+  const stored = () => page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
+  assert.equal(await stored(), "{}");
+
+  await page.reload();
+  await page.locator(".pg-answer .pg-words", { hasText: "Paris" }).waitFor();
+  await page.getByRole("link", { name: "Verify", exact: true }).click();
+  await page.locator(".pg-claim").nth(1).getByText("FALSE", { exact: true }).waitFor();
+  assert.equal(await page.getByLabel("Statement").inputValue(), fact);
+  assert.equal(await stored(), "{}");
+
+  // A run that the reload has ended is shown as far as it came.
+  const before = ended(VERIFY, "cancelled");
+  await page.getByLabel("Statement").fill("7 times 8 is 56. The capital of Spain is Porto [sandbox:stall].");
+  await press(page, "Verify");
+  await page.locator(".pg-claim").first().getByText("TRUE", { exact: true }).waitFor();
+  await page.reload();
+  await status(page, "Cancelled. 1 of 2 claims had been verified.");
+  await eventually("the server ends the request", () => ended(VERIFY, "cancelled") > before);
+
+  // Somebody else in the same window.
+  await page.context().addCookies([await front.cookie()]);
+  await page.reload();
+  await page.getByLabel("Statement").waitFor();
+  assert.equal(await page.getByLabel("Statement").inputValue(), "");
+  await page.getByLabel("Statement").fill("What nobody else is to read.");
+  await page.context().addCookies([await front.logIn(key)]);
+  await page.reload();
+  await page.getByLabel("Statement").fill("Mine.");
   await press(page, "Log out");
   await at(page, "Log in");
-  assert.equal((await own()).length, 0);
+  await page.reload();
+  await at(page, "Log in");
+  assert.equal(await stored(), "{}");
   await page.context().close();
 });

@@ -55,7 +55,8 @@ test("usage is shown as a chart, a table and downloads with the same numbers", a
   await breakdown.getByRole("link", { name: "press" }).click();
   await breakdown.getByRole("link", { name: "desk" }).click();
   await breakdown.getByRole("rowheader", { name: "sandbox/alpha" }).waitFor();
-  await page.locator(".chip", { hasText: "Only key" }).waitFor();
+  // By its name, and not by its id.
+  await page.locator(".chip", { hasText: /Only key\s+desk/ }).waitFor();
   await page.reload();
   await breakdown.getByRole("rowheader", { name: "sandbox/alpha" }).waitFor();
   await press(page.locator(".chip"), "Show all keys");
@@ -75,13 +76,14 @@ test("keys with the same name can be told apart", async () => {
   const twins = breakdown.getByRole("link", { name: /^twin key_…[0-9a-f]{6}$/ });
   await twins.first().waitFor();
   assert.equal(new Set(await twins.allTextContents()).size, 2);
+  await page.getByRole("link", { name: "Statements" }).click();
   const line = page.getByRole("region", { name: "Statements" }).getByRole("rowheader", { name: /^twin key_…/ });
   await line.first().waitFor();
   await page.context().close();
 });
 
 test("a statement is shown, and downloaded as CSV and JSON", async () => {
-  const page = await front.enter("#/usage");
+  const page = await front.enter("#/usage/statements");
   const statements = page.getByRole("region", { name: "Statements" });
   await statements.getByText("The month is not over").waitFor();
   await statements.getByLabel("App").selectOption("press");
@@ -99,5 +101,18 @@ test("a statement is shown, and downloaded as CSV and JSON", async () => {
   assert.equal(await table.getByRole("row").count(), statement.lines.length + 2);
   await statements.getByLabel("Month").selectOption({ index: 1 });
   await statements.getByText(/press used nothing in/).waitFor();
+  await page.reload();
+  await statements.getByText(/press used nothing in/).waitFor();
+  await page.context().close();
+});
+
+test("a link leads from the overview to all budgets", async () => {
+  await server.mk("apps", "create", "frugal", "--budget-usd", "5");
+  const page = await front.enter("");
+  await page.getByRole("link", { name: "All budgets" }).click();
+  await page.getByRole("heading", { name: /^Budgets/ }).waitFor();
+  await page.getByRole("table", { name: /Budgets of this month/ }).getByRole("link", { name: "frugal", exact: true }).waitFor();
+  await page.reload();
+  await page.getByRole("table", { name: /Budgets of this month/ }).getByRole("link", { name: "frugal", exact: true }).waitFor();
   await page.context().close();
 });

@@ -12,6 +12,7 @@ import Audit from "./pages/audit.js";
 import Login from "./pages/login.js";
 import Overview from "./pages/overview.js";
 import Playground, { leave } from "./pages/playground.js";
+import { recall } from "./playground/kept.js";
 import Setup from "./pages/setup.js";
 import Usage from "./pages/usage.js";
 
@@ -22,6 +23,7 @@ function pageOf({ parts: [first = "", second, ...rest] }) {
   if (rest.length > 0) return Missing;
   if (first === "apps" && second) return AppPage;
   if (first === "playground" && ["verify", "chat"].includes(second)) return Playground;
+  if (first === "usage" && ["budgets", "statements"].includes(second)) return Usage;
   if (second) return Missing;
   return Object.hasOwn(PAGES, first) ? PAGES[first] : Missing;
 }
@@ -29,7 +31,11 @@ function pageOf({ parts: [first = "", second, ...rest] }) {
 function App() {
   const route = useRoute();
   // Undefined while it is not known, null without a session.
-  const [session, setSession] = useState(undefined);
+  const [session, storeSession] = useState(undefined);
+  const setSession = (found) => {
+    recall(found);
+    storeSession(found);
+  };
   const [problem, setProblem] = useState(null);
   const [reason, setReason] = useState(null);
 
@@ -58,7 +64,7 @@ function App() {
     if (["login", "setup"].includes(route.parts[0])) go("/", { replace: true });
   };
   const logOut = async () => {
-    await leave();
+    leave();
     try {
       await api.del("v1/auth/session", { quiet: true });
     } catch (error) {
@@ -109,3 +115,5 @@ function Missing() {
 }
 
 render(html`<${App} />`, document.getElementById("app"));
+// It stood here until now, in case that this script would never run.
+document.getElementById("waiting")?.remove();

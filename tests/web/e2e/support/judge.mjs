@@ -50,8 +50,8 @@ async function violations(page, runOnly) {
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target} (${failureSummary.replaceAll(/\s+/g, " ")})`).join("; ")}`);
 }
 
-/** Elements wider than the window, and text that is cut off. */
-function overflows() {
+/** Elements wider than the window, and text that is cut off; evaluated in the page. */
+export function overflows() {
   const { scrollWidth, clientWidth } = document.documentElement;
   const faults = scrollWidth > clientWidth ? [`the page is ${scrollWidth} pixels wide, the window ${clientWidth}`] : [];
   for (const element of document.querySelectorAll("body *")) {

@@ -2,15 +2,16 @@
 // cookie that scripts cannot read.
 import { sentence } from "./format.js";
 
-/** An error, in the server's words. `status` is 0 without a response. */
+/** An error, in the server's words. `status` is 0 without a response; `retryAt` in milliseconds, if the server says when. */
 export class ApiError extends Error {
-  constructor({ status, code, message, param, requestId }) {
+  constructor({ status, code, message, param, requestId, retryAt }) {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.code = code;
     this.param = param;
     this.requestId = requestId;
+    this.retryAt = retryAt;
   }
 }
 
@@ -23,8 +24,8 @@ export function onLostSession(listener) {
 
 const UNREACHABLE = "The server cannot be reached. Check that it is running, then try again.";
 
-async function send(method, path, { body, accept = "application/json", signal, quiet = false } = {}) {
-  const headers = { accept };
+async function send(method, path, { body, accept = "application/json", headers: more, signal, quiet = false } = {}) {
+  const headers = { accept, ...more };
   if (body !== undefined) headers["content-type"] = "application/json";
   let response;
   try {
@@ -49,11 +50,13 @@ async function send(method, path, { body, accept = "application/json", signal, q
   return response;
 }
 
-/** The error in a response; also for the playground's own requests. */
-export async function errorOf(response) {
+/** The error in a response. */
+async function errorOf(response) {
   const body = await response.json().catch(() => null);
   const text = typeof body?.message === "string" ? body.message : `The server answered with status ${response.status}.`;
+  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   return new ApiError({
+    retryAt: seconds > 0 ? Date.now() + seconds * 1000 : undefined,
     status: response.status,
     code: body?.code ?? "unknown",
     message: sentence(text),
@@ -79,6 +82,8 @@ export const api = {
   post: (path, body, options) => json("POST", path, { ...options, body: body ?? {} }),
   patch: (path, body, options) => json("PATCH", path, { ...options, body }),
   del: (path, options) => json("DELETE", path, options),
+  /** The response to a POST, for a body that is read as it arrives. */
+  open: (path, options) => send("POST", path, options),
   /** The response as text of another type, such as `text/csv`. */
   text: async (path, accept, options) => (await send("GET", path, { ...options, accept })).text(),
 };

@@ -15,7 +15,6 @@ const PAGES = [
 export function Shell({ route, session, onLogOut, children }) {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [route]);
-  const sandbox = (session?.mode ?? document.documentElement.dataset.mode) === "sandbox";
   const skip = (event) => {
     event.preventDefault();
     document.getElementById("main").focus();
@@ -35,7 +34,6 @@ export function Shell({ route, session, onLogOut, children }) {
       <${ThemeChoice} />
     </header>
     <div class="content">
-      ${sandbox && html`<aside class="sandbox" aria-label="Sandbox"><strong>Sandbox.</strong> Answers of this server are simulated; no model is asked.</aside>`}
       <main id="main" tabindex="-1">${children}</main>
       <footer>
         <span>mk ${session?.version ?? ""}</span>

@@ -123,15 +123,15 @@ export function Spinner({ label = "Loading…" }) {
   return html`<p class="loading"><span class="wheel" aria-hidden="true"></span> ${label}</p>`;
 }
 
-/** An instant, relative; its date and time on hover. */
-export function Time({ at, absolute = false }) {
+/** An instant: relative, or `absolute` as a date, or `exact` with its time, which is shown on hover otherwise. */
+export function Time({ at, absolute = false, exact = false }) {
   if (!at) return html`<span class="muted">never</span>`;
-  return html`<time datetime=${at} title=${dateTime(at)}>${absolute ? date(at) : ago(at)}</time>`;
+  return html`<time datetime=${at} title=${dateTime(at)}>${exact ? dateTime(at) : absolute ? date(at) : ago(at)}</time>`;
 }
 
 /**
- * `columns` are `{key, label, render?, number?, main?}`: `main` heads its row. On narrow screens each row becomes a
- * card, hence the explicit roles: browsers drop those of a table that is not displayed as one.
+ * `columns` are `{key, label, render?, number?, main?}`: `main` heads its row. Where there is no room for its columns,
+ * each row becomes a card, hence the explicit roles: browsers drop those of a table that is not displayed as one.
  */
 export function Table({ caption, columns, rows, rowKey = (row) => row.id, foot }) {
   const cell = (column, row) => {
@@ -142,14 +142,21 @@ export function Table({ caption, columns, rows, rowKey = (row) => row.id, foot }
       : html`<td role="cell" key=${column.key} ...${shared}>${content}</td>`;
   };
   const row = (record, key) => html`<tr role="row" key=${key}>${columns.map((column) => cell(column, record))}</tr>`;
-  return html`<table role="table">
+  return html`<div class=${`table ${columns.length > 6 ? "many" : ""}`}><table role="table">
     <caption class="unseen">${caption}</caption>
     <thead role="rowgroup"><tr role="row">
       ${columns.map((column) => html`<th scope="col" role="columnheader" key=${column.key} class=${column.number ? "number" : ""}>${column.hideLabel ? html`<span class="unseen">${column.label}</span>` : column.label}</th>`)}
     </tr></thead>
     <tbody role="rowgroup">${rows.map((record) => row(record, rowKey(record)))}</tbody>
     ${foot && html`<tfoot role="rowgroup">${row(foot, "foot")}</tfoot>`}
-  </table>`;
+  </table></div>`;
+}
+
+/** The parts of a page that have addresses of their own: `tabs` are `{href, label}`. */
+export function Tabs({ label, tabs, current }) {
+  return html`<div class="tabs" role="navigation" aria-label=${label}><ul>${tabs.map((tab) => html`<li key=${tab.href}>
+    <a href=${tab.href} aria-current=${tab.href === current ? "page" : undefined}>${tab.label}</a>
+  </li>`)}</ul></div>`;
 }
 
 /** The head of a page: its only `h1`, its actions, and the window's title. */

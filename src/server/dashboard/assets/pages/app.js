@@ -4,7 +4,7 @@ import { AppForm, DeleteApp } from "../lib/app_dialogs.js";
 import { Spent } from "../lib/budget.js";
 import { createKey } from "../lib/commands.js";
 import { useGet, usePages, useUnpriced } from "../lib/data.js";
-import { keyText, plural } from "../lib/format.js";
+import { keyText, plural, shortId } from "../lib/format.js";
 import { CreateKey, EditKey, RevokeKey, RotateKey } from "../lib/key_dialogs.js";
 import { formOf } from "../lib/key_form.js";
 import { go, setQuery } from "../lib/router.js";
@@ -21,7 +21,7 @@ export default function AppPage({ route, session }) {
   const app = useGet(address);
   const unpriced = useUnpriced(id);
   const filters = { service: route.query.get("service") ?? "", state: route.query.get("state") ?? "" };
-  const keys = usePages(`${address}/keys`, filters);
+  const keys = usePages(`${address}/keys`, { ...filters, order: "newest" });
   const [dialog, setDialog] = useState(null);
   const close = () => setDialog(null);
   const changed = () => {
@@ -96,7 +96,7 @@ function Keys({ keys, app, isFiltered, create, setDialog }) {
       : html`<${Empty} title="No keys yet" action=${create} command=${createKey(app, formOf(null))}>Programs call the server with a key.</${Empty}>`;
   }
   const columns = [
-    { key: "key", label: "Key", main: true, render: (key) => html`<span class="key-name">${key.name ?? html`<span class="muted">No name</span>`}</span><code class="key-text">${keyText(key)}</code><${Restrictions} record=${key} />` },
+    { key: "key", label: "Key", main: true, render: (key) => html`<span class="key-name">${key.name ?? html`<span class="muted">No name</span>`}</span><code class="key-text">${keyText(key)}</code><${Rotated} record=${key} keys=${keys.rows} /><${Restrictions} record=${key} />` },
     { key: "service", label: "Service" },
     { key: "state", label: "State", render: (key) => html`<${State} record=${key} />` },
     { key: "used", label: "Last used", render: (key) => html`<${Time} at=${key.last_used_at} />` },
@@ -111,6 +111,16 @@ function Keys({ keys, app, isFiltered, create, setDialog }) {
 function State({ record }) {
   const words = { active: "Active", expired: "Expired", revoked: "Revoked" };
   return html`<span class=${`tag state-${record.state}`} title=${record.revoked_at ?? undefined}>${words[record.state]}</span>`;
+}
+
+/** What tells a key from the one that took its place, or whose place it took. */
+function Rotated({ record, keys }) {
+  const heir = keys.find(({ id }) => id === record.replaced_by);
+  const old = keys.find(({ replaced_by: by }) => by === record.id);
+  const named = (key) => html`<code>…${key.last4}</code>`;
+  return html`
+    ${record.replaced_by && html`<span class="sub">Replaced by ${heir ? named(heir) : html`<code>${shortId(record.replaced_by)}</code>`}${record.state === "active" && html`, works until <${Time} at=${record.expires_at} exact />`}</span>`}
+    ${old && html`<span class="sub">Replaces ${named(old)}</span>`}`;
 }
 
 function Restrictions({ record }) {

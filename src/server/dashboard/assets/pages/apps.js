@@ -7,10 +7,10 @@ import { count } from "../lib/format.js";
 import { go } from "../lib/router.js";
 import { Button, Empty, PageHead, Problem, Spinner, Table, Time } from "../lib/ui.js";
 
-const NO_FILTERS = {};
+const NEWEST_FIRST = { order: "newest" };
 
 export default function Apps() {
-  const { rows, error, loading, hasMore, more, reload } = usePages("v1/apps", NO_FILTERS);
+  const { rows, error, loading, hasMore, more, reload } = usePages("v1/apps", NEWEST_FIRST);
   const unpriced = useUnpriced();
   const [dialog, setDialog] = useState(null);
   const close = () => setDialog(null);

@@ -22,23 +22,21 @@ const CHANNELS = { api: "API", dashboard: "Dashboard", cli: "Command line", serv
 
 export default function Audit({ route }) {
   const filters = Object.fromEntries(["action", "object", "actor"].map((name) => [name, route.query.get(name) ?? ""]));
-  const { object, ...others } = filters;
-  // As on the command line, an app's entries include those of its keys.
-  const list = usePages("v1/audit", { ...others, [object.startsWith("app_") ? "app" : "object"]: object });
+  const list = usePages("v1/audit", asked(filters));
   const isFiltered = Object.values(filters).some((value) => value !== "");
   const options = [{ value: "", label: "All actions" }, ...Object.entries(ACTIONS).map(([value, label]) => ({ value, label }))];
   const columns = [
     { key: "at", label: "When", render: (entry) => html`<${Time} at=${entry.at} />` },
     { key: "action", label: "What", main: true, render: (entry) => html`${ACTIONS[entry.action] ?? entry.action}<${Details} entry=${entry} />` },
-    { key: "object", label: "Object", render: (entry) => html`<${Thing} id=${entry.object} name=${entry.object_name} route=${route} filter="object" />` },
-    { key: "actor", label: "Who", render: (entry) => html`<${Who} entry=${entry} route=${route} />` },
+    { key: "object", label: "Object", class: "name-cell", render: (entry) => html`<${Thing} id=${entry.object} name=${entry.object_name} route=${route} filter="object" />` },
+    { key: "actor", label: "Who", class: "name-cell", render: (entry) => html`<${Who} entry=${entry} route=${route} />` },
     { key: "address", label: "From", render: (entry) => html`${CHANNELS[entry.channel] ?? entry.channel}${entry.address && html`<span class="sub"><code>${entry.address}</code></span>`}` },
   ];
   return html`<${PageHead} title="Audit" lead="Everything that was changed on this server, and by whom. Entries are never changed." />
     <div class="filters">
       <${Select} label="Action" value=${filters.action} options=${options} onChange=${(action) => setQuery(route, { action })} />
-      <${IdFilter} key=${`o${filters.object}`} label="Object" placeholder="app_… or key_…" value=${filters.object} onChange=${(object) => setQuery(route, { object })} />
-      <${IdFilter} key=${`a${filters.actor}`} label="Who" placeholder="key_…" value=${filters.actor} onChange=${(actor) => setQuery(route, { actor })} />
+      <${TextFilter} key=${`o${filters.object}`} label="Object" placeholder="a name or an id" value=${filters.object} onChange=${(object) => setQuery(route, { object })} />
+      <${TextFilter} key=${`a${filters.actor}`} label="Who" placeholder="a name or an id" value=${filters.actor} onChange=${(actor) => setQuery(route, { actor })} />
       ${isFiltered && html`<${Button} kind="quiet" class="filter-button" onClick=${() => setQuery(route, { action: "", object: "", actor: "" })}>Clear filters</${Button}>`}
     </div>
     <${Problem} error=${list.error} retry=${list.reload} />
@@ -46,11 +44,20 @@ export default function Audit({ route }) {
     ${list.rows?.length === 0 && html`<${Empty} title=${isFiltered ? "No entry is like that" : "Nothing yet"}>${isFiltered ? "Choose other filters." : "What is created, changed or revoked will stand here."}</${Empty}>`}
     ${list.rows?.length > 0 && html`<div class="card flush"><${Table} caption="Audit entries, newest first" columns=${columns} rows=${list.rows} /></div>`}
     ${list.hasMore && html`<p class="load-more"><${Button} busy=${list.loading} onClick=${list.more}>Load more</${Button}></p>`}
-    ${list.rows && html`<${Or} command=${audit(filters)}>on the command line</${Or}>`}`;
+    ${list.rows && [filters.object, filters.actor].every((text) => text === "" || isId(text)) && html`<${Or} command=${audit(filters)}>on the command line</${Or}>`}`;
+}
+
+const isId = (text) => /^[a-z]+_[0-9a-f]{32}$/.test(text);
+
+/** The parameters of the list: an id is looked for as it is, any other text within names. */
+function asked({ action, object, actor }) {
+  // As on the command line, an app's entries include those of its keys.
+  const ofObject = !isId(object) ? "object_name" : object.startsWith("app_") ? "app" : "object";
+  return { action, [ofObject]: object, [isId(actor) ? "actor" : "actor_name"]: actor };
 }
 
 /** Takes effect on blur or Enter, not with every letter. */
-function IdFilter({ label, placeholder, value, onChange }) {
+function TextFilter({ label, placeholder, value, onChange }) {
   const [text, setText] = useState(value);
   const apply = () => text.trim() !== value && onChange(text.trim());
   return html`<${Field} label=${label} placeholder=${placeholder} value=${text} onInput=${setText} onBlur=${apply} onKeyDown=${(event) => event.key === "Enter" && apply()} spellcheck=${false} autocomplete="off" />`;

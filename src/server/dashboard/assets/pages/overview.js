@@ -69,7 +69,7 @@ function Budgets({ billing, isEmpty }) {
   const near = billing.budgets.filter((line) => line.threshold !== null);
   const { forecast } = billing;
   return html`<section aria-labelledby="month">
-    <div class="section-head"><h2 id="month">${month(billing.month)}</h2>${!isEmpty && html`<a href="#/usage?section=budgets">All budgets</a>`}</div>
+    <div class="section-head"><h2 id="month">${month(billing.month)}</h2>${!isEmpty && html`<a href="#/usage/budgets">All budgets</a>`}</div>
     <div class="card">
       <p><strong>${cost(billing.month_to_date)}</strong> so far${forecast && html`, about <strong>${money(forecast.cost_usd)}</strong> by its end at ${money(forecast.per_day_usd)} a day`}.</p>
       ${near.length > 0

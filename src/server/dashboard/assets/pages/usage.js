@@ -1,19 +1,23 @@
-// Usage & billing: a report over a range, the month with its budgets, statements.
-import { html, useEffect } from "../lib/html.js";
+// Usage & billing: a report over a range, the month with its budgets, statements; each at an address of its own.
+import { html } from "../lib/html.js";
 import { useAll } from "../lib/data.js";
-import { PageHead } from "../lib/ui.js";
+import { PageHead, Tabs } from "../lib/ui.js";
 import { Billing } from "./usage_billing.js";
 import { Report } from "./usage_report.js";
 import { Statements } from "./usage_statements.js";
 
+const TABS = [
+  { href: "#/usage", label: "Usage" },
+  { href: "#/usage/budgets", label: "Budgets" },
+  { href: "#/usage/statements", label: "Statements" },
+];
+
 export default function Usage({ route }) {
   const apps = useAll("v1/apps");
-  const section = route.query.get("section");
-  useEffect(() => {
-    if (section) document.getElementById(section)?.scrollIntoView();
-  }, [section]);
+  const part = route.parts[1];
   return html`<${PageHead} title="Usage & billing" lead="What was asked of models and what it cost. Days and months are UTC." />
-    <${Report} route=${route} apps=${apps} />
-    <${Billing} />
-    <${Statements} apps=${apps} />`;
+    <${Tabs} label="Usage & billing" tabs=${TABS} current=${part ? `#/usage/${part}` : "#/usage"} />
+    ${part === "budgets" && html`<${Billing} />`}
+    ${part === "statements" && html`<${Statements} route=${route} apps=${apps} />`}
+    ${!part && html`<${Report} route=${route} apps=${apps} />`}`;
 }

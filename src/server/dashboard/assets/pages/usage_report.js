@@ -1,11 +1,11 @@
 // Usage over a range of days: filters, a chart, and sums by the chosen dimension.
-import { html, useMemo, useState } from "../lib/html.js";
+import { html, useMemo, useRef } from "../lib/html.js";
 import { api, withQuery } from "../lib/api.js";
 import { DayChart } from "../lib/chart.js";
 import { usage } from "../lib/commands.js";
 import { useAction, useGet } from "../lib/data.js";
 import { download } from "../lib/download.js";
-import { compact, cost, count, day, days, labels, money, percent, plural, tokens, utcDay } from "../lib/format.js";
+import { compact, cost, count, day, days, labels, money, percent, plural, shortId, tokens, utcDay } from "../lib/format.js";
 import { setQuery } from "../lib/router.js";
 import { Button, Empty, Field, Or, Problem, Select, Spinner, Table } from "../lib/ui.js";
 
@@ -51,6 +51,7 @@ export function Report({ route, apps }) {
   const shown = by === "day" ? daily : grouped;
   // If nothing costs anything, or prices are unknown, a chart of costs would be empty.
   const measure = Object.hasOwn(MEASURES, get("show")) ? get("show") : daily.data?.totals.cost_usd > 0 ? "cost" : "requests";
+  const names = useNames(filters, { from, to });
   const set = (name) => (value) => setQuery(route, { [name]: value });
   const preset = Object.keys(ranges).find((name) => ranges[name].from === from && ranges[name].to === to) ?? "own";
   const [csv, { busy, error }] = useAction(async () => {
@@ -59,7 +60,7 @@ export function Report({ route, apps }) {
   const chooseRange = (name) => ranges[name] && setQuery(route, { from: ranges[name].from, to: ranges[name].to });
   const rangeOptions = [...choices(ranges), ...(preset === "own" ? [{ value: "own", label: "From … to" }] : [])];
   const appOptions = [{ value: "", label: "All apps" }, ...(apps.rows ?? []).map((app) => ({ value: app.id, label: app.name }))];
-  if (filters.app && !appOptions.some((option) => option.value === filters.app)) appOptions.push({ value: filters.app, label: filters.app });
+  if (filters.app && !appOptions.some((option) => option.value === filters.app)) appOptions.push({ value: filters.app, label: names.app ?? shortId(filters.app) });
 
   return html`<section aria-labelledby="report">
     <h2 id="report" class="unseen">Report</h2>
@@ -70,7 +71,7 @@ export function Report({ route, apps }) {
       <${Select} label="App" value=${filters.app} options=${appOptions} onChange=${set("app")} />
       <${Select} label="Service" value=${filters.service} options=${[{ value: "", label: "All services" }, { value: "verify", label: "verify" }, { value: "inference", label: "inference" }]} onChange=${set("service")} />
     </div>
-    ${["key", "model"].filter((name) => filters[name]).map((name) => html`<p class="chip" key=${name}>Only ${name} <code>${filters[name]}</code> <${Button} small kind="quiet" onClick=${() => setQuery(route, { [name]: "" })}>Show all<span class="unseen"> ${name}s</span></${Button}></p>`)}
+    ${["key", "model"].filter((name) => filters[name]).map((name) => html`<p class="chip" key=${name}>Only ${name} <strong>${names[name] ?? filters[name]}</strong> <${Button} small kind="quiet" onClick=${() => setQuery(route, { [name]: "" })}>Show all<span class="unseen"> ${name}s</span></${Button}></p>`)}
     <${Problem} error=${daily.error ?? grouped.error ?? apps.error} retry=${() => { daily.reload(); grouped.reload(); }} />
     ${!daily.data && daily.loading && html`<${Spinner} />`}
     ${daily.data && html`<${Totals} sums=${daily.data.totals} />`}
@@ -85,6 +86,18 @@ export function Report({ route, apps }) {
       ${shown.data?.by[0] === by ? html`<${Breakdown} report=${shown.data} by=${by} route=${route} />` : shown.loading && html`<${Spinner} />`}
       <${Or} command=${usage({ from, to, by, ...filters })}>on the command line</${Or}>`}
   </section>`;
+}
+
+/** The names behind the ids of the filters, also of what was deleted: `{app, key}`. Unknown without usage. */
+function useNames({ app, key }, range) {
+  const { data } = useGet(app || key ? withQuery("v1/usage", { ...range, by: "app,key", app, key }) : null);
+  const rows = data?.data ?? [];
+  const found = { app: rows.find((row) => row.app_id === app)?.app, key: rows.find((row) => row.key_id === key)?.key };
+  // A range without usage knows no names; what they were does not change.
+  const known = useRef(new Map());
+  if (found.app) known.current.set(app, found.app);
+  if (found.key) known.current.set(key, found.key);
+  return { app: known.current.get(app), key: known.current.get(key) };
 }
 
 function Totals({ sums }) {

@@ -1,11 +1,13 @@
 // The tab for a conversation with a model.
 import { html, useEffect } from "../lib/html.js";
-import { Button, Field, Select, Spinner, Status } from "../lib/ui.js";
+import { Button, Field, Select, Status } from "../lib/ui.js";
 import { money } from "../lib/format.js";
 import { curl, mkChat } from "./command.js";
-import { askAgain, bodyOf, cancel, clear, exchanges, form, loadModels, offer, start } from "./conversation.js";
+import { askAgain, bodyOf, cancel, clear, exchanges, form, start } from "./conversation.js";
 import { Exchange, stepOf } from "./exchange.js";
-import { Fault } from "./fault.js";
+import { Offered } from "./offered.js";
+import { offer } from "./offer.js";
+import { Simulated } from "./simulated.js";
 import { submitOnEnter, useHandover } from "./focus.js";
 import { ShowAs } from "./show_as.js";
 import { useStore } from "./store.js";
@@ -18,13 +20,14 @@ const PATH = "inference/v1/chat/completions";
 export function Chat({ appId }) {
   const set = useStore(form);
   const all = useStore(exchanges);
-  const { models, fault } = useStore(offer);
+  const { models, defaultModel } = useStore(offer);
   const running = isOpen(all.at(-1));
   const isFull = all.length >= MAX_EXCHANGES;
   const [stopButton, draft] = useHandover(running);
+  // The model that was chosen before may not be offered any more.
   useEffect(() => {
-    loadModels(appId);
-  }, [appId]);
+    if (models && !models.some(({ id }) => id === form.get().model)) form.set({ model: defaultModel });
+  }, [models]);
 
   const submit = (event) => {
     event.preventDefault();
@@ -39,10 +42,9 @@ export function Chat({ appId }) {
   const isNew = set.draft.trim() !== "" || !last;
   const body = isNew ? bodyOf(set, all, set.draft) : bodyOf(set, all.slice(0, -1), last.question);
   const modelOf = (id) => models?.find((model) => model.id === id);
-  return html`<form class="pg-form" onSubmit=${submit} onKeyDown=${submitOnEnter}>
-      <${Fault} fault=${fault} />
-      ${fault && html`<p><${Button} small onClick=${() => loadModels(appId, true)}>Load the models again</${Button}></p>`}
-      ${!models && !fault && html`<${Spinner} label="Loading models…" />`}
+  return html`<${Simulated} when=${modelOf(set.model)?.is_simulated} />
+    <form class="pg-form" onSubmit=${submit} onKeyDown=${submitOnEnter}>
+      <${Offered} appId=${appId} />
       ${models && html`<${ModelChoice} models=${models} value=${set.model} />`}
       <${Settings} set=${set} />
       ${all.length > 0 && html`<section aria-label="Conversation"><ol class="pg-talk">
@@ -63,13 +65,14 @@ export function Chat({ appId }) {
 }
 
 function ModelChoice({ models, value }) {
-  if (models.length === 0) return html`<p class="problem">This server has no model for this app. Its operator configures providers; <code>mk doctor</code> tells what is missing.</p>`;
+  if (models.length === 0) return html`<p class="problem">This server has no model to chat with. Its operator configures providers; <code>mk doctor</code> tells what is missing.</p>`;
   return html`<${Select} label="Model" value=${value} onChange=${(model) => form.set({ model })} hint=${priceOf(models.find(({ id }) => id === value))}
     options=${models.map(({ id }) => ({ value: id, label: shown(id, 200) }))} />`;
 }
 
 function priceOf(model) {
-  if (!model || model.id.startsWith("sandbox/")) return "Simulated: it knows few facts and costs nothing.";
+  if (!model) return undefined;
+  if (model.is_simulated) return "Simulated: it knows few facts and costs nothing.";
   const { input_usd_per_mtok: input, output_usd_per_mtok: output } = model;
   if (input === undefined || output === undefined) return "Its price is not known.";
   return `${money(input)} for a million tokens of the prompt, ${money(output)} of the answer.`;

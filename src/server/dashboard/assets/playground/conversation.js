@@ -1,9 +1,9 @@
-// The conversation of this page, and the models that it can use.
+// The conversation of this page.
+import { keep } from "./kept.js";
 import { faultOf, faultOfEvent, isStop, send } from "./request.js";
 import { createStore } from "./store.js";
 import { StreamError, chunks } from "./stream.js";
-import { MAX_EXCHANGES, applyChunk, ask, cheapest, isOpen, messagesOf } from "./talk.js";
-import { list, text } from "./text.js";
+import { MAX_EXCHANGES, applyChunk, ask, isOpen, messagesOf } from "./talk.js";
 
 /** The settings; an empty string leaves the choice to the provider. */
 const DEFAULTS = { draft: "", model: "", system: "", temperature: "", maxTokens: "" };
@@ -13,26 +13,11 @@ const DRAW_MS = 60;
 export const form = createStore(DEFAULTS);
 /** Exchanges, oldest first. */
 export const exchanges = createStore([]);
-/** `{appId, models, fault}`: the models that app may use; `models` is null until it is known. */
-export const offer = createStore({ appId: null, models: null, fault: null });
+keep("chat form", form);
+// An answer that is still expected has ended with the page.
+keep("chat", exchanges, (all) => all.map((exchange) => (isOpen(exchange) ? { ...exchange, phase: "stopped" } : exchange)));
 
 let stop = null;
-
-/** Reads the list of models, unless it has been read. */
-export async function loadModels(appId, again = false) {
-  const old = offer.get();
-  if (old.appId === appId && !again && !old.fault) return;
-  offer.set({ appId, models: null, fault: null });
-  try {
-    const response = await send(appId, "inference", "inference/v1/models", {});
-    const models = list((await response.json())?.data, 1000).filter((model) => text(model?.id) !== "");
-    if (offer.get().appId !== appId) return;
-    offer.set({ appId, models, fault: null });
-    if (!models.some(({ id }) => id === form.get().model)) form.set({ model: cheapest(models)?.id ?? "" });
-  } catch (cause) {
-    if (offer.get().appId === appId) offer.set({ appId, models: null, fault: faultOf(cause) });
-  }
-}
 
 /** The request's body for a question after the exchanges so far. */
 export function bodyOf(set, before, question) {
@@ -61,7 +46,7 @@ export async function start(appId) {
   draw();
   form.set({ draft: "" });
   try {
-    const response = await send(appId, "inference", "inference/v1/chat/completions", { body, signal: mine.signal });
+    const response = await send(appId, "chat", { body, signal: mine.signal });
     for await (const chunk of chunks(response.body)) {
       exchange = applyChunk(exchange, chunk);
       if (chunk.error) exchange = { ...exchange, fault: faultOfEvent(chunk.error, "The answer is incomplete") };
@@ -100,8 +85,8 @@ export function clear() {
   exchanges.reset();
 }
 
-/** Forgets drafts and exchanges. The list of models is no secret, and to read it again would need a key. */
+/** Forgets settings and exchanges. */
 export function reset() {
   clear();
-  form.set(({ model }) => ({ ...DEFAULTS, model }));
+  form.reset();
 }

@@ -1,49 +1,20 @@
-// The playground's own requests: sent with a short-lived key instead of the session, and their errors as messages.
-import { ApiError, errorOf } from "../lib/api.js";
+// What is tried out here: sent through the session, on the account of an app, and its errors as messages.
+import { ApiError, api } from "../lib/api.js";
 import { sentence } from "../lib/format.js";
-import { drop, keyFor } from "./keys.js";
 import { StreamError } from "./stream.js";
 
-/**
- * The response to a request of a service; anything but a 2xx is thrown as an `ApiError`, with `retryAt` (milliseconds)
- * if the server says when to retry. A key that is refused is replaced once, as it may have been revoked.
- */
-export async function send(appId, service, path, { body, headers, signal }) {
-  for (let hasNewKey = false; ; hasNewKey = true) {
-    const key = await keyFor(appId, service);
-    signal?.throwIfAborted();
-    const response = await post(path, key, { body, headers, signal });
-    if (response.ok) return response;
-    if (response.status === 401) {
-      await drop(service, key);
-      if (!hasNewKey) {
-        response.body?.cancel().catch(() => {});
-        continue;
-      }
-    }
-    const error = await errorOf(response);
-    const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-    if (seconds > 0) error.retryAt = Date.now() + seconds * 1000;
-    throw error;
-  }
+/** The response to a request that tries `what` out (`verify`, `chat`); anything but a 2xx is thrown as an `ApiError`. */
+export function send(appId, what, { body, headers, signal }) {
+  return api.open(`${pathOf(appId)}/${what}`, { body, headers, signal });
 }
 
-async function post(path, key, { body, headers, signal }) {
-  const isRead = body === undefined;
-  try {
-    return await fetch(path, {
-      method: isRead ? "GET" : "POST",
-      headers: { authorization: `Bearer ${key}`, ...(isRead ? {} : { "content-type": "application/json" }), ...headers },
-      body: isRead ? undefined : JSON.stringify(body),
-      credentials: "omit",
-      cache: "no-store",
-      redirect: "error",
-      signal,
-    });
-  } catch (cause) {
-    if (cause.name === "AbortError") throw cause;
-    throw new ApiError({ status: 0, code: "unreachable", message: "The server cannot be reached. Check that it is running, then try again." });
-  }
+/** What can be tried out on the account of an app. */
+export function offerOf(appId) {
+  return api.get(pathOf(appId));
+}
+
+function pathOf(appId) {
+  return `v1/apps/${encodeURIComponent(appId)}/try`;
 }
 
 /** Whether the request was aborted on purpose, so that there is nothing to report. */
@@ -66,7 +37,7 @@ function titleOf(status, code) {
   if (code === "unreachable") return "Not reached";
   if (status === 400 && code === "content_filter") return "The model declined";
   if (status === 400 || status === 413) return "The server does not accept this";
-  if (status === 401) return "The key was refused";
+  if (status === 401) return "You are not logged in";
   if (status === 402) return "The budget does not allow it";
   if (status === 403) return "Not allowed";
   if (status === 404) return "Not found";
@@ -76,8 +47,8 @@ function titleOf(status, code) {
 }
 
 function hintOf(status, code) {
-  if (status === 401) return "A new key was tried and refused as well: it may have been revoked under Apps, or your session has ended. Try again, or sign in again.";
   if (status === 402) return "Raise the budget under Apps, choose another app, or wait for the next month.";
+  if (status === 429) return "What is tried out here counts against the limits of the console key that you are logged in with.";
   if (code === "provider_auth_failed") return "The operator of this server has to check the provider's key.";
   return undefined;
 }

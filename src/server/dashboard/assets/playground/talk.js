@@ -60,14 +60,3 @@ export function costOf(usage, model) {
   if (!usage || input === null || output === null) return null;
   return (usage.prompt * input + usage.completion * output) / 1_000_000;
 }
-
-/** The preselected model: the cheapest with a known price, a simulated one only if there is no other. */
-export function cheapest(models) {
-  const rank = (model) => {
-    const price = (number(model.input_usd_per_mtok) ?? Infinity) + (number(model.output_usd_per_mtok) ?? Infinity);
-    return [model.id.startsWith("sandbox/") ? 1 : 0, price];
-  };
-  const isBetter = ([simulated, price], [otherSimulated, otherPrice]) =>
-    simulated < otherSimulated || (simulated === otherSimulated && price < otherPrice);
-  return models.reduce((best, model) => (best === null || isBetter(rank(model), rank(best)) ? model : best), null);
-}

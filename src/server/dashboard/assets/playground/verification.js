@@ -1,4 +1,5 @@
 // The verification of this page: started, stopped, and read as it arrives.
+import { keep } from "./kept.js";
 import { faultOf, faultOfEvent, isStop, send } from "./request.js";
 import { IDLE, apply, begin, isRunning } from "./run.js";
 import { createStore } from "./store.js";
@@ -9,6 +10,9 @@ export const DEFAULTS = { fact: "", domain: "general", minRequired: "2", totalMo
 
 export const form = createStore(DEFAULTS);
 export const run = createStore(IDLE);
+keep("verify form", form);
+// A run has ended with the page.
+keep("verify", run, (state) => (isRunning(state) ? { ...state, phase: "stopped" } : state));
 
 let stop = null;
 
@@ -35,7 +39,7 @@ export async function start(appId) {
   try {
     const body = bodyOf(form.get());
     const headers = { accept: "text/event-stream", "x-mk-progress": "models" };
-    const response = await send(appId, "verify", "verify/v1/stream", { body, headers, signal: mine.signal });
+    const response = await send(appId, "verify", { body, headers, signal: mine.signal });
     await follow(response.body, set);
   } catch (cause) {
     const end = isStop(cause) ? { phase: "stopped" } : { phase: "failed", fault: faultOf(cause) };

@@ -3,9 +3,11 @@ import { html, useRef } from "../lib/html.js";
 import { Button, Check, Field, Select, Status } from "../lib/ui.js";
 import { curl, mkVerify } from "./command.js";
 import { submitOnEnter, useHandover } from "./focus.js";
+import { isSimulated, offer } from "./offer.js";
 import { Outcome, stepOf } from "./outcome.js";
 import { isRunning } from "./run.js";
 import { ShowAs } from "./show_as.js";
+import { Simulated } from "./simulated.js";
 import { useStore } from "./store.js";
 import { DEFAULTS, bodyOf, cancel, form, run, start } from "./verification.js";
 
@@ -20,9 +22,10 @@ const SANDBOX_EXAMPLES = [
   { label: "Slow models", fact: "The capital of Italy is Rome [sandbox:slow]. The capital of Spain is Porto [sandbox:slow]." },
 ];
 
-/** `appId` is null as long as there is no app; `isSandbox` adds what only simulated models understand. */
-export function Verify({ appId, isSandbox }) {
+/** `appId` is the app whose account is used. */
+export function Verify({ appId }) {
   const set = useStore(form);
+  const simulated = isSimulated(useStore(offer).domains, set.domain);
   const state = useStore(run);
   const running = isRunning(state);
   const statement = useRef(null);
@@ -30,15 +33,16 @@ export function Verify({ appId, isSandbox }) {
 
   const submit = (event) => {
     event.preventDefault();
-    if (appId !== null && !running) start(appId);
+    if (!running) start(appId);
   };
   const choose = (fact) => {
     form.set({ fact });
     statement.current?.focus();
   };
-  const examples = isSandbox ? [...EXAMPLES, ...SANDBOX_EXAMPLES] : EXAMPLES;
+  const examples = simulated ? [...EXAMPLES, ...SANDBOX_EXAMPLES] : EXAMPLES;
   const body = bodyOf(set);
-  return html`<form class="pg-form" onSubmit=${submit} onKeyDown=${submitOnEnter}>
+  return html`<${Simulated} when=${simulated} />
+    <form class="pg-form" onSubmit=${submit} onKeyDown=${submitOnEnter}>
       <${Field} label="Statement" lines=${4} required dir="auto" inputRef=${statement} value=${set.fact} onInput=${(fact) => form.set({ fact })}
         hint="Its claims are put to several models as neutral questions." error=${problemOf(state, "fact")} />
       <div class="pg-examples" role="group" aria-label="Examples">
@@ -47,7 +51,7 @@ export function Verify({ appId, isSandbox }) {
       </div>
       <${Options} set=${set} state=${state} />
       <div class="pg-actions">
-        <${Button} kind="primary" type="submit" busy=${running} buttonRef=${runButton} disabled=${appId === null} aria-keyshortcuts="Control+Enter Meta+Enter">${running ? "Verifying" : "Verify"}</${Button}>
+        <${Button} kind="primary" type="submit" busy=${running} buttonRef=${runButton} aria-keyshortcuts="Control+Enter Meta+Enter">${running ? "Verifying" : "Verify"}</${Button}>
         ${running && html`<${Button} onClick=${cancel} buttonRef=${cancelButton}>Cancel</${Button}>`}
         <span class="muted pg-shortcut">Ctrl or ⌘ + Enter</span>
       </div>
