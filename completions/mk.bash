@@ -2929,7 +2929,7 @@ _mk() {
                     return 0
                     ;;
                 --fail-on)
-                    COMPREPLY=($(compgen -W "false no-consensus nothing skipped never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "false no-consensus unchecked skipped never" -- "${cur}"))
                     return 0
                     ;;
                 --color)

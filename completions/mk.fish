@@ -110,11 +110,11 @@ complete -c mk -n "__fish_mk_using_subcommand verify" -l context -d 'Answer from
 complete -c mk -n "__fish_mk_using_subcommand verify" -l timeout -d 'How long one verification may take, such as 90s or 3m [default: 10m]' -r
 complete -c mk -n "__fish_mk_using_subcommand verify" -l view -d 'How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal, tab-separated lines elsewhere]' -r -f -a "list\t'Claims below each other'
 table\t'One claim a row'"
-complete -c mk -n "__fish_mk_using_subcommand verify" -l fail-on -d 'Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped; never for none of them [default: false,no-consensus,nothing]' -r -f -a "false\t'A claim is FALSE'
+complete -c mk -n "__fish_mk_using_subcommand verify" -l fail-on -d 'What makes the exit code other than 0: false (10), no-consensus (11), unchecked or skipped parts (13); or never [default: false,no-consensus,unchecked]' -r -f -a "false\t'A claim is FALSE'
 no-consensus\t'A claim found NO CONSENSUS'
-nothing\t'There was nothing to verify'
-skipped\t'A part of the text was skipped'
-never\t'No verdict makes it fail'"
+unchecked\t'A part of the text was not checked, as it is over a limit'
+skipped\t'A part of the text was skipped, for whatever reason'
+never\t'No verdict makes it fail; stands alone'"
 complete -c mk -n "__fish_mk_using_subcommand verify" -l color -d 'When to colour: auto, always or never' -r -f -a "auto\t'On terminals, as the environment allows'
 always\t'Also into pipes and files'
 never\t'Not at all'"

@@ -232,6 +232,12 @@ impl SkipReason {
             Self::OverLimit => "over_limit",
         }
     }
+
+    /// Whether the part may hold claims that nobody checked, so that a gate must not pass it; a part with any other
+    /// reason was read, and found to have nothing to check.
+    pub const fn is_unchecked(self) -> bool {
+        matches!(self, Self::OverLimit)
+    }
 }
 
 /// Tokens that one model used.

@@ -22,6 +22,8 @@ pub(crate) const CLAIM_FALSE: u8 = 10;
 pub(crate) const NO_CONSENSUS: u8 = 11;
 /// Nothing could be verified.
 pub(crate) const NOTHING_TO_VERIFY: u8 = 12;
+/// No claim was found false or without consensus, but a part was not checked.
+pub(crate) const UNCHECKED: u8 = 13;
 
 /// What advice begins with, in messages that say it behind a semicolon.
 const ADVICE: [&str; 6] = ["choose ", "give ", "make ", "name ", "use ", "write "];

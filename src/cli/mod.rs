@@ -86,7 +86,8 @@ Exit codes:
   3  declined at a prompt                 10  a claim is FALSE
   4  no key, or refused                   11  none FALSE, one without consensus
   5  server or provider failed            12  nothing to verify
-  6  cannot reach, or --timeout          130 SIGINT, 141 SIGPIPE, 143 SIGTERM";
+  6  cannot reach, or --timeout           13  a part was not checked
+                                         130 SIGINT, 141 SIGPIPE, 143 SIGTERM";
 
 /// Fact verification by several models, chat with each of them, and the server that does it
 #[derive(Parser, Debug)]

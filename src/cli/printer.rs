@@ -76,6 +76,12 @@ impl Printer {
         }
     }
 
+    /// Prints a line (sanitized) that must not be missed, even with `-q`.
+    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
+    pub(crate) fn alert(&self, line: &str) {
+        write_line(line);
+    }
+
     /// Prints a notice only with `-v`.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {

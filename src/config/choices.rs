@@ -45,12 +45,26 @@ pub enum FailOn {
     False,
     /// A claim found NO CONSENSUS.
     NoConsensus,
-    /// There was nothing to verify.
-    Nothing,
-    /// A part of the text was skipped.
+    /// A part of the text was not checked, as it is over a limit.
+    Unchecked,
+    /// A part of the text was skipped, for whatever reason.
     Skipped,
-    /// No verdict makes it fail.
+    /// No verdict makes it fail; stands alone.
     Never,
+}
+
+impl FailOn {
+    /// Whether a list says both that nothing makes it fail and that something does.
+    pub fn contradict(list: &[Self]) -> bool {
+        list.contains(&Self::Never) && list.iter().any(|choice| *choice != Self::Never)
+    }
+
+    /// The list of these words, in any letter case, if that makes sense.
+    pub(super) fn parse_list(words: &[String]) -> Option<Vec<Self>> {
+        let list: Vec<Self> =
+            words.iter().map(|word| Self::from_str(word, true).ok()).collect::<Option<_>>()?;
+        (!Self::contradict(&list)).then_some(list)
+    }
 }
 
 /// The word for a value.

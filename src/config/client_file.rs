@@ -118,7 +118,7 @@ fn output(mut section: Section<'_>) -> Result<OutputFile, ConfigError> {
 fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
     let domain =
         |text: &str| [Domain::General, Domain::Legal].into_iter().find(|domain| domain.as_str() == text);
-    let expected = format!("a list of {}", choices::words::<FailOn>());
+    let expected = format!("a list of {} alone", choices::words::<FailOn>());
     let file = VerifyFile {
         domain: section.parsed("domain", "\"general\" or \"legal\"", domain)?,
         min_required: section.number("min_required", MIN_REQUIRED)?,
@@ -126,9 +126,7 @@ fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
         jobs: section.number("jobs", 1..=64)?,
         fail_on: section
             .texts("fail_on")?
-            .map(|found| {
-                found.try_map(|list| list.iter().map(|word| choices::parse(word)).collect(), &expected)
-            })
+            .map(|found| found.try_map(|list| FailOn::parse_list(&list), &expected))
             .transpose()?,
     };
     section.finish()?;

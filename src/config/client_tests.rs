@@ -22,7 +22,7 @@ ca_cert = "ca.pem"
 domain = "legal"
 min_required = 3
 jobs = 4
-fail_on = ["false", "no-consensus"]
+fail_on = ["FALSE", "No-Consensus"]
 "#;
 
 struct Fixture {
@@ -156,6 +156,7 @@ fn errors_name_what_is_wrong() {
         ("[output]\ncolor = \"blue\"", "must be \"auto\", \"always\" or \"never\", not \"blue\""),
         ("[verify]\nmin_required = 4", "must be a whole number from 2 to 3"),
         ("[verify]\nfail_on = [\"lies\"]", "must be a list of \"false\", \"no-consensus\""),
+        ("[verify]\nfail_on = [\"false\", \"never\"]", "or \"never\" alone"),
         ("[verify]\ndomain = \"medical\"", "must be \"general\" or \"legal\""),
         ("[profiles.x]", "needs a `server`"),
         ("[profiles.x]\nserver = \"mk.example.org\"", "must be an http:// or https:// address"),

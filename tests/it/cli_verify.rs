@@ -59,9 +59,11 @@ fn answer_letters_are_in_panel_order() {
 }
 
 #[test]
-fn quiet_prints_nothing_on_stdout_but_keeps_the_exit_code() {
+fn quiet_prints_nothing_on_stdout_but_keeps_the_exit_code_and_names_why() {
     let ran = sandbox(&["-q", FALSE]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (10, ""));
+    assert!(ran.stderr.starts_with(&format!("FALSE         {FALSE}\n")), "{ran:?}");
+    assert_eq!(sandbox(&["-q", TRUE]).stderr, "");
 }
 
 #[test]
@@ -143,8 +145,8 @@ fn a_file_that_cannot_be_used_does_not_stop_the_others() {
 fn nothing_to_verify_is_said_in_a_pipe_too() {
     let ran = sandbox(&["What a lovely day!"]);
     assert_eq!(ran.code(), 12, "{ran:?}");
-    assert!(ran.stderr.ends_with("nothing to verify\n"), "{ran:?}");
-    assert_eq!(sandbox(&["-q", "What a lovely day!"]).stderr, "");
+    assert!(ran.stderr.contains("\nnothing to verify · ") && ran.stderr.ends_with(" · exit 12\n"), "{ran:?}");
+    assert!(sandbox(&["-q", "What a lovely day!"]).stderr.starts_with("nothing to verify · "));
     assert!(!sandbox(&[TRUE]).stderr.contains("nothing"));
 }
 

@@ -35,6 +35,7 @@ mod cli_config;
 mod cli_database;
 mod cli_doctor;
 mod cli_eval;
+mod cli_gate;
 mod cli_hostile;
 mod cli_interrupt;
 mod cli_key_files;

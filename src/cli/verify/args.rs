@@ -35,11 +35,11 @@ several -f) the line's number or the file's name comes first, and a statement
 without a claim is a NOTHING line, one that failed an ERROR line.
 
 Exit codes: 0 every claim TRUE; 10 a claim is FALSE; 11 none FALSE, but one
-without consensus; 12 nothing to verify; 2 usage; 4 no key, or refused;
-5 server or provider failed; 6 cannot reach, or --timeout; 7 refused for now;
-8 incomplete.
-With several statements the worst of all. --fail-on chooses which verdicts
-count: with `--fail-on false`, no consensus and nothing to verify are 0.";
+without consensus; 13 neither, but a part was not checked, as it is over a
+limit; 12 nothing to verify; 2 usage; 4 no key, or refused; 5 server or provider
+failed; 6 cannot reach, or --timeout; 7 refused for now; 8 incomplete.
+With several statements the worst of all. --fail-on chooses which of 10, 11 and
+13 count. What failed is named on standard error, even with -q.";
 
 /// The arguments of `mk verify`.
 #[derive(Args, Debug)]
@@ -124,9 +124,10 @@ pub(crate) struct Output {
     #[arg(long, value_enum, value_name = "VIEW", hide_possible_values = true)]
     pub(crate) view: Option<View>,
 
-    /// Verdicts that make the exit code other than 0: 10 for false, 11 for no-consensus, 12 for nothing and skipped; never
-    /// for none of them [default: false,no-consensus,nothing]
-    #[arg(long, value_enum, value_name = "VERDICTS", value_delimiter = ',', hide_possible_values = true)]
+    /// What makes the exit code other than 0: false (10), no-consensus (11), unchecked or skipped parts (13); or never
+    /// [default: false,no-consensus,unchecked]
+    #[arg(long, value_enum, ignore_case = true, value_name = "VERDICTS", value_delimiter = ',')]
+    #[arg(hide_possible_values = true)]
     pub(crate) fail_on: Option<Vec<FailOn>>,
 }
 

@@ -8,6 +8,7 @@ use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 
 use super::batch_display::BatchDisplay;
+use super::gate::Gate;
 use super::input::Source;
 use super::json::{self, Finished};
 use super::observe::Update;
@@ -46,8 +47,16 @@ pub(crate) async fn run(
         done: RefCell::default(),
         begun: Instant::now(),
     };
-    let mut report =
-        Report { batch: &batch, entries, worst: 0, verified: 0, empty: 0, failed: 0, first_failure: None };
+    let mut report = Report {
+        batch: &batch,
+        entries,
+        worst: 0,
+        verified: 0,
+        empty: 0,
+        failed: 0,
+        gate: Gate::default(),
+        first_failure: None,
+    };
     let running = statements
         .enumerate()
         .map(|(at, (source, text))| batch.run_one(at, source, text))
@@ -149,6 +158,7 @@ struct Report<'a, 'p> {
     /// How many of the verified statements contain no claim.
     empty: usize,
     failed: usize,
+    gate: Gate,
     /// The first failure with its statement, for the end of a `-q` run, which does not print it as a line.
     first_failure: Option<(Source, Failure)>,
 }
@@ -159,6 +169,7 @@ impl Report<'_, '_> {
             Ok(finished) => {
                 self.verified += 1;
                 self.empty += usize::from(finished.result.results.is_empty());
+                self.gate.add(Some(&done.source), &finished.result, &self.batch.plan.fail_on);
                 finished.exit
             }
             // Nobody reads any more, so the other statements are pointless.
@@ -167,6 +178,9 @@ impl Report<'_, '_> {
             }
             Err(failure) => {
                 self.failed += 1;
+                if !self.tells_failures_at_the_end() {
+                    self.gate.add_failure(&done.source, failure);
+                }
                 failure.kind.code()
             }
         };
@@ -175,7 +189,7 @@ impl Report<'_, '_> {
         match self.batch.plan.format {
             Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
             Format::JsonLines => self.failed_json_line(&done)?,
-            _ if self.batch.plan.printer.quiet => {
+            _ if self.tells_failures_at_the_end() => {
                 let failure = done.outcome.err().map(|failure| (done.source, failure));
                 self.first_failure = self.first_failure.take().or(failure);
             }
@@ -183,6 +197,12 @@ impl Report<'_, '_> {
             Format::List | Format::Table => self.for_people(&done)?,
         }
         Ok(())
+    }
+
+    /// Whether statements that could not be verified are told in one message, as `-q` prints no line for each.
+    fn tells_failures_at_the_end(&self) -> bool {
+        let plan = self.batch.plan;
+        plan.printer.quiet && !matches!(plan.format, Format::Json | Format::JsonLines)
     }
 
     fn failed_json_line(&self, done: &StatementOutcome) -> Result<(), Failure> {
@@ -253,6 +273,7 @@ impl Report<'_, '_> {
             Format::List | Format::Table => printer.line(&self.total(self.batch.begun.elapsed()))?,
             Format::Plain => {}
         }
+        self.gate.tell(self.batch.plan, &self.total(self.batch.begun.elapsed()), self.worst);
         if let Some((source, failure)) = self.first_failure.take() {
             let statements = humanize::counted(self.failed, "statement");
             let were = if self.failed == 1 { "was" } else { "were" };

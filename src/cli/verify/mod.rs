@@ -3,7 +3,8 @@
 //! ```text
 //! args + configuration ─ Plan ─┬─ single ─┐             ┌─ display  (stderr, while it runs)
 //!                              └─ batch  ─┴─ verifier ─ observe
-//!                                                       └─ page | table | plain | json  (stdout)
+//!                                                       ├─ page | table | plain | json  (stdout)
+//!                                                       └─ verdict ─ gate  (exit code; stderr)
 //! ```
 //!
 //! Results go to standard output only, in document order except in `--jsonl`. A verification is sent once, and again
@@ -12,7 +13,9 @@
 pub(super) mod args;
 mod batch;
 pub(super) mod batch_display;
+mod coverage;
 mod display;
+mod gate;
 pub(super) mod input;
 pub(super) mod json;
 pub(super) mod observe;
@@ -142,16 +145,22 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
         format,
         progress,
         verifier: Verifier::new(&args.how, args.explain, config)?,
-        fail_on: args
-            .output
-            .fail_on
-            .clone()
-            .or_else(|| config.verify.fail_on.clone())
-            .unwrap_or_else(|| verdict::DEFAULT.to_vec()),
+        fail_on: fail_on(args, config)?,
         jobs: jobs(args.jobs, config),
         max_wait: args.max_wait,
         printer,
     })
+}
+
+/// What makes the command fail. A list in a file was checked when it was read.
+fn fail_on(args: &VerifyArgs, config: &ClientConfig) -> Result<Vec<FailOn>, Failure> {
+    if args.output.fail_on.as_deref().is_some_and(FailOn::contradict) {
+        return Err(
+            Failure::usage("--fail-on: `never` stands alone").hint("leave `never` out, or give nothing else")
+        );
+    }
+    let given = args.output.fail_on.as_ref().or(config.verify.fail_on.as_ref());
+    Ok(given.cloned().unwrap_or_else(|| verdict::DEFAULT.to_vec()))
 }
 
 fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format {

@@ -138,7 +138,8 @@ impl Page<'_> {
     fn skipped(&self, part: &Skipped) -> Vec<String> {
         let symbol = self.terminal.symbols.skipped;
         let reason = part.reason.as_str().replace('_', " ");
-        let text = format!("skipped ({reason}): {}", sanitize::line(&part.text));
+        let word = if part.reason.is_unchecked() { "not checked" } else { "skipped" };
+        let text = format!("{word} ({reason}): {}", sanitize::line(&part.text));
         let mut lines = self.paragraph(3, 0, &text);
         if let Some(first) = lines.first_mut() {
             let painted = self.terminal.out.paint.apply(Style::Open, symbol);

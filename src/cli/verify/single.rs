@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::display::Display;
+use super::gate::Gate;
 use super::json::{self, Finished};
 use super::observe::Update;
 use super::rate_limit::RateLimitWait;
-use super::{Format, Plan, announces_sandbox, plain, table};
+use super::{Format, Plan, announces_sandbox, plain, summary, table};
 use crate::api::verify::{ClaimResult, Event};
 use crate::cli::backend::Backend;
 use crate::cli::embedded::SANDBOX_BANNER;
@@ -56,6 +57,10 @@ pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String, found: &mu
     };
     early_output.finish(&finished)?;
     print(plan, &finished)?;
+    let mut gate = Gate::default();
+    gate.add(None, &finished.result, &plan.fail_on);
+    let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);
+    gate.tell(plan, &summary, finished.exit);
     Ok(finished.exit)
 }
 
@@ -159,12 +164,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
         for claim in finished.result.results.iter().skip(self.printed) {
             self.plain(claim)?;
         }
-        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))?;
-        if finished.result.results.is_empty() {
-            // No line of a claim tells why the exit code is not 0.
-            self.printer.notice("nothing to verify");
-        }
-        Ok(())
+        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))
     }
 }
 

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::coverage::Coverage;
+use super::page::mark;
 use super::votes;
 use crate::api::verify::{Assessment, VerifyResponse};
 use crate::cli::humanize::{counted, dollars, seconds, thousands};
+use crate::cli::term::Terminal;
 
 /// A part of the summary.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,10 +42,27 @@ pub(crate) fn parts(
     parts
 }
 
-fn verdicts(result: &VerifyResponse, symbol: impl Fn(Assessment) -> String) -> Vec<Part> {
-    if result.results.is_empty() {
-        return vec![Part::new("nothing to verify".to_owned())];
+/// The summary on one line, without colours.
+pub(crate) fn line(terminal: &Terminal, result: &VerifyResponse, elapsed: Duration) -> String {
+    let symbol = |assessment| mark(terminal, assessment).0.to_owned();
+    let mut line = String::new();
+    for part in parts(result, elapsed, symbol) {
+        let glue = if part.continues { ", " } else { terminal.symbols.between };
+        line.push_str(if line.is_empty() { "" } else { glue });
+        line.push_str(&part.text);
     }
+    line
+}
+
+fn verdicts(result: &VerifyResponse, symbol: impl Fn(Assessment) -> String) -> Vec<Part> {
+    let coverage = Coverage::of(result);
+    let of = match coverage {
+        Some(Coverage { checked, sentences }) => {
+            format!("{} of {} checked", thousands(checked as u64), counted(sentences, "sentence"))
+        }
+        None if result.results.is_empty() => return vec![Part::new("nothing to verify".to_owned())],
+        None => counted(result.results.len(), "claim"),
+    };
     let kinds =
         [(Assessment::True, "true"), (Assessment::False, "false"), (Assessment::NoConsensus, "no consensus")];
     let mut parts = Vec::new();
@@ -53,9 +73,14 @@ fn verdicts(result: &VerifyResponse, symbol: impl Fn(Assessment) -> String) -> V
         }
         let text = format!("{} {count} {word}", symbol(kind));
         let is_first = parts.is_empty();
-        let lead =
-            if is_first { format!("{}: ", counted(result.results.len(), "claim")) } else { String::new() };
+        let lead = if is_first { format!("{of}: ") } else { String::new() };
         parts.push(Part { continues: !is_first, text: format!("{lead}{text}") });
+    }
+    if parts.is_empty() {
+        parts.push(Part::new(of));
+    }
+    if let Some(Coverage { checked, sentences }) = coverage {
+        parts.push(Part::new(format!("{} unchecked", thousands((sentences - checked) as u64))));
     }
     parts
 }

@@ -82,7 +82,7 @@ fn lines<'a>(
         table.add_row([
             Cell::new(terminal.symbols.skipped),
             Cell::new("-"),
-            Cell::new("skipped"),
+            Cell::new(if part.reason.is_unchecked() { "not checked" } else { "skipped" }),
             Cell::new(""),
             Cell::new(sanitize::line(&part.text)),
             Cell::new(part.reason.as_str().replace('_', " ")),

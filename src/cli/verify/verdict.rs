@@ -1,31 +1,68 @@
-//! The exit code for a result.
+//! What a gate makes of a result: what in it fails the gate, and the exit code that follows.
 //!
-//! By default, every claim that is not TRUE affects the code. `--fail-on` restricts that to the given verdicts;
-//! failures of the command itself always count.
+//! By default, every claim that is not TRUE fails it, and so does a part that nobody checked. `--fail-on` restricts
+//! that; failures of the command itself always count.
 
-use crate::api::verify::{Assessment, VerifyResponse};
-use crate::cli::exit::{CLAIM_FALSE, NO_CONSENSUS, NOTHING_TO_VERIFY};
+use crate::api::verify::{Assessment, ClaimResult, SkipReason, Skipped, VerifyResponse};
+use crate::cli::exit::{CLAIM_FALSE, NO_CONSENSUS, NOTHING_TO_VERIFY, UNCHECKED};
 use crate::config::FailOn;
 
 /// The default of `--fail-on`.
-pub(crate) const DEFAULT: [FailOn; 3] = [FailOn::False, FailOn::NoConsensus, FailOn::Nothing];
+pub(crate) const DEFAULT: [FailOn; 3] = [FailOn::False, FailOn::NoConsensus, FailOn::Unchecked];
 
-/// The exit code of a completed verification.
-pub(crate) fn exit_code(result: &VerifyResponse, triggers: &[FailOn]) -> u8 {
-    let fails_on = |trigger| triggers.contains(&trigger) && !triggers.contains(&FailOn::Never);
-    let has = |assessment| result.results.iter().any(|claim| claim.assessment == assessment);
-    if has(Assessment::False) && fails_on(FailOn::False) {
-        return CLAIM_FALSE;
-    }
-    if has(Assessment::NoConsensus) && fails_on(FailOn::NoConsensus) {
-        return NO_CONSENSUS;
-    }
-    let has_nothing = result.results.is_empty() && fails_on(FailOn::Nothing);
-    let has_skipped = !result.skipped.is_empty() && fails_on(FailOn::Skipped);
-    if has_nothing || has_skipped { NOTHING_TO_VERIFY } else { 0 }
+/// Something in a result that fails the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault<'a> {
+    /// A claim that is FALSE.
+    False(&'a ClaimResult),
+    /// A claim without a consensus.
+    NoConsensus(&'a ClaimResult),
+    /// A part that was not verified.
+    Part(&'a Skipped),
+    /// There is no claim at all.
+    Nothing,
 }
 
-/// The worse of two exit codes: failures of the command, then FALSE, NO CONSENSUS, and nothing to verify.
+impl Fault<'_> {
+    /// The exit code that it causes.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::False(_) => CLAIM_FALSE,
+            Self::NoConsensus(_) => NO_CONSENSUS,
+            Self::Part(_) => UNCHECKED,
+            Self::Nothing => NOTHING_TO_VERIFY,
+        }
+    }
+}
+
+/// What in a completed verification fails the gate: claims in their order, then parts.
+pub(crate) fn faults<'a>(result: &'a VerifyResponse, fail_on: &[FailOn]) -> Vec<Fault<'a>> {
+    let counts = |trigger| fail_on.contains(&trigger);
+    if counts(FailOn::Never) {
+        return Vec::new();
+    }
+    let of_claim = |claim: &'a ClaimResult| match claim.assessment {
+        Assessment::False if counts(FailOn::False) => Some(Fault::False(claim)),
+        Assessment::NoConsensus if counts(FailOn::NoConsensus) => Some(Fault::NoConsensus(claim)),
+        _ => None,
+    };
+    let fails_on_part =
+        |reason: SkipReason| counts(FailOn::Skipped) || reason.is_unchecked() && counts(FailOn::Unchecked);
+    let parts = result.skipped.iter().filter(|part| fails_on_part(part.reason)).map(Fault::Part);
+    let mut faults: Vec<Fault<'a>> = result.results.iter().filter_map(of_claim).chain(parts).collect();
+    if result.results.is_empty() && faults.is_empty() {
+        faults.push(Fault::Nothing);
+    }
+    faults
+}
+
+/// The exit code of a completed verification.
+pub(crate) fn exit_code(result: &VerifyResponse, fail_on: &[FailOn]) -> u8 {
+    faults(result, fail_on).into_iter().map(Fault::code).fold(0, worse)
+}
+
+/// The worse of two exit codes: failures of the command, then FALSE, NO CONSENSUS, parts that were not checked, and
+/// nothing to verify.
 pub(crate) fn worse(one: u8, other: u8) -> u8 {
     if severity(other) > severity(one) { other } else { one }
 }
@@ -34,28 +71,30 @@ const fn severity(code: u8) -> u8 {
     match code {
         0 => 0,
         NOTHING_TO_VERIFY => 1,
-        NO_CONSENSUS => 2,
-        CLAIM_FALSE => 3,
+        UNCHECKED => 2,
+        NO_CONSENSUS => 3,
+        CLAIM_FALSE => 4,
         // Refused for now, incomplete, unreachable, server: the less a retry would help, the worse.
-        7 => 4,
-        8 => 5,
-        6 => 6,
-        5 => 7,
-        4 => 8,
-        _ => 9,
+        7 => 5,
+        8 => 6,
+        6 => 7,
+        5 => 8,
+        4 => 9,
+        _ => 10,
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::super::votes::tests::claim;
     use super::*;
 
-    fn result(assessments: &[&str], skipped: bool) -> VerifyResponse {
+    /// A result with claims of these assessments and a skipped part for each of these reasons.
+    pub(in crate::cli::verify) fn result(assessments: &[&str], skipped: &[&str]) -> VerifyResponse {
         let claims: Vec<_> = assessments.iter().map(|assessment| claim(assessment, "A", &[])).collect();
-        let skipped = if skipped { json!([{ "text": "x", "reason": "opinion" }]) } else { json!([]) };
+        let skipped: Vec<_> = skipped.iter().map(|reason| json!({ "text": "x", "reason": reason })).collect();
         serde_json::from_value(json!({
             "requestId": "ver_1", "original_fact": "x", "results": claims, "timestamp": "t",
             "tokenUsage": { "promptTokens": 0, "completionTokens": 0, "totalTokens": 0 },
@@ -65,31 +104,47 @@ mod tests {
     }
 
     #[test]
-    fn by_default_every_verdict_but_true_counts() {
-        let code = |assessments, skipped| exit_code(&result(assessments, skipped), &DEFAULT);
-        assert_eq!(code(&["TRUE", "TRUE"], true), 0);
-        assert_eq!(code(&["TRUE", "NO CONSENSUS", "FALSE"], false), 10);
-        assert_eq!(code(&["TRUE", "NO CONSENSUS"], false), 11);
-        assert_eq!(code(&[], true), 12);
+    fn by_default_every_verdict_but_true_counts_and_so_does_what_was_not_checked() {
+        let code =
+            |assessments: &[&str], skipped: &[&str]| exit_code(&result(assessments, skipped), &DEFAULT);
+        assert_eq!(code(&["TRUE", "TRUE"], &["opinion", "duplicate"]), 0);
+        assert_eq!(code(&["TRUE", "NO CONSENSUS", "FALSE"], &["over_limit"]), 10);
+        assert_eq!(code(&["TRUE", "NO CONSENSUS"], &["over_limit"]), 11);
+        assert_eq!(code(&["TRUE"], &["opinion", "over_limit"]), 13);
+        assert_eq!(code(&[], &["over_limit"]), 13);
+        assert_eq!(code(&[], &["opinion"]), 12);
     }
 
     #[test]
     fn fail_on_narrows_it() {
-        let code =
-            |assessments, skipped, triggers: &[FailOn]| exit_code(&result(assessments, skipped), triggers);
-        assert_eq!(code(&["NO CONSENSUS"], false, &[FailOn::False]), 0);
-        assert_eq!(code(&["NO CONSENSUS", "FALSE"], false, &[FailOn::NoConsensus]), 11);
-        assert_eq!(code(&[], false, &[FailOn::False]), 0);
-        assert_eq!(code(&["TRUE"], true, &[FailOn::Skipped]), 12);
-        assert_eq!(code(&["FALSE"], true, &[FailOn::Never]), 0);
+        let code = |assessments: &[&str], skipped: &[&str], fail_on: &[FailOn]| {
+            exit_code(&result(assessments, skipped), fail_on)
+        };
+        assert_eq!(code(&["NO CONSENSUS"], &["over_limit"], &[FailOn::False]), 0);
+        assert_eq!(code(&["NO CONSENSUS", "FALSE"], &[], &[FailOn::NoConsensus]), 11);
+        assert_eq!(code(&["TRUE"], &["opinion"], &[FailOn::Unchecked]), 0);
+        for part in ["opinion", "over_limit"] {
+            assert_eq!(code(&["TRUE", "FALSE"], &[part], &[FailOn::Skipped]), 13);
+        }
+    }
+
+    #[test]
+    fn nothing_to_verify_fails_whatever_is_chosen_but_never() {
+        let code = |skipped: &[&str], fail_on| exit_code(&result(&[], skipped), &[fail_on]);
+        for fail_on in [FailOn::False, FailOn::NoConsensus, FailOn::Unchecked, FailOn::Skipped] {
+            assert_eq!(code(&[], fail_on), 12);
+        }
+        assert_eq!(code(&["over_limit"], FailOn::False), 12);
+        assert_eq!(code(&["over_limit"], FailOn::Never), 0);
+        assert_eq!(exit_code(&result(&["FALSE"], &["over_limit"]), &[FailOn::Never]), 0);
     }
 
     #[test]
     fn the_worst_code_wins() {
-        for (one, other, worst) in [(0, 12, 12), (12, 11, 11), (10, 11, 10), (10, 7, 7), (5, 6, 5), (1, 4, 1)]
-        {
-            assert_eq!(worse(one, other), worst);
-            assert_eq!(worse(other, one), worst);
+        let worse_and_worse = [0, 12, 13, 11, 10, 7, 8, 6, 5, 4, 1];
+        for pair in worse_and_worse.windows(2) {
+            assert_eq!(worse(pair[0], pair[1]), pair[1]);
+            assert_eq!(worse(pair[1], pair[0]), pair[1]);
         }
     }
 }

@@ -1,0 +1,144 @@
+//! `mk verify` as a gate: it never passes what it did not read, and never fails silently.
+
+use mk::api::Service;
+use serde_json::Value;
+
+use crate::support::mk::{CommandOutput, Mk};
+use crate::support::panel::config;
+use crate::support::provider::{FakeProvider, claim, claims};
+use crate::support::server::{Setup, TestServer};
+
+/// As many as the server of these tests checks at most.
+const MAX_CLAIMS: usize = 30;
+
+/// A statement of sixty sentences; the 46th is about a tower whose height the panel does not confirm.
+fn sixty_sentences() -> String {
+    (1..=60).map(sentence).collect::<Vec<_>>().join(" ")
+}
+
+fn sentence(n: usize) -> String {
+    format!("Tower {n} is {} m high.", if n == 46 { 8 } else { 9 })
+}
+
+/// A server that finds a claim in each of these sentences, and checks thirty of them.
+async fn towers() -> (TestServer, FakeProvider) {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => {
+            let statement = ask.block("STATEMENT");
+            let mut found: Vec<usize> = (1..=60).filter(|n| statement.contains(&sentence(*n))).collect();
+            found.sort_by_key(|n| statement.find(&sentence(*n)));
+            let height = |n| if n == 46 { "8 m" } else { "9 m" };
+            let claim = |n| claim(&sentence(n), &format!("How high is tower {n}?"), height(n), &["100 m"]);
+            claims(&found.into_iter().map(claim).collect::<Vec<_>>())
+        }
+        _ if ask.options().values().any(|option| option == "9 m") => ask.choose("9 m"),
+        _ => ask.choose("100 m"),
+    })
+    .await;
+    let setup = Setup::new(config(&provider.base_url));
+    let server = setup.config(|config| config.verify.general.max_claims = MAX_CLAIMS).start().await;
+    (server, provider)
+}
+
+async fn verify(server: &TestServer, arguments: &[&str]) -> CommandOutput {
+    let mk = Mk::new().args(["verify"]).args(arguments.iter().copied());
+    mk.env("MK_SERVER", &server.base).env("MK_API_KEY", &server.key(Service::Verify)).run_beside().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_over_the_limit_fails_the_gate_and_is_named_even_with_q() {
+    let (server, _provider) = towers().await;
+    let text = sixty_sentences();
+    for options in [&[][..], &["-q"], &["--json"], &["--jsonl", "-q"], &["--view", "list"]] {
+        let ran = verify(&server, &[options, &[&text]].concat()).await;
+        assert_eq!(ran.code(), 13, "{ran:?}");
+        let named =
+            "UNCHECKED     over the limit from here on: Tower 31 is 9 m high.\n30 of 60 sentences checked: ";
+        assert!(ran.stderr.contains(named), "{ran:?}");
+        assert!(ran.stderr.trim_end().ends_with("exit 13"), "{ran:?}");
+    }
+    let page = verify(&server, &["--view", "list", &text]).await.stdout;
+    assert!(page.contains("\n30 of 60 sentences checked: ✓ 30 true · 30 unchecked · 3 models"), "{page}");
+    assert!(page.contains("!  not checked (over limit): Tower 31 is 9 m high."), "{page}");
+    let document = verify(&server, &["--json", &text]).await.json();
+    assert_eq!(document["exit"], 13);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worse_finding_decides_the_exit_code_and_both_are_named() {
+    let (server, _provider) = towers().await;
+    let text = format!("{} {}", sentence(46), sixty_sentences());
+    let ran = verify(&server, &["-q", &text]).await;
+    assert_eq!(ran.code(), 10, "{ran:?}");
+    let first = "FALSE         Tower 46 is 8 m high.\n              models say 100 m\nUNCHECKED  ";
+    assert!(ran.stderr.starts_with(first), "{ran:?}");
+    assert!(ran.stderr.contains("✗ 1 false · ") && ran.stderr.ends_with(" · exit 10\n"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fail_on_chooses_what_counts_in_any_letter_case() {
+    let (server, _provider) = towers().await;
+    let text = sixty_sentences();
+    for (fail_on, code) in [
+        ("false", 0),
+        ("FALSE,No-Consensus", 0),
+        ("unchecked", 13),
+        ("UNCHECKED", 13),
+        ("skipped", 13),
+        ("Never", 0),
+    ] {
+        let ran = verify(&server, &["-q", "--fail-on", fail_on, &text]).await;
+        assert_eq!(ran.code(), code, "{fail_on}: {ran:?}");
+        assert_eq!(ran.stderr.is_empty(), code == 0, "{fail_on}: {ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_statements_end_with_the_worst_and_name_their_sources() {
+    let (server, _provider) = towers().await;
+    let mk = Mk::new().args(["verify", "--lines", "facts.txt", "-q"]);
+    let mk = mk.env("MK_SERVER", &server.base).env("MK_API_KEY", &server.key(Service::Verify));
+    std::fs::write(mk.home().join("facts.txt"), format!("{}\n{}\n", sentence(1), sixty_sentences())).unwrap();
+    let ran = mk.run_beside().await;
+    assert_eq!(ran.code(), 13, "{ran:?}");
+    assert!(ran.stderr.starts_with("line 2  UNCHECKED     over the limit from here on: Tower 31"), "{ran:?}");
+}
+
+#[test]
+fn nothing_to_verify_fails_whatever_counts_but_never() {
+    let code = |fail_on: &str| {
+        Mk::new().args(["verify", "--sandbox", "-q", "--fail-on", fail_on, "What a lovely day!"]).run().code()
+    };
+    let codes = ["false", "no-consensus", "unchecked", "false,unchecked", "never"].map(code);
+    assert_eq!(codes, [12, 12, 12, 12, 0]);
+    assert_eq!(code("skipped"), 13, "a skipped part is more than nothing");
+}
+
+#[test]
+fn skipped_parts_fail_only_where_that_is_chosen() {
+    let text = "The Eiffel Tower is in Paris. It is the most beautiful tower.";
+    let ran = Mk::new().args(["verify", "--sandbox", "-q", "--fail-on", "skipped", text]).run();
+    assert_eq!(ran.code(), 13, "{ran:?}");
+    assert!(ran.stderr.contains("SKIPPED       opinion: It is the most beautiful tower."), "{ran:?}");
+    assert_eq!(Mk::new().args(["verify", "--sandbox", text]).run().code(), 0);
+}
+
+#[test]
+fn never_stands_alone() {
+    for (arguments, files) in [
+        (&["--fail-on", "false,never"][..], None),
+        (&["--fail-on", "Never", "--fail-on", "FALSE"], None),
+        (&[], Some("[verify]\nfail_on = [\"false\", \"never\"]\n")),
+    ] {
+        let mk = Mk::new().args(["verify", "--sandbox", "The Eiffel Tower is in Paris."]);
+        let mk = mk.args(arguments.iter().copied());
+        if let Some(file) = files {
+            std::fs::write(mk.home().join(".mk.toml"), file).unwrap();
+        }
+        let ran = mk.run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains("never") && ran.stdout.is_empty(), "{ran:?}");
+    }
+    let json: Value = Mk::new().args(["verify", "--json", "--fail-on", "never,false", "x"]).run().json();
+    assert_eq!(json["exit"], 2);
+}
