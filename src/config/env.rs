@@ -4,12 +4,12 @@
 //! counts as unset, as shells make it hard to tell the two apart.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{ConfigError, suggest};
+use super::{ConfigError, ollama, suggest};
 use crate::clock::{Clock, Time};
 use crate::providers::catalog;
 use crate::secret::{self, SecretString};
@@ -28,7 +28,7 @@ const fn var(name: &'static str, purpose: &'static str) -> Variable {
 }
 
 /// Our own variables.
-pub const VARIABLES: [Variable; 28] = [
+pub const VARIABLES: [Variable; 29] = [
     var("MK_LISTEN", "address and port that `mk serve` listens on"),
     var("MK_DATA_DIR", "directory that holds the database, mk.db"),
     var("MK_CONFIG", "the server's configuration file"),
@@ -63,6 +63,7 @@ pub const VARIABLES: [Variable; 28] = [
         "set by systemd: files named like variables of providers' keys, where those are not set",
     ),
     var("SSL_CERT_FILE", "PEM file of certificate authorities to trust instead of the system's"),
+    var("OLLAMA_HOST", "where an Ollama of this machine listens, as Ollama itself reads it"),
 ];
 
 /// All variables: ours, and those in which the keys of known providers are looked for.
@@ -101,12 +102,14 @@ impl Env {
     /// The environment of this process.
     pub fn system() -> Self {
         let dirs = directories::ProjectDirs::from("", "", "mk");
+        let variables: BTreeMap<_, _> = std::env::vars_os().collect();
+        let ollama = variables.get(OsStr::new("OLLAMA_HOST")).map(|value| value.to_string_lossy());
         Self {
-            variables: std::env::vars_os().collect(),
+            ollama: ollama::address(ollama.as_deref().unwrap_or_default()),
+            variables,
             working_dir: std::env::current_dir().ok(),
             config_home: dirs.as_ref().map(|dirs| dirs.config_dir().to_owned()),
             data_home: dirs.as_ref().map(|dirs| dirs.data_dir().to_owned()),
-            ollama: SocketAddr::from((Ipv4Addr::LOCALHOST, 11434)),
             now: Clock::system().now(),
         }
     }
@@ -118,8 +121,7 @@ impl Env {
             working_dir: None,
             config_home: None,
             data_home: None,
-            // Nothing can listen on port 0.
-            ollama: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            ollama: ollama::NOWHERE,
             now,
         }
     }

@@ -5,7 +5,7 @@
 //! and ignored if it makes no sense.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -19,6 +19,11 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// The largest response; a list of a thousand models is a tenth of this.
 const MAX_BYTES: usize = 1024 * 1024;
 
+/// Where Ollama listens by default.
+const PORT: u16 = 11434;
+/// An address that nothing can listen on.
+pub(super) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 #[derive(Deserialize)]
 struct Listing {
     data: Vec<Installed>,
@@ -27,6 +32,32 @@ struct Listing {
 #[derive(Deserialize)]
 struct Installed {
     id: String,
+}
+
+/// Where an Ollama of this machine listens, by its `OLLAMA_HOST`: an address with or without `http://` and port. One on
+/// another machine is not looked for, as nobody said that texts may go there.
+pub(super) fn address(host: &str) -> SocketAddr {
+    let host = host.trim().trim_matches(['"', '\'']);
+    let (rest, usual_port) = match host.strip_prefix("http://") {
+        Some(rest) => (rest, 80),
+        None => (host, PORT),
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (name, port) = match authority.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse()),
+        _ => (authority, Ok(usual_port)),
+    };
+    let ip = match name.trim_matches(['[', ']']) {
+        "" | "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        name => name.parse().ok(),
+    };
+    let here = ip.and_then(|ip: IpAddr| match ip {
+        ip if ip.is_loopback() => Some(ip),
+        IpAddr::V4(ip) if ip.is_unspecified() => Some(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => Some(Ipv6Addr::LOCALHOST.into()),
+        _ => None,
+    });
+    here.zip(port.ok()).map_or(NOWHERE, SocketAddr::from)
 }
 
 /// The models that can hold a conversation, newest first as Ollama lists them; `None` if there is no Ollama.
@@ -92,6 +123,28 @@ mod tests {
 
     fn ok(body: &str) -> Vec<u8> {
         format!("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{body}").into_bytes()
+    }
+
+    #[test]
+    fn only_an_ollama_of_this_machine_is_looked_for() {
+        for (host, expected) in [
+            ("", "127.0.0.1:11434"),
+            ("0.0.0.0", "127.0.0.1:11434"),
+            (":9000", "127.0.0.1:9000"),
+            (" \"localhost:9000\" ", "127.0.0.1:9000"),
+            ("127.0.0.2:9000", "127.0.0.2:9000"),
+            ("http://127.0.0.1", "127.0.0.1:80"),
+            ("http://0.0.0.0:9000/ollama", "127.0.0.1:9000"),
+            ("[::]:9000", "[::1]:9000"),
+            ("::1", "[::1]:11434"),
+            ("[::1]", "[::1]:11434"),
+        ] {
+            assert_eq!(address(host).to_string(), expected, "{host}");
+        }
+        for elsewhere in ["10.1.2.3:11434", "gpu.example", "https://127.0.0.1", "127.0.0.1:x", "[::1]:99999"]
+        {
+            assert_eq!(address(elsewhere), NOWHERE, "{elsewhere}");
+        }
     }
 
     #[test]

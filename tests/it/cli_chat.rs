@@ -157,7 +157,7 @@ async fn each_kind_of_failure_has_its_exit_code() {
     let ran = wrong.run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("--service inference"), "{ran:?}");
-    let none = Mk::new().args(["chat", "x"]).env("MK_SERVER", "http://127.0.0.1:1");
+    let none = Mk::new().args(["chat", "x"]).env("MK_SERVER", "http://127.0.0.1:0");
     assert_eq!(none.run().code(), 4);
     let unreachable = none.env("MK_INFERENCE_KEY", "k").run();
     assert_eq!(unreachable.code(), 6, "{unreachable:?}");

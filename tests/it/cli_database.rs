@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::mk::{CommandOutput, Mk};
 
-/// Nothing listens at this address.
+/// A database that these commands name, and do not connect to.
 const URL: &str = "postgres://robin:hunter2@127.0.0.1:1/mk";
 
 fn ran(arguments: &[&str], url: &str) -> CommandOutput {
@@ -33,9 +33,15 @@ fn restore_needs_a_reachable_database() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mk.tar");
     std::fs::write(&file, "no backup").unwrap();
-    let nowhere = ran(&["restore", file.to_str().unwrap()], URL);
+    // Bound and not listened on: refused, whatever else runs on this machine.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = held.local_addr().unwrap();
+    let url = format!("postgres://robin:hunter2@{address}/mk");
+    let nowhere = ran(&["restore", file.to_str().unwrap()], &url);
     assert_eq!((nowhere.code(), nowhere.stdout.as_str()), (6, ""), "{nowhere:?}");
-    assert!(nowhere.stderr.contains("cannot use the database postgres://127.0.0.1:1/mk"), "{nowhere:?}");
+    let told = format!("cannot use the database postgres://{address}/mk");
+    assert!(nowhere.stderr.contains(&told), "{nowhere:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, NOBODY};
 use crate::support::scripted::{Scripted, Step};
 use crate::support::{pty, serve};
 
@@ -34,6 +34,11 @@ fn configured(file: &str) -> Mk {
     mk.args(["doctor", "--config", path.to_str().unwrap()]).env("THE_KEY", SECRET)
 }
 
+/// A `mk doctor` command without any setup, on a machine whose server cannot be running, whatever else does.
+fn alone() -> Mk {
+    Mk::new().args(["doctor"]).env("MK_LISTEN", NOBODY.trim_start_matches("http://"))
+}
+
 /// A verify key of another server.
 fn foreign_key() -> String {
     let made = Mk::new().args(["keys", "create", "--service", "verify"]).run();
@@ -49,7 +54,7 @@ fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn without_any_setup_the_doctor_reports_and_creates_nothing() {
-    let mk = Mk::new().args(["doctor"]);
+    let mk = alone();
     let ran = mk.run();
     assert_eq!(ran.code(), 0, "{ran:?}");
     let states: Vec<_> =
@@ -57,13 +62,19 @@ fn without_any_setup_the_doctor_reports_and_creates_nothing() {
     let expected = [
         ["ok", "client configuration"],
         ["note", "server configuration"],
+        // Where its server is to be; further below, that none is there.
+        ["note", "server"],
         ["note", "database"],
         ["note", "server"],
         ["ok", "clock"],
     ];
     assert_eq!(states, expected, "{ran:?}");
+    assert!(
+        ran.stdout.contains(&format!("note\tserver\tcannot reach {NOBODY} (connection refused)")),
+        "{ran:?}"
+    );
     assert_eq!(fs::read_dir(mk.home()).unwrap().count(), 0);
-    let named = mk.args(["--server", "http://127.0.0.1:1", "--json"]).run();
+    let named = mk.args(["--server", NOBODY, "--json"]).run();
     assert_eq!((named.code(), &named.json()["exit"]), (1, &1.into()));
     assert_eq!(check(&named.json(), "server")["status"], "failed", "{named:?}");
 }
@@ -181,7 +192,7 @@ async fn every_provider_s_problem_is_reported() {
         ("listless", "openai", &listless.base, "THE_KEY"),
         ("page", "openai", &page.base, "THE_KEY"),
         ("garbled", "openai", &garbled.base, "THE_KEY"),
-        ("nobody", "openai", &"http://127.0.0.1:1".to_owned(), "THE_KEY"),
+        ("nobody", "openai", &NOBODY.to_owned(), "THE_KEY"),
         ("keyless", "openai", &open.base, "MISSING_KEY"),
     ] {
         let table = format!("[providers.{name}]\nkind = \"{kind}\"\nbase_url = \"{base}\"\n");
@@ -293,7 +304,7 @@ async fn an_unnamed_server_is_looked_for_at_its_configured_address() {
 #[test]
 fn the_doctor_fits_narrow_terminals_with_a_word_beside_each_symbol() {
     for columns in [44, 80] {
-        let shown = pty::run(&Mk::new().args(["doctor"]), columns, 50);
+        let shown = pty::run(&alone(), columns, 50);
         let lines: Vec<&str> = shown.last.lines().collect();
         assert!(lines.iter().all(|line| line.chars().count() <= usize::from(columns)), "{}", shown.last);
         assert!(
@@ -302,7 +313,7 @@ fn the_doctor_fits_narrow_terminals_with_a_word_beside_each_symbol() {
             shown.last
         );
         assert!(lines.iter().any(|line| line.starts_with("· note    database: ")), "{}", shown.last);
-        assert!(shown.last.trim_end().ends_with("5 checks, nothing is wrong"), "{}", shown.last);
+        assert!(shown.last.trim_end().ends_with("6 checks, nothing is wrong"), "{}", shown.last);
     }
 }
 
@@ -313,12 +324,12 @@ fn the_server_is_looked_for_where_it_listens_although_its_file_has_an_error() {
         "[providers.openai]\nretries = \"many\"",
         "max_body_byte = 5",
     ] {
-        let mk = configured(&format!("listen = \"127.0.0.1:7\"\n{wrong}\n")).args(["--json"]);
+        let mk = configured(&format!("listen = \"127.0.0.1:0\"\n{wrong}\n")).args(["--json"]);
         let document = mk.run().json();
         assert_eq!(check(&document, "server configuration")["status"], "failed", "{document}");
         let checks = document["checks"].as_array().unwrap();
         let asked =
-            |check: &Value| check["message"].as_str().unwrap().contains("cannot reach http://127.0.0.1:7 ");
+            |check: &Value| check["message"].as_str().unwrap().contains("cannot reach http://127.0.0.1:0 ");
         assert!(checks.iter().any(asked), "{document}");
     }
 }
@@ -391,10 +402,10 @@ fn a_misconfigured_client_does_not_hide_the_other_checks() {
 #[test]
 fn an_unreachable_server_error_points_to_the_doctor() {
     let ran = Mk::new()
-        .args(["verify", "x", "--server", "http://127.0.0.1:1"])
+        .args(["verify", "x", "--server", NOBODY])
         .env("MK_API_KEY", "mk_verify_0123456789abcdefghijklmnop0abcde")
         .run();
     assert!(ran.stderr.contains("`mk doctor` checks"), "{ran:?}");
-    let ran = Mk::new().args(["doctor"]).run();
+    let ran = alone().run();
     assert!(!ran.stdout.contains("mk doctor"), "the doctor does not refer to itself: {ran:?}");
 }

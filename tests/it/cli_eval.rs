@@ -299,13 +299,13 @@ fn an_unreachable_server_is_given_up_after_a_few_statements() {
     let facts: Vec<(&str, &str)> = facts.iter().map(|(fact, label)| (fact.as_str(), *label)).collect();
     let mk = Mk::new()
         .args(["eval", "facts.jsonl", "--jobs", "1"])
-        .env("MK_SERVER", "http://127.0.0.1:1")
+        .env("MK_SERVER", "http://127.0.0.1:0")
         .env("MK_API_KEY", "mk_verify_x");
     std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
     let ran = mk.run();
     assert_eq!((ran.code(), ran.stdout.lines().count()), (6, 5), "{ran:?}");
     assert!(
-        ran.stderr.contains("cannot reach http://127.0.0.1:1") && ran.stderr.contains("hint: "),
+        ran.stderr.contains("cannot reach http://127.0.0.1:0") && ran.stderr.contains("hint: "),
         "{ran:?}"
     );
     assert!(ran.stderr.contains("35 statements were not asked"), "{ran:?}");

@@ -214,7 +214,7 @@ async fn an_interrupt_is_reported_while_waiting_for_stdin() {
         &["chat", "--sandbox", "-"],
         &["keys", "check", "-"],
         &["keys", "show", "-"],
-        &["login", "--server", "http://127.0.0.1:9"],
+        &["login", "--server", "http://127.0.0.1:0"],
     ] {
         let ran = interrupted_at_stdin(arguments).await;
         assert_eq!(ran.status.signal(), SIGINT, "{arguments:?}: {ran:?}");

@@ -7,11 +7,8 @@ use mk::api::Service;
 use mk::keys::mint;
 use mk::secret::ExposeSecret;
 
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CommandOutput, Mk, NOBODY};
 use crate::support::panel::agreeing_panel;
-
-/// Nothing listens there.
-const NOBODY: &str = "http://127.0.0.1:1";
 
 fn run(mk: &Mk, line: &str) -> CommandOutput {
     mk.clone().args(line.split(' ')).run()

@@ -5,12 +5,9 @@ use std::path::Path;
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CommandOutput, Mk, NOBODY};
 use crate::support::panel::agreeing_panel;
 use crate::support::pty;
-
-/// Nothing listens on port 9 of this machine.
-const NOBODY: &str = "http://127.0.0.1:9";
 
 fn mk(arguments: &[&str]) -> CommandOutput {
     Mk::new().args(arguments.iter().copied()).run()
@@ -144,7 +141,7 @@ fn logout_lists_the_forgotten_keys() {
         assert_eq!(user.clone().args(["login"]).stdin(key).run().code(), 0);
     }
     let both = user.clone().args(["logout"]).run();
-    assert!(both.stderr.contains("forgot the verify and console keys for http://127.0.0.1:9"), "{both:?}");
+    assert!(both.stderr.contains("forgot the verify and console keys for http://127.0.0.1:0"), "{both:?}");
     let empty = user.args(["login"]).run();
     assert_eq!(empty.code(), 2);
     assert!(empty.stderr.contains("hint: ") && empty.stderr.contains("mk login <"), "{empty:?}");

@@ -89,7 +89,7 @@ async fn certificate_errors_are_explained_with_a_hint() {
     ] {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap().pem();
-        let call = serve::call("http://127.0.0.1:1", "tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"");
+        let call = serve::call("http://127.0.0.1:0", "tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"");
         let file = call.home().join("cert.pem");
         std::fs::write(&file, certificate).unwrap();
         std::fs::write(call.home().join("key.pem"), key.serialize_pem()).unwrap();
@@ -106,14 +106,14 @@ async fn certificate_errors_are_explained_with_a_hint() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn quiet_line_mode_reports_errors_in_one_message() {
-    let failing = lines("http://127.0.0.1:1", "one\n\nthree\n", &["-q"]).run_beside().await;
+    let failing = lines("http://127.0.0.1:0", "one\n\nthree\n", &["-q"]).run_beside().await;
     assert_eq!((failing.code(), failing.stdout.as_str()), (6, ""), "{failing:?}");
     let told: Vec<&str> = failing.stderr.lines().collect();
     let expected =
-        "error: 2 statements were not verified; line 1: cannot reach http://127.0.0.1:1 (connection refused)";
+        "error: 2 statements were not verified; line 1: cannot reach http://127.0.0.1:0 (connection refused)";
     assert!(told.len() == 3 && told[0].starts_with("2 statements: 0 verified, 2 failed"), "{failing:?}");
     assert!(told[1] == expected && told[2].starts_with("hint: "), "{failing:?}");
-    let json = lines("http://127.0.0.1:1", "one\n", &["-q", "--json"]).run_beside().await;
+    let json = lines("http://127.0.0.1:0", "one\n", &["-q", "--json"]).run_beside().await;
     assert!(json.json()["statements"][0]["error"].is_object(), "{json:?}");
     assert!(json.stderr.starts_with("line 1  ERROR         cannot reach "), "{json:?}");
 
@@ -246,7 +246,7 @@ async fn every_failure_is_one_json_document() {
     for (code, mk) in [
         (5, user().args(["verify", "x", "--json"])),
         (4, user().args(["verify", "x", "--json"]).env("MK_API_KEY", "mk_verify_wrong")),
-        (6, user().args(["verify", "x", "--json"]).env("MK_SERVER", "http://127.0.0.1:1")),
+        (6, user().args(["verify", "x", "--json"]).env("MK_SERVER", "http://127.0.0.1:0")),
         (2, user().args(["verify", "x", "--json", "--wrong"])),
         (2, user().args(["verify", "--json"])),
         (2, user().args(["verify", "--json", "-f", "nowhere"])),
@@ -279,7 +279,7 @@ async fn verbose_adds_the_request_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_keeps_running_after_its_log_is_closed() {
-    let call = serve::call("http://127.0.0.1:1/v1", "");
+    let call = serve::call("http://127.0.0.1:0/v1", "");
     let mut child = call.command().stderr(std::process::Stdio::piped()).spawn().unwrap();
     let base = serve::first_address(child.stderr.take().unwrap());
     for _ in 0..5 {

@@ -201,7 +201,7 @@ fn a_silent_terminal_gets_a_notice_that_input_is_awaited() {
 
 #[test]
 fn a_typed_key_is_not_echoed() {
-    let user = Mk::new().env("MK_SERVER", "http://127.0.0.1:9");
+    let user = Mk::new().env("MK_SERVER", "http://127.0.0.1:0");
     let key = user.clone().args(["keys", "create", "--service", "verify"]).run().stdout.trim().to_owned();
     let mut person = Person::at(&user.clone().args(["login"]).command());
     person.until("(not shown): ");

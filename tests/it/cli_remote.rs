@@ -177,7 +177,7 @@ async fn errors_from_the_server_are_reported_with_their_exit_code() {
     let busy = run(&few, &["apps", "list"]).await;
     assert!(busy.code() == 7 && busy.stderr.contains("free again in"), "{busy:?}");
     assert!(!busy.stderr.contains("mk verify"), "{busy:?}");
-    let nobody = run(&there.clone().env("MK_SERVER", "http://127.0.0.1:9"), &["keys", "list"]).await;
+    let nobody = run(&there.clone().env("MK_SERVER", "http://127.0.0.1:0"), &["keys", "list"]).await;
     assert_eq!(nobody.code(), 6, "{nobody:?}");
 }
 

@@ -132,7 +132,7 @@ async fn login_stores_a_key_from_stdin_only_in_a_private_file() {
     assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(user.clone().args(["verify", "x"]).run_beside().await.code(), 0);
 
-    let elsewhere = user.clone().args(["verify", "x", "--server", "http://127.0.0.1:9"]).run_beside().await;
+    let elsewhere = user.clone().args(["verify", "x", "--server", "http://127.0.0.1:0"]).run_beside().await;
     assert_eq!(elsewhere.code(), 4, "a stored key is used for its server only: {elsewhere:?}");
 
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();

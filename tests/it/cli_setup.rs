@@ -8,16 +8,13 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use crate::support::eventually;
-use crate::support::mk::{Mk, operator};
+use crate::support::mk::{Mk, NOBODY, operator};
 use crate::support::panel::{config, with_panel};
 use crate::support::provider::Reply;
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, answer};
 use crate::support::serve::{self, Serve};
 use crate::support::server::{Setup, client};
-
-/// Nothing listens there.
-const NOBODY: &str = "http://127.0.0.1:9";
 
 fn link_file(call: &Mk) -> PathBuf {
     serve::data_dir(call.home()).join("setup-link")
@@ -192,7 +189,7 @@ async fn the_key_of_a_killed_sandbox_ends_with_the_next_start_on_its_data() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configured_sandbox_is_reported_like_a_requested_one() {
-    let fake = "[providers.fake]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n";
+    let fake = "[providers.fake]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:0\"\n";
     let mixed = format!("{fake}[verify]\nextractor = \"fake/m\"\npanel = [\"fake/m\", \"sandbox/beta\"]\n");
     for (more, is_sandbox) in [(String::new(), true), (mixed, true), (fake.to_owned(), false)] {
         let (mk, file) = (Mk::new(), tempfile::tempdir().unwrap());

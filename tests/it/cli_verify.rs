@@ -227,9 +227,9 @@ fn a_blank_text_is_refused_before_a_key_is_asked_for() {
 
 #[test]
 fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
-    let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
+    let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", "http://127.0.0.1:0").run();
     assert_eq!(ran.code(), 4, "{ran:?}");
-    assert!(ran.stderr.contains("error: no API key for http://127.0.0.1:9"), "{ran:?}");
+    assert!(ran.stderr.contains("error: no API key for http://127.0.0.1:0"), "{ran:?}");
     assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("--sandbox"), "{ran:?}");
     assert!(ran.stderr.contains("mk keys create --service verify"), "{ran:?}");
     let foreign = Mk::new().args(["keys", "create", "--service", "inference"]).run().stdout;
@@ -241,7 +241,7 @@ fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
         beside.code() == 4 && !beside.stderr.contains("MK_INFERENCE_KEY"),
         "an inference key alone is no mistake: {beside:?}"
     );
-    let json = Mk::new().args(["verify", "--json", "x"]).env("MK_SERVER", "http://127.0.0.1:9").run();
+    let json = Mk::new().args(["verify", "--json", "x"]).env("MK_SERVER", "http://127.0.0.1:0").run();
     assert_eq!(json.code(), 4);
     assert!(json.json()["error"].is_object(), "{json:?}");
 }
@@ -250,11 +250,11 @@ fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
 fn an_unreachable_server_exits_with_6() {
     let ran = Mk::new()
         .args(["verify", "x"])
-        .env("MK_SERVER", "http://127.0.0.1:1")
+        .env("MK_SERVER", "http://127.0.0.1:0")
         .env("MK_API_KEY", "mk_verify_x")
         .run();
     assert_eq!(ran.code(), 6, "{ran:?}");
-    assert!(ran.stderr.contains("cannot reach http://127.0.0.1:1"), "{ran:?}");
+    assert!(ran.stderr.contains("cannot reach http://127.0.0.1:0"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,7 @@ const ALLOWED: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_concurrent_changes_and_reads_use_few_threads() {
-    let mk = serve::call("http://127.0.0.1:9/v1", "");
+    let mk = serve::call("http://127.0.0.1:0/v1", "");
     let data = data_dir(mk.home());
     let key = {
         let now = Clock::system().now();

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::eventually;
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, NOBODY};
 use crate::support::panel::config;
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::redis::Redis;
@@ -69,7 +69,7 @@ async fn refused_of_61(servers: &[&TestServer], key: &str) -> usize {
 
 /// The limits store check of `mk doctor` for this address.
 fn limits_check(url: &str) -> Value {
-    let ran = Mk::new().args(["doctor", "--json"]).env("MK_LIMITS_URL", url).run();
+    let ran = Mk::new().args(["doctor", "--json"]).env("MK_SERVER", NOBODY).env("MK_LIMITS_URL", url).run();
     assert!(!format!("{ran:?}").contains("hunter"), "{ran:?}");
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     let checks = document["checks"].as_array().unwrap();

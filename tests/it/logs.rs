@@ -320,7 +320,7 @@ async fn a_cancelled_verification_is_logged_once_all_its_calls_are_recorded() {
 async fn malformed_http_is_logged_as_it_is_counted_and_answered() {
     let log = Log::default();
     let guard = log.capture("info");
-    let server = Setup::new(config("http://127.0.0.1:9")).options(on_this_thread).start().await;
+    let server = Setup::new(config("http://127.0.0.1:0")).options(on_this_thread).start().await;
     let answer = raw::exchange(server.authority(), b"this is no http zebra-4711\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     let id = answer.lines().find_map(|line| line.strip_prefix("x-request-id: ")).expect("no id");

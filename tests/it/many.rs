@@ -49,7 +49,7 @@ async fn ten_thousand_idle_connections_delay_nobody_and_take_little_memory() {
     let files = allow_files();
     // The server accepts as many connections as half of its descriptors allow.
     let most = MOST.min(files.saturating_sub(OTHERS)).min((files / 2).saturating_sub(OWN));
-    let mk = serve::call("http://127.0.0.1:9/v1", "");
+    let mk = serve::call("http://127.0.0.1:0/v1", "");
     let server = Serve::start(&mk);
     let authority = server.base.trim_start_matches("http://").to_owned();
     assert_healthy(&server.base).await;
@@ -91,7 +91,7 @@ async fn ten_thousand_idle_connections_delay_nobody_and_take_little_memory() {
 async fn the_backlog_holds_a_burst_of_connections_while_the_server_is_busy() {
     let backlog: usize =
         std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap().trim().parse().unwrap();
-    let mk = serve::call("http://127.0.0.1:9/v1", "");
+    let mk = serve::call("http://127.0.0.1:0/v1", "");
     let server = Serve::start(&mk);
     let authority = server.base.trim_start_matches("http://").to_owned();
     server.signal("STOP");

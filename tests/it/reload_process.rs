@@ -110,7 +110,7 @@ async fn open_writer(pipe: &Path) -> std::fs::File {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_during_startup_causes_a_reload_once_the_server_runs() {
-    let call = serve::call("http://127.0.0.1:1/v1", "").after("echo $$ > process");
+    let call = serve::call("http://127.0.0.1:0/v1", "").after("echo $$ > process");
     let (file, process) = (call.home().join("server.toml"), call.home().join("process"));
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
@@ -143,7 +143,7 @@ impl Drop for Stray {
 
 #[test]
 fn a_server_ends_when_its_terminal_is_closed() {
-    let call = serve::call("http://127.0.0.1:1/v1", "");
+    let call = serve::call("http://127.0.0.1:0/v1", "");
     let inner = call.command();
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "\"$0\" \"$@\" & echo \"it is process $!.\"; wait"]);

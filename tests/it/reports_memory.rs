@@ -55,7 +55,7 @@ async fn request_reports(base: &str, key: &str) {
 
 #[tokio::test]
 async fn concurrent_reports_take_the_memory_of_one() {
-    let mk = serve::call("http://127.0.0.1:9/v1", "");
+    let mk = serve::call("http://127.0.0.1:0/v1", "");
     let key = {
         let now = Clock::system().now();
         fill(&Store::open(&data_dir(mk.home()), now).unwrap(), now)

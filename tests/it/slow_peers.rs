@@ -144,7 +144,7 @@ async fn other_protocols_are_refused() {
     assert_responsive(&plain).await;
 
     let identity = Identity::new();
-    let setup = Setup::new(config("http://127.0.0.1:9/v1"));
+    let setup = Setup::new(config("http://127.0.0.1:0/v1"));
     let tls = setup.options(|options| options.tls = Some(identity.tls())).start().await;
     for bytes in [HEALTH.as_bytes(), &garbage] {
         let mut stream = TcpStream::connect(tls.authority()).await.unwrap();

@@ -20,7 +20,7 @@ fn notification(socket: &UnixDatagram) -> String {
 
 #[test]
 fn the_supervisor_is_notified_when_the_server_is_ready_and_when_it_stops() {
-    let call = serve::call("http://127.0.0.1:1/v1", "");
+    let call = serve::call("http://127.0.0.1:0/v1", "");
     let path = call.home().join("notify");
     let supervisor = UnixDatagram::bind(&path).unwrap();
     supervisor.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -49,7 +49,7 @@ fn with_passed_socket(socket: OwnedFd, mk: &Mk) -> Command {
 fn a_passed_listening_socket_is_used() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let expected = format!("http://{}", listener.local_addr().unwrap());
-    let call = serve::call("http://127.0.0.1:1/v1", "");
+    let call = serve::call("http://127.0.0.1:0/v1", "");
     let mut child = with_passed_socket(listener.into(), &call).spawn().unwrap();
     let address = serve::first_address(child.stderr.take().unwrap());
     child.kill().unwrap();
@@ -60,7 +60,7 @@ fn a_passed_listening_socket_is_used() {
 #[test]
 fn a_passed_socket_reachable_by_other_machines_needs_a_console_key() {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
-    let call = serve::call("http://127.0.0.1:1/v1", "");
+    let call = serve::call("http://127.0.0.1:0/v1", "");
     let ended = with_passed_socket(listener.into(), &call).output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(2), "{stderr}");
@@ -71,7 +71,7 @@ fn a_passed_socket_reachable_by_other_machines_needs_a_console_key() {
 fn a_passed_socket_of_another_kind_is_refused() {
     let (socket, _other) = UnixDatagram::pair().unwrap();
     let ended =
-        with_passed_socket(socket.into(), &serve::call("http://127.0.0.1:1/v1", "")).output().unwrap();
+        with_passed_socket(socket.into(), &serve::call("http://127.0.0.1:0/v1", "")).output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("LISTEN_FDS") && stderr.contains("hint: "), "{stderr}");

@@ -18,7 +18,7 @@ const YEAR: Duration = Duration::from_hours(24 * 365);
 const HOUR: Duration = Duration::from_hours(1);
 
 async fn server() -> TestServer {
-    Setup::new(config("http://127.0.0.1:9")).start().await
+    Setup::new(config("http://127.0.0.1:0")).start().await
 }
 
 /// Sends `requests` requests; returns how many of them the limits admitted.

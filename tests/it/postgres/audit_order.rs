@@ -33,7 +33,7 @@ async fn operate(console: &Console, list: &str, shared: &str, numbers: &AtomicUs
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn the_audit_log_has_the_writes_of_both_servers_in_order() {
     let postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let (_, shared) = two.key("verify", &json!({"name": "first"})).await;
     let list = format!("/v1/apps/{}/keys", two.app);
     let numbers = AtomicUsize::new(0);
@@ -69,7 +69,7 @@ async fn the_audit_log_has_the_writes_of_both_servers_in_order() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn paging_through_a_growing_list_misses_nothing_and_repeats_nothing() {
     let postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let [here, there] = &two.consoles;
     let list = format!("/v1/apps/{}/keys", two.app);
     let make = async |console: &Console, count: usize| {

@@ -104,9 +104,9 @@ async fn a_server_on_a_shared_database_keeps_no_local_one() {
     let postgres = Postgres::start();
     let url = postgres.url();
     make_key(&url, "console", &[]).await;
-    let by_variable = call(&url, "http://127.0.0.1:9/v1");
+    let by_variable = call(&url, "http://127.0.0.1:0/v1");
     // The database can also be set in the configuration file.
-    let by_file = configured("http://127.0.0.1:9/v1");
+    let by_file = configured("http://127.0.0.1:0/v1");
     let file = by_file.home().join("server.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("database_url = \"{url}\"\n{text}")).unwrap();
@@ -209,7 +209,7 @@ async fn without_the_database_commands_fail_and_say_why() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_server_warns_of_a_local_database_that_it_does_not_use() {
     let postgres = Postgres::start();
-    let call = call(&postgres.url(), "http://127.0.0.1:9/v1");
+    let call = call(&postgres.url(), "http://127.0.0.1:0/v1");
     let data = data_dir(call.home());
     let server = Serve::start_beside(&call).await;
     assert!(!server.logged().contains("does not use, as it has another database"), "{}", server.logged());

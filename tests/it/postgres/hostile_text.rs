@@ -95,7 +95,7 @@ async fn no_model_name_prevents_other_usage_from_being_recorded() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn names_are_stored_unchanged_or_refused() {
     let postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let [here, there] = &two.consoles;
     let list = format!("/v1/apps/{}/keys", two.app);
     let mut names: Vec<String> = HOSTILE.map(str::to_owned).to_vec();
@@ -137,7 +137,7 @@ async fn names_are_stored_unchanged_or_refused() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn hostile_request_ids_and_keys_break_nothing() {
     let postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let console = &two.consoles[0];
     for (at, id) in ["%00", "'--", "ä", &huge(3000)].into_iter().enumerate() {
         let name = format!("app {at}");
@@ -173,7 +173,7 @@ fn sorted_by_locale(postgres: &Postgres) -> String {
 async fn lists_are_ordered_by_bytes_whatever_the_locale_of_the_database() {
     let postgres = Postgres::start();
     let url = sorted_by_locale(&postgres);
-    let two = TwoServers::start(&url, "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&url, "http://127.0.0.1:0/v1").await;
     let [here, there] = &two.consoles;
     let mut made = ids(&here.walk("/v1/apps?", 100).await);
     for name in ["b", "B", "a", "A", "Ärzte", "ärzte", "arzte", "Zoë", "-b", "_b", " c", "z z"] {

@@ -19,7 +19,7 @@ use crate::support::provider::{FakeProvider, Reply, StreamStep, role_chunk, text
 use crate::support::server::client;
 
 /// An address without a provider.
-const NOWHERE: &str = "http://127.0.0.1:9/v1";
+const NOWHERE: &str = "http://127.0.0.1:0/v1";
 
 fn refused(code: &str) -> (u16, String) {
     (401, code.to_owned())

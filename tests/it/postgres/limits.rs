@@ -13,7 +13,7 @@ const DAILY: [&str; 4] = ["--per-minute", "0", "--per-day", "1000"];
 
 /// A server that has not seen any key yet.
 async fn new_server(postgres: &Postgres, redis: &Redis) -> Serve {
-    let call = call(&postgres.url(), "http://127.0.0.1:9/v1");
+    let call = call(&postgres.url(), "http://127.0.0.1:0/v1");
     Serve::start_beside(&call.env("MK_LIMITS_URL", &redis.url())).await
 }
 

@@ -56,7 +56,7 @@ async fn usage_is_recorded_once_when_the_result_of_a_commit_is_lost() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn days_are_counted_once_when_the_result_of_a_commit_is_lost() {
-    let (postgres, cutter, two) = two("http://127.0.0.1:9/v1").await;
+    let (postgres, cutter, two) = two("http://127.0.0.1:0/v1").await;
     let (key, _) = two.key("verify", &json!({"limits": {"per_minute": 0, "per_day": 100_000}})).await;
     let base = &two.servers[0].base;
     let admitted = AtomicI64::new(0);
@@ -77,7 +77,7 @@ async fn days_are_counted_once_when_the_result_of_a_commit_is_lost() {
         tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
     }
     let url = postgres.url();
-    let server = Serve::start_beside(&super::call(&url, "http://127.0.0.1:9/v1")).await;
+    let server = Serve::start_beside(&super::call(&url, "http://127.0.0.1:0/v1")).await;
     let answer = super::invalid_request(&server.base, &key).send().await.unwrap();
     let left: i64 = answer.headers()["x-ratelimit-remaining"].to_str().unwrap().parse().unwrap();
     // At midnight the counts start over.
@@ -87,7 +87,7 @@ async fn days_are_counted_once_when_the_result_of_a_commit_is_lost() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn an_operator_is_told_the_truth_when_the_result_of_a_commit_is_lost() {
-    let (postgres, cutter, two) = two("http://127.0.0.1:9/v1").await;
+    let (postgres, cutter, two) = two("http://127.0.0.1:0/v1").await;
     let console = &two.consoles[0];
     for round in 0..5 {
         let name = format!("app {round}");

@@ -180,7 +180,7 @@ async fn usage_is_counted_once_while_the_database_crashes_repeatedly() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn acknowledged_keys_and_revocations_survive_a_crash_of_the_database() {
     let mut postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let console = |at: usize| two.consoles[at].clone();
     let (mut made, mut revoked) = (Vec::new(), Vec::new());
     for round in 0..3_usize {

@@ -194,7 +194,7 @@ async fn a_flood_of_unknown_keys_does_not_use_up_the_database() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn lookups_that_time_out_leave_no_connections_behind() {
     let postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let (key, _) = two.key("inference", &json!({})).await;
     let locker = connect(&postgres).await;
     locker.batch_execute("BEGIN; LOCK TABLE keys IN ACCESS EXCLUSIVE MODE").await.unwrap();

@@ -129,7 +129,7 @@ async fn a_data_directory_is_restored_with_everything_in_it() {
 async fn a_damaged_backup_or_a_database_in_use_is_refused_without_changes() {
     let postgres = Postgres::start();
     let url = postgres.url();
-    let alone = configured("http://127.0.0.1:9/v1");
+    let alone = configured("http://127.0.0.1:0/v1");
     let data = data_dir(alone.home());
     let kept = key_of(&data, &["verify", "--name", "mine"]).await;
     let file = backup(&data, alone.home()).await;
@@ -142,7 +142,7 @@ async fn a_damaged_backup_or_a_database_in_use_is_refused_without_changes() {
     assert!(refused.stderr.contains("nothing was put there"), "{refused:?}");
 
     // A server that has created the default app before is no reason to refuse; it keeps running on the restored data.
-    let server = Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1")).await;
+    let server = Serve::start_beside(&call(&url, "http://127.0.0.1:0/v1")).await;
     assert_eq!(check_key(&server.base, &kept).await.0, 401);
     assert_eq!(restore(&url, &file).await.code(), 0);
     assert_eq!(check_key(&server.base, &kept).await.0, 400);
@@ -153,7 +153,7 @@ async fn a_damaged_backup_or_a_database_in_use_is_refused_without_changes() {
     // Only the default app, but changed.
     postgres.new_database("in_use", "");
     let in_use = postgres.url_of("in_use");
-    drop(Serve::start_beside(&call(&in_use, "http://127.0.0.1:9/v1")).await);
+    drop(Serve::start_beside(&call(&in_use, "http://127.0.0.1:0/v1")).await);
     let ran = operator(&in_use, &["apps", "update", "default", "--budget-usd", "7"]).run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert_eq!(restore(&in_use, &file).await.code(), 9);
@@ -163,7 +163,7 @@ async fn a_damaged_backup_or_a_database_in_use_is_refused_without_changes() {
     let other = postgres.url_of("other");
     let (theirs, _) = make_key(&other, "verify", &[]).await;
     assert_eq!(restore(&other, &file).await.code(), 9);
-    let server = Serve::start_beside(&call(&other, "http://127.0.0.1:9/v1")).await;
+    let server = Serve::start_beside(&call(&other, "http://127.0.0.1:0/v1")).await;
     assert_eq!(
         (check_key(&server.base, &theirs).await.0, check_key(&server.base, &kept).await.0),
         (400, 401)
@@ -175,12 +175,12 @@ async fn a_damaged_backup_or_a_database_in_use_is_refused_without_changes() {
 async fn an_interrupted_restore_leaves_nothing_behind() {
     let postgres = Postgres::start();
     let url = postgres.url();
-    let alone = configured("http://127.0.0.1:9/v1");
+    let alone = configured("http://127.0.0.1:0/v1");
     let data = data_dir(alone.home());
     key_of(&data, &["verify"]).await;
     let file = backup(&data, alone.home()).await;
     // Another connection holds a lock, so that the restore is waiting when it is interrupted.
-    drop(Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1")).await);
+    drop(Serve::start_beside(&call(&url, "http://127.0.0.1:0/v1")).await);
     let holder = connect(&postgres).await;
     holder.batch_execute("BEGIN; LOCK TABLE apps IN EXCLUSIVE MODE").await.unwrap();
     let mk = operator(&url, &["restore", file.to_str().unwrap()]);

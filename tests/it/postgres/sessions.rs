@@ -23,7 +23,7 @@ async fn log_in(two: &TwoServers, key: &str) -> [Browser; 2] {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn a_session_is_valid_at_every_server_until_it_is_ended_at_one() {
     let postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let [here, there] = log_in(&two, &two.consoles[0].key).await;
     assert_eq!(there.get(SESSION).await.status(), 200);
     assert_eq!(there.get("/v1/apps").await.status(), 200);
@@ -41,7 +41,7 @@ async fn a_session_is_valid_at_every_server_until_it_is_ended_at_one() {
 #[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
 async fn revoking_a_key_ends_its_sessions_at_every_server() {
     let postgres = Postgres::start();
-    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:9/v1").await;
+    let two = TwoServers::start(&postgres.url(), "http://127.0.0.1:0/v1").await;
     let (key, path) = two.key("console", &json!({})).await;
     let browsers = log_in(&two, &key).await;
     assert_eq!(browsers[1].get("/v1/apps").await.status(), 200);

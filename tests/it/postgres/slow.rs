@@ -64,7 +64,7 @@ async fn a_slow_database_does_not_make_the_limits_store_count_as_down() {
     let url = postgres.url();
     let (key, _) = make_key(&url, "verify", &[]).await;
     let server =
-        Serve::start_beside(&call(&url, "http://127.0.0.1:9/v1").env("MK_LIMITS_URL", &redis.url())).await;
+        Serve::start_beside(&call(&url, "http://127.0.0.1:0/v1").env("MK_LIMITS_URL", &redis.url())).await;
     assert_eq!(check_key(&server.base, &key).await.0, 400);
     let page = async || client().get(at(&server, "/metrics")).send().await.unwrap().text().await.unwrap();
     let decided_locally = |page: &str| {

@@ -10,7 +10,7 @@ use crate::support::serve::Serve;
 use crate::support::tls::Identity;
 
 /// An address without a provider.
-const NOWHERE: &str = "http://127.0.0.1:9/v1";
+const NOWHERE: &str = "http://127.0.0.1:0/v1";
 
 /// Runs a command that must fail by itself, without printing the password.
 async fn fails(mk: Mk) -> CommandOutput {

@@ -80,7 +80,7 @@ async fn the_daily_count_survives_a_restart() {
     let postgres = Postgres::start();
     let url = postgres.url();
     let (key, id) = make_key(&url, "verify", &["--per-minute", "0", "--per-day", "5"]).await;
-    let call = call(&url, "http://127.0.0.1:9/v1");
+    let call = call(&url, "http://127.0.0.1:0/v1");
     let end = async |server: Serve| {
         server.signal("TERM");
         let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();

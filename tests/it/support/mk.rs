@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+/// A server that nobody can reach, whatever runs on this machine: nothing can listen on port 0.
+pub const NOBODY: &str = "http://127.0.0.1:0";
+
 /// A command line of the binary under construction.
 #[derive(Clone)]
 pub struct Mk {
@@ -96,6 +99,7 @@ impl Mk {
             .env("HOME", self.home.path())
             .env("LANG", "C.UTF-8")
             .env("COLUMNS", "100")
+            .env("OLLAMA_HOST", NOBODY)
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(self.home.path());
         command

@@ -54,7 +54,7 @@ pub fn config(base_url: &str) -> ServerConfig {
 
 /// The setup of a server whose models are never called.
 pub fn idle_setup() -> Setup {
-    Setup::new(config("http://127.0.0.1:9"))
+    Setup::new(config("http://127.0.0.1:0"))
 }
 
 /// A server whose models are never called.
