@@ -30,8 +30,6 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --verbose 'Tell causes and request ids of errors'
             cand -h 'Print help'
             cand --help 'Print help'
-            cand -V 'Print version'
-            cand --version 'Print version'
             cand serve 'Run the server'
             cand verify 'Verify a text'
             cand eval 'Measure how often the panel is right, by statements with known answers'

@@ -12,7 +12,7 @@ use super::globals::Session;
 use super::last_console_key;
 use super::number::dollars;
 use super::shell;
-use super::tabular::{self, Column, column, hidden, number};
+use super::tabular::{self, Column, column, hidden, names, number};
 use super::usage::{self, Format};
 use super::usage_error;
 use crate::api::console::App;
@@ -216,7 +216,7 @@ fn list(session: &Session, admin: &Admin, is_json: bool) -> Result<(), Failure> 
 
 /// The columns for people.
 const COLUMNS: [Column; 5] =
-    [column("name"), number("active keys"), column("created"), number("budget"), column("spent")];
+    [names("name"), number("active keys"), column("created"), number("budget"), number("spent")];
 
 /// Columns that a narrow terminal drops: the creation date.
 const DROPPABLE: [usize; 1] = [2];

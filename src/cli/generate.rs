@@ -12,9 +12,9 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use serde_json::json;
 
-use super::Cli;
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
+use super::{Cli, complete};
 use crate::config::{self, Variable};
 use crate::metrics::table::{self, Metric};
 
@@ -61,10 +61,27 @@ pub(crate) fn completions(args: &CompletionsArgs, session: &Session) -> Outcome 
     Ok(0)
 }
 
+/// Scripts that ask `mk` for data; for shells without one, what can be known without it.
 fn completion_script(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "mk", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    match shell {
+        Shell::Bash => complete::script(complete::Asking::Bash).to_owned(),
+        Shell::Zsh => complete::script(complete::Asking::Zsh).to_owned(),
+        Shell::Fish => complete::script(complete::Asking::Fish).to_owned(),
+        other => {
+            let mut script = Vec::new();
+            clap_complete::generate(other, &mut shown_commands(), "mk", &mut script);
+            String::from_utf8_lossy(&script).into_owned()
+        }
+    }
+}
+
+/// The definition without what is hidden, which the generators would show.
+fn shown_commands() -> Command {
+    let all = Cli::command();
+    let shown: Vec<Command> = all.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned().collect();
+    let mut bare = Command::new("mk").args(all.get_arguments().cloned()).subcommands(shown);
+    bare.build();
+    bare
 }
 
 /// Writes the manual pages.

@@ -10,9 +10,12 @@ use super::progress::Mode;
 use super::term::Terminal;
 use crate::config::{ClientArgs, ClientConfig, ColorMode, Env, ProgressMode, View, load_client};
 
+/// The heading of the flags that every command takes.
+pub(crate) const HEADING: &str = "Global options";
+
 /// The flags that every command takes.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = HEADING)]
 pub(crate) struct Globals {
     /// When to colour: auto, always or never
     #[arg(long, global = true, value_enum, value_name = "WHEN", hide_possible_values = true)]

@@ -12,6 +12,7 @@ mod backend;
 mod backup;
 mod budget;
 mod chat;
+mod complete;
 mod config;
 mod confirm;
 mod database;
@@ -25,8 +26,6 @@ mod globals;
 mod humanize;
 mod keys;
 mod last_console_key;
-#[cfg(unix)]
-mod line_editor;
 mod log;
 mod login;
 mod mark;
@@ -44,6 +43,7 @@ mod serve;
 mod service;
 mod setup_link;
 mod shell;
+mod short_help;
 mod supervisor;
 mod tabular;
 mod term;
@@ -80,14 +80,23 @@ Examples:
 
 const NOTES: &str = "\
 Exit codes:
-  0  success; verify: every claim TRUE     7  refused for now
-  1  other failure                         8  incomplete
-  2  usage or configuration                9  not found or conflict
-  3  declined at a prompt                 10  a claim is FALSE
-  4  no key, or refused                   11  none FALSE, one without consensus
-  5  server or provider failed            12  nothing to verify
-  6  cannot reach, or --timeout           13  a part was not checked
-                                         130 SIGINT, 141 SIGPIPE, 143 SIGTERM";
+    0  success; verify: every claim TRUE
+    1  other failure
+    2  usage or configuration
+    3  declined at a prompt
+    4  no key, or refused
+    5  server or provider failed
+    6  cannot reach, or --timeout
+    7  refused for now
+    8  incomplete
+    9  not found or conflict
+   10  a claim is FALSE
+   11  none FALSE, one without consensus
+   12  nothing to verify
+   13  a part was not checked
+  130  died of SIGINT
+  141  died of SIGPIPE
+  143  died of SIGTERM";
 
 /// Fact verification by several models, chat with each of them, and the server that does it
 #[derive(Parser, Debug)]
@@ -159,6 +168,9 @@ enum Command {
     Man(generate::ManArgs),
     /// Print the version
     Version(generate::VersionArgs),
+    /// What the scripts of `mk completions` ask
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::CompleteArgs),
 }
 
 impl Command {
@@ -183,7 +195,8 @@ impl Command {
             | Self::Backup(_)
             | Self::Restore(_)
             | Self::Completions(_)
-            | Self::Man(_) => false,
+            | Self::Man(_)
+            | Self::Complete(_) => false,
         }
     }
 }
@@ -224,6 +237,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
         Command::Completions(args) => generate::completions(args, session),
         Command::Man(args) => generate::man(args, session),
         Command::Version(args) => generate::version(args, session),
+        Command::Complete(args) => complete::run(args, session),
     }
 }
 

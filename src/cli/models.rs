@@ -10,7 +10,7 @@ use super::backend::{self, Backend, BackendArgs, Chosen, Need};
 use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::printer::Printer;
-use super::tabular::{self, Column, column};
+use super::tabular::{self, Column, column, number};
 use super::{humanize, remote, runtime};
 use crate::api::Service;
 use crate::api::models::Model;
@@ -29,10 +29,10 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Also the fields of a line in a pipe. Prices are in dollars per million tokens.
 const COLUMNS: [Column; 6] = [
     column("model"),
-    column("$/M in"),
-    column("$/M out"),
-    column("context"),
-    column("output"),
+    number("$/M in"),
+    number("$/M out"),
+    number("context"),
+    number("output"),
     column("retired on"),
 ];
 

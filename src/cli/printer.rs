@@ -116,15 +116,6 @@ impl Printer {
         err.flush()
     }
 
-    /// Writes a drawing (sanitized), which may move the cursor, to the terminal behind standard error.
-    #[cfg(unix)]
-    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
-    pub(crate) fn draw(&self, drawing: &str) -> io::Result<()> {
-        let mut err = io::stderr().lock();
-        err.write_all(drawing.as_bytes())?;
-        err.flush()
-    }
-
     /// Prints why a command failed and what to do next.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.labelled("error:", Style::False, &failure.message);

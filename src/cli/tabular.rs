@@ -36,6 +36,8 @@ pub(crate) struct Column {
 enum Breaks {
     /// Between words, which is easiest to read.
     BetweenWords,
+    /// Between words, and only where the text is wider than this.
+    Late(usize),
     /// Nowhere: it is read as one word, whatever spaces are in it.
     Nowhere,
     /// Within long words too: having the other columns side by side is worth more.
@@ -44,6 +46,14 @@ enum Breaks {
 
 /// The least width for a column whose words may be broken.
 const MIN_BROKEN_WIDTH: usize = 12;
+
+/// The widths up to which a name stays on one line: where there is room, and where there is little.
+const NAME_WIDTHS: [usize; 2] = [18, 11];
+
+/// A column of names for everybody, which stay on one line unless they are long.
+pub(crate) const fn names(heading: &'static str) -> Column {
+    Column { heading, for_people: true, is_number: false, breaks: Breaks::Late(NAME_WIDTHS[0]) }
+}
 
 /// A column for everybody.
 pub(crate) const fn column(heading: &'static str) -> Column {
@@ -157,7 +167,27 @@ pub(crate) fn fit_columns(
         }
         kept[*at].for_people = false;
     }
-    if fits(&kept) { kept } else { columns.to_vec() }
+    if fits(&kept) {
+        return kept;
+    }
+    // Names are broken earlier before the layout of a table is given up.
+    let Some(broken) = with_broken_names(columns) else { return columns.to_vec() };
+    fit_columns(printer, &broken, rows, droppable)
+}
+
+/// The columns with names that are broken earlier; `None` if that cannot be.
+fn with_broken_names(columns: &[Column]) -> Option<Vec<Column>> {
+    let mut broken = columns.to_vec();
+    let mut is_changed = false;
+    for column in &mut broken {
+        column.breaks = match column.breaks {
+            Breaks::Late(width) if width > NAME_WIDTHS[1] => Breaks::Late(NAME_WIDTHS[1]),
+            Breaks::Late(_) => Breaks::BetweenWords,
+            _ => continue,
+        };
+        is_changed = true;
+    }
+    is_changed.then_some(broken)
 }
 
 /// How many cells a terminal has left for the text of one more column beside an unwrapped table.
@@ -240,6 +270,7 @@ fn min_text_width(at: usize, column: &Column, rows: &[Vec<String>]) -> usize {
     let longest_word = |text: &str| text.split_whitespace().map(cells).max().unwrap_or(0);
     let least = |text: &String| match column.breaks {
         Breaks::BetweenWords => longest_word(text),
+        Breaks::Late(width) => cells(text).min(width).max(longest_word(text)),
         Breaks::Nowhere => cells(text),
         Breaks::Anywhere => longest_word(text).min(MIN_BROKEN_WIDTH),
     };

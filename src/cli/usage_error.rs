@@ -7,7 +7,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::Cli;
 use super::exit::{self, End, Failure, Kind};
-use super::globals::{Globals, Session};
+use super::globals::{self, Globals, Session};
+use super::short_help;
 use super::term::Paint;
 use crate::config::{self, Env};
 use crate::keys;
@@ -17,6 +18,13 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     let session = Session::begin(Globals::default(), env);
     let printer = &session.printer;
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let short =
+        (error.kind() == ErrorKind::DisplayHelp).then(|| short_help::asked_for(&Cli::command(), args));
+    if let Some(command) = short.flatten() {
+        let text = short_help::text(&command, &printer.terminal);
+        let text = printer.terminal.symbols.adapt(text.into());
+        return exit::report(printer.result(&text).map(|()| 0), printer, false);
+    }
     if is_asked_for {
         let text = error.render();
         // Help is bold and underlined, and has no colour.
@@ -24,7 +32,8 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
             Paint::Plain => text.to_string(),
             Paint::Bold | Paint::Full => text.ansi().to_string(),
         };
-        let text = printer.terminal.symbols.adapt(text.trim_end().into());
+        let text = globals_last(text.trim_end());
+        let text = printer.terminal.symbols.adapt(text.into());
         return exit::report(printer.result(&text).map(|()| 0), printer, false);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -37,10 +46,22 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     exit::report(Err(failure(error, args)), printer, wants_json)
 }
 
+/// A help with the options that are the same everywhere behind everything else.
+fn globals_last(help: &str) -> String {
+    let mut sections: Vec<&str> = help.split("\n\n").collect();
+    let is_globals =
+        |section: &&str| section.lines().next().is_some_and(|line| line.contains(globals::HEADING));
+    if let Some(at) = sections.iter().position(is_globals) {
+        let globals = sections.remove(at);
+        sections.push(globals);
+    }
+    sections.join("\n\n")
+}
+
 fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let rendered = error.render().to_string();
     let message: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-    let message = without_keys(message.join(" "), args);
+    let message = without_hidden(without_keys(message.join(" "), args));
     let mut failure = Failure::usage(message.trim_start_matches("error: ").to_owned());
     if let Some(place) = correct_position(error, args) {
         return failure.hint(format!("put it behind the command: {place}"));
@@ -69,6 +90,13 @@ fn without_keys(message: String, args: &[OsString]) -> String {
     let values = args.iter().filter_map(|arg| arg.to_str()).map(|arg| arg.rsplit('=').next().unwrap_or(arg));
     let keys = values.filter_map(|value| Some((value, keys::service_of(value)?)));
     keys.fold(message, |message, (key, service)| message.replace(key, &format!("mk_{service}_...")))
+}
+
+/// The message without commands that are not for people, in clap's lists of all.
+fn without_hidden(message: String) -> String {
+    let root = Cli::command();
+    let hidden = root.get_subcommands().filter(|sub| sub.is_hide_set());
+    hidden.fold(message, |message, sub| message.replace(&format!("{}, ", sub.get_name()), ""))
 }
 
 /// The failure for `update` of `keys` or `apps` without any change; lists the options that `show` lacks.
@@ -155,7 +183,8 @@ fn suggestion_for_help(error: &clap::Error, args: &[OsString]) -> Option<String>
     let known = args.iter().skip(help + 1).take_while(|arg| *arg != unknown.as_str());
     let command =
         known.into_iter().try_fold(&root, |command, name| command.find_subcommand(name.to_str()?))?;
-    config::closest(unknown, command.get_subcommands().map(clap::Command::get_name)).map(str::to_owned)
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    config::closest(unknown, shown.map(clap::Command::get_name)).map(str::to_owned)
 }
 
 fn suggestion(kind: ContextKind, value: &ContextValue) -> Option<String> {

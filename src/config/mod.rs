@@ -48,7 +48,7 @@ pub use init::{EXAMPLE, init};
 pub use listing::{Entry, client_listing, server_listing};
 pub use origin::Origin;
 pub use paths::{Paths, paths};
-pub use profiles::{add_profile, has_profile};
+pub use profiles::{add_profile, has_profile, profile_names};
 pub use server::{
     NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,
     load_listen, load_providers, load_server, load_server_values, panel_warnings, server_path,

@@ -21,6 +21,12 @@ pub fn has_profile(env: &Env, name: &str, server: &str) -> Result<bool, ConfigEr
     Ok(addition(&file(env)?, name, server)?.is_none())
 }
 
+/// The names of the profiles in the user's `config.toml`; none if it cannot be read.
+pub fn profile_names(env: &Env) -> Vec<String> {
+    let read = paths::client_file(env).and_then(|path| client_file::read_user(&path).ok().flatten());
+    read.into_iter().flat_map(|file| file.profiles).map(|(name, _)| name.value).collect()
+}
+
 /// Adds a profile for this server, and returns the path of the file; `None` if it already exists.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ mod usage;
 pub use backup::{Packed, backup, restore, restore_to_postgres};
 pub use postgres::{DatabaseUrl, PostgresAddress, PostgresError, examine_postgres, is_empty_postgres};
 pub use queries::{Credential, InvalidCredential, LAST_APP};
-pub use sqlite::examine;
+pub use sqlite::{examine, names};
 pub use store::{ReadPurpose, Store};
 pub use usage::{
     BudgetHolder, BudgetRow, CallId, INTERRUPTED, KeyName, PossiblyDeletedApp, UsageCounts, UsageQuery,
@@ -44,6 +44,28 @@ use crate::money::NanoUsd;
 
 /// SHA-256 of a key's full text.
 pub type KeyHash = [u8; 32];
+
+/// The names in a database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Of apps that are not deleted.
+    pub apps: Vec<String>,
+    /// Of keys that are not revoked.
+    pub keys: Vec<NamedKey>,
+}
+
+/// A key as people tell it apart from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedKey {
+    /// `key_…`.
+    pub id: String,
+    /// Given at creation.
+    pub name: Option<String>,
+    /// The key's last four characters.
+    pub last4: String,
+    /// What it is for.
+    pub service: String,
+}
 
 /// An app's row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -309,9 +309,16 @@ async fn unknown_commands_and_escape_sequences_are_not_sent() {
     let (status, shown) = converse(gateway.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
         person.types("/help\n");
-        person.until("ends the conversation\r\n> ");
+        for command in ["/model [MODEL]", "/system [TEXT]", "/retry", "/save FILE", "/help", "/exit"] {
+            person.until(&format!("{command} "));
+        }
         person.types("/exot\n");
-        person.until("no such command: /exot");
+        person.until("there is no command /exot");
+        person.until("did you mean /exit?");
+        person.types("/modal fake/n\n");
+        person.until("there is no command /modal");
+        person.types("/exit now\n");
+        person.until("/exit takes nothing behind it");
         person.types("\x1b[A\x1b[B\n");
         person.types("/etc/hosts: what is it?\n");
         person.until("tokens");
@@ -321,6 +328,83 @@ async fn unknown_commands_and_escape_sequences_are_not_sent() {
     assert_eq!(status, "code 0", "{shown}");
     let asked: Vec<String> = gateway.provider.requests().iter().map(ModelRequest::text).collect();
     assert_eq!(asked, ["/etc/hosts: what is it?"], "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_change_the_model_and_its_instructions_ask_again_and_save() {
+    let last = |ask: &ModelRequest| {
+        let said = ask.body["messages"].as_array().unwrap();
+        said.last().unwrap()["content"].as_str().unwrap().to_owned()
+    };
+    let gateway = gateway(move |ask: &ModelRequest| match last(ask).as_str() {
+        "broken" => Reply::status(500, &json!({})),
+        text => stream(&[&format!("{} to {text}", ask.model)]),
+    })
+    .await;
+    let mk = gateway.mk_chat(&["-m", "fake/m"]);
+    let file = mk.home().join("talk.md");
+    let (status, shown) = converse(mk.clone(), move |person| {
+        person.until("> ");
+        person.types("/retry\n");
+        person.until("nothing was asked yet");
+        person.types("/save talk.md\n");
+        person.until("nothing was answered yet");
+        person.types("first\n");
+        person.until("m to first");
+        person.until("tokens");
+        person.types("/model m\n");
+        person.until("m is no model: it must be PROVIDER/NAME");
+        person.types("/model nobody/m\n");
+        person.until("there is no provider of nobody/m");
+        person.types("/model fake/other\n");
+        person.until("asking fake/other from here on");
+        person.types("/system Be brief.\n");
+        person.until("told this");
+        person.types("/retry\n");
+        person.until("other to first");
+        person.until_times("tokens", 2);
+        person.types("broken\n");
+        person.until("the provider fake failed");
+        person.types("/system -\n");
+        person.until("told nothing");
+        person.types("second\n");
+        person.until("other to second");
+        person.until_times("tokens", 3);
+        person.types("/save talk.md\n");
+        person.until("saved 2 questions with their answers to talk.md");
+        person.types("/save talk.md\n");
+        person.until("talk.md exists");
+        person.types("/exit\n");
+    })
+    .await;
+    assert_eq!(status, "code 0", "{shown}");
+    let asked: Vec<String> = gateway
+        .provider
+        .requests()
+        .iter()
+        .filter(|ask| last(ask) != "broken")
+        .map(|ask| {
+            let said = ask.body["messages"].as_array().unwrap().iter();
+            said.map(|one| one["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" | ")
+        })
+        .collect();
+    assert_eq!(asked, ["first", "Be brief. | first", "first | other to first | second"], "{shown}");
+    let saved = "# Question\n\nfirst\n\n# fake/other\n\nother to first\n\n\
+                 # Question\n\nsecond\n\n# fake/other\n\nother to second\n";
+    assert_eq!(std::fs::read_to_string(file).unwrap(), saved);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_wrapped_between_words_on_a_terminal_only() {
+    let text = "The quick brown fox jumps over the lazy dog, and over the quick brown fox as well.";
+    let gateway = gateway(move |_| stream(&[&text[..30], &text[30..33], &text[33..]])).await;
+    let call = gateway.mk_chat(&["-m", "fake/m", "x"]);
+    let at = call.clone();
+    let shown = tokio::task::spawn_blocking(move || pty::run(&at, 44, 24)).await.unwrap().last;
+    let wrapped = "The quick brown fox jumps over the lazy dog,\nand over the quick brown fox as well.\n";
+    assert!(shown.starts_with(wrapped), "{shown}");
+    let ran = call.run_beside().await;
+    assert_eq!(ran.stdout, format!("{text}\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

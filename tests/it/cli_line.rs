@@ -7,7 +7,7 @@ use crate::support::mk::Mk;
 use crate::support::provider::{
     ModelRequest, Reply, StreamStep, done, finish_chunk, role_chunk, stream, text_chunk,
 };
-use crate::support::pty::{INTERRUPTED, Person};
+use crate::support::pty::{INTERRUPTED, NEW_PROMPT, Person};
 
 const UP: &str = "\x1b[A";
 const DOWN: &str = "\x1b[B";
@@ -81,9 +81,9 @@ async fn earlier_questions_can_be_recalled_without_losing_the_draft() {
         person.types(&format!("{UP}{UP}"));
         person.until_on_screen("> first?\nSo it is.");
         person.types(" again\r");
-        person.until("> first? again");
+        person.until_on_screen("> first? again");
         person.types(&format!("dra{UP}{UP}{DOWN}\x0e\x10{DOWN}ft\r"));
-        person.until("> draft");
+        person.until_on_screen("> draft");
         person.types("\x04");
     })
     .await;
@@ -98,7 +98,7 @@ async fn input_typed_during_an_answer_is_kept_for_the_next_prompts() {
         person.types("ahead one\rahead two\rand a dr");
         person.until_on_screen("> and a dr");
         person.types("aft\r");
-        person.until("> and a draft");
+        person.until_on_screen("> and a draft");
         person.types("/exit\r");
     })
     .await;
@@ -127,14 +127,14 @@ async fn lines_typed_before_the_first_prompt_are_kept() {
 async fn pasted_lines_are_one_question() {
     let (_, shown, asked) = converse(80, |person| {
         person.types("See: \x1b[200~one\rtwo\n\tthree\x1b[201~");
-        person.until_on_screen("> See: one\n  two\n      three");
+        person.until_on_screen("> See: one\ntwo\n        three");
         person.types("?\r");
         person.until("tokens");
         // Pasting also works during an answer.
         person.types("slow\r");
         person.until("Well");
         person.types("\x1b[200~a\rb\x1b[201~\rc\x1b\rd\r");
-        person.until_on_screen("> c\n  d\nSo it is.");
+        person.until_on_screen("> c\nd\nSo it is.");
         person.types("\x04");
     })
     .await;
@@ -146,15 +146,18 @@ async fn ctrl_c_stops_the_answer_then_clears_the_line_then_exits() {
     let (status, shown, asked) = converse(80, |person| {
         person.types("an endless one\r");
         person.until("Well");
-        // Stopping an answer turns the queued questions back into a draft.
-        person.types("kept\rtoo\r\x03");
-        person.until_on_screen("> kept\n  too");
         person.types("\x03");
-        person.until_on_screen("  too^C");
+        person.until("/retry asks it again");
+        person.until_times(NEW_PROMPT, 2);
+        // What is typed in one go with Ctrl-C is gone with it.
+        person.types("never sent\x03");
+        person.until_times(NEW_PROMPT, 3);
         person.types("short\r");
-        person.until("So it is.");
-        person.until_on_screen("short\nSo it is.");
-        person.types("no\x03\x03");
+        person.until_on_screen("> short\nSo it is.");
+        person.until_times(NEW_PROMPT, 4);
+        person.types("no\x03");
+        person.until_times(NEW_PROMPT, 5);
+        person.types("\x03");
     })
     .await;
     assert_eq!(status, INTERRUPTED, "{shown}");

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::support::mk::Mk;
-use crate::support::pty::Person;
+use crate::support::pty::{NEW_PROMPT, Person};
 
 /// The escape sequence that disables bracketed paste.
 const PASTE_OFF: &str = "\x1b[?2004l";
@@ -37,11 +37,12 @@ const SHOWING: &str = "trap : INT; echo \"before=[$(stty -a)]\"; mk; echo \"ende
 
 #[test]
 fn terminal_modes_are_restored_at_every_exit() {
-    // \x1c is Ctrl-\, which sends SIGQUIT.
-    for (keys, code) in [("\x04", 0), ("/exit\r", 0), ("two\x03\x04", 0), ("\x03", 130), ("draft\x1c", 131)] {
+    for (keys, code) in [(&["\x04"][..], 0), (&["/exit\r"], 0), (&["two\x03", "\x04"], 0), (&["\x03"], 130)] {
         let mut person = Person::at(&shell(SHOWING));
-        person.until("> ");
-        person.types(keys);
+        for (at, keys) in keys.iter().enumerate() {
+            person.until_times(NEW_PROMPT, at + 1);
+            person.types(keys);
+        }
         let (_, shown) = person.end();
         assert!(shown.contains(&format!("ended={code}")), "{keys:?}: {shown}");
         let (before, after) = modes(&shown);
@@ -52,7 +53,7 @@ fn terminal_modes_are_restored_at_every_exit() {
 
 #[test]
 fn terminal_modes_are_restored_after_a_signal() {
-    for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
+    for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 130), ("QUIT", 131)] {
         let mut person = Person::at(&shell(SHOWING));
         person.until("process=");
         person.until("> ");
@@ -74,12 +75,14 @@ fn terminal_modes_are_restored_while_stopped_and_the_prompt_returns() {
     )));
     person.until("> ");
     person.types("half a dr");
-    person.until("> half a dr");
+    person.until_on_screen("> half a dr");
     person.types("\x1a");
     person.until("stopped=[");
-    person.until_times("> half a dr", 2);
-    person.types("aft\x03");
-    person.until_on_screen("> half a draft^C");
+    person.until("> half a dr");
+    person.types("aft");
+    person.until_on_screen("> half a draft");
+    person.types("\x03");
+    person.until_times(NEW_PROMPT, 2);
     person.types("\x04");
     let (_, shown) = person.end();
     let (before, after) = modes(&shown);

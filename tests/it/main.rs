@@ -31,6 +31,7 @@ mod cli_audit;
 mod cli_budgets;
 mod cli_chat;
 mod cli_chat_model;
+mod cli_complete;
 mod cli_config;
 mod cli_database;
 mod cli_doctor;

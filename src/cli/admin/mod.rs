@@ -23,18 +23,21 @@ use super::exit::{Failure, Kind};
 use super::globals::Session;
 use super::shell;
 use crate::api::Service;
-use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
+use crate::api::console::{App, CreatedKey, DeletedApp, Key, KeyState, RevokedKey};
 use crate::config::{ClientConfig, StorePlace};
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
-use crate::storage::{AppChange, KeyChange};
+use crate::storage::{self, AppChange, KeyChange, NamedKey, Names};
 use find_keys::refuse_key;
 use remote::Remote;
 pub(crate) use usage::Unpriced;
 
 /// The name of the app that a new database begins with.
 const FIRST_APP: &str = "default";
+
+/// How long a locked database is waited for while somebody waits for a completion.
+const LOCK_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Where apps and keys are administered.
 pub(crate) enum Admin {
@@ -269,6 +272,34 @@ pub(crate) fn location_flags(database: &DatabaseArgs, session: &Session) -> Stri
 fn conflicting_app(app: &App, change: &AppChange, is_taken: bool) -> String {
     let taken = change.name.as_deref().filter(|_| is_taken);
     format!("app `{}`", taken.map_or(app.name.as_str(), str::trim))
+}
+
+/// The names in the chosen one, for completion: nothing is created, changed or waited for. `with_keys` also on a server,
+/// which takes a request for each app. Those in a PostgreSQL database are known to a server only.
+pub(crate) fn names(
+    database: &DatabaseArgs,
+    session: &mut Session,
+    with_keys: bool,
+) -> Result<Names, Failure> {
+    let remote = match choose(database, session)? {
+        Target::Remote(config) => Remote::connect(&config, session)?,
+        Target::Local => {
+            return match database.place(session)? {
+                StorePlace::Directory(dir) => storage::names(&dir, LOCK_PATIENCE)
+                    .map_err(|cause| Failure::new(Kind::Other, cause.to_string())),
+                StorePlace::Postgres(_) => Ok(Names::default()),
+            };
+        }
+    };
+    let keys = if with_keys { remote.keys(None, None)? } else { Vec::new() };
+    let keys = keys.into_iter().filter(|key| key.state != KeyState::Revoked).map(|key| NamedKey {
+        id: key.id,
+        name: key.name,
+        last4: key.last4,
+        service: key.service.to_string(),
+    });
+    let apps = remote.apps()?.into_iter().map(|app| app.name);
+    Ok(Names { apps: apps.collect(), keys: keys.collect() })
 }
 
 fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Failure> {

@@ -19,11 +19,14 @@ pub(crate) const NOTES: &str = "\
 The answer goes to standard output as it comes; what it took goes to standard
 error. -q leaves the answer alone.
 
-In a conversation, Ctrl-C stops an answer, or clears what is typed; /exit,
-Ctrl-D, or Ctrl-C where nothing is typed end it. Lines are edited with the keys
-of shells (arrows, Home, End, Ctrl-A/E/W/U/K/Y, Alt-B/F, Ctrl-L). Up recalls
-earlier questions of this conversation; they are never stored. Alt-Enter begins
-a further line, and pasted lines are one question. What is typed while an answer
+In a conversation, lines that begin with a slash are commands: /model asks
+another model, /system changes what it is told, /retry asks the last question
+again, /save FILE writes the conversation down, /help lists them all, /exit ends
+it. Ctrl-C stops an answer, or clears what is typed; Ctrl-D, or Ctrl-C where
+nothing is typed, ends the conversation. Lines are edited with the keys of
+shells; Tab completes commands and models, Ctrl-R searches. Up recalls earlier
+questions of this conversation; they are never stored. Alt-Enter begins a
+further line, and pasted lines are one question. What is typed while an answer
 comes is kept for the next prompt.
 
 Exit codes: 0 a whole answer; 1 the model declines; 2 usage; 4 no key, or

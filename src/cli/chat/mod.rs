@@ -3,7 +3,7 @@
 //! ```text
 //! args + configuration ─ Plan ─┬─ one_shot ────┐
 //!                              └─ interactive ─┴─ ask ─ output  (answer to stdout, the rest to stderr)
-//!                                      └─ prompt: edited, or plain
+//!                                      └─ prompt: edited, or plain; commands; transcript
 //! ```
 //!
 //! Standard input is only read for `-` and in a conversation. An answer is only requested once. If it breaks off, what
@@ -11,11 +11,16 @@
 
 mod args;
 mod ask;
+mod commands;
+#[cfg(unix)]
+mod edited_prompt;
 mod interactive;
 mod one_shot;
 mod output;
 mod plain_prompt;
 mod prompt;
+mod transcript;
+mod word_wrap;
 
 pub(crate) use args::{ChatArgs, EXAMPLES, NOTES};
 
@@ -87,7 +92,7 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
                 |failure| if plan.json { one_shot::with_partial_answer(failure, &answer) } else { failure },
             )
         }
-        None => runtime::run_handling_ctrl_c(async { interactive::run(&begin(&plan, chosen).await?).await }),
+        None => runtime::run_handling_ctrl_c(async { interactive::run(begin(&plan, chosen).await?).await }),
     }
 }
 
@@ -145,11 +150,14 @@ struct Conversation<'a> {
     plan: &'a Plan,
     backend: Backend,
     model: String,
+    /// Where the model was set, as named in messages.
+    model_source: String,
     output: Output<'a>,
 }
 
 async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure> {
     let backend = chosen.open(&plan.printer).await?;
+    let model_source = plan.model_source.clone();
     let mut output = Output::new(&plan.printer, plan.progress, backend.is_sandbox);
     // The cost is only for people: elsewhere a request for the prices would be one too many.
     let shows_cost = plan.printer.terminal.err.is_terminal && !plan.printer.quiet && !plan.json;
@@ -161,7 +169,7 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure>
                 models::list_within(&backend, plan.limit.min(PRICES_TIMEOUT)).await.unwrap_or_default();
             drop(waiting);
         }
-        return Ok(Conversation { plan, backend, model: model.clone(), output });
+        return Ok(Conversation { plan, backend, model: model.clone(), model_source, output });
     }
     let waiting = output.wait("Connecting");
     let models = models::list_within(&backend, plan.limit).await?;
@@ -173,7 +181,7 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure>
     let shown = sanitize::line(&model);
     let list = backend.list_command();
     plan.printer.sentence(&format!("asking {shown}; -m names another, `{list}` lists them"));
-    Ok(Conversation { plan, backend, model, output })
+    Ok(Conversation { plan, backend, model, model_source, output })
 }
 
 /// The model to use if none is named: the cheapest one, so that nobody is surprised by a bill. Models with an unknown
@@ -209,7 +217,7 @@ impl Conversation<'_> {
     fn failure(&self, cause: client::Error) -> Failure {
         let mut failure = remote::inference_failure(&self.backend.server, cause);
         if let Some(what) = failure.message.strip_prefix(FLAG) {
-            failure.message = format!("{}{what}", self.plan.model_source);
+            failure.message = format!("{}{what}", self.model_source);
         }
         failure
     }

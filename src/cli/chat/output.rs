@@ -6,6 +6,7 @@ use indicatif::MultiProgress;
 use serde_json::{Value, json};
 
 use super::ask::Answer;
+use super::word_wrap::WordWrap;
 use crate::api::models::Model;
 use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::Failure;
@@ -61,7 +62,15 @@ impl<'a> Output<'a> {
     /// A writer for an answer that waits for `model` (sanitized); if `is_mute`, the text is not printed.
     pub(crate) fn writer(&self, model: &str, is_mute: bool) -> AnswerWriter<'_> {
         let waiting = self.wait(&format!("Waiting for {model}"));
-        AnswerWriter { output: self, waiting: Some(waiting), is_mute, is_in_line: false }
+        let terminal = &self.printer.terminal;
+        let wrap = terminal.out.is_terminal.then(|| WordWrap::new(self.columns(), terminal.can_animate));
+        AnswerWriter { output: self, waiting: Some(waiting), is_mute, wrap, is_in_line: false }
+    }
+
+    /// The columns for an answer: those of now, as the terminal may have become narrower during a conversation.
+    fn columns(&self) -> usize {
+        let now = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+        now.map_or(self.printer.terminal.width, |now| now.min(self.printer.terminal.width))
     }
 
     /// Reports what a person should know about a complete answer.
@@ -106,6 +115,8 @@ pub(crate) struct AnswerWriter<'a> {
     output: &'a Output<'a>,
     waiting: Option<Waiting>,
     is_mute: bool,
+    /// Breaks lines for a terminal.
+    wrap: Option<WordWrap>,
     is_in_line: bool,
 }
 
@@ -125,7 +136,10 @@ impl AnswerWriter<'_> {
             return Ok(());
         }
         self.is_in_line = !text.ends_with('\n');
-        self.output.printer.part(&text)
+        match &mut self.wrap {
+            Some(wrap) => self.output.printer.part(&wrap.push(&text)),
+            None => self.output.printer.part(&text),
+        }
     }
 
     /// Ends the last line, if the answer did not.
@@ -134,7 +148,8 @@ impl AnswerWriter<'_> {
         if !std::mem::take(&mut self.is_in_line) {
             return Ok(());
         }
-        self.output.printer.part("\n")
+        let rest = self.wrap.as_mut().map(WordWrap::end).unwrap_or_default();
+        self.output.printer.part(&format!("{rest}\n"))
     }
 }
 

@@ -84,14 +84,14 @@ fn read(input: impl BufRead) -> io::Result<Option<String>> {
 }
 
 /// Resolves each time Ctrl-C is pressed.
-struct Interrupts(Pin<Box<dyn Future<Output = ()>>>);
+pub(super) struct Interrupts(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Interrupts {
-    fn listen() -> Self {
+    pub(super) fn listen() -> Self {
         Self(Box::pin(runtime::ctrl_c()))
     }
 
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         self.0.as_mut().await;
         *self = Self::listen();
     }

@@ -1,30 +1,26 @@
-//! Where questions come from: the line editor on a terminal, or plain lines where it cannot draw.
+//! Where questions come from: edited on a terminal, or plain lines where it cannot be drawn on.
 
+#[cfg(unix)]
+use super::edited_prompt::EditedPrompt;
 use super::plain_prompt::PlainPrompt;
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
-#[cfg(unix)]
-use crate::cli::{
-    exit::Kind,
-    line_editor::{LineEditor, ReadLine},
-    text::unreadable,
-};
 
 /// Prompts for questions.
 pub(super) enum Prompt<'a> {
     #[cfg(unix)]
-    Edited(Box<LineEditor<'a>>),
+    Edited(Box<EditedPrompt<'a>>),
     Plain(PlainPrompt<'a>),
 }
 
 impl<'a> Prompt<'a> {
-    /// Takes over the terminal, if it can be drawn on.
-    pub(super) fn open(printer: &'a Printer) -> Self {
+    /// Takes over the terminal, if it can be drawn on. `models` complete `/model`.
+    pub(super) fn open(printer: &'a Printer, models: Vec<String>) -> Self {
         #[cfg(unix)]
         if printer.terminal.can_animate
-            && let Ok(editor) = LineEditor::open(printer)
+            && let Ok(prompt) = EditedPrompt::open(printer, models)
         {
-            return Self::Edited(Box::new(editor));
+            return Self::Edited(Box::new(prompt));
         }
         Self::Plain(PlainPrompt::open(printer))
     }
@@ -33,16 +29,7 @@ impl<'a> Prompt<'a> {
     pub(super) async fn ask(&mut self) -> Result<Option<String>, Failure> {
         match self {
             #[cfg(unix)]
-            Self::Edited(editor) => {
-                match editor.read_line().await.map_err(|cause| unreadable("the terminal", cause))? {
-                    ReadLine::Text(text) => Ok(Some(text)),
-                    ReadLine::End => Ok(None),
-                    ReadLine::Interrupted => {
-                        editor.interrupt_process_group();
-                        Err(Failure::new(Kind::Interrupted, "interrupted"))
-                    }
-                }
-            }
+            Self::Edited(edited) => edited.ask().await,
             Self::Plain(plain) => plain.ask().await,
         }
     }
@@ -51,7 +38,7 @@ impl<'a> Prompt<'a> {
     pub(super) async fn interrupted(&mut self) {
         match self {
             #[cfg(unix)]
-            Self::Edited(editor) => editor.interrupted().await,
+            Self::Edited(edited) => edited.interrupted().await,
             Self::Plain(plain) => plain.interrupted().await,
         }
     }

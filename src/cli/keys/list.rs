@@ -12,7 +12,7 @@ use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::service::one_of;
-use crate::cli::tabular::{self, Column, column, hidden, number, unbroken};
+use crate::cli::tabular::{self, Column, column, hidden, names, number, unbroken};
 
 /// The text below the options in `mk keys list --help`.
 pub(super) const NOTES: &str = "\
@@ -63,19 +63,23 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
 /// The columns for people. Ids are long, and only shown on wide terminals.
 const COLUMNS: [Column; 10] = [
     unbroken("key"),
-    column("name"),
+    names("name"),
     column("app"),
     column("state"),
     unbroken("created"),
     unbroken("expires"),
     unbroken("last used"),
     number("budget"),
-    column("spent"),
+    number("spent"),
     unbroken("id"),
 ];
 
 /// The index of the id column.
 const ID_COLUMN: usize = 9;
+
+/// The indices of columns that a narrow terminal drops where they are empty: that no key has a name, expires or was
+/// used.
+const EMPTY_COLUMNS: [usize; 3] = [1, 5, 6];
 
 /// The indices of the budget columns, which most keys do not need.
 const BUDGET_COLUMNS: std::ops::Range<usize> = 7..9;
@@ -124,6 +128,9 @@ fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result
         if tabular::fits_unwrapped(&wide, &columns, &rows) {
             return tabular::print(&wide, &columns, &rows);
         }
+    }
+    for at in EMPTY_COLUMNS {
+        columns[at].for_people = rows.iter().any(|row| row[at] != "-");
     }
     tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
 }

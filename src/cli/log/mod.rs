@@ -23,7 +23,6 @@ use self::json::{JsonLines, SpanFields};
 use self::terminal::TextLines;
 use super::exit::{Failure, Kind};
 use super::globals::Session;
-use super::term::Paint;
 
 /// How long lines are collected before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
@@ -68,9 +67,8 @@ pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> 
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).log_internal_errors(false);
     let lines = Lines::default();
     if err.is_terminal {
-        let has_colour = err.paint == Paint::Full;
-        let log =
-            log.with_ansi(has_colour).event_format(TextLines::new(has_colour)).with_writer(lines.clone());
+        let text = TextLines::new(err.paint, session.printer.terminal.full_width);
+        let log = log.event_format(text).with_writer(lines.clone());
         log.finish().with(filter).try_init().map_err(|cause| failure(&cause))?;
         return Log::start(lines, io::stderr(), dropped_lines).map_err(|cause| failure(&cause));
     }

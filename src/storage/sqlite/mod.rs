@@ -16,6 +16,7 @@ mod examine;
 mod files;
 mod key_cache;
 mod migrations;
+mod names;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -29,6 +30,7 @@ pub(super) use database::Database;
 pub use examine::examine;
 #[cfg(test)]
 pub(super) use migrations::{LEDGER as LEDGER_MIGRATIONS, migrate};
+pub use names::names;
 
 use database::Durability;
 use key_cache::KeyCache;

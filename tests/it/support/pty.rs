@@ -23,6 +23,9 @@ const LEADER: &str = "\"$0\" \"$@\"; exit $?";
 /// What [`Person::end`] returns for a command that Ctrl-C terminated.
 pub const INTERRUPTED: &str = "signal 2";
 
+/// What `mk chat` writes for a prompt with nothing typed yet.
+pub const NEW_PROMPT: &str = "\x1b[K> \r";
+
 /// The time limit for output to appear.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -100,6 +103,15 @@ impl Person {
     /// Reads until this text is on the screen, even if it was written in parts or over other text.
     pub fn until_on_screen(&mut self, words: &str) {
         self.read_until(words, |person| person.screen().contains(words));
+    }
+
+    /// Whether this text is on the screen within a moment.
+    pub fn sees(&mut self, words: &str, moment: Duration) -> bool {
+        let limit = Instant::now() + moment;
+        while !self.screen().contains(words) && Instant::now() < limit {
+            self.read();
+        }
+        self.screen().contains(words)
     }
 
     /// The output between `words` and `end`.
