@@ -142,21 +142,62 @@ pub struct Price {
     pub input_per_mtok: NanoUsd,
     /// For a million tokens of completion.
     pub output_per_mtok: NanoUsd,
+    /// For a million tokens of prompt that are read from the provider's cache; `None` for the price of any prompt.
+    pub cached_input_per_mtok: Option<NanoUsd>,
+    /// For a million tokens of prompt that are written to the provider's cache; `None` for the price of any prompt.
+    pub cache_write_per_mtok: Option<NanoUsd>,
 }
 
 /// The tokens of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Tokens of the prompt.
+    /// Tokens of the prompt, cached or not.
     pub prompt: u64,
     /// Tokens of the answer, including reasoning.
     pub completion: u64,
+    /// The part of the prompt that was read from the provider's cache.
+    pub cached: u64,
+    /// The part of the prompt that was written to the provider's cache.
+    pub cache_written: u64,
+}
+
+/// What a call has used, and how that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The tokens.
+    pub tokens: Tokens,
+    /// Whether they were estimated: the provider has not reported them.
+    pub is_estimated: bool,
+}
+
+impl Usage {
+    /// As the provider has reported it.
+    pub const fn reported(tokens: Tokens) -> Self {
+        Self { tokens, is_estimated: false }
+    }
+
+    /// As estimated. That nothing was used is no estimate.
+    pub fn estimated(tokens: Tokens) -> Self {
+        Self { tokens, is_estimated: tokens != Tokens::default() }
+    }
+}
+
+impl From<Tokens> for Usage {
+    /// As reported.
+    fn from(tokens: Tokens) -> Self {
+        Self::reported(tokens)
+    }
 }
 
 impl Tokens {
+    /// The tokens of a call whose prompt was not cached.
+    pub const fn new(prompt: u64, completion: u64) -> Self {
+        Self { prompt, completion, cached: 0, cache_written: 0 }
+    }
+
     /// The tokens of a call without an answer.
     pub const fn of_prompt(prompt: u64) -> Self {
-        Self { prompt, completion: 0 }
+        Self::new(prompt, 0)
     }
 
     /// Both, saturating.
@@ -166,11 +207,33 @@ impl Tokens {
 }
 
 impl Price {
-    /// The cost of one call, rounded up to a whole nano-dollar.
+    /// A price without one of its own for what is cached.
+    pub const fn new(input_per_mtok: NanoUsd, output_per_mtok: NanoUsd) -> Self {
+        Self { input_per_mtok, output_per_mtok, cached_input_per_mtok: None, cache_write_per_mtok: None }
+    }
+
+    /// The cost of one call, rounded up to a whole nano-dollar. A provider that reports more cached tokens than prompt
+    /// is charged for no more than the prompt.
     pub fn of(self, tokens: Tokens) -> NanoUsd {
-        let total = u128::from(self.input_per_mtok.0) * u128::from(tokens.prompt)
-            + u128::from(self.output_per_mtok.0) * u128::from(tokens.completion);
+        let Self { input_per_mtok: input, output_per_mtok: output, .. } = self;
+        let cached = tokens.cached.min(tokens.prompt);
+        let written = tokens.cache_written.min(tokens.prompt - cached);
+        let total = [
+            (tokens.prompt - cached - written, input),
+            (cached, self.cached_input_per_mtok.unwrap_or(input)),
+            (written, self.cache_write_per_mtok.unwrap_or(input)),
+            (tokens.completion, output),
+        ];
+        let total: u128 =
+            total.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price.0)).sum();
         NanoUsd(u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    /// The most that a call may cost, whatever part of its prompt is cached.
+    pub fn at_most(self, tokens: Tokens) -> NanoUsd {
+        let dearest = self.input_per_mtok.max(self.cache_write_per_mtok.unwrap_or_default());
+        let dearest = dearest.max(self.cached_input_per_mtok.unwrap_or_default());
+        Self::new(dearest, self.output_per_mtok).of(tokens)
     }
 }
 
@@ -200,9 +263,25 @@ mod tests {
     #[test]
     fn fractions_of_a_nano_dollar_per_token_add_up() {
         // 37.5 nano-dollars per token, the price of command-r7b.
-        let price = Price { input_per_mtok: NanoUsd(37_500_000), output_per_mtok: NanoUsd(150_000_000) };
-        assert_eq!(price.of(Tokens { prompt: 2, completion: 1 }), NanoUsd(225));
+        let price = Price::new(NanoUsd(37_500_000), NanoUsd(150_000_000));
+        assert_eq!(price.of(Tokens::new(2, 1)), NanoUsd(225));
         assert_eq!(price.of(Tokens::of_prompt(1)), NanoUsd(38));
+    }
+
+    #[test]
+    fn what_is_cached_has_its_own_price_where_that_is_known() {
+        let tokens = Tokens { prompt: 1_000, completion: 1, cached: 700, cache_written: 200 };
+        let plain = Price::new(NanoUsd(10_000_000), NanoUsd(1_000_000));
+        assert_eq!((plain.of(tokens), plain.at_most(tokens)), (NanoUsd(10_001), NanoUsd(10_001)));
+        let own = Price {
+            cached_input_per_mtok: Some(NanoUsd(1_000_000)),
+            cache_write_per_mtok: Some(NanoUsd(12_000_000)),
+            ..plain
+        };
+        assert_eq!(own.of(tokens), NanoUsd(100 * 10 + 700 + 200 * 12 + 1));
+        assert_eq!(own.at_most(tokens), NanoUsd(12_001));
+        let absurd = Tokens { prompt: 10, completion: 0, cached: 20, cache_written: 20 };
+        assert_eq!(own.of(absurd), NanoUsd(10));
     }
 
     #[test]

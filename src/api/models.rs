@@ -40,6 +40,12 @@ pub struct Model {
     /// US dollars for a million tokens of completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_usd_per_mtok: Option<f64>,
+    /// US dollars for a million tokens of prompt that the provider reads from its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input_usd_per_mtok: Option<f64>,
+    /// US dollars for a million tokens of prompt that the provider writes to its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_usd_per_mtok: Option<f64>,
     /// The date (`2026-10-23`) from which its provider no longer answers for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecation_date: Option<String>,

@@ -27,20 +27,21 @@ Examples:
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Also the fields of a line in a pipe. Prices are in dollars per million tokens.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     column("model"),
     number("$/M in"),
     number("$/M out"),
     number("context"),
     number("output"),
     column("retired on"),
+    column("$/M cached"),
 ];
 
 /// The index of the retirement date, which few models have.
 const RETIRED_ON_COLUMN: usize = 5;
 
-/// Columns that a narrow terminal drops: the sizes.
-const DROPPABLE: [usize; 2] = [4, 3];
+/// Columns that a narrow terminal drops: what cached input costs, and the sizes.
+const DROPPABLE: [usize; 3] = [6, 4, 3];
 
 /// The arguments of `mk models`.
 #[derive(Args, Debug)]
@@ -107,6 +108,7 @@ fn row(model: &Model, is_for_people: bool) -> Vec<String> {
         or_dash(model.context_window.map(tokens)),
         or_dash(model.max_output_tokens.map(tokens)),
         or_dash(model.deprecation_date.clone()),
+        or_dash(model.cached_input_usd_per_mtok.map(|dollars| dollars.to_string())),
     ]
 }
 
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_unknown_is_a_dash_and_never_zero() {
         let unknown = Model { id: "a/b".to_owned(), ..Model::default() };
-        assert_eq!(row(&unknown, false), ["a/b", "-", "-", "-", "-", "-"]);
+        assert_eq!(row(&unknown, false), ["a/b", "-", "-", "-", "-", "-", "-"]);
     }
 
     #[test]
@@ -128,10 +130,11 @@ mod tests {
             max_output_tokens: Some(64_000),
             input_usd_per_mtok: Some(0.0375),
             output_usd_per_mtok: Some(4.5),
+            cached_input_usd_per_mtok: Some(0.004),
             deprecation_date: Some("2027-01-01".to_owned()),
             ..Model::default()
         };
-        assert_eq!(row(&model, false), ["a/b", "0.0375", "4.5", "200000", "64000", "2027-01-01"]);
+        assert_eq!(row(&model, false), ["a/b", "0.0375", "4.5", "200000", "64000", "2027-01-01", "0.004"]);
         assert_eq!(row(&model, true)[3..5], ["200,000", "64,000"]);
     }
 }

@@ -6,6 +6,7 @@ use super::origin::Origin;
 use super::values::quoted;
 use super::{ClientConfig, ServerConfig, choices, models, provider_file, values};
 use crate::api::Service;
+use crate::money::{NanoUsd, Price};
 use crate::providers::{CallPolicyOverrides, Kind, Settings};
 use crate::verify::PanelSettings;
 
@@ -130,10 +131,13 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
         fields.into_iter().map(|(field, value)| (key_of(settings, field), value)).collect();
     for (name, model) in &settings.models {
         let table = provider_file::model_table(&settings.name, name);
-        let price = model.price.map(|price| (price.input_per_mtok.usd(), price.output_per_mtok.usd()));
+        let price =
+            |of: fn(Price) -> Option<NanoUsd>| model.price.and_then(of).map(|price| price.usd().to_string());
         let set = [
-            ("input_usd_per_mtok", price.map(|(input, _)| input.to_string())),
-            ("output_usd_per_mtok", price.map(|(_, output)| output.to_string())),
+            ("input_usd_per_mtok", price(|price| Some(price.input_per_mtok))),
+            ("output_usd_per_mtok", price(|price| Some(price.output_per_mtok))),
+            ("cached_input_usd_per_mtok", price(|price| price.cached_input_per_mtok)),
+            ("cache_write_usd_per_mtok", price(|price| price.cache_write_per_mtok)),
             ("fallbacks", (!model.fallbacks.is_empty()).then(|| list_text(&model.fallbacks))),
         ];
         let set = set.into_iter().chain(resilience(&model.call_policy));

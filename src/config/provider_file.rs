@@ -41,6 +41,8 @@ struct ModelFile {
     name: Located<String>,
     input_usd_per_mtok: Option<Located<NanoUsd>>,
     output_usd_per_mtok: Option<Located<NanoUsd>>,
+    cached_input_usd_per_mtok: Option<Located<NanoUsd>>,
+    cache_write_usd_per_mtok: Option<Located<NanoUsd>>,
     fallbacks: Option<Located<Vec<String>>>,
     patience: ResilienceFile,
 }
@@ -102,10 +104,24 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
             "set it in the provider's table",
         )?;
     }
+    let cached = section.decimal("cached_input_usd_per_mtok", expected, NanoUsd::from_usd)?;
+    let written = section.decimal("cache_write_usd_per_mtok", expected, NanoUsd::from_usd)?;
+    if input.is_none() && (cached.is_some() || written.is_some()) {
+        let complaint =
+            "has a price for what is cached, and also needs `input_usd_per_mtok` and `output_usd_per_mtok`";
+        return Err(name.place.error(complaint));
+    }
     let fallbacks = section.texts("fallbacks")?;
     let patience = resilience_file::read(&mut section)?;
-    let file =
-        ModelFile { name, input_usd_per_mtok: input, output_usd_per_mtok: output, fallbacks, patience };
+    let file = ModelFile {
+        name,
+        input_usd_per_mtok: input,
+        output_usd_per_mtok: output,
+        cached_input_usd_per_mtok: cached,
+        cache_write_usd_per_mtok: written,
+        fallbacks,
+        patience,
+    };
     section.finish()?;
     Ok(file)
 }
@@ -113,7 +129,11 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
 impl ModelFile {
     fn price(&self) -> Option<Price> {
         let (input, output) = (self.input_usd_per_mtok.as_ref()?, self.output_usd_per_mtok.as_ref()?);
-        Some(Price { input_per_mtok: input.value, output_per_mtok: output.value })
+        Some(Price {
+            cached_input_per_mtok: self.cached_input_usd_per_mtok.as_ref().map(|price| price.value),
+            cache_write_per_mtok: self.cache_write_usd_per_mtok.as_ref().map(|price| price.value),
+            ..Price::new(input.value, output.value)
+        })
     }
 }
 
@@ -255,6 +275,12 @@ impl ProviderFile {
             let table = model_table(&self.name.value, &model.name.value);
             origins.record(format!("{table}.input_usd_per_mtok"), model.input_usd_per_mtok.as_ref());
             origins.record(format!("{table}.output_usd_per_mtok"), model.output_usd_per_mtok.as_ref());
+            origins.record(
+                format!("{table}.cached_input_usd_per_mtok"),
+                model.cached_input_usd_per_mtok.as_ref(),
+            );
+            origins
+                .record(format!("{table}.cache_write_usd_per_mtok"), model.cache_write_usd_per_mtok.as_ref());
             origins.record(format!("{table}.fallbacks"), model.fallbacks.as_ref());
             ModelSettings {
                 price: model.price(),

@@ -8,14 +8,16 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::breaker::{CallTime, Ticket};
+use super::call::{Call, OwnedCall};
 use super::chat::ChatReply;
+use super::followed::Followed;
 use super::gateway::{Gateway, ProviderEntry, price};
 use super::relay::Relay;
 use super::upstream::{Started, Upstream};
 use super::{max_cost, retry};
-use crate::money::Tokens;
+use crate::money::{Tokens, Usage};
 use crate::providers::{
-    CompletionRequest, CompletionStream, FailedCall, Failure, Permit, ResponseMeta, estimate,
+    CompletionRequest, CompletionResponse, FailedCall, Failure, Permit, ResponseMeta, estimate,
 };
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
@@ -28,6 +30,8 @@ pub(super) struct Candidate<'a> {
     pub(super) id: &'a Arc<str>,
     pub(super) upstream: Upstream<'a>,
     pub(super) request: &'a CompletionRequest<'a>,
+    /// What it was parsed from.
+    pub(super) body: &'a Bytes,
     /// How many models after it could be called.
     pub(super) fallbacks_left: u32,
     /// The longest single wait while there is a fallback: for a permit, for the pause before a retry, for the first
@@ -47,7 +51,7 @@ impl Gateway {
         &'a self,
         chain: &'a [Arc<str>],
         position: usize,
-        request: &'a CompletionRequest<'a>,
+        (request, body): (&'a CompletionRequest<'a>, &'a Bytes),
         meter: &'a Meter,
     ) -> Option<Candidate<'a>> {
         let id = chain.get(position)?;
@@ -62,6 +66,7 @@ impl Gateway {
             id,
             upstream: Upstream::new(entry, model, &call_policy, time, meter),
             request,
+            body,
             fallbacks_left,
             wait_limit: (fallbacks_left > 0).then(with_fallback),
             after_failure_of: None,
@@ -73,7 +78,7 @@ impl Gateway {
     /// How many of these models are configured and not paused.
     fn count_available(&self, ids: &[Arc<str>], now: Instant) -> u32 {
         let is_available =
-            |(entry, model): (&ProviderEntry, &str)| entry.breakers.paused(model, now).is_none();
+            |(entry, model): (&Arc<ProviderEntry>, &str)| entry.breakers.paused(model, now).is_none();
         let count = ids.iter().filter(|id| self.find_entry(id).is_some_and(is_available)).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
@@ -162,25 +167,27 @@ impl Candidate<'_> {
     ) -> impl Future<Output = Result<ChatReply, Failure>> {
         let up = &self.upstream;
         let created = up.meter.now().unix_ms().div_euclid(1000);
-        let meta = ResponseMeta { model: self.id.clone(), created };
+        let call = Call {
+            entry: up.entry,
+            model: up.model,
+            meta: ResponseMeta { model: self.id.clone(), created },
+            deadline: up.time.deadline,
+            max_completion_tokens: self.request.stream.then(|| self.max_completion_tokens()).flatten(),
+            head: self.head,
+        };
         async move {
+            if attempt.is_paid_by_budget() {
+                // Boxed, as only these calls need room for it.
+                return Box::pin(self.attempt_followed(attempt, call, permit, ticket, first_token)).await;
+            }
             if !self.request.stream {
-                return match up
-                    .entry
-                    .provider
-                    .chat(permit, self.request, up.model, &meta, up.time.deadline)
-                    .await
-                {
-                    Ok(completed) => {
-                        ticket.succeeded();
-                        attempt.finish("ok", completed.usage);
-                        Ok(ChatReply::Whole(completed.body))
-                    }
+                return match call.complete(permit, self.request).await {
+                    Ok(completed) => Ok(book_answer(attempt, ticket, completed)),
                     Err(failed) => Err(self.book_failure(attempt, ticket, failed)),
                 };
             }
             // Boxed, so that calls without streaming do not reserve memory for it.
-            let opening = Box::pin(self.open(permit, &meta));
+            let opening = Box::pin(call.open(permit, self.request));
             let opened = match first_token {
                 Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
                 None => opening.await,
@@ -188,37 +195,52 @@ impl Candidate<'_> {
             match opened {
                 Ok((stream, first)) => {
                     attempt.mark_first_token();
-                    let relay = Relay::new(meta.model, stream, first, attempt, ticket);
-                    Ok(ChatReply::Stream(Box::new(relay)))
+                    Ok(ChatReply::Stream(Box::new(Relay::new(
+                        call.meta.model,
+                        stream,
+                        first,
+                        attempt,
+                        ticket,
+                    ))))
                 }
                 Err(failed) => Err(self.book_failure(attempt, ticket, failed)),
             }
         }
     }
 
-    /// Opens a stream and waits for its first event. If it fails before that or directly after it, the caller has seen
-    /// nothing of it.
-    async fn open(
+    /// As [`Candidate::attempt`], of a call that a budget pays for: it goes on if this is dropped.
+    async fn attempt_followed(
         &self,
+        attempt: Attempt,
+        call: Call<'_>,
         permit: Permit,
-        meta: &ResponseMeta,
-    ) -> Result<(CompletionStream, Bytes), FailedCall> {
-        let up = &self.upstream;
-        let mut stream =
-            up.entry.provider.chat_stream(permit, self.request, up.model, meta, up.time.deadline).await?;
-        if let Some(head) = self.head {
-            stream.continue_from(head);
+        ticket: Ticket<'_>,
+        first_token: Option<Instant>,
+    ) -> Result<ChatReply, Failure> {
+        let owned = OwnedCall::new(&call, self.request, self.body);
+        if !self.request.stream {
+            return match Followed::new(attempt, owned.complete(permit)).await {
+                (Some(attempt), Ok(completed)) => Ok(book_answer(attempt, ticket, completed)),
+                (Some(attempt), Err(failed)) => Err(self.book_failure(attempt, ticket, failed)),
+                (None, _) => Err(Failure::Cut),
+            };
         }
-        if let Some(tokens) = self.max_completion_tokens() {
-            stream.limit_tokens(tokens);
-        }
-        match stream.next().await {
-            Some(Ok(first)) => match stream.pending_failure() {
-                Some(failure) => Err(FailedCall { failure: failure.clone(), usage: Some(stream.usage()) }),
-                None => Ok((stream, first)),
-            },
-            Some(Err(failure)) => Err(FailedCall { usage: stream.usage_before_chunks(&failure), failure }),
-            None => Err(Failure::Cut.into()),
+        let mut opening = Followed::new(attempt, owned.open(permit));
+        let opened = match first_token {
+            Some(limit) => timeout_at(limit, &mut opening).await,
+            None => Ok((&mut opening).await),
+        };
+        let (attempt, opened) = match opened {
+            Ok(opened) => opened,
+            Err(_) => (opening.abort(), Err(Failure::Timeout.into())),
+        };
+        match (attempt, opened) {
+            (Some(mut attempt), Ok((stream, first))) => {
+                attempt.mark_first_token();
+                Ok(ChatReply::Stream(Box::new(Relay::new(call.meta.model, stream, first, attempt, ticket))))
+            }
+            (Some(attempt), Err(failed)) => Err(self.book_failure(attempt, ticket, failed)),
+            (None, _) => Err(Failure::Cut),
         }
     }
 
@@ -243,7 +265,15 @@ impl Candidate<'_> {
             }
             _ => 0,
         };
-        attempt.finish(failure.code(), usage.unwrap_or(Tokens { prompt, completion }));
+        let estimated = || Usage::estimated(Tokens::new(prompt, completion));
+        attempt.finish(failure.code(), usage.map_or_else(estimated, Usage::reported));
         failure
     }
+}
+
+/// Settles and books an attempt that has got a whole answer.
+fn book_answer(attempt: Attempt, ticket: Ticket<'_>, completed: CompletionResponse) -> ChatReply {
+    ticket.succeeded();
+    attempt.finish("ok", completed.usage);
+    ChatReply::Whole(completed.body)
 }

@@ -93,7 +93,7 @@ impl Gateway {
                 break;
             }
             let (id, before) = (&chain[position], attempts);
-            let failure = match self.candidate(&chain, position, request, meter) {
+            let failure = match self.candidate(&chain, position, (request, body), meter) {
                 None => Failure::UnknownModel,
                 Some(candidate) => {
                     let candidate = Candidate { after_failure_of: after, ..candidate };

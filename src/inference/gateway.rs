@@ -6,18 +6,19 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 
 use super::breaker::{BreakerReport, BreakerTable, CallTime, Threshold};
+use super::followed::Followed;
 use super::upstream::{Started, Upstream};
 use super::{Settings, max_cost, retry};
 use crate::clock::Clock;
 use crate::model_id;
-use crate::money::{NanoUsd, Price, Tokens};
+use crate::money::{NanoUsd, Price, Tokens, Usage};
 use crate::providers::{
     self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError, catalog, estimate,
 };
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// What simulated answers cost unless the configuration gives them a price: known, and zero.
-const FREE: Price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(0) };
+const FREE: Price = Price::new(NanoUsd(0), NanoUsd(0));
 
 /// A model that can be called.
 #[derive(Clone, Debug)]
@@ -229,9 +230,9 @@ impl Gateway {
         self.find_entry(id).map(|(entry, model)| (&entry.provider, model))
     }
 
-    pub(super) fn find_entry<'a>(&self, id: &'a str) -> Option<(&ProviderEntry, &'a str)> {
+    pub(super) fn find_entry<'a>(&self, id: &'a str) -> Option<(&Arc<ProviderEntry>, &'a str)> {
         let (provider, model) = model_id::split(id)?;
-        let entry = &**self.providers.get(provider)?;
+        let entry = self.providers.get(provider)?;
         entry.provider.may_serve(model).then_some((entry, model))
     }
 }
@@ -270,24 +271,46 @@ impl Call<'_> {
         meter.attempt(self.id, self.purpose, price, now.into_std(), max_cost)
     }
 
+    /// The call itself, which goes on without whoever asks.
+    fn owned(
+        &self,
+        permit: Permit,
+    ) -> impl Future<Output = Result<Answer, FailedCall>> + Send + 'static + use<> {
+        let up = &self.upstream;
+        let (entry, model) = (up.entry.clone(), up.model.to_owned());
+        let (chat, deadline) = (self.chat.clone(), up.time.deadline);
+        async move { entry.provider.complete(permit, &chat, &model, deadline).await }
+    }
+
     /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
     fn attempt(&self, mut attempt: Attempt, permit: Permit) -> impl Future<Output = Result<Answer, Failure>> {
         let prompt = estimate::prompt_tokens(self.chat);
         attempt.set_expected(Tokens::of_prompt(prompt));
         async move {
             let up = &self.upstream;
-            let result = up.entry.provider.complete(permit, self.chat, up.model, up.time.deadline).await;
+            let (attempt, result) = if attempt.is_paid_by_budget() {
+                // Boxed, as only these calls need room for it.
+                Box::pin(Followed::new(attempt, self.owned(permit))).await
+            } else {
+                let call = up.entry.provider.complete(permit, self.chat, up.model, up.time.deadline);
+                let result = call.await;
+                (Some(attempt), result)
+            };
             let (outcome, usage) = match &result {
                 Ok(answer) => {
-                    let estimated = || Tokens { prompt, completion: estimate::text_tokens(&answer.text) };
-                    ("ok", answer.usage.unwrap_or_else(estimated))
+                    let estimated = || Tokens::new(prompt, estimate::text_tokens(&answer.text));
+                    let usage = answer.usage.as_deref().copied().map(Usage::reported);
+                    ("ok", usage.unwrap_or_else(|| Usage::estimated(estimated())))
                 }
                 Err(FailedCall { failure, usage }) => {
                     let estimated = if failure.may_have_cost() { prompt } else { 0 };
-                    (failure.code(), usage.unwrap_or(Tokens::of_prompt(estimated)))
+                    let estimated = || Usage::estimated(Tokens::of_prompt(estimated));
+                    (failure.code(), usage.map_or_else(estimated, Usage::reported))
                 }
             };
-            attempt.finish(outcome, usage);
+            if let Some(attempt) = attempt {
+                attempt.finish(outcome, usage);
+            }
             result.map_err(|failed| failed.failure)
         }
     }

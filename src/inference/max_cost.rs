@@ -27,7 +27,7 @@ pub(super) fn for_completion(
 ) -> Option<NanoUsd> {
     let completion =
         max_completion_tokens(request, provider, model).unwrap_or_else(|| default_completion_tokens(request));
-    Some(price?.of(Tokens { prompt: max_prompt_tokens(request), completion }))
+    Some(price?.at_most(Tokens::new(max_prompt_tokens(request), completion)))
 }
 
 /// The most tokens that the answers to a caller's completion may have, all choices together; `None` if neither the
@@ -82,7 +82,7 @@ pub(super) fn for_chat(
 ) -> Option<NanoUsd> {
     let completion = max_answer_tokens(chat.max_tokens.map(u64::from), provider.max_output_tokens(model));
     let completion = completion.unwrap_or(DEFAULT_MAX_ANSWER_TOKENS);
-    Some(price?.of(Tokens { prompt: estimate::max_prompt_tokens(chat), completion }))
+    Some(price?.at_most(Tokens::new(estimate::max_prompt_tokens(chat), completion)))
 }
 
 /// The longest answer in tokens: the caller's limit, but never more than the model's maximum; `None` without either.
@@ -113,7 +113,7 @@ mod tests {
         let fields: Fields<'_> = serde_json::from_str(body).unwrap();
         let request =
             CompletionRequest { fields, stream: false, include_usage: false, choices, prompt_tokens: 1 };
-        let price = Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
+        let price = Price::new(NanoUsd(1_000_000_000), NanoUsd(2_000_000_000));
         for_completion(&request, &provider, model, Some(price))
     }
 

@@ -6,8 +6,10 @@
 //! Callers name models `<provider>/<model_name>`; the model name may contain `/`.
 
 mod breaker;
+mod call;
 mod candidate;
 mod chat;
+mod followed;
 mod gateway;
 mod max_cost;
 mod models;

@@ -1,8 +1,8 @@
 //! Relays a stream that has begun to the caller, and books its attempt.
 //!
 //! The attempt is booked exactly once: when the answer is complete (before its last bytes go out), when it breaks, or
-//! when the relay is dropped because the caller left or was cut off; then with what had arrived up to that point. A
-//! stream that breaks continues with a new attempt, if one can be found (see `resume`).
+//! when the relay is dropped because the caller left or was cut off; then with what had arrived up to that point, or, if
+//! a budget pays for it, once the rest has been read (see `usage::late`). A stream that breaks continues with a new attempt, if one can be found (see `resume`).
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use tokio::time::Instant;
 
 use super::breaker::Ticket;
 use super::chat::is_final;
+use super::followed::stream_usage;
 use super::resume::{BrokenStream, Resumption, Search, Successor};
 use crate::log_scope::LogScope;
 use crate::providers::{CompletionStream, Failure};
 use crate::usage::Attempt;
 
-/// A stream that has begun. Dropping it cancels the provider's call.
+/// A stream that has begun. Dropping it ends the provider's call, unless a budget pays for it.
 pub struct Relay {
     /// The full identifier of the model that answers.
     model: Arc<str>,
@@ -104,9 +105,10 @@ impl Relay {
     }
 
     fn continue_with(&mut self, successor: Successor) {
-        let Successor { relay, rest, resumption } = successor;
-        let Self { model, flow, attempt, ticket, .. } = *relay;
-        (self.model, self.flow, self.attempt, self.ticket) = (model, flow, attempt, ticket);
+        let Successor { mut relay, rest, resumption } = successor;
+        self.model = relay.model.clone();
+        self.flow = relay.flow.take();
+        (self.attempt, self.ticket) = (relay.attempt.take(), relay.ticket.take());
         self.first = (!rest.is_empty()).then_some(rest);
         self.resumption = Some(resumption);
     }
@@ -153,9 +155,16 @@ impl Relay {
     }
 
     fn update_expected_usage(&mut self) {
-        let usage = self.flow.usage();
+        let usage = self.flow.tokens();
         if let Some(attempt) = &mut self.attempt {
             attempt.set_expected(usage);
+        }
+    }
+
+    /// Ends a stream that nobody needs, and that no caller has left.
+    pub(super) fn give_up(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.give_up();
         }
     }
 
@@ -168,5 +177,13 @@ impl Relay {
             });
         }
         attempt.finish(outcome, self.flow.usage());
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(attempt) = self.attempt.take().filter(Attempt::is_paid_by_budget) {
+            attempt.follow(stream_usage(self.flow.take()));
+        }
     }
 }

@@ -160,6 +160,7 @@ impl Resumption {
                     return Some(Successor { relay, rest, resumption: self });
                 }
                 Err(CatchUpError::Diverged) => {
+                    relay.give_up();
                     tracing::info!(
                         model = &**relay.model(),
                         "another answer does not go on where a stream broke"
@@ -180,7 +181,7 @@ impl Resumption {
         request: &'a CompletionRequest<'a>,
         head: &'a [u8],
     ) -> Option<Candidate<'a>> {
-        let mut first = self.gateway.candidate(&self.chain, position, request, &self.meter)?;
+        let mut first = self.gateway.candidate(&self.chain, position, (request, &self.body), &self.meter)?;
         let deadline = &mut first.upstream.time.deadline;
         *deadline = self.deadline.min(*deadline);
         let after_failure_of = self.chain.get(after).map(|id| &**id);

@@ -4,6 +4,7 @@
 //! budget, acquired in this order, so that no budget is reserved and no probe is held up while a call waits in the
 //! queue; a call that was not made is neither booked nor counted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,7 +18,7 @@ use crate::usage::{Attempt, BudgetError, Meter};
 /// A model to be called, and what all attempts share. As every waiting call holds one, it has only those settings of
 /// the model that each attempt needs.
 pub(super) struct Upstream<'a> {
-    pub(super) entry: &'a ProviderEntry,
+    pub(super) entry: &'a Arc<ProviderEntry>,
     /// The provider's name for the model.
     pub(super) model: &'a str,
     threshold: Threshold,
@@ -38,7 +39,7 @@ pub(super) struct Started<'a> {
 
 impl<'a> Upstream<'a> {
     pub(super) const fn new(
-        entry: &'a ProviderEntry,
+        entry: &'a Arc<ProviderEntry>,
         model: &'a str,
         call_policy: &CallPolicy,
         time: CallTime,

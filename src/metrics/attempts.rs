@@ -69,6 +69,10 @@ pub struct Attempt<'a> {
     pub prompt_tokens: u64,
     /// Tokens of the completion.
     pub completion_tokens: u64,
+    /// The part of the prompt that was read from the provider's cache.
+    pub cached_tokens: u64,
+    /// The part of the prompt that was written to the provider's cache.
+    pub cache_write_tokens: u64,
     /// `None` where the price is unknown.
     pub cost: Option<NanoUsd>,
 }
@@ -101,6 +105,8 @@ struct Counts {
     first_token: Histogram,
     prompt_tokens: Count,
     completion_tokens: Count,
+    cached_tokens: Count,
+    cache_write_tokens: Count,
     cost_nano_usd: Count,
     unpriced: Count,
     retries: Count,
@@ -115,6 +121,8 @@ impl Default for Counts {
             first_token: Histogram::default(),
             prompt_tokens: Count::default(),
             completion_tokens: Count::default(),
+            cached_tokens: Count::default(),
+            cache_write_tokens: Count::default(),
             cost_nano_usd: Count::default(),
             unpriced: Count::default(),
             retries: Count::default(),
@@ -233,6 +241,11 @@ impl Attempts {
             kinds.map(|(kind, count)| (append(labels, kind), Value::Count(count.get())))
         });
         page.add(&table::TOKENS, tokens);
+        let cached = models.iter().flat_map(|(labels, model)| {
+            let kinds = [("read", &model.cached_tokens), ("write", &model.cache_write_tokens)];
+            kinds.map(|(kind, count)| (append(labels, kind), Value::Count(count.get())))
+        });
+        page.add(&table::CACHED_TOKENS, cached);
         let costs = models
             .iter()
             .map(|(labels, model)| (labels.clone(), Value::Amount(NanoUsd(model.cost_nano_usd.get()).usd())));
@@ -261,6 +274,8 @@ impl Merge for Counts {
         self.first_token.merge(&other.first_token);
         self.prompt_tokens.merge(&other.prompt_tokens);
         self.completion_tokens.merge(&other.completion_tokens);
+        self.cached_tokens.merge(&other.cached_tokens);
+        self.cache_write_tokens.merge(&other.cache_write_tokens);
         self.cost_nano_usd.merge(&other.cost_nano_usd);
         self.unpriced.merge(&other.unpriced);
         self.retries.merge(&other.retries);
@@ -277,6 +292,10 @@ impl Counts {
         }
         self.prompt_tokens.add(attempt.prompt_tokens);
         self.completion_tokens.add(attempt.completion_tokens);
+        if attempt.cached_tokens > 0 || attempt.cache_write_tokens > 0 {
+            self.cached_tokens.add(attempt.cached_tokens);
+            self.cache_write_tokens.add(attempt.cache_write_tokens);
+        }
         match attempt.cost {
             Some(cost) => self.cost_nano_usd.add(cost.0),
             // Without usage there is no cost, at any price.

@@ -103,6 +103,13 @@ pub(super) static TOKENS: Metric = counter(
     "Tokens that calls have used, failed and cancelled ones included; kind is `prompt` or `completion`.",
 );
 
+pub(super) static CACHED_TOKENS: Metric = counter(
+    "mk_cached_tokens_total",
+    &["provider", "model", "kind"],
+    "Tokens of prompts, among those of mk_tokens_total, that providers read from their caches or wrote to them; kind is \
+     `read` or `write`.",
+);
+
 pub(super) static COST: Metric = Metric {
     unit: "usd",
     ..counter("mk_cost_usd_total", MODEL, "What calls with a known price have cost, in US dollars.")
@@ -157,7 +164,7 @@ pub(super) static LIMITED_ALONE: Metric = counter(
 );
 
 /// All metrics, in the order of the page.
-pub static ALL: [&Metric; 23] = [
+pub static ALL: [&Metric; 24] = [
     &BUILD,
     &STARTED,
     &REQUESTS,
@@ -171,6 +178,7 @@ pub static ALL: [&Metric; 23] = [
     &ATTEMPT_DURATION,
     &FIRST_TOKEN,
     &TOKENS,
+    &CACHED_TOKENS,
     &COST,
     &UNPRICED,
     &RETRIES,

@@ -21,6 +21,8 @@ fn attempt(model: &str) -> Attempt<'_> {
         first_token: None,
         prompt_tokens: 10,
         completion_tokens: 5,
+        cached_tokens: 4,
+        cache_write_tokens: 0,
         cost: Some(NanoUsd(20_000)),
     }
 }

@@ -202,6 +202,8 @@ struct Entry {
     input_nanousd_per_token: Option<&'static RawValue>,
     #[serde(borrow)]
     output_nanousd_per_token: Option<&'static RawValue>,
+    #[serde(borrow)]
+    cached_input_nanousd_per_token: Option<&'static RawValue>,
     max_input_tokens: Option<u64>,
     max_output_tokens: Option<u64>,
     #[serde(default)]
@@ -230,6 +232,11 @@ impl Entry {
         let price = Price {
             input_per_mtok: per_mtok(self.input_nanousd_per_token?.get())?,
             output_per_mtok: per_mtok(self.output_nanousd_per_token?.get())?,
+            cached_input_per_mtok: self
+                .cached_input_nanousd_per_token
+                .and_then(|price| per_mtok(price.get())),
+            // No provider's list says it in a way that the catalogue could.
+            cache_write_per_mtok: None,
         };
         let is_listed_as_free = price.input_per_mtok.0 == 0 && price.output_per_mtok.0 == 0;
         (!is_listed_as_free).then_some(price)
@@ -286,7 +293,10 @@ mod tests {
     #[test]
     fn facts_are_read_from_the_catalogue() {
         let facts = model("openai/gpt-5.4-mini").unwrap();
-        let price = Price { input_per_mtok: NanoUsd(750_000_000), output_per_mtok: NanoUsd(4_500_000_000) };
+        let price = Price {
+            cached_input_per_mtok: Some(NanoUsd(75_000_000)),
+            ..Price::new(NanoUsd(750_000_000), NanoUsd(4_500_000_000))
+        };
         assert_eq!(facts.price, Some(price));
         assert_eq!(facts.max_output_tokens, Some(128_000));
         assert!(facts.json_schema && facts.reasoning && facts.tools);

@@ -149,7 +149,7 @@ pub(super) fn answer_for(asked: &Value, dialect: &dyn CompletionDialect, scenari
     match dialect.chat_response(&response(scenario, 200), &completion(&body), &meta()) {
         Ok(completed) => {
             let body: Value = serde_json::from_slice(&completed.body).unwrap();
-            let Tokens { prompt, completion } = completed.usage;
+            let Tokens { prompt, completion, .. } = completed.usage.tokens;
             assert_eq!(body["usage"]["prompt_tokens"], prompt, "{}", scenario.display());
             assert_eq!(body["usage"]["completion_tokens"], completion, "{}", scenario.display());
             body

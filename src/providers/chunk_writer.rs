@@ -27,7 +27,7 @@ const MAX_TEXT_BYTES: usize = 1024 * 1024;
 const MAX_PENDING_BYTES: usize = 8 * 1024 * 1024;
 
 /// The state of one streamed answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ChunkWriter {
     /// Written but not yet taken for the caller.
     out: Vec<u8>,
@@ -50,6 +50,8 @@ pub struct ChunkWriter {
     usage: Option<Tokens>,
     /// Whether the last report is of all that was used, although the answer may be incomplete.
     is_usage_final: bool,
+    /// Whether the last report was not the provider's own.
+    is_usage_estimated: bool,
     /// The provider's own usage object, for the caller.
     usage_text: Option<String>,
 }
@@ -103,6 +105,7 @@ impl ChunkWriter {
             text: (request.choices == 1).then(String::new),
             usage: None,
             is_usage_final: false,
+            is_usage_estimated: false,
             usage_text: None,
         }
     }
@@ -300,6 +303,13 @@ impl ChunkWriter {
     pub fn record_usage(&mut self, usage: Tokens, text: Option<&str>) {
         self.usage = Some(usage);
         self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
+        self.is_usage_estimated = false;
+    }
+
+    /// As [`ChunkWriter::record_usage`], for what is estimated since the provider's last report.
+    pub fn record_estimate(&mut self, usage: Tokens, text: Option<&str>) {
+        self.record_usage(usage, text);
+        self.is_usage_estimated = true;
     }
 
     /// Notes that the last report is of all that was used: it came with the news that the answer failed.
@@ -326,8 +336,7 @@ impl ChunkWriter {
     /// The token usage so far, estimated if the provider has not reported it. For an incomplete answer, a report may date
     /// from before most of it arrived, so the estimate is the minimum.
     pub fn usage(&self) -> Tokens {
-        let estimated =
-            Tokens { prompt: self.prompt_tokens, completion: estimate::length_tokens(self.length) };
+        let estimated = Tokens::new(self.prompt_tokens, estimate::length_tokens(self.length));
         match self.usage {
             None => estimated,
             Some(reported) if self.is_usage_final || self.is_complete() => reported,
@@ -335,6 +344,12 @@ impl ChunkWriter {
                 Tokens { completion: reported.completion.max(estimated.completion), ..reported }
             }
         }
+    }
+
+    /// The usage of the whole answer, as the provider has reported it; `None` as long as it has not.
+    pub fn final_usage(&self) -> Option<Tokens> {
+        let is_final = self.is_usage_final || self.is_complete();
+        self.usage.filter(|_| is_final && !self.is_usage_estimated)
     }
 
     /// The token usage that the provider has reported so far.

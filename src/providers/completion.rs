@@ -13,7 +13,7 @@ use super::chunk_writer::ChunkWriter;
 use super::fields::Fields;
 use super::sse::Event;
 use super::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
-use crate::money::Tokens;
+use crate::money::Usage;
 
 /// The maximum number of choices in a request, as in the format's reference; no stream keeps track of more.
 pub const MAX_CHOICES: u32 = 128;
@@ -45,7 +45,7 @@ impl CompletionRequest<'_> {
 }
 
 /// The metadata of a response that does not come from the provider.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ResponseMeta {
     /// The full identifier of the model that answers.
     pub model: Arc<str>,
@@ -58,8 +58,8 @@ pub struct ResponseMeta {
 pub struct CompletionResponse {
     /// A `chat.completion` object.
     pub body: Bytes,
-    /// The token usage; estimated, and marked as such in `body`, if the provider did not report it.
-    pub usage: Tokens,
+    /// The usage; marked in `body` if it is estimated.
+    pub usage: Usage,
 }
 
 /// A dialect's side of callers' chat completions.

@@ -25,7 +25,7 @@ use super::sandbox::chat::Script;
 use super::{
     ChunkWriter, CompletionRequest, EventOutcome, Failure, Permit, ResponseMeta, StreamDecoder, damaged, sse,
 };
-use crate::money::Tokens;
+use crate::money::{Tokens, Usage};
 use crate::secret::SecretString;
 
 /// How long to wait, after the last finish reason, for the usage and the end marker, which some providers never send.
@@ -187,9 +187,25 @@ impl CompletionStream {
         }
     }
 
-    /// The token usage so far, estimated if the provider has not reported it.
-    pub fn usage(&self) -> Tokens {
+    /// The tokens used so far, estimated if the provider has not reported them.
+    pub fn tokens(&self) -> Tokens {
         self.chunks.usage()
+    }
+
+    /// What the whole answer has used, as the provider has reported it; `None` as long as it has not.
+    pub fn final_usage(&self) -> Option<Usage> {
+        self.chunks.final_usage().map(Usage::reported)
+    }
+
+    /// What was used so far: reported or estimated.
+    pub fn usage(&self) -> Usage {
+        self.final_usage().unwrap_or_else(|| Usage::estimated(self.tokens()))
+    }
+
+    /// Takes the answer out of its place, where nothing more comes.
+    pub fn take(&mut self) -> Self {
+        let over = Self::from_source(Source::Released, Box::new(NoEvents), ChunkWriter::default());
+        std::mem::replace(self, Self { state: State::Over, ..over })
     }
 
     /// The token usage that the provider has reported so far; none at all was used if the connection ended before
@@ -217,9 +233,12 @@ impl CompletionStream {
         }
     }
 
-    /// The last bytes of an incomplete answer. `error` has `message`, `type` and `code`.
+    /// The last bytes of an incomplete answer for the caller; what may still be read is for its usage alone. `error` has
+    /// `message`, `type` and `code`.
     pub fn end_with_error(&mut self, error: &Value) -> Bytes {
-        self.state = State::Over;
+        if !self.is_open() {
+            self.state = State::Over;
+        }
         self.chunks.end_with_error(error)
     }
 
@@ -313,6 +332,15 @@ impl CompletionStream {
         self.state = State::Failed(failure.unwrap_or(premature_end).redacted(self.secret.as_ref()));
         // The rest of a broken answer is not read, so the connection is closed and the permit released at once.
         self.source = Source::Released;
+    }
+}
+
+/// The decoder of a stream that was taken away.
+struct NoEvents;
+
+impl StreamDecoder for NoEvents {
+    fn read(&mut self, _: &sse::Event<'_>, _: &mut ChunkWriter) -> Result<EventOutcome, Failure> {
+        Ok(EventOutcome::Skipped)
     }
 }
 

@@ -126,8 +126,8 @@ pub struct Answer {
     pub text: String,
     /// Why it ended.
     pub finish: Finish,
-    /// The token usage, if the provider reports it.
-    pub usage: Option<Tokens>,
+    /// The token usage, if the provider reports it. Boxed, as thousands of votes wait with room for an answer.
+    pub usage: Option<Box<Tokens>>,
 }
 
 /// Why an answer ended, the most severe last.

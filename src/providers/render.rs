@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use super::chunk_writer::{ChunkWriter, usage_json};
 use super::completion::{CompletionRequest, CompletionResponse, ResponseMeta};
 use super::estimate;
-use crate::money::Tokens;
+use crate::money::{Tokens, Usage};
 
 /// The token usage of an answer, in as much detail as the provider reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TokenUsage {
     pub(super) tokens: Tokens,
-    /// The tokens of the prompt that were read from the provider's cache.
+    /// As in `tokens`; `None` if the provider does not say.
     pub(super) cached_tokens: Option<u64>,
     /// The tokens of the answer that are reasoning, which the caller does not see.
     pub(super) reasoning_tokens: Option<u64>,
@@ -21,7 +21,7 @@ pub(super) struct TokenUsage {
 impl TokenUsage {
     /// `None` for nothing but zeros: no call uses no tokens, so they are no report.
     pub(super) fn unless_zero(self) -> Option<Self> {
-        (self.tokens != Tokens::default()).then_some(self)
+        (self.tokens.total() > 0).then_some(self)
     }
 
     /// The documented usage object.
@@ -80,12 +80,12 @@ pub(super) fn completion_response(
     meta: &ResponseMeta,
 ) -> CompletionResponse {
     let (usage, shown) = if let Some(reported) = reported {
-        (reported.tokens, reported.to_json())
+        (Usage::reported(reported.tokens), reported.to_json())
     } else {
         let written = choices.iter().map(|choice| estimate::written_characters(&choice["message"])).sum();
         let completion = estimate::length_tokens(written);
-        let usage = Tokens { prompt: request.prompt_tokens, completion };
-        (usage, usage_json(usage, true))
+        let tokens = Tokens::new(request.prompt_tokens, completion);
+        (Usage::estimated(tokens), usage_json(tokens, true))
     };
     let id = id.filter(|id| !id.is_empty()).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
     let body = json!({
@@ -117,7 +117,7 @@ impl UsageMeter {
         self.is_outdated = true;
         chunks.count(characters);
         if let Some(usage) = self.estimate() {
-            chunks.record_usage(usage, None);
+            chunks.record_estimate(usage, None);
         }
     }
 
@@ -131,14 +131,14 @@ impl UsageMeter {
     /// To be called at the end: marks the usage as estimated if the provider's last report is outdated.
     pub(super) fn finish(&self, chunks: &mut ChunkWriter) {
         if let Some(usage) = self.estimate().filter(|_| self.is_outdated) {
-            chunks.record_usage(usage, Some(&usage_json(usage, true).to_string()));
+            chunks.record_estimate(usage, Some(&usage_json(usage, true).to_string()));
         }
     }
 
     fn estimate(&self) -> Option<Tokens> {
-        let Tokens { prompt, completion } = self.reported?.tokens;
+        let reported = self.reported?.tokens;
         let estimated = estimate::length_tokens(self.characters);
-        Some(Tokens { prompt, completion: completion.max(estimated) })
+        Some(Tokens { completion: reported.completion.max(estimated), ..reported })
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
     fn reported(kind: Kind, body: &Value) -> Option<Tokens> {
         let (headers, body) = (HeaderMap::new(), Bytes::from(body.to_string()));
         let response = ProviderResponse { status: 200, headers, body, clock: Clock::system() };
-        dialect(kind).unwrap().answer(&response).unwrap().usage
+        dialect(kind).unwrap().answer(&response).unwrap().usage.map(|tokens| *tokens)
     }
 
     #[test]
@@ -177,6 +177,6 @@ mod tests {
                 .map(|(kind, body)| reported(kind, &body))
         };
         assert_eq!(all(0, 0), [None; 3]);
-        assert_eq!(all(3, 0), [Some(Tokens { prompt: 3, completion: 0 }); 3]);
+        assert_eq!(all(3, 0), [Some(Tokens::new(3, 0)); 3]);
     }
 }

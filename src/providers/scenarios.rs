@@ -91,7 +91,7 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
         Ok(answer) => json!({
             "answer": answer.text,
             "finish": format!("{:?}", answer.finish),
-            "usage": answer.usage.map(tokens),
+            "usage": answer.usage.map(|used| tokens(*used)),
         }),
         Err(FailedCall { failure, usage: None }) => json!({"failure": format!("{failure:?}")}),
         Err(FailedCall { failure, usage: Some(usage) }) => {

@@ -246,6 +246,7 @@ pub async fn serve(
     closing.send_replace(());
     drain(&context, &mut connections).await;
     await_runs(&context).await;
+    context.app.ledger.end_late_calls().await;
     let start = Instant::now();
     background.end().await;
 

@@ -86,6 +86,8 @@ pub(super) fn model(gateway: &Gateway, id: String, now: Time) -> Model {
         max_output_tokens: about.max_output_tokens,
         input_usd_per_mtok: about.price.map(|price| price.input_per_mtok.usd()),
         output_usd_per_mtok: about.price.map(|price| price.output_per_mtok.usd()),
+        cached_input_usd_per_mtok: about.price.and_then(|price| Some(price.cached_input_per_mtok?.usd())),
+        cache_write_usd_per_mtok: about.price.and_then(|price| Some(price.cache_write_per_mtok?.usd())),
         deprecation_date: about.deprecation.map(str::to_owned),
     }
 }

@@ -287,8 +287,14 @@ pub struct AttemptRow {
     pub prompt_tokens: u64,
     /// Tokens of the completion.
     pub completion_tokens: u64,
+    /// The part of the prompt that was read from the provider's cache.
+    pub cached_tokens: u64,
+    /// The part of the prompt that was written to the provider's cache.
+    pub cache_write_tokens: u64,
     /// `None` where the price is unknown.
     pub cost: Option<NanoUsd>,
+    /// Whether tokens and cost are not what the provider has reported.
+    pub is_estimated: bool,
     /// Time from the request to the end of the response.
     pub latency_ms: u64,
     /// Whether it is the first attempt of its request to be booked.

@@ -90,12 +90,18 @@ pub struct UsageCounts {
     pub prompt_tokens: u64,
     /// Tokens of completions.
     pub completion_tokens: u64,
+    /// The part of the prompts that was read from providers' caches.
+    pub cached_tokens: u64,
+    /// The part of the prompts that was written to providers' caches.
+    pub cache_write_tokens: u64,
     /// Known costs.
     pub cost: NanoUsd,
     /// Attempts whose cost is known, even if it is zero.
     pub priced_attempts: u64,
     /// Attempts that used tokens at an unknown price.
     pub unpriced_attempts: u64,
+    /// Attempts whose tokens and cost are not what the provider has reported.
+    pub estimated_attempts: u64,
 }
 
 impl UsageCounts {
@@ -109,9 +115,12 @@ impl UsageCounts {
             errors: self.errors.saturating_add(other.errors),
             prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
             completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             cost: self.cost.plus(other.cost),
             priced_attempts: self.priced_attempts.saturating_add(other.priced_attempts),
             unpriced_attempts: self.unpriced_attempts.saturating_add(other.unpriced_attempts),
+            estimated_attempts: self.estimated_attempts.saturating_add(other.estimated_attempts),
         }
     }
 }

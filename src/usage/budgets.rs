@@ -222,6 +222,11 @@ impl Budgets {
 }
 
 impl Reservation {
+    /// The amount.
+    pub(super) const fn amount(&self) -> NanoUsd {
+        self.amount
+    }
+
     /// The call has ended and has cost this. To be called once.
     pub(super) fn settle(&mut self, actual: NanoUsd) {
         let mut spending = self.budgets.lock();

@@ -4,7 +4,7 @@
 //! down those that have run for [`MIN_AGE`], again whenever they have used more; short calls never get that far. The
 //! entries of a server that died become attempts later, through whatever server finds them.
 //!
-//! Requests pay for two locks of a list that hardly anybody else uses, and an event of a stream for two stores.
+//! Requests pay for two locks of a list that hardly anybody else uses, and an event of a stream for four stores.
 //!
 //! What must hold: a call leaves the list before its row is queued, and a flush looks at the list after it has taken
 //! the queue. So an entry is written before the row that ends it; and a call that is written down as the first of its
@@ -62,11 +62,13 @@ pub(super) struct Call {
     written_at: AtomicU64,
 }
 
-/// Tokens that one thread sets and others read: they may see one of both numbers alone, and see the other the next time.
+/// Tokens that one thread sets and others read: they may see some of the numbers alone, and the others the next time.
 #[derive(Default)]
 struct SharedTokens {
     prompt: AtomicU64,
     completion: AtomicU64,
+    cached: AtomicU64,
+    cache_written: AtomicU64,
 }
 
 /// The place of a call in the list.
@@ -203,12 +205,16 @@ impl SharedTokens {
     fn set(&self, tokens: Tokens) {
         self.prompt.store(tokens.prompt, Ordering::Relaxed);
         self.completion.store(tokens.completion, Ordering::Relaxed);
+        self.cached.store(tokens.cached, Ordering::Relaxed);
+        self.cache_written.store(tokens.cache_written, Ordering::Relaxed);
     }
 
     fn get(&self) -> Tokens {
         Tokens {
             prompt: self.prompt.load(Ordering::Relaxed),
             completion: self.completion.load(Ordering::Relaxed),
+            cached: self.cached.load(Ordering::Relaxed),
+            cache_written: self.cache_written.load(Ordering::Relaxed),
         }
     }
 }

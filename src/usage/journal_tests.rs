@@ -31,7 +31,7 @@ fn begin(meter: &Meter) -> Attempt {
 }
 
 fn used(completion: u64) -> Tokens {
-    Tokens { prompt: 100, completion }
+    Tokens::new(100, completion)
 }
 
 /// What another server books as if all had died.

@@ -10,6 +10,7 @@ use tokio::sync::futures::OwnedNotified;
 use super::Account;
 use super::budgets::{BudgetError, Budgets, Reservation};
 use super::journal::{Due, Journal};
+use super::late::LateCalls;
 use crate::clock::Time;
 use crate::metrics::{self, Metrics};
 use crate::money::NanoUsd;
@@ -45,6 +46,7 @@ struct Shared {
     store: Store,
     budgets: Budgets,
     journal: Journal,
+    late: LateCalls,
     queue: Mutex<Queue>,
     batch_ready: Notify,
     /// Held during a write, so that nobody takes rows that are being written for written. It is the buffer of the last
@@ -79,6 +81,7 @@ impl Ledger {
             store,
             budgets,
             journal: Journal::default(),
+            late: LateCalls::default(),
             queue: Mutex::default(),
             batch_ready: Notify::new(),
             spare: Mutex::default(),
@@ -101,6 +104,16 @@ impl Ledger {
     /// The calls under way.
     pub(super) fn journal(&self) -> &Journal {
         &self.shared.journal
+    }
+
+    /// The calls that go on without their callers.
+    pub(super) fn late(&self) -> &LateCalls {
+        &self.shared.late
+    }
+
+    /// Ends the calls that go on without their callers, and books them. To be called once no more requests begin.
+    pub async fn end_late_calls(&self) {
+        self.shared.late.end().await;
     }
 
     /// Queues a row with its reservation; never blocks. Rows beyond the capacity (when the store was down for long) are
@@ -168,6 +181,8 @@ impl Ledger {
                 first_token: None,
                 prompt_tokens: row.prompt_tokens,
                 completion_tokens: row.completion_tokens,
+                cached_tokens: row.cached_tokens,
+                cache_write_tokens: row.cache_write_tokens,
                 cost: row.cost,
             });
         }
@@ -289,5 +304,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-#[path = "ledger_tests.rs"]
 mod tests;

@@ -13,11 +13,11 @@ use super::journal::{Call, Registration};
 use super::{Account, Accounting, BudgetError, Purpose};
 use crate::clock::Time;
 use crate::metrics;
-use crate::money::{NanoUsd, Price, Tokens};
+use crate::money::{NanoUsd, Price, Tokens, Usage};
 use crate::storage::{AttemptRow, CallId, INTERRUPTED};
 
 /// The outcome of an attempt that was simply dropped: the caller left.
-const CANCELLED: &str = "cancelled";
+pub(super) const CANCELLED: &str = "cancelled";
 
 /// Adds up what one request uses. Clones share the totals, for the concurrent parts of a request and for a response
 /// that outlives its handler.
@@ -162,7 +162,7 @@ impl Meter {
     }
 
     fn book(&self, attempt: &Attempt, reservation: Option<Reservation>, outcome: &'static str, used: Used) {
-        let Used { tokens, cost } = used;
+        let Used { usage: Usage { tokens, is_estimated }, cost } = used;
         let call = attempt.registration.call();
         let took = call.begun.elapsed();
         attempt.registration.end();
@@ -176,6 +176,8 @@ impl Meter {
             first_token: attempt.first_token,
             prompt_tokens: tokens.prompt,
             completion_tokens: tokens.completion,
+            cached_tokens: tokens.cached,
+            cache_write_tokens: tokens.cache_written,
             cost,
         };
         self.0.accounting.metrics().attempts.count(&counted);
@@ -187,6 +189,7 @@ impl Meter {
             outcome,
             prompt_tokens = tokens.prompt,
             completion_tokens = tokens.completion,
+            is_estimated,
             cost_usd = cost.map(NanoUsd::usd),
             ms = row.latency_ms,
             "attempt"
@@ -202,7 +205,7 @@ impl Meter {
     /// What a call that the journal has numbered would be booked as if its server died now.
     pub(super) fn under_way(&self, call: &Call, tokens: Tokens) -> AttemptRow {
         let position = Position::next(&self.lock_totals(), &call.model);
-        let used = Used { tokens, cost: call.price.map(|price| price.of(tokens)) };
+        let used = Used { usage: Usage::estimated(tokens), cost: call.price.map(|price| price.of(tokens)) };
         self.row(call, INTERRUPTED, used, call.begun.elapsed(), position)
     }
 
@@ -228,9 +231,12 @@ impl Meter {
             service: account.service,
             model: call.model.clone(),
             outcome: Cow::Borrowed(outcome),
-            prompt_tokens: used.tokens.prompt,
-            completion_tokens: used.tokens.completion,
+            prompt_tokens: used.usage.tokens.prompt,
+            completion_tokens: used.usage.tokens.completion,
+            cached_tokens: used.usage.tokens.cached,
+            cache_write_tokens: used.usage.tokens.cache_written,
             cost: used.cost,
+            is_estimated: used.usage.is_estimated,
             latency_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             is_first: position.is_first,
             is_first_of_model: position.is_first_of_model,
@@ -282,12 +288,13 @@ impl Position {
 /// What an attempt used.
 #[derive(Clone, Copy)]
 struct Used {
-    tokens: Tokens,
+    usage: Usage,
     /// `None` if its price is unknown.
     cost: Option<NanoUsd>,
 }
 
-/// An attempt under way. If dropped, it is recorded as `cancelled`, or with the outcome set by [`Meter::abort_with`].
+/// An attempt under way. If dropped, it is recorded as `cancelled`, or with the outcome set by [`Meter::abort_with`];
+/// what was reserved for it of a budget is charged then, as nobody knows what it has used (`late` has the rule).
 #[must_use = "an attempt that is dropped is booked as cancelled"]
 pub struct Attempt {
     registration: Registration,
@@ -311,18 +318,43 @@ impl Attempt {
     }
 
     /// Records the attempt. `outcome` is `ok` or a failure's code.
-    pub fn finish(mut self, outcome: &'static str, tokens: Tokens) {
+    pub fn finish(mut self, outcome: &'static str, usage: impl Into<Usage>) {
+        let usage = usage.into();
         self.is_booked = true;
-        self.book(outcome, tokens);
+        self.book(outcome, usage, self.cost(usage));
     }
 
-    fn book(&mut self, outcome: &'static str, tokens: Tokens) {
-        let cost = self.registration.call().price.map(|price| price.of(tokens));
+    /// Records an attempt that the server itself has given up early, with what was seen of it.
+    pub fn give_up(self) {
+        let used = self.registration.call().used();
+        self.finish(CANCELLED, Usage::estimated(used));
+    }
+
+    /// Whether a budget pays for it, so that its usage has to be known even if its caller leaves.
+    pub fn is_paid_by_budget(&self) -> bool {
+        self.reservation.as_ref().is_some_and(|reservation| reservation.amount() > NanoUsd::default())
+    }
+
+    /// Records an attempt whose caller has left, once `used` is known, if a budget pays for it; else as if dropped. It
+    /// resolves to `None` if what was used will never be known. Dropping it ends the call.
+    pub fn follow(self, used: impl Future<Output = Option<Usage>> + Send + 'static) {
+        let meter = self.registration.call().meter.clone();
+        // What the server itself gives up is booked before its request is summed up.
+        if self.is_paid_by_budget() && meter.0.drop_outcome.get().is_none() {
+            meter.0.accounting.ledger.late().follow(self, used);
+        }
+    }
+
+    fn cost(&self, usage: Usage) -> Option<NanoUsd> {
+        self.registration.call().price.map(|price| price.of(usage.tokens))
+    }
+
+    fn book(&mut self, outcome: &'static str, usage: Usage, cost: Option<NanoUsd>) {
         let mut reservation = self.reservation.take();
         if let (Some(reservation), Some(cost)) = (&mut reservation, cost) {
             reservation.settle(cost);
         }
-        self.registration.call().meter.book(self, reservation, outcome, Used { tokens, cost });
+        self.registration.call().meter.book(self, reservation, outcome, Used { usage, cost });
     }
 }
 
@@ -331,7 +363,10 @@ impl Drop for Attempt {
         if !self.is_booked {
             let call = self.registration.call();
             let (outcome, used) = (call.meter.0.drop_outcome.get().copied(), call.used());
-            self.book(outcome.unwrap_or(CANCELLED), used);
+            let reserved = self.reservation.as_ref().map(Reservation::amount);
+            let usage = Usage::estimated(used);
+            let cost = self.cost(usage).map(|cost| cost.max(reserved.unwrap_or_default()));
+            self.book(outcome.unwrap_or(CANCELLED), usage, cost);
         }
     }
 }
@@ -370,7 +405,7 @@ impl ModelTotal {
         self.prompt_tokens == 0 && self.completion_tokens == 0 && self.cost.is_none()
     }
 
-    fn add(&mut self, Used { tokens, cost }: Used) {
+    fn add(&mut self, Used { usage: Usage { tokens, .. }, cost }: Used) {
         self.cost = match (self.cost, cost) {
             (None, cost) if self.is_nothing() => cost,
             (Some(sum), None) if tokens == Tokens::default() => Some(sum),

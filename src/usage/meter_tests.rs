@@ -31,7 +31,7 @@ fn desk() -> Desk {
 /// At one nano-dollar per token.
 fn begin(desk: &Desk, model: &str, purpose: Purpose) -> Attempt {
     let each = NanoUsd(1_000_000);
-    begin_at(desk, model, purpose, Some(Price { input_per_mtok: each, output_per_mtok: each }))
+    begin_at(desk, model, purpose, Some(Price::new(each, each)))
 }
 
 fn begin_at(desk: &Desk, model: &str, purpose: Purpose, price: Option<Price>) -> Attempt {
@@ -39,7 +39,7 @@ fn begin_at(desk: &Desk, model: &str, purpose: Purpose, price: Option<Price>) ->
 }
 
 const fn tokens(prompt: u64, completion: u64) -> Tokens {
-    Tokens { prompt, completion }
+    Tokens::new(prompt, completion)
 }
 
 fn booked(desk: &Desk) -> Vec<AttemptRow> {

@@ -2,7 +2,7 @@
 //! attempt.
 //!
 //! Every attempt at a model is recorded exactly once, even if it fails or the caller leaves: an [`Attempt`] that is
-//! dropped unfinished is recorded as cancelled. Nothing in a request's path waits for the disk: rows are queued and
+//! dropped unfinished is recorded as cancelled. One that a budget pays for goes on until its usage is known (`late`). Nothing in a request's path waits for the disk: rows are queued and
 //! written by [`Ledger::flush`], which the server calls every 0.4 s and once at shutdown. Calls that take longer are
 //! written down while they are under way (`journal`), and booked by another server if this one dies ([`Ledger::adopt`]).
 //!
@@ -18,6 +18,7 @@ mod budgets;
 mod days;
 mod forecast;
 mod journal;
+mod late;
 mod ledger;
 mod meter;
 mod report;

@@ -133,9 +133,12 @@ pub(super) fn usage_sums(counts: UsageCounts, by_model: bool) -> UsageSums {
         errors: counts.errors,
         prompt_tokens: counts.prompt_tokens,
         completion_tokens: counts.completion_tokens,
+        cached_tokens: counts.cached_tokens,
+        cache_write_tokens: counts.cache_write_tokens,
         total_tokens: counts.prompt_tokens.saturating_add(counts.completion_tokens),
         cost_usd: known_cost(counts).map(NanoUsd::usd),
         unpriced_attempts: counts.unpriced_attempts,
+        estimated_attempts: counts.estimated_attempts,
     }
 }
 

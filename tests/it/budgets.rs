@@ -202,33 +202,6 @@ async fn failed_calls_release_their_reservation_before_the_next_retry() {
 }
 
 #[tokio::test]
-async fn an_abandoned_stream_is_billed_for_what_was_received() {
-    let gateway =
-        gateway(|_| Reply::Stream(vec![role_chunk(), text_chunk("four char"), StreamStep::Stall])).await;
-    let (key, id) = key_of(&gateway, 60_000_000);
-    let mut body = hello_stream();
-    body["max_tokens"] = json!(1000);
-    let response = gateway.post_as(&key, body.to_string()).send().await.unwrap();
-    let mut stream = Box::pin(response.bytes_stream());
-    let mut seen = String::new();
-    while !seen.contains("four char") {
-        seen.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
-    }
-    assert_eq!(
-        left(&gateway, &key).await,
-        NanoUsd(60_000_000 - 96_000 - 2_000_000).to_string(),
-        "the reservation counts"
-    );
-    drop(stream);
-    eventually("the attempt is booked", || !gateway.rows().is_empty()).await;
-    let row = gateway.rows().remove(0);
-    let cost = row.cost.unwrap();
-    assert_eq!((&*row.outcome, cost > NanoUsd(6_000), cost < NanoUsd(100_000)), ("cancelled", true, true));
-    assert_eq!(keys::spent(&gateway.server.app.store, &id, NOON).unwrap(), cost);
-    assert_eq!(left(&gateway, &key).await, NanoUsd(60_000_000).minus(cost).to_string());
-}
-
-#[tokio::test]
 async fn spending_survives_a_restart_and_resets_each_month() {
     let provider = FakeProvider::start(says_hi).await;
     let first = Setup::new(config(&provider.base_url, "", "")).start().await;

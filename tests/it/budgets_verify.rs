@@ -41,10 +41,15 @@ async fn with_failures(
 
 fn price(config: &mut ServerConfig, prices: &[(&str, u64)]) {
     for (model, dollars) in prices {
-        let price = Price { input_per_mtok: NanoUsd(0), output_per_mtok: NanoUsd(dollars * 1_000_000_000) };
+        let price = Price::new(NanoUsd(0), NanoUsd(dollars * 1_000_000_000));
         let settings = ModelSettings { price: Some(price), ..ModelSettings::default() };
         config.providers[0].models.insert((*model).to_owned(), settings);
     }
+}
+
+/// Gives all models of the panel a price.
+pub fn price_all(config: &mut ServerConfig) {
+    price(config, &PRICED);
 }
 
 fn key_of(server: &TestServer, budget: u64) -> String {

@@ -223,7 +223,7 @@ async fn the_log_names_the_model_that_ended_a_resumed_stream() {
 }
 
 #[tokio::test]
-async fn a_disconnect_while_resuming_releases_slot_breaker_and_reservation() {
+async fn a_disconnect_while_resuming_releases_slot_and_breaker() {
     let gateway = gateway_with(
         "max_concurrent = 1\nidle_timeout = \"20s\"\nbreaker_failures = 2",
         "",
@@ -238,7 +238,7 @@ async fn a_disconnect_while_resuming_releases_slot_breaker_and_reservation() {
         },
     )
     .await;
-    let (key, id) = key_of(&gateway, 3 * MOST);
+    let key = gateway.key.clone();
     let mut body = ask(&gateway, &key, short(hello_stream())).await.bytes_stream();
     let reader = tokio::spawn(async move { while body.next().await.is_some() {} });
     eventually("the second answer has started", || {
@@ -248,15 +248,8 @@ async fn a_disconnect_while_resuming_releases_slot_breaker_and_reservation() {
     reader.abort();
     eventually("both attempts are booked", || gateway.rows().len() == 2).await;
     assert_eq!(outcomes(&gateway), [row("fake/m", "cut"), row("fake/m", "cancelled")]);
-    let spent = gateway.rows().iter().fold(NanoUsd(0), |sum, row| sum.plus(row.cost.unwrap()));
-    assert_eq!(keys::spent(&gateway.server.app.store, &id, NOON).unwrap(), spent);
-
-    // The only slot is free, the breaker has counted one failure only, and nothing is reserved any more.
+    // The only slot is free, and the breaker has counted one failure only.
     assert_eq!(ask(&gateway, &key, short(hello())).await.status(), 200);
-    let mut dear = hello();
-    dear["max_tokens"] = json!(100_000);
-    let refused: Value = ask(&gateway, &key, dear).await.json().await.unwrap();
-    assert!(!refused["message"].as_str().unwrap().contains("reserved"), "{refused}");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ async fn a_server_s_models_are_listed_with_known_prices() {
         .env("MK_INFERENCE_KEY", &gateway.key);
     let ran = call.run_beside().await;
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert_eq!(lines[..2], ["fake/m\t1\t2\t-\t-\t-", "fake/n\t-\t-\t-\t-\t-"], "{ran:?}");
+    assert_eq!(lines[..2], ["fake/m\t1\t2\t-\t-\t-\t-", "fake/n\t-\t-\t-\t-\t-\t-"], "{ran:?}");
     assert_eq!((ran.code(), ran.stderr.as_str()), (0, ""));
     let document = call.clone().args(["--json"]).run_beside().await.json();
     assert_eq!((&document["schema"], &document["exit"]), (&json!("mk.models/1"), &json!(0)));

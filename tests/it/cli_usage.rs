@@ -47,6 +47,9 @@ impl Fixture {
             outcome: "ok".into(),
             prompt_tokens: 1000,
             completion_tokens: 500,
+            cached_tokens: 0,
+            cache_write_tokens: 0,
+            is_estimated: false,
             cost: cost.map(NanoUsd),
             latency_ms: 1,
             is_first: true,
@@ -91,13 +94,13 @@ impl Fixture {
 fn a_pipe_gets_one_line_per_group() {
     let fixture = Fixture::with_november();
     let by_day = fixture.november(&[]);
-    let expected = "2025-11-01\t2\t2\t1\t2000\t1000\t3000\t1.000000001\t0\n\
-                    2025-11-30\t2\t2\t0\t2000\t1000\t3000\t0.50\t1\n";
+    let expected = "2025-11-01\t2\t2\t1\t2000\t1000\t3000\t1.000000001\t0\t0\t0\t0\n\
+                    2025-11-30\t2\t2\t0\t2000\t1000\t3000\t0.50\t1\t0\t0\t0\n";
     assert_eq!((by_day.stdout.as_str(), by_day.stderr.as_str()), (expected, ""));
     let by_model = fixture.november(&["--by", "model"]).stdout;
     let first = |line: &str| line.split('\t').next().unwrap().to_owned();
     assert_eq!(by_model.lines().map(first).collect::<Vec<_>>(), ["a/dear", "a/cheap", "b/unknown"]);
-    assert!(by_model.ends_with("\tunknown\t1\n"), "{by_model}");
+    assert!(by_model.ends_with("\tunknown\t1\t0\t0\t0\n"), "{by_model}");
     let by_both = fixture.november(&["--by", "app", "--by", "key,service"]).stdout;
     let start = format!("{}\twebsite\t{}\ttill\tinference\t4\t", fixture.app_id, fixture.key_id);
     assert!(by_both.starts_with(&start) && by_both.lines().count() == 1, "{by_both}");
@@ -108,7 +111,8 @@ fn csv_and_json_match_the_api() {
     let fixture = Fixture::with_november();
     let csv = fixture.november(&["--by", "model", "--model", "b/unknown", "--csv"]).stdout;
     let expected = "model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,\
-                    unpriced_attempts\r\nb/unknown,1,1,0,1000,500,1500,,1\r\n";
+                    unpriced_attempts,cached_tokens,cache_write_tokens,estimated_attempts\r\n\
+                    b/unknown,1,1,0,1000,500,1500,,1,0,0,0\r\n";
     assert_eq!(csv, expected);
     let json = fixture.november(&["--by", "model,day", "--json"]).json();
     assert_eq!((&json["schema"], &json["from"]), (&json!("mk.usage/1"), &json!("2025-11-01")));
@@ -231,9 +235,9 @@ fn a_statement_covers_one_month_and_survives_its_app() {
     let lines = statement("website", &[]).stdout;
     let of_key = format!("inference\t{}\ttill\t", fixture.key_id);
     let expected = format!(
-        "{of_key}a/cheap\t1\t1\t1\t1000\t500\t1500\t0.000000001\t0\n\
-         {of_key}a/dear\t2\t2\t0\t2000\t1000\t3000\t1.50\t0\n\
-         {of_key}b/unknown\t1\t1\t0\t1000\t500\t1500\tunknown\t1\n"
+        "{of_key}a/cheap\t1\t1\t1\t1000\t500\t1500\t0.000000001\t0\t0\t0\t0\n\
+         {of_key}a/dear\t2\t2\t0\t2000\t1000\t3000\t1.50\t0\t0\t0\t0\n\
+         {of_key}b/unknown\t1\t1\t0\t1000\t500\t1500\tunknown\t1\t0\t0\t0\n"
     );
     assert_eq!(lines, expected);
     fixture.run(&["apps", "delete", "website", "--yes"]);

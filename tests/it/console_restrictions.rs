@@ -33,7 +33,7 @@ impl Fixture {
     /// Requests a completion; returns the error code or `ok`.
     async fn ask(&self, model: &str) -> String {
         let mut body = hello();
-        (body["model"], body["max_tokens"]) = (json!(model), json!(100));
+        (body["model"], body["max_tokens"]) = (json!(model), json!(10));
         let response = self.gateway.post_as(&self.key, body.to_string()).send().await.unwrap();
         let body: Value = response.json().await.unwrap();
         body["code"].as_str().unwrap_or("ok").to_owned()

@@ -228,12 +228,12 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
     };
     let app = &gateway.server.app;
     let meter = Meter::new(account, app.accounting());
-    let price = Price { input_per_mtok: NanoUsd(1), output_per_mtok: NanoUsd(1) };
+    let price = Price::new(NanoUsd(1), NanoUsd(1));
     for number in 0..10_000 {
         let model = format!("fake/made-up-{number}");
         let outcome = if number % 2 == 0 { "ok" } else { "unknown_model" };
         let attempt = meter.attempt(model, Purpose::Chat, Some(price), Instant::now(), || None).unwrap();
-        attempt.finish(outcome, Tokens { prompt: 1, completion: 1 });
+        attempt.finish(outcome, Tokens::new(1, 1));
     }
     let page = scrape(&gateway.server).await;
     let own = |series: &&String| series.starts_with("mk_attempts_total") && series.contains("made-up");

@@ -75,6 +75,9 @@ fn attempt(server: &TestServer, at: &str, cost: u64) -> AttemptRow {
         outcome: "ok".into(),
         prompt_tokens: 1,
         completion_tokens: 1,
+        cached_tokens: 0,
+        cache_write_tokens: 0,
+        is_estimated: false,
         cost: Some(NanoUsd(cost)),
         latency_ms: 1,
         is_first: true,
@@ -95,6 +98,7 @@ async fn a_request_is_in_the_report_soon_without_a_flush() {
     let expected = json!([{
         "day": "2026-11-20", "requests": 1, "attempts": 1, "errors": 0, "prompt_tokens": 100,
         "completion_tokens": 10, "total_tokens": 110, "cost_usd": COST, "unpriced_attempts": 0,
+        "cached_tokens": 0, "cache_write_tokens": 0, "estimated_attempts": 0,
     }]);
     assert_eq!((&report["by"], &report["data"]), (&json!(["day"]), &expected));
     assert_eq!(report["totals"]["requests"], 1);
@@ -126,7 +130,8 @@ async fn unknown_prices_and_failures_are_reported_as_such() {
 
     let csv = csv(&gateway.server, "usage?by=service,model&model=fake/n").await;
     let expected = "service,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,\
-                    unpriced_attempts\r\ninference,fake/n,2,2,0,200,20,220,,2\r\n";
+                    unpriced_attempts,cached_tokens,cache_write_tokens,estimated_attempts\r\n\
+                    inference,fake/n,2,2,0,200,20,220,,2,0,0,0\r\n";
     assert_eq!(csv, expected);
 }
 
@@ -204,7 +209,7 @@ async fn reports_keep_the_names_of_deleted_apps_and_keys() {
     let statement = csv(&gateway.server, &format!("apps/{}/statement", app.id)).await;
     let lines: Vec<&str> = statement.split("\r\n").collect();
     let expected = format!(
-        "{},\"'=shop, old\",2026-11,inference,{},till,fake/m,1,1,0,100,10,110,0.00012,0",
+        "{},\"'=shop, old\",2026-11,inference,{},till,fake/m,1,1,0,100,10,110,0.00012,0,0,0,0",
         app.id, row.id
     );
     assert_eq!(lines[1..], [expected.as_str(), ""]);

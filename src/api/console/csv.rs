@@ -9,7 +9,7 @@ use super::{Dimension, Statement, UsageReport, UsageRow, UsageSums};
 /// The media type that an `Accept` header asks for.
 pub const MEDIA_TYPE: &str = "text/csv";
 
-const SUMS: [&str; 8] = [
+const SUMS: [&str; 11] = [
     "requests",
     "attempts",
     "errors",
@@ -18,6 +18,9 @@ const SUMS: [&str; 8] = [
     "total_tokens",
     "cost_usd",
     "unpriced_attempts",
+    "cached_tokens",
+    "cache_write_tokens",
+    "estimated_attempts",
 ];
 
 /// A report: the dimensions it is summed by, in the requested order (apps and keys by id and name), and the sums.
@@ -67,7 +70,7 @@ fn texts(row: &UsageRow, dimension: Dimension) -> Vec<&str> {
 }
 
 /// The cells under [`SUMS`].
-fn figures(sums: &UsageSums) -> [String; 8] {
+fn figures(sums: &UsageSums) -> [String; 11] {
     [
         sums.requests.to_string(),
         sums.attempts.to_string(),
@@ -77,6 +80,9 @@ fn figures(sums: &UsageSums) -> [String; 8] {
         sums.total_tokens.to_string(),
         sums.cost_usd.map(decimal).unwrap_or_default(),
         sums.unpriced_attempts.to_string(),
+        sums.cached_tokens.to_string(),
+        sums.cache_write_tokens.to_string(),
+        sums.estimated_attempts.to_string(),
     ]
 }
 
@@ -134,9 +140,9 @@ mod tests {
             next_cursor: None,
         });
         let expected = "app_id,app,day,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,\
-                        unpriced_attempts\r\n\
-                        app_1,\"news, \"\"daily\"\"\",2026-11-20,1,2,0,0,0,7,0.0000375,2\r\n\
-                        app_1,,2026-11-20,1,2,0,0,0,0,,2\r\n";
+                        unpriced_attempts,cached_tokens,cache_write_tokens,estimated_attempts\r\n\
+                        app_1,\"news, \"\"daily\"\"\",2026-11-20,1,2,0,0,0,7,0.0000375,2,0,0,0\r\n\
+                        app_1,,2026-11-20,1,2,0,0,0,0,,2,0,0,0\r\n";
         assert_eq!(made, expected);
     }
 
@@ -162,7 +168,7 @@ mod tests {
         });
         let (head, line) = made.split_once("\r\n").unwrap();
         assert!(head.starts_with("app_id,app,month,service,key_id,key,model,requests,"), "{head}");
-        assert_eq!(line, "app_1,news,2026-11,verify,key_1,'=1+1,a/b,3,0,0,0,0,0,12.50,0\r\n");
+        assert_eq!(line, "app_1,news,2026-11,verify,key_1,'=1+1,a/b,3,0,0,0,0,0,12.50,0,0,0,0\r\n");
     }
 
     #[test]

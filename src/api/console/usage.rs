@@ -100,10 +100,17 @@ pub struct UsageSums {
     pub prompt_tokens: u64,
     /// Tokens of completions.
     pub completion_tokens: u64,
-    /// Both.
+    /// Prompts and completions together.
     pub total_tokens: u64,
+    /// Tokens of prompts that providers read from their caches, at a price of their own where it is known.
+    pub cached_tokens: u64,
+    /// Tokens of prompts that providers wrote to their caches, at a price of their own where it is known.
+    pub cache_write_tokens: u64,
     /// Known costs, in US dollars; null where tokens were used and no price is known at all.
     pub cost_usd: Option<f64>,
     /// How many attempts used tokens whose price is unknown: where this is not 0, `cost_usd` is not all.
     pub unpriced_attempts: u64,
+    /// How many attempts have tokens or a cost that the provider did not report: estimated by the text, or charged to a
+    /// budget as reserved, because their caller left before the usage was known.
+    pub estimated_attempts: u64,
 }

@@ -12,7 +12,7 @@ use crate::cli::wrap::wrap;
 pub(super) const UNKNOWN: &str = "unknown";
 
 /// The columns. People get the most informative ones.
-pub(super) const COLUMNS: [Column; 8] = [
+pub(super) const COLUMNS: [Column; 11] = [
     number("requests"),
     hidden("attempts"),
     number("failed calls"),
@@ -21,13 +21,16 @@ pub(super) const COLUMNS: [Column; 8] = [
     number("tokens"),
     number("cost"),
     hidden("unpriced attempts"),
+    hidden("cached tokens"),
+    hidden("cache write tokens"),
+    hidden("estimated attempts"),
 ];
 
 /// Indices in [`COLUMNS`] that a narrow terminal drops, the least informative first: failed calls, requests, tokens.
 pub(super) const DROPPABLE: [usize; 3] = [2, 0, 5];
 
 /// The cells under [`COLUMNS`]; formatted with symbols for people, raw for programs.
-pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 8] {
+pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 11] {
     let count = |number: u64| if for_people.is_some() { thousands(number) } else { number.to_string() };
     let cost = match (sums.cost_usd, for_people) {
         (None, _) => UNKNOWN.to_owned(),
@@ -46,6 +49,9 @@ pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 
         count(sums.total_tokens),
         cost,
         count(sums.unpriced_attempts),
+        count(sums.cached_tokens),
+        count(sums.cache_write_tokens),
+        count(sums.estimated_attempts),
     ]
 }
 
@@ -63,6 +69,12 @@ pub(super) fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), 
             counted(totals.unpriced_attempts, "call")
         ));
     }
+    if totals.estimated_attempts > 0 {
+        printer.sentence(&format!(
+            "{} with an estimated cost: the provider reported no usage, or the caller left before it was known",
+            counted(totals.estimated_attempts, "call")
+        ));
+    }
     Ok(())
 }
 
@@ -75,7 +87,9 @@ fn summary(totals: &UsageSums) -> Vec<String> {
     };
     let requests = counted(totals.requests, "request");
     let tokens = counted(totals.total_tokens, "token");
-    [Some(requests), failed, Some(tokens), Some(cost)].into_iter().flatten().collect()
+    let cached =
+        (totals.cached_tokens > 0).then(|| format!("{} of them cached", thousands(totals.cached_tokens)));
+    [Some(requests), failed, Some(tokens), cached, Some(cost)].into_iter().flatten().collect()
 }
 #[cfg(test)]
 mod tests {

@@ -12,8 +12,7 @@ use crate::storage::Store;
 use crate::usage::{Account, Accounting, Budget, Ledger, ModelTotal};
 
 /// A dollar for a million prompt tokens, two for a million completion tokens.
-const PRICE: Price =
-    Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
+const PRICE: Price = Price::new(NanoUsd(1_000_000_000), NanoUsd(2_000_000_000));
 
 fn gateway(base_url: &str, change: impl FnOnce(&mut Settings)) -> Gateway {
     let mut settings = Settings::new("acme", Kind::OpenAi, base_url);
@@ -63,7 +62,7 @@ fn total(prompt_tokens: u64, completion_tokens: u64) -> Vec<ModelTotal> {
         purpose: Purpose::Verification,
         prompt_tokens,
         completion_tokens,
-        cost: Some(PRICE.of(Tokens { prompt: prompt_tokens, completion: completion_tokens })),
+        cost: Some(PRICE.of(Tokens::new(prompt_tokens, completion_tokens))),
     }]
 }
 

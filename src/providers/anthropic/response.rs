@@ -58,7 +58,7 @@ impl ParsedResponse {
             let failure = if is_readable { Failure::NoAnswer } else { Failure::Malformed };
             return Err(failed(failure, self.usage));
         }
-        let usage = self.usage.map(|usage| usage.tokens);
+        let usage = self.usage.map(|usage| Box::new(usage.tokens));
         Ok(Answer { text: text.unwrap_or_default(), finish, usage })
     }
 
@@ -152,9 +152,13 @@ impl TokenCounts {
 
     /// The usage, if there is a report of it.
     pub(super) fn usage(self) -> Option<TokenUsage> {
-        let cached = self.written.unwrap_or_default() + self.read.unwrap_or_default();
+        let (cached, cache_written) = (self.read.unwrap_or_default(), self.written.unwrap_or_default());
         let usage = TokenUsage {
-            tokens: Tokens { prompt: self.input? + cached, completion: self.output? },
+            tokens: Tokens {
+                cached,
+                cache_written,
+                ..Tokens::new(self.input? + cached + cache_written, self.output?)
+            },
             cached_tokens: self.read,
             reasoning_tokens: self.thinking,
         };

@@ -55,7 +55,7 @@ impl ParsedResponse {
         if choice.text.is_none() && finish == Finish::Stop {
             return Err(self.failed(Failure::NoAnswer));
         }
-        Ok(Answer { text: choice.text.unwrap_or_default(), finish, usage: self.tokens() })
+        Ok(Answer { text: choice.text.unwrap_or_default(), finish, usage: self.tokens().map(Box::new) })
     }
 
     /// The complete response for a caller.
@@ -197,12 +197,14 @@ pub(super) fn finish_reason(
 pub(super) fn token_usage(usage: &Value) -> Option<TokenUsage> {
     let answer = token_count::count(&usage["candidatesTokenCount"]);
     let thoughts = token_count::count(&usage["thoughtsTokenCount"]);
+    let completion = answer.unwrap_or_default() + thoughts.unwrap_or_default();
+    let cached_tokens = token_count::count(&usage["cachedContentTokenCount"]);
     let usage = TokenUsage {
         tokens: Tokens {
-            prompt: token_count::count(&usage["promptTokenCount"])?,
-            completion: answer.unwrap_or_default() + thoughts.unwrap_or_default(),
+            cached: cached_tokens.unwrap_or_default(),
+            ..Tokens::new(token_count::count(&usage["promptTokenCount"])?, completion)
         },
-        cached_tokens: token_count::count(&usage["cachedContentTokenCount"]),
+        cached_tokens,
         reasoning_tokens: thoughts,
     };
     usage.unless_zero()

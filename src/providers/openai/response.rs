@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::usage::ReportedUsage;
 use super::{MAX_LISTED_CHOICES, error_body, extra_fields, finish_reason, parts};
-use crate::money::Tokens;
+use crate::money::{Tokens, Usage};
 use crate::providers::chunk_writer::usage_json;
 use crate::providers::fields::{self, Fields};
 use crate::providers::json::{Json, Reader};
@@ -113,7 +113,7 @@ impl<'a> ParsedResponse<'a> {
                 None if choice.message.is_some() => return Err(failed(Failure::NoAnswer)),
                 None => return Err(failed(Failure::Malformed)),
             };
-        Ok(Answer { text, finish, usage: self.usage() })
+        Ok(Answer { text, finish, usage: self.usage().map(Box::new) })
     }
 
     /// The complete response for a caller.
@@ -141,14 +141,13 @@ impl<'a> ParsedResponse<'a> {
                 None => message.tool_calls.is_some(),
             };
         }
-        let estimated =
-            || Tokens { prompt: request.prompt_tokens, completion: written_tokens(self.raw_choices) };
-        let usage = self.usage().unwrap_or_else(estimated);
+        let estimated = || Tokens::new(request.prompt_tokens, written_tokens(self.raw_choices));
+        let usage = self.usage().map_or_else(|| Usage::estimated(estimated()), Usage::reported);
         let repaired = if is_regular { None } else { Some(repaired(self.raw_choices).map_err(failed)?) };
         let choices = repaired.as_deref().unwrap_or(self.raw_choices.get());
         let usage_text = match &self.reported {
             Some(reported) => reported.to_json(),
-            None => Cow::Owned(usage_json(usage, true).to_string()),
+            None => Cow::Owned(usage_json(usage.tokens, true).to_string()),
         };
         Ok(CompletionResponse { body: render(&self.fields, choices, meta, &usage_text), usage })
     }
@@ -273,7 +272,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
 
-    const USAGE: Tokens = Tokens { prompt: 20, completion: 5 };
+    const USAGE: Tokens = Tokens::new(20, 5);
 
     fn response(body: &str) -> ProviderResponse {
         let (headers, clock) = (HeaderMap::new(), Clock::system());

@@ -17,8 +17,21 @@ pub(super) struct ReportedUsage<'a> {
     has_total: bool,
 }
 
-/// The fields that are read.
-const FIGURES: [&str; 3] = ["prompt_tokens", "completion_tokens", "total_tokens"];
+/// The fields that are read: the documented ones, and what tells how much of the prompt was cached. `OpenAI` and most
+/// others write that into the details; `DeepSeek`, Moonshot and routers to Anthropic's models beside the figures.
+const FIGURES: [&str; 8] = [
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "prompt_tokens_details",
+    "prompt_cache_hit_tokens",
+    "cached_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+];
+
+/// The fields of the details that are read; only `OpenRouter` has the second one.
+const DETAILS: [&str; 2] = ["cached_tokens", "cache_write_tokens"];
 
 impl<'a> ReportedUsage<'a> {
     /// As [`ReportedUsage::read`], from a raw value.
@@ -30,14 +43,20 @@ impl<'a> ReportedUsage<'a> {
     /// which some servers (`LocalAI`) send with every chunk.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let begin = reader.position();
-        let [prompt, completion, total] = reader.fields(FIGURES)?;
+        let [prompt, completion, total, details, hit, cached, read, created] = reader.fields(FIGURES)?;
         let raw = reader.value_since(begin)?;
         let plausible =
             |figure: Option<Json<'_>>| figure.and_then(|figure| token_count::count_from_text(figure.get()));
-        let reported = Tokens { prompt: plausible(prompt)?, completion: plausible(completion)? };
+        let [of_details, written] = details.and_then(|details| details.fields(DETAILS)).unwrap_or_default();
+        let first = |figures: &[Option<Json<'_>>]| figures.iter().find_map(|figure| plausible(*figure));
+        let reported = Tokens {
+            cached: first(&[of_details, hit, cached, read]).unwrap_or_default(),
+            cache_written: first(&[written, created]).unwrap_or_default(),
+            ..Tokens::new(plausible(prompt)?, plausible(completion)?)
+        };
         let total = plausible(total);
         let usage = charged(reported, total);
-        if usage == Tokens::default() {
+        if usage.total() == 0 {
             return None;
         }
         Some(Self { raw, usage, has_total: total.is_some() })
@@ -77,7 +96,7 @@ mod tests {
 
     fn read(text: &str) -> Option<(u64, u64, String)> {
         let reported = ReportedUsage::read(&mut Reader::new(text))?;
-        let Tokens { prompt, completion } = reported.usage;
+        let Tokens { prompt, completion, .. } = reported.usage;
         Some((prompt, completion, reported.to_json().into_owned()))
     }
 
@@ -104,6 +123,26 @@ mod tests {
             ("null", None),
         ] {
             assert_eq!(read(text).map(|(prompt, completion, _)| (prompt, completion)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_cached_is_read_wherever_providers_write_it() {
+        let cached = |rest: &str| {
+            let text = format!(r#"{{"prompt_tokens":30,"completion_tokens":4,{rest}}}"#);
+            let usage = ReportedUsage::read(&mut Reader::new(&text)).unwrap().usage;
+            (usage.cached, usage.cache_written)
+        };
+        for (rest, expected) in [
+            (r#""prompt_tokens_details":{"cached_tokens":20,"audio_tokens":0}"#, (20, 0)),
+            (r#""prompt_tokens_details":{"cached_tokens":20,"cache_write_tokens":5}"#, (20, 5)),
+            (r#""prompt_cache_hit_tokens":20,"prompt_cache_miss_tokens":10"#, (20, 0)),
+            (r#""cached_tokens":20"#, (20, 0)),
+            (r#""cache_read_input_tokens":20,"cache_creation_input_tokens":5"#, (20, 5)),
+            (r#""prompt_tokens_details":null"#, (0, 0)),
+            (r#""prompt_tokens_details":[1],"cached_tokens":-1"#, (0, 0)),
+        ] {
+            assert_eq!(cached(rest), expected, "{rest}");
         }
     }
 

@@ -87,7 +87,7 @@ impl Provider {
             )),
             // A complete answer instead of a stream cannot be passed on as a stream.
             ChatOutcome::Complete(completed) => {
-                Err(FailedCall { failure: Failure::Malformed, usage: Some(completed.usage) })
+                Err(FailedCall { failure: Failure::Malformed, usage: Some(completed.usage.tokens) })
             }
         }
     }

@@ -120,6 +120,7 @@ pub(super) fn models() -> Value {
             "max_output_tokens": 128_000,
             "input_usd_per_mtok": 0.25,
             "output_usd_per_mtok": 2.0,
+            "cached_input_usd_per_mtok": 0.025,
         }],
     })
 }

@@ -182,6 +182,18 @@ pub(super) const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (server, request, number)
     );
 "#,
+    r#"
+    -- Parts of the prompt that providers read from their caches, or wrote to them, each at its own price.
+    ALTER TABLE attempts ADD COLUMN cached_tokens BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE attempts ADD COLUMN cache_write_tokens BIGINT NOT NULL DEFAULT 0;
+    -- Whether tokens and cost are not what the provider has reported; not known of older rows.
+    ALTER TABLE attempts ADD COLUMN is_estimated BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE calls_under_way ADD COLUMN cached_tokens BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE calls_under_way ADD COLUMN cache_write_tokens BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE usage_days ADD COLUMN cached_tokens BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE usage_days ADD COLUMN cache_write_tokens BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE usage_days ADD COLUMN estimated_attempts BIGINT NOT NULL DEFAULT 0;
+"#,
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";

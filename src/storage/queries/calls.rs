@@ -129,7 +129,7 @@ fn adopt(db: &Db<'_>, server: &str) -> Result<Vec<AttemptRow>, Error> {
 fn entries(db: &Db<'_>, server: &str) -> Result<Vec<Entry>, Error> {
     db.query(
         "SELECT request, number, at, request_id, app_id, key_id, service, model, prompt_tokens, completion_tokens,
-             cost_nano_usd, latency_ms, is_first, is_first_of_model, attempt_id
+             cost_nano_usd, latency_ms, is_first, is_first_of_model, attempt_id, cached_tokens, cache_write_tokens
          FROM calls_under_way WHERE server = ?1 ORDER BY request, number",
         params![server],
         entry,
@@ -137,6 +137,7 @@ fn entries(db: &Db<'_>, server: &str) -> Result<Vec<Entry>, Error> {
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let (prompt_tokens, completion_tokens) = (read_count(row, 8)?, read_count(row, 9)?);
     Ok(Entry {
         request: read_count(row, 0)?,
         number: row.get(1)?,
@@ -148,9 +149,12 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
             service: read_service(row, 6)?,
             model: row.get(7)?,
             outcome: Cow::Borrowed(INTERRUPTED),
-            prompt_tokens: read_count(row, 8)?,
-            completion_tokens: read_count(row, 9)?,
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens: read_count(row, 15)?,
+            cache_write_tokens: read_count(row, 16)?,
             cost: read_money(row, 10)?,
+            is_estimated: prompt_tokens > 0 || completion_tokens > 0,
             latency_ms: read_count(row, 11)?,
             is_first: row.get(12)?,
             is_first_of_model: row.get(13)?,
@@ -184,6 +188,8 @@ pub(super) fn keep(db: &Db<'_>, calls: &[AttemptRow]) -> Result<(), Error> {
             count(row.latency_ms),
             row.is_first,
             row.is_first_of_model,
+            count(row.cached_tokens),
+            count(row.cache_write_tokens),
         ])
     })
 }
@@ -198,14 +204,17 @@ const UPDATE: &str = "
         cost_nano_usd = CASE WHEN attempt_id IS NULL THEN ?13 ELSE cost_nano_usd END,
         latency_ms = CASE WHEN attempt_id IS NULL THEN ?14 ELSE latency_ms END,
         is_first = CASE WHEN attempt_id IS NULL THEN ?15 ELSE is_first END,
-        is_first_of_model = CASE WHEN attempt_id IS NULL THEN ?16 ELSE is_first_of_model END
+        is_first_of_model = CASE WHEN attempt_id IS NULL THEN ?16 ELSE is_first_of_model END,
+        cached_tokens = CASE WHEN attempt_id IS NULL THEN ?17 ELSE cached_tokens END,
+        cache_write_tokens = CASE WHEN attempt_id IS NULL THEN ?18 ELSE cache_write_tokens END
     WHERE server = ?1 AND request = ?2 AND number = ?3";
 
 /// Adds an entry, or changes one as [`UPDATE`] does.
 const INSERT: &str = "
     INSERT INTO calls_under_way AS entry (server, request, number, request_id, app_id, key_id, service, model, seen_at,
-        at, prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+        at, prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model, cached_tokens,
+        cache_write_tokens)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
     ON CONFLICT (server, request, number) DO UPDATE SET
         seen_at = excluded.seen_at,
         at = CASE WHEN entry.attempt_id IS NULL THEN excluded.at ELSE entry.at END,
@@ -216,7 +225,10 @@ const INSERT: &str = "
         latency_ms = CASE WHEN entry.attempt_id IS NULL THEN excluded.latency_ms ELSE entry.latency_ms END,
         is_first = CASE WHEN entry.attempt_id IS NULL THEN excluded.is_first ELSE entry.is_first END,
         is_first_of_model = CASE WHEN entry.attempt_id IS NULL
-            THEN excluded.is_first_of_model ELSE entry.is_first_of_model END";
+            THEN excluded.is_first_of_model ELSE entry.is_first_of_model END,
+        cached_tokens = CASE WHEN entry.attempt_id IS NULL THEN excluded.cached_tokens ELSE entry.cached_tokens END,
+        cache_write_tokens = CASE WHEN entry.attempt_id IS NULL
+            THEN excluded.cache_write_tokens ELSE entry.cache_write_tokens END";
 
 /// Takes the calls of `rows` out of the journal. Returns the rows that are still to be booked: those of calls that were
 /// booked already, because their server seemed to be dead, have replaced what was booked.
@@ -303,7 +315,7 @@ fn replace(db: &Db<'_>, late: &[(i64, &AttemptRow)]) -> Result<(), Error> {
     }
     db.execute_each(
         "UPDATE attempts SET outcome = ?2, prompt_tokens = ?3, completion_tokens = ?4, cost_nano_usd = ?5,
-             latency_ms = ?6
+             latency_ms = ?6, cached_tokens = ?7, cache_write_tokens = ?8, is_estimated = ?9
          WHERE id = ?1",
         ids.into_iter().zip(&replaced),
         |(id, (_, new)), run| {
@@ -313,7 +325,10 @@ fn replace(db: &Db<'_>, late: &[(i64, &AttemptRow)]) -> Result<(), Error> {
                 count(new.prompt_tokens),
                 count(new.completion_tokens),
                 money(new.cost),
-                count(new.latency_ms)
+                count(new.latency_ms),
+                count(new.cached_tokens),
+                count(new.cache_write_tokens),
+                new.is_estimated,
             ])
         },
     )?;

@@ -127,7 +127,8 @@ pub(super) fn sum(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
 /// What [`attempt_row`] reads.
 pub(super) const ATTEMPT_COLUMNS: &str =
     "at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
-    completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model";
+    completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model, cached_tokens, cache_write_tokens,
+    is_estimated";
 
 /// Runs [`INSERT`] with a row.
 pub(super) fn run_insert(row: &AttemptRow, run: &mut Bind<'_>) -> Result<(), Error> {
@@ -145,21 +146,25 @@ pub(super) fn run_insert(row: &AttemptRow, run: &mut Bind<'_>) -> Result<(), Err
         count(row.latency_ms),
         row.is_first,
         row.is_first_of_model,
+        count(row.cached_tokens),
+        count(row.cache_write_tokens),
+        row.is_estimated,
     ])
 }
 
 /// Adds an attempt.
 pub(super) const INSERT: &str = "
     INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
-        completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model, cached_tokens, cache_write_tokens,
+        is_estimated)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
 
 /// How many rows one statement inserts into a file, if there are as many. SQLite begins and ends each statement, and
 /// searches the index anew for its first row, which is a third of the instructions of a statement with a single one.
 const ROWS_PER_INSERT: usize = 16;
 
 /// The number of values of a row.
-const VALUES: usize = 13;
+const VALUES: usize = 16;
 
 /// [`INSERT`] for [`ROWS_PER_INSERT`] rows.
 static INSERT_MANY: LazyLock<String> = LazyLock::new(|| {
@@ -231,7 +236,10 @@ fn bind(
     insert.raw_bind_parameter(skipped + 10, money(row.cost))?;
     insert.raw_bind_parameter(skipped + 11, count(row.latency_ms))?;
     insert.raw_bind_parameter(skipped + 12, row.is_first)?;
-    insert.raw_bind_parameter(skipped + VALUES, row.is_first_of_model)
+    insert.raw_bind_parameter(skipped + 13, row.is_first_of_model)?;
+    insert.raw_bind_parameter(skipped + 14, count(row.cached_tokens))?;
+    insert.raw_bind_parameter(skipped + 15, count(row.cache_write_tokens))?;
+    insert.raw_bind_parameter(skipped + VALUES, row.is_estimated)
 }
 
 fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
@@ -306,6 +314,9 @@ pub(super) fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
         latency_ms: read_count(row, 10)?,
         is_first: row.get(11)?,
         is_first_of_model: row.get(12)?,
+        cached_tokens: read_count(row, 13)?,
+        cache_write_tokens: read_count(row, 14)?,
+        is_estimated: row.get(15)?,
         call: None,
     })
 }
@@ -329,6 +340,9 @@ mod tests {
             outcome: "ok".into(),
             prompt_tokens: 1,
             completion_tokens: 1,
+            cached_tokens: 0,
+            cache_write_tokens: 0,
+            is_estimated: false,
             cost,
             latency_ms: 1,
             is_first: true,

@@ -56,6 +56,9 @@ pub(super) fn add(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
             count(sum.priced_attempts),
             count(sum.unpriced_attempts),
             MAX_SUM,
+            count(sum.cached_tokens).min(MAX_SUM),
+            count(sum.cache_write_tokens).min(MAX_SUM),
+            count(sum.estimated_attempts),
         ])
     })
 }
@@ -73,7 +76,8 @@ pub(super) fn replace(db: &Db<'_>, replaced: &[(AttemptRow, AttemptRow)]) -> Res
     // A name has its own sum, or is summed with the other names.
     let sql = format!(
         "UPDATE usage_days SET errors = {}, prompt_tokens = {}, completion_tokens = {}, cost_nano_usd = {},
-             priced_attempts = {}, unpriced_attempts = {}
+             priced_attempts = {}, unpriced_attempts = {}, cached_tokens = {}, cache_write_tokens = {},
+             estimated_attempts = {}
          WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = CASE
              WHEN EXISTS (SELECT 1 FROM usage_days
                           WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5) THEN ?5
@@ -85,6 +89,9 @@ pub(super) fn replace(db: &Db<'_>, replaced: &[(AttemptRow, AttemptRow)]) -> Res
         changed("cost_nano_usd", 10),
         changed("priced_attempts", 11),
         changed("unpriced_attempts", 12),
+        changed("cached_tokens", 13),
+        changed("cache_write_tokens", 14),
+        changed("estimated_attempts", 15),
     );
     db.execute_each(&sql, sums, |((day, app_id, key_id, service, model), (before, after)), run| {
         run(params![
@@ -100,6 +107,9 @@ pub(super) fn replace(db: &Db<'_>, replaced: &[(AttemptRow, AttemptRow)]) -> Res
             change(before.cost.0, after.cost.0),
             change(before.priced_attempts, after.priced_attempts),
             change(before.unpriced_attempts, after.unpriced_attempts),
+            change(before.cached_tokens, after.cached_tokens),
+            change(before.cache_write_tokens, after.cache_write_tokens),
+            change(before.estimated_attempts, after.estimated_attempts),
         ])
     })
 }
@@ -115,13 +125,17 @@ const UPDATE: &str = "
         completion_tokens = CASE WHEN completion_tokens < ?17 - ?13 THEN completion_tokens + ?13 ELSE ?17 END,
         cost_nano_usd = CASE WHEN cost_nano_usd < ?17 - ?14 THEN cost_nano_usd + ?14 ELSE ?17 END,
         priced_attempts = priced_attempts + ?15,
-        unpriced_attempts = unpriced_attempts + ?16
+        unpriced_attempts = unpriced_attempts + ?16,
+        cached_tokens = CASE WHEN cached_tokens < ?17 - ?18 THEN cached_tokens + ?18 ELSE ?17 END,
+        cache_write_tokens = CASE WHEN cache_write_tokens < ?17 - ?19 THEN cache_write_tokens + ?19 ELSE ?17 END,
+        estimated_attempts = estimated_attempts + ?20
     WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4 AND model = ?5";
 
 /// Inserts a sum or adds to one. The names are only counted if this one has no sum yet.
 const INSERT: &str = "
     INSERT INTO usage_days (day, app_id, key_id, service, model, requests, model_requests, attempts, errors,
-        prompt_tokens, completion_tokens, cost_nano_usd, priced_attempts, unpriced_attempts)
+        prompt_tokens, completion_tokens, cost_nano_usd, priced_attempts, unpriced_attempts, cached_tokens,
+        cache_write_tokens, estimated_attempts)
     SELECT ?1, ?2, ?3, ?4,
         CASE
             WHEN EXISTS (SELECT 1 FROM usage_days
@@ -130,7 +144,7 @@ const INSERT: &str = "
                   WHERE day = ?1 AND app_id = ?2 AND key_id = ?3 AND service = ?4) < ?7 THEN ?5
             ELSE ?6
         END,
-        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16
+        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18, ?19, ?20
     WHERE true
     ON CONFLICT (day, app_id, key_id, service, model) DO UPDATE SET
         requests = usage_days.requests + excluded.requests,
@@ -144,7 +158,12 @@ const INSERT: &str = "
         cost_nano_usd = CASE WHEN usage_days.cost_nano_usd < ?17 - excluded.cost_nano_usd
             THEN usage_days.cost_nano_usd + excluded.cost_nano_usd ELSE ?17 END,
         priced_attempts = usage_days.priced_attempts + excluded.priced_attempts,
-        unpriced_attempts = usage_days.unpriced_attempts + excluded.unpriced_attempts";
+        unpriced_attempts = usage_days.unpriced_attempts + excluded.unpriced_attempts,
+        cached_tokens = CASE WHEN usage_days.cached_tokens < ?17 - excluded.cached_tokens
+            THEN usage_days.cached_tokens + excluded.cached_tokens ELSE ?17 END,
+        cache_write_tokens = CASE WHEN usage_days.cache_write_tokens < ?17 - excluded.cache_write_tokens
+            THEN usage_days.cache_write_tokens + excluded.cache_write_tokens ELSE ?17 END,
+        estimated_attempts = usage_days.estimated_attempts + excluded.estimated_attempts";
 
 /// The name under which a model without a sum of its own is summed.
 fn other_model(model: &str) -> String {
@@ -163,6 +182,9 @@ fn counts(row: &AttemptRow) -> UsageCounts {
         cost: row.cost.unwrap_or(NanoUsd(0)),
         priced_attempts: row.cost.is_some().into(),
         unpriced_attempts: (row.cost.is_none() && used_tokens).into(),
+        cached_tokens: row.cached_tokens,
+        cache_write_tokens: row.cache_write_tokens,
+        estimated_attempts: row.is_estimated.into(),
     }
 }
 

@@ -48,6 +48,9 @@ fn rows(requests: &[Request]) -> Vec<AttemptRow> {
                     .into(),
                 prompt_tokens: *tokens,
                 completion_tokens: tokens / 2,
+                cached_tokens: 0,
+                cache_write_tokens: 0,
+                is_estimated: false,
                 cost: cost.map(NanoUsd),
                 latency_ms: 1,
                 is_first: models.is_empty(),
@@ -58,6 +61,17 @@ fn rows(requests: &[Request]) -> Vec<AttemptRow> {
         }
     }
     rows
+}
+
+/// The same rows with what older versions do not know.
+fn cached(rows: Vec<AttemptRow>) -> Vec<AttemptRow> {
+    let cached = |row: AttemptRow| AttemptRow {
+        cached_tokens: row.prompt_tokens / 2,
+        cache_write_tokens: row.prompt_tokens / 4,
+        is_estimated: row.completion_tokens > 5,
+        ..row
+    };
+    rows.into_iter().map(cached).collect()
 }
 
 /// The sums computed from the attempts themselves, and the number of distinct requests in each.
@@ -77,6 +91,9 @@ fn sums_of_attempts(db: &Db<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (U
         "count(cost_nano_usd)",
         "count(*) FILTER (WHERE cost_nano_usd IS NULL AND prompt_tokens + completion_tokens > 0)",
         "count(DISTINCT request_id)",
+        "sum(cached_tokens)",
+        "sum(cache_write_tokens)",
+        "sum(is_estimated)",
     ]
     .map(|sum| format!("CAST({sum} AS BIGINT)"));
     let sql = format!(
@@ -100,6 +117,9 @@ fn sums_of_attempts(db: &Db<'_>, query: &UsageQuery) -> BTreeMap<[String; 5], (U
             cost: NanoUsd(number(11)?),
             priced_attempts: number(12)?,
             unpriced_attempts: number(13)?,
+            cached_tokens: number(15)?,
+            cache_write_tokens: number(16)?,
+            estimated_attempts: number(17)?,
         };
         Ok(([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?], (counts, number(14)?)))
     });
@@ -150,7 +170,7 @@ proptest! {
         days in (-3_i64..1, 0_i64..3),
     ) {
         let store = Store::in_memory(NOON).unwrap();
-        for batch in rows(&requests).chunks(batch) {
+        for batch in cached(rows(&requests)).chunks(batch) {
             store.add_attempts(batch).unwrap();
         }
         compare(&store, &all_days());

@@ -25,7 +25,7 @@ const DIMENSIONS: [(Dimension, &str); 5] = [
 const PART: u64 = 1_000_000_000;
 
 /// The sums, in the order that [`counts`] reads them.
-const SUMS: [&str; 12] = [
+const SUMS: [&str; 17] = [
     "requests",
     "model_requests",
     "attempts",
@@ -38,6 +38,11 @@ const SUMS: [&str; 12] = [
     "completion_tokens % 1000000000",
     "cost_nano_usd / 1000000000",
     "cost_nano_usd % 1000000000",
+    "cached_tokens / 1000000000",
+    "cached_tokens % 1000000000",
+    "cache_write_tokens / 1000000000",
+    "cache_write_tokens % 1000000000",
+    "estimated_attempts",
 ];
 
 impl Store {
@@ -140,5 +145,8 @@ fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageCounts> {
         prompt_tokens: in_parts(6)?,
         completion_tokens: in_parts(8)?,
         cost: NanoUsd(in_parts(10)?),
+        cached_tokens: in_parts(12)?,
+        cache_write_tokens: in_parts(14)?,
+        estimated_attempts: number(16)?,
     })
 }

@@ -216,6 +216,18 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
         PRIMARY KEY (server, request, number)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    -- Parts of the prompt that providers read from their caches, or wrote to them, each at its own price.
+    ALTER TABLE attempts ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE attempts ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
+    -- Whether tokens and cost are not what the provider has reported; not known of older rows.
+    ALTER TABLE attempts ADD COLUMN is_estimated INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE calls_under_way ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE calls_under_way ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE usage_days ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE usage_days ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE usage_days ADD COLUMN estimated_attempts INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// Applies the pending migrations, each in one transaction. Others may be doing the same, so the count is read again

@@ -16,7 +16,7 @@ use crate::usage::{Accounting, Attempt, Ledger, Meter, Purpose};
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 const MODEL: &str = "a/x";
 /// One nano-dollar per token.
-const PRICE: Price = Price { input_per_mtok: NanoUsd(1_000_000), output_per_mtok: NanoUsd(1_000_000) };
+const PRICE: Price = Price::new(NanoUsd(1_000_000), NanoUsd(1_000_000));
 
 fn account(key: Option<u64>, app: Option<u64>) -> Account {
     Account {
@@ -87,16 +87,20 @@ fn threads_together_never_overrun_a_budget() {
 }
 
 #[test]
-fn a_dropped_attempt_settles_with_its_recorded_cost() {
+fn a_dropped_attempt_is_charged_what_was_reserved_and_one_given_up_what_was_seen() {
     let ledger = Ledger::new(Store::in_memory(NOW).unwrap());
     let meter = Meter::new(account(Some(100), None), Accounting::new(ledger.clone(), Clock::manual(NOW)));
     let mut attempt = begin(&meter, 90).unwrap();
     attempt.set_expected(worth(30));
     assert_eq!(left(&meter), 10);
-    drop(attempt);
+    attempt.give_up();
     assert_eq!(left(&meter), 70);
     begin(&meter, 70).unwrap().finish("provider_error", worth(0));
     assert_eq!(left(&meter), 70, "what cost nothing gives everything back");
+    let mut attempt = begin(&meter, 50).unwrap();
+    attempt.set_expected(worth(3));
+    drop(attempt);
+    assert_eq!(left(&meter), 20);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::verify::calls::ModelClient;
 use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier};
 
 /// One nano-dollar per token.
-const PRICE: Price = Price { input_per_mtok: NanoUsd(1_000_000), output_per_mtok: NanoUsd(1_000_000) };
+const PRICE: Price = Price::new(NanoUsd(1_000_000), NanoUsd(1_000_000));
 
 /// How a scripted model replies to a call.
 pub(super) enum Reply {
@@ -132,7 +132,7 @@ impl ModelClient for ScriptedModels {
                     (text, Finish::Stop)
                 }
             };
-            attempt.finish("ok", Tokens { prompt: 10, completion: 3 });
+            attempt.finish("ok", Tokens::new(10, 3));
             Ok(Answer { text, finish, usage: None })
         })
     }

@@ -51,9 +51,9 @@ fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
     assert_eq!(body["object"], "chat.completion");
     assert_eq!(body["model"], "a/b");
     assert!(body["id"].is_string() && body["created"].is_i64());
-    assert_eq!(body["usage"]["prompt_tokens"], completed.usage.prompt);
+    assert_eq!(body["usage"]["prompt_tokens"], completed.usage.tokens.prompt);
     // Tokens that only the total includes are counted as well, while the provider's own numbers are passed on.
-    assert!(body["usage"]["completion_tokens"].as_u64() <= Some(completed.usage.completion));
+    assert!(body["usage"]["completion_tokens"].as_u64() <= Some(completed.usage.tokens.completion));
     let choices = body["choices"].as_array().expect("choices");
     assert!(!choices.is_empty(), "an answer without a choice");
     for choice in choices {

@@ -12,10 +12,8 @@ use crate::support::chat::chunks;
 use crate::support::scrape::scrape;
 use crate::support::server::NOON;
 
-const CHEAP: Price =
-    Price { input_per_mtok: NanoUsd(1_000_000_000), output_per_mtok: NanoUsd(2_000_000_000) };
-const EXPENSIVE: Price =
-    Price { input_per_mtok: NanoUsd(10_000_000_000), output_per_mtok: NanoUsd(30_000_000_000) };
+const CHEAP: Price = Price::new(NanoUsd(1_000_000_000), NanoUsd(2_000_000_000));
+const EXPENSIVE: Price = Price::new(NanoUsd(10_000_000_000), NanoUsd(30_000_000_000));
 
 const FAULTS: [&str; 4] = ["503-always", "context-overflow", "silence", "stream-cut-always"];
 
@@ -48,7 +46,7 @@ fn reported_tokens(seen: &Seen) -> (u64, u64) {
 }
 
 fn tokens(row: &AttemptRow) -> Tokens {
-    Tokens { prompt: row.prompt_tokens, completion: row.completion_tokens }
+    Tokens::new(row.prompt_tokens, row.completion_tokens)
 }
 
 fn cost(row: &AttemptRow) -> u64 {
@@ -88,6 +86,8 @@ async fn each_attempt_is_charged_at_its_own_price_and_the_sums_match_the_attempt
             expected.completion_tokens += rows.iter().map(|row| row.completion_tokens).sum::<u64>();
             expected.cost = NanoUsd(expected.cost.0 + rows.iter().map(cost).sum::<u64>());
             expected.priced_attempts += rows.len() as u64;
+            expected.cached_tokens += rows.iter().map(|row| row.cached_tokens).sum::<u64>();
+            expected.estimated_attempts += rows.iter().filter(|row| row.is_estimated).count() as u64;
         }
     }
     let today = NOON.unix_ms().div_euclid(86_400_000);

@@ -85,7 +85,7 @@ fn reports_of_zero_tokens_are_ignored_at_any_position() {
     assert!(estimated.prompt > 0 && estimated.completion >= 20, "{estimated:?}");
     assert_eq!(accounted(&[ZEROS, ZEROS], "null"), estimated);
     assert_eq!(accounted(&[ZEROS, ZEROS], r#""stop""#), estimated);
-    let expected = Tokens { prompt: 9, completion: 80 };
+    let expected = Tokens::new(9, 80);
     for usages in [[reported, ZEROS], [ZEROS, reported]] {
         assert_eq!(accounted(&usages, r#""stop""#), expected);
     }
@@ -95,8 +95,8 @@ fn reports_of_zero_tokens_are_ignored_at_any_position() {
 fn an_early_report_does_not_cover_all_of_a_broken_answer() {
     let early = r#"{"prompt_tokens":9,"completion_tokens":0}"#;
     let estimated = accounted(&["null", "null", "null"], "null").completion;
-    assert_eq!(accounted(&[early, "null", "null"], "null"), Tokens { prompt: 9, completion: estimated });
-    assert_eq!(accounted(&[early, "null", "null"], r#""stop""#), Tokens { prompt: 9, completion: 0 });
+    assert_eq!(accounted(&[early, "null", "null"], "null"), Tokens::new(9, estimated));
+    assert_eq!(accounted(&[early, "null", "null"], r#""stop""#), Tokens::new(9, 0));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn estimates_count_characters_not_bytes() {
         let data = one(&format!(r#"{{"index":0,"delta":{{"role":"assistant","content":"{text}"}}}}"#));
         Decoder::default().read(&Event { name: b"", data: data.as_bytes() }, &mut chunks).unwrap();
     }
-    assert_eq!(chunks.usage(), Tokens { prompt: 9, completion: 2 });
+    assert_eq!(chunks.usage(), Tokens::new(9, 2));
 }
 
 fn event() -> impl Strategy<Value = String> {

@@ -8,14 +8,14 @@ const NOW: &str = "2026-11-20T19:26:00.123Z";
 
 /// An app's usage of a model, as a table.
 pub(super) const USAGE_CSV: &str = "\
-day,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts\r
-2026-11-20,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0\r
+day,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts,cached_tokens,cache_write_tokens,estimated_attempts\r
+2026-11-20,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0,1024,0,1\r
 ";
 
 /// The same usage as a statement.
 pub(super) const STATEMENT_CSV: &str = "\
-app_id,app,month,service,key_id,key,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts\r
-app_019aa0e7c2f47b1c8d3e5f60718293a4,website,2026-11,verify,key_019aa0e7c2f47b1c8d3e5f60718293a5,ci,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0\r
+app_id,app,month,service,key_id,key,model,requests,attempts,errors,prompt_tokens,completion_tokens,total_tokens,cost_usd,unpriced_attempts,cached_tokens,cache_write_tokens,estimated_attempts\r
+app_019aa0e7c2f47b1c8d3e5f60718293a4,website,2026-11,verify,key_019aa0e7c2f47b1c8d3e5f60718293a5,ci,openai/gpt-5.4-mini,12,13,1,4210,1830,6040,0.0047125,0,1024,0,1\r
 ";
 
 /// The last page of a list, with one record.
@@ -213,6 +213,9 @@ fn sums() -> Value {
         "total_tokens": 6040,
         "cost_usd": 0.004_712_5,
         "unpriced_attempts": 0,
+        "cached_tokens": 1024,
+        "cache_write_tokens": 0,
+        "estimated_attempts": 1,
     })
 }
 

@@ -115,7 +115,7 @@ fn action(willing: u32) -> impl Strategy<Value = Action> {
 
 fn behaviour(willing: u32) -> impl Strategy<Value = Behaviour> {
     let delay = prop_oneof![3 => 0_u64..50, 1 => 0_u64..3_000].prop_map(Duration::from_millis);
-    let usage = (0_u64..5_000, 0_u64..500).prop_map(|(prompt, completion)| Tokens { prompt, completion });
+    let usage = (0_u64..5_000, 0_u64..500).prop_map(|(prompt, completion)| Tokens::new(prompt, completion));
     (action(willing), delay, usage).prop_map(|(action, delay, usage)| Behaviour { action, delay, usage })
 }
 
