@@ -221,8 +221,15 @@ async fn the_offer_has_chat_models_only_and_says_whose_answers_are_simulated() {
         .collect();
     assert_eq!(simulated, [("general".to_owned(), false), ("legal".to_owned(), true)]);
 
+    let session_mode = async |browser: &Browser| {
+        let shown: Value = browser.get("/v1/auth/session").await.json().await.unwrap();
+        text(&shown["mode"])
+    };
+    assert_eq!(session_mode(&browser).await, "live", "one domain's panel does not make a sandbox");
+
     let server = Setup::new(sandbox()).start().await;
     let (browser, _) = session(&server).await;
+    assert_eq!(session_mode(&browser).await, "sandbox");
     let app = server.app.store.app("default").unwrap().id;
     let offer: Value = browser.get(&format!("/v1/apps/{app}/try")).await.json().await.unwrap();
     assert_eq!(

@@ -89,8 +89,7 @@ impl Module {
             } else if let Some(rest) = line.strip_prefix("export ") {
                 module.export(name, rest)
             } else {
-                module.body.push_str(line);
-                module.body.push('\n');
+                module.line(line);
                 Some(())
             };
             read.ok_or_else(|| format!("{name} has a line that the bundle cannot take: {line}"))?;
@@ -102,7 +101,8 @@ impl Module {
     fn import(&mut self, name: &str, statement: &str) -> Option<()> {
         let (clause, from) = self.from(name, statement)?;
         if let Some(all) = clause.strip_prefix("* as ") {
-            return self.line(&format!("const {all} = {from};"));
+            self.line(&format!("const {all} = {from};"));
+            return Some(());
         }
         let (default, named) = match clause.split_once('{') {
             Some((default, named)) => (default.trim().trim_end_matches(','), named.strip_suffix('}')?),
@@ -112,15 +112,17 @@ impl Module {
         let named = specifiers(named)
             .map(|(theirs, ours)| if theirs == ours { ours.to_owned() } else { format!("{theirs}: {ours}") });
         let bound: Vec<String> = default.into_iter().chain(named).collect();
-        self.line(&format!("const {{ {} }} = {from};", bound.join(", ")))
+        self.line(&format!("const {{ {} }} = {from};", bound.join(", ")));
+        Some(())
     }
 
     /// What follows `export`: names, names of another module, or a declaration.
     fn export(&mut self, name: &str, statement: &str) -> Option<()> {
         if let Some(clause) = statement.strip_prefix('{') {
-            let from = match statement.contains(" from ") {
-                true => format!("{}.", self.from(name, statement)?.1),
-                false => String::new(),
+            let from = if statement.contains(" from ") {
+                format!("{}.", self.from(name, statement)?.1)
+            } else {
+                String::new()
             };
             let named = clause.split_once('}')?.0;
             self.exports.extend(specifiers(named).map(|(ours, theirs)| format!("{theirs}: {from}{ours}")));
@@ -138,7 +140,8 @@ impl Module {
         let end = named.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(named.len());
         let declared = named.get(..end).filter(|declared| !declared.is_empty())?;
         self.exports.push(if default { format!("default: {declared}") } else { declared.to_owned() });
-        self.line(declaration)
+        self.line(declaration);
+        Some(())
     }
 
     /// The clause of a statement before `from`, and the variable of the module that it names.
@@ -150,10 +153,9 @@ impl Module {
         Some((clause.trim(), variable))
     }
 
-    fn line(&mut self, line: &str) -> Option<()> {
+    fn line(&mut self, line: &str) {
         self.body.push_str(line);
         self.body.push('\n');
-        Some(())
     }
 }
 
