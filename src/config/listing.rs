@@ -95,6 +95,7 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     );
     let timeout = config.inference.first_token_timeout_with_fallback;
     values.push(("inference.first_token_timeout_with_fallback".to_owned(), span(timeout)));
+    values.push(("inference.drop_unsupported".to_owned(), config.inference.drop_unsupported.to_string()));
     let fallbacks = config.inference.fallbacks.iter();
     values.extend(
         fallbacks.map(|(model, list)| (format!("inference.fallbacks.{}", quoted(model)), list_text(list))),

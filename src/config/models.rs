@@ -176,6 +176,11 @@ impl Providers<'_> {
                 defaults.first_token_timeout_with_fallback,
             ),
             fallbacks,
+            drop_unsupported: origins.value_or(
+                "inference.drop_unsupported",
+                file.drop_unsupported.as_ref(),
+                defaults.drop_unsupported,
+            ),
         })
     }
 }

@@ -176,6 +176,11 @@ impl<'d> Section<'d> {
         })
     }
 
+    /// True or false.
+    pub(super) fn flag(&mut self, key: &'static str) -> Result<Option<Located<bool>>, ConfigError> {
+        self.read(key, "true or false", |value| value.as_bool())
+    }
+
     /// A number, whole or not.
     pub(super) fn decimal<T>(
         &mut self,

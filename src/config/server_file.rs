@@ -72,6 +72,7 @@ pub(super) struct UsageFile {
 pub(super) struct InferenceFile {
     pub(super) first_token_timeout_with_fallback: Option<Located<Duration>>,
     pub(super) fallbacks: Vec<(Located<String>, Vec<String>)>,
+    pub(super) drop_unsupported: Option<Located<bool>>,
 }
 
 /// An address and port; `localhost` means 127.0.0.1.
@@ -222,6 +223,7 @@ fn inference(mut section: Section<'_>) -> Result<InferenceFile, ConfigError> {
             Some(fallbacks) => fallbacks.named_texts()?,
             None => Vec::new(),
         },
+        drop_unsupported: section.flag("drop_unsupported")?,
     };
     section.finish()?;
     Ok(file)

@@ -17,7 +17,8 @@ use super::upstream::{Started, Upstream};
 use super::{max_cost, retry};
 use crate::money::{Tokens, Usage};
 use crate::providers::{
-    CompletionRequest, CompletionResponse, FailedCall, Failure, Permit, ResponseMeta, estimate,
+    CompletionRequest, CompletionResponse, FailedCall, Failure, Permit, ReducedRequest, ResponseMeta,
+    estimate,
 };
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
@@ -25,7 +26,11 @@ use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 /// more calls would not help, and one request of a caller must not become a flood.
 pub(super) const MAX_ATTEMPTS: u32 = 6;
 
+/// A model's reply, and the names of what was left out of the request for it.
+pub(super) type ReplyAndLeftOut = (ChatReply, Vec<String>);
+
 /// One model to be called, and what all attempts share.
+#[derive(Clone, Copy)]
 pub(super) struct Candidate<'a> {
     pub(super) id: &'a Arc<str>,
     pub(super) upstream: Upstream<'a>,
@@ -43,6 +48,8 @@ pub(super) struct Candidate<'a> {
     pub(super) retries: u32,
     /// The head of each chunk of the broken stream that this call is to continue.
     pub(super) head: Option<&'a [u8]>,
+    /// Whether what the model's format does not have is left out of the request.
+    pub(super) drop_unsupported: bool,
 }
 
 impl Gateway {
@@ -72,6 +79,7 @@ impl Gateway {
             after_failure_of: None,
             retries: 0,
             head: None,
+            drop_unsupported: self.settings().drop_unsupported,
         })
     }
 
@@ -87,8 +95,19 @@ impl Gateway {
 impl Candidate<'_> {
     /// Calls the model, with retries of transient failures. `attempts` counts all calls for the request, and is less
     /// than [`MAX_ATTEMPTS`].
-    pub(super) async fn ask(&self, attempts: &mut u32) -> Result<ChatReply, Failure> {
-        self.check()?;
+    pub(super) async fn ask(&self, attempts: &mut u32) -> Result<ReplyAndLeftOut, Failure> {
+        let mut left_out = self.upstream.entry.provider.ignored_fields(self.request);
+        let Some(reduced) = self.check()? else { return Ok((self.call(attempts).await?, left_out)) };
+        let request = reduced.request(self.request).ok_or(Failure::Malformed)?;
+        let candidate = Candidate { request: &request, ..*self };
+        // Boxed, so that other calls do not reserve memory for it.
+        let reply = Box::pin(candidate.call(attempts)).await?;
+        left_out.extend(reduced.left_out);
+        Ok((reply, left_out))
+    }
+
+    /// Calls the model with a request that it supports.
+    async fn call(&self, attempts: &mut u32) -> Result<ChatReply, Failure> {
         let (mut after, mut retries) = (self.after_failure_of, self.retries);
         let mut failed = None;
         let mut now = self.upstream.time.requested;
@@ -116,9 +135,17 @@ impl Candidate<'_> {
     }
 
     /// Checks that the model can be asked at all: a request that is never sent is no call, so it needs no permit and no
-    /// budget, and is not booked.
-    fn check(&self) -> Result<(), Failure> {
-        self.upstream.entry.provider.check_chat(self.request, self.upstream.model).inspect_err(|failure| {
+    /// budget, and is not booked. Returns the request that can be sent, if it is not the caller's own.
+    fn check(&self) -> Result<Option<ReducedRequest>, Failure> {
+        let Upstream { entry, model, .. } = self.upstream;
+        let checked = match entry.provider.check_chat(self.request, model) {
+            Ok(()) => Ok(None),
+            Err(refused) if self.drop_unsupported => {
+                entry.provider.reduce_chat(self.request, model, refused).map(Some)
+            }
+            Err(refused) => Err(refused),
+        };
+        checked.inspect_err(|failure| {
             let detail = failure.detail();
             tracing::info!(
                 model = &**self.id,

@@ -35,6 +35,8 @@ pub struct ChatAnswer {
     pub attempts: u32,
     /// The response for the caller.
     pub reply: ChatReply,
+    /// The names of what was left out of the request, as the model's format has nothing like it.
+    pub left_out: Vec<String>,
 }
 
 /// The response for the caller, in the chat-completion format.
@@ -99,7 +101,7 @@ impl Gateway {
                     let candidate = Candidate { after_failure_of: after, ..candidate };
                     let deadline = candidate.upstream.time.deadline;
                     match candidate.ask(&mut attempts).await {
-                        Ok(mut reply) => {
+                        Ok((mut reply, left_out)) => {
                             let model = id.clone();
                             if let ChatReply::Stream(relay) = &mut reply {
                                 let retries = (attempts - before).saturating_sub(1);
@@ -116,7 +118,7 @@ impl Gateway {
                                     deadline,
                                 });
                             }
-                            return Ok(ChatAnswer { model, attempts, reply });
+                            return Ok(ChatAnswer { model, attempts, reply, left_out });
                         }
                         Err(failure) => failure,
                     }

@@ -40,10 +40,16 @@ pub struct Settings {
     pub first_token_timeout_with_fallback: Duration,
     /// The models to call, in order, when the one in the key fails; all by their full identifiers.
     pub fallbacks: BTreeMap<String, Vec<String>>,
+    /// Whether what a model's format does not have is left out of a request, instead of the request being refused.
+    pub drop_unsupported: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { first_token_timeout_with_fallback: Duration::from_secs(10), fallbacks: BTreeMap::new() }
+        Self {
+            first_token_timeout_with_fallback: Duration::from_secs(10),
+            fallbacks: BTreeMap::new(),
+            drop_unsupported: false,
+        }
     }
 }

@@ -145,9 +145,9 @@ impl Resumption {
                 after = position;
             }
             let mut relay = match reply {
-                Ok(ChatReply::Stream(relay)) => relay,
+                Ok((ChatReply::Stream(relay), _)) => relay,
                 // A stream was requested, so this cannot happen.
-                Ok(ChatReply::Whole(_)) => return None,
+                Ok((ChatReply::Whole(_), _)) => return None,
                 Err(new) => {
                     (failure, is_exhausted) = (new, true);
                     continue;

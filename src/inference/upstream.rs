@@ -17,6 +17,7 @@ use crate::usage::{Attempt, BudgetError, Meter};
 
 /// A model to be called, and what all attempts share. As every waiting call holds one, it has only those settings of
 /// the model that each attempt needs.
+#[derive(Clone, Copy)]
 pub(super) struct Upstream<'a> {
     pub(super) entry: &'a Arc<ProviderEntry>,
     /// The provider's name for the model.

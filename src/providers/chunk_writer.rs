@@ -26,6 +26,9 @@ const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// becomes, as chunks that are taken apart repeat what they have in common, and the reasons that are held back.
 const MAX_PENDING_BYTES: usize = 8 * 1024 * 1024;
 
+/// More extra fields than any provider adds to chunks without choices.
+const MAX_HELD_FIELDS: usize = 256;
+
 /// The state of one streamed answer.
 #[derive(Debug, Default)]
 pub struct ChunkWriter {
@@ -54,6 +57,8 @@ pub struct ChunkWriter {
     is_usage_estimated: bool,
     /// The provider's own usage object, for the caller.
     usage_text: Option<String>,
+    /// The fields that a provider added to chunks without choices, as names and JSON: for the last chunk.
+    held_extra: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -107,6 +112,7 @@ impl ChunkWriter {
             is_usage_final: false,
             is_usage_estimated: false,
             usage_text: None,
+            held_extra: Vec::new(),
         }
     }
 
@@ -117,7 +123,7 @@ impl ChunkWriter {
         }
         let fits = |id: &&str| !id.is_empty() && id.len() <= MAX_ID_BYTES;
         let id = id.filter(fits).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
-        let created = created.filter(|created| *created > 0).unwrap_or(self.meta.created);
+        let created = self.meta.created(created);
         let mut head = b"{".to_vec();
         fields::write_string_field(&mut head, "id", &id);
         fields::write_field(&mut head, "object", "\"chat.completion.chunk\"");
@@ -293,6 +299,45 @@ impl ChunkWriter {
         self.held_bytes -= replaced.map_or(0, |replaced| replaced.chunk.len());
     }
 
+    /// Ends all choices that have begun and have no finish reason yet; `reason` tells that of a choice.
+    pub(super) fn finish_open(&mut self, reason: impl Fn(u32) -> &'static str) {
+        let open = self.choices.iter().filter(|choice| choice.finish.is_none());
+        let open: Vec<u32> = open.map(|choice| choice.index).collect();
+        for index in open {
+            self.finish(index, reason(index), serde_json::Map::new());
+        }
+    }
+
+    /// Keeps the extra fields of a chunk without choices for the last chunk: many clients expect a choice in every
+    /// chunk but that with the usage. The last of equal names counts.
+    pub(super) fn hold_extra<'f>(&mut self, extra: impl Iterator<Item = (&'f str, &'f str)>) {
+        for (name, value) in extra.filter(|(_, value)| *value != "null") {
+            let known = self.held_extra.iter().position(|(held, _)| held == name);
+            let known = known.map(|position| self.held_extra.swap_remove(position));
+            self.held_bytes -= known.map_or(0, |(name, value)| name.len() + value.len());
+            self.held_bytes += name.len() + value.len();
+            self.held_extra.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// Adds the extra fields that were held back to the last chunk with a finish reason, unless it has them.
+    fn add_extra_to_finish(&mut self) {
+        let extra = std::mem::take(&mut self.held_extra);
+        let finish = self.choices.iter_mut().rev().find_map(|choice| choice.finish.as_mut());
+        let Some(finish) = finish.filter(|_| !extra.is_empty()) else { return };
+        let text = std::str::from_utf8(&finish.chunk).unwrap_or_default();
+        let object = text.strip_prefix("data: ").unwrap_or_default().trim_end();
+        let Ok(present) = fields::Fields::parse(object) else { return };
+        let is_new = |(name, _): &&(String, String)| present.get(name).is_none();
+        let mut chunk = b"data: ".to_vec();
+        chunk.extend_from_slice(object.strip_suffix('}').unwrap_or_default().as_bytes());
+        for (name, value) in extra.iter().filter(is_new) {
+            fields::write_field_escaped(&mut chunk, name, value);
+        }
+        chunk.extend_from_slice(b"}\n\n");
+        finish.chunk = chunk;
+    }
+
     /// Writes a chunk with one choice.
     pub fn write_choice(&mut self, choice: &Value) {
         self.write(&format!("[{choice}]"), std::iter::empty());
@@ -359,13 +404,18 @@ impl ChunkWriter {
 
     /// Writes the end of a complete answer.
     pub fn end(&mut self) {
+        if !self.include_usage {
+            self.add_extra_to_finish();
+        }
         self.write_finishes();
         if self.include_usage {
+            let extra = std::mem::take(&mut self.held_extra);
+            let extra = extra.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             let text = match &mut self.usage_text {
                 Some(text) => std::mem::take(text),
                 None => usage_json(self.usage(), self.usage.is_none()).to_string(),
             };
-            self.write("[]", std::iter::once(("usage", text.as_str())));
+            self.write("[]", extra.chain(std::iter::once(("usage", text.as_str()))));
         }
         self.out.extend_from_slice(b"data: [DONE]\n\n");
     }
@@ -392,7 +442,7 @@ impl ChunkWriter {
 
     /// Whether more is pending for the caller, or held back, than any provider has reason to send.
     pub fn is_flooded(&self) -> bool {
-        self.out.len() + self.held_bytes > MAX_PENDING_BYTES
+        self.out.len() + self.held_bytes > MAX_PENDING_BYTES || self.held_extra.len() > MAX_HELD_FIELDS
     }
 
     /// Whether nothing is pending for the caller.

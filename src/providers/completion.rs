@@ -53,6 +53,23 @@ pub struct ResponseMeta {
     pub created: i64,
 }
 
+/// The field of a choice with the provider's own word for an end that has no name in this format.
+pub(super) const PROVIDER_FINISH_REASON: &str = "provider_finish_reason";
+
+/// Unix seconds have fewer digits than this for the next three thousand years.
+const FIRST_IN_MILLISECONDS: i64 = 100_000_000_000;
+
+impl ResponseMeta {
+    /// The creation time in Unix seconds: the reported one if it is plausible. Some gateways report milliseconds.
+    pub(super) fn created(&self, reported: Option<i64>) -> i64 {
+        match reported {
+            Some(milliseconds @ FIRST_IN_MILLISECONDS..) => milliseconds / 1000,
+            Some(seconds @ 1..) => seconds,
+            _ => self.created,
+        }
+    }
+}
+
 /// A complete response to a caller.
 #[derive(Clone, Debug)]
 pub struct CompletionResponse {

@@ -328,7 +328,9 @@ impl CompletionStream {
             }
             return;
         }
-        let premature_end = if self.skipped > 0 { Failure::Malformed } else { Failure::Cut };
+        // What was never an event stream cannot be read, now or later.
+        let is_foreign = self.events.is_foreign() && !self.chunks.has_begun();
+        let premature_end = if self.skipped > 0 || is_foreign { Failure::Malformed } else { Failure::Cut };
         self.state = State::Failed(failure.unwrap_or(premature_end).redacted(self.secret.as_ref()));
         // The rest of a broken answer is not read, so the connection is closed and the permit released at once.
         self.source = Source::Released;

@@ -143,7 +143,7 @@ impl Failure {
     /// [`Failure::Rejected`], with untrusted texts made safe to store and show: shortened, on one line, and without
     /// control and bidirectional formatting characters.
     pub fn rejected(code: Option<&str>, message: &str) -> Self {
-        let code = code.map(|code| sanitized(code, CODE_CHARS)).filter(|code| !code.is_empty());
+        let code = code.map(safe_name).filter(|code| !code.is_empty());
         Self::Rejected { code, message: sanitized(message, MESSAGE_CHARS), param: None, generation: None }
     }
 
@@ -295,6 +295,11 @@ fn masked(text: &str, secret: &str) -> String {
         Some(length) => format!("{}{MASK}…", &kept[..kept.len() - length]),
         None => text,
     }
+}
+
+/// A provider's own name for something, made safe to store and show, as in [`Failure::rejected`].
+pub(super) fn safe_name(name: &str) -> String {
+    sanitized(name, CODE_CHARS)
 }
 
 /// The beginning of what a model wrote, with its lines, but without what controls a terminal.

@@ -63,6 +63,7 @@ pub use json::{Json, Reader};
 pub use model::{Model, Structure};
 pub use probe::{KeyStatus, ProbeReport};
 pub use provider::{Permit, Provider, SetupError, dialect};
+pub use request::ReducedRequest;
 pub use settings::{Kind, ModelSettings, Settings};
 pub use sse::Event;
 

@@ -49,10 +49,11 @@ pub(super) struct OpenResponse {
 
 impl OpenResponse {
     /// Whether this is a successful response that is streamed as events. Some servers do not set the content type, but
-    /// none streams as JSON.
+    /// none streams as JSON, or as a page for people.
     pub(super) fn is_stream(&self) -> bool {
         let kind = self.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        self.head.status.is_success() && !kind.is_some_and(|kind| kind.contains("json"))
+        let is_document = |kind: &str| kind.contains("json") || kind.contains("html");
+        self.head.status.is_success() && !kind.is_some_and(is_document)
     }
 
     /// The next piece of the body; `None` at its end. Cancel-safe.

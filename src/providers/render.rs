@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::chunk_writer::{ChunkWriter, usage_json};
-use super::completion::{CompletionRequest, CompletionResponse, ResponseMeta};
+use super::completion::{CompletionRequest, CompletionResponse, PROVIDER_FINISH_REASON, ResponseMeta};
 use super::estimate;
 use crate::money::{Tokens, Usage};
 
@@ -44,6 +44,14 @@ pub(super) struct ChoiceBuilder {
     pub(super) text: Option<String>,
     /// In the format of `tool_calls`.
     pub(super) tool_calls: Vec<Value>,
+    /// What the model thought before, concatenated.
+    pub(super) reasoning: String,
+    /// As [`image`] makes them.
+    pub(super) images: Vec<Value>,
+    /// The sources of parts of the text.
+    pub(super) annotations: Vec<Value>,
+    /// The provider's own word for an end that has no name in this format.
+    pub(super) provider_finish_reason: Option<String>,
 }
 
 impl ChoiceBuilder {
@@ -59,11 +67,40 @@ impl ChoiceBuilder {
         // Clients expect a string that they can take the length of; only with tool calls they expect null.
         let no_text = if self.tool_calls.is_empty() { json!("") } else { Value::Null };
         message.insert("content".to_owned(), self.text.map_or(no_text, Value::from));
-        if !self.tool_calls.is_empty() {
-            message.insert("tool_calls".to_owned(), Value::from(self.tool_calls));
+        if !self.reasoning.is_empty() {
+            message.insert("reasoning_content".to_owned(), Value::from(self.reasoning));
         }
-        json!({"index": index, "message": message, "finish_reason": finish})
+        let lists =
+            [("tool_calls", self.tool_calls), ("images", self.images), ("annotations", self.annotations)];
+        for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            message.insert(name.to_owned(), Value::from(list));
+        }
+        let mut choice = json!({"index": index, "message": message, "finish_reason": finish});
+        if let Some(word) = self.provider_finish_reason {
+            choice[PROVIDER_FINISH_REASON] = json!(word);
+        }
+        choice
     }
+}
+
+/// An image in an answer, as an entry of `images`, as `OpenRouter` has them; `url` may hold the image itself.
+pub(super) fn image(url: &str) -> Value {
+    json!({"type": "image_url", "image_url": {"url": url}})
+}
+
+/// An entry of `annotations` for a source with an address; the range is in characters of the answer.
+pub(super) fn url_citation(
+    url: &str,
+    title: Option<&str>,
+    cited: Option<&str>,
+    (start, end): (usize, usize),
+) -> Value {
+    let mut citation =
+        json!({"start_index": start, "end_index": end, "url": url, "title": title.unwrap_or_default()});
+    if let Some(cited) = cited {
+        citation["content"] = json!(cited);
+    }
+    json!({"type": "url_citation", "url_citation": citation})
 }
 
 /// A tool call in the format of `tool_calls`; the `arguments` are serialized into a string.

@@ -36,6 +36,8 @@ pub struct Decoder {
     name: Vec<u8>,
     data: Vec<u8>,
     stage: Stage,
+    /// Whether there was a line that no event stream has.
+    is_foreign: bool,
 }
 
 /// The progress of the current event.
@@ -87,6 +89,11 @@ impl Decoder {
             }
         }
         Ok(None)
+    }
+
+    /// Whether there was a line that is none of an event stream, although decoders have to ignore it.
+    pub const fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 
     fn clear(&mut self) {
@@ -147,7 +154,8 @@ impl Decoder {
                 self.name.extend_from_slice(value);
             }
             // Comments have an empty name; `id` and `retry` are about reconnecting, which nobody does here.
-            _ => {}
+            b"" | b"id" | b"retry" => {}
+            _ => self.is_foreign = true,
         }
         Ok(())
     }
@@ -206,6 +214,18 @@ mod tests {
         decoder.end();
         assert_eq!(decoder.next().unwrap().unwrap().data, b"[DONE]");
         assert_eq!(decoder.next(), Ok(None));
+    }
+
+    #[test]
+    fn lines_that_no_event_stream_has_are_noticed() {
+        let is_foreign = |text: &str| {
+            let mut decoder = Decoder::default();
+            decoder.feed(text.as_bytes());
+            while decoder.next().unwrap().is_some() {}
+            decoder.is_foreign()
+        };
+        assert!(is_foreign("<html>\n<body>\n") && is_foreign("upstream timed out\n"));
+        assert!(!is_foreign(": hi\n\nid: 1\nretry: 2\nevent: x\ndata: <html>\n\n"));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use http::HeaderName;
 pub(crate) static ATTEMPTS: HeaderName = HeaderName::from_static("x-mk-attempts");
 /// The model that answers.
 pub(crate) static MODEL: HeaderName = HeaderName::from_static("x-mk-model");
+/// What was left out of the request, as the model's format has nothing like it.
+pub(crate) static DROPPED: HeaderName = HeaderName::from_static("x-mk-dropped");
 /// The request's id.
 pub(crate) static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The limit of the window with the fewest requests left.

@@ -21,6 +21,7 @@ mod chat;
 mod chat_accounts;
 mod chat_compatible;
 mod chat_errors;
+mod chat_extras;
 mod chat_refusals;
 mod chat_resume;
 mod chat_resume_ends;

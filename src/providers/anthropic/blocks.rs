@@ -51,6 +51,10 @@ fn message(turn: &Turn) -> Result<Value, Failure> {
         Speaker::User => "user",
         Speaker::Model => "assistant",
     };
+    let mut images = turn.parts.iter().filter(|part| matches!(part.content, ContentPart::Image(_)));
+    if let Some(image) = images.next().filter(|_| turn.speaker == Speaker::Model) {
+        return Err(image.unsupported("Anthropic takes images only in messages of the user"));
+    }
     let has_content = !turn.parts.iter().all(is_blank);
     let parts = turn.parts.iter().filter(|part| !has_content || !is_blank(part));
     let blocks: Vec<Value> = parts.map(block).collect::<Result<_, _>>()?;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::error_body;
 use crate::money::Tokens;
+use crate::providers::failure::safe_name;
 use crate::providers::render::{self, ChoiceBuilder, TokenUsage};
 use crate::providers::{
     Answer, CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse,
@@ -13,8 +14,7 @@ use crate::providers::{
 /// A parsed response.
 pub(super) struct ParsedResponse {
     body: Value,
-    /// The finish reason of the chat-completion format.
-    finish: &'static str,
+    ending: Ending,
     /// `None` if the content is not a list of valid blocks.
     choice: Option<ChoiceBuilder>,
     usage: Option<TokenUsage>,
@@ -38,9 +38,9 @@ impl ParsedResponse {
             return Err(failed(error_body::failure_in_success(&body, response)));
         }
         // A complete message always has a stop reason.
-        let finish = finish_reason(&body["stop_reason"]).ok_or_else(|| failed(Failure::Malformed))?;
+        let ending = ending(&body["stop_reason"]).ok_or_else(|| failed(Failure::Malformed))?;
         let choice = parse_blocks(&body["content"]);
-        Ok(Self { body, finish, choice, usage })
+        Ok(Self { body, ending, choice, usage })
     }
 
     /// The text as the answer for a verification. Any other stop reason than those of a text means that the model
@@ -50,7 +50,7 @@ impl ParsedResponse {
     /// If there is no such stop reason, or no text.
     pub(super) fn answer(self) -> Result<Answer, FailedCall> {
         let malformed = || failed(Failure::Malformed, self.usage);
-        let finish = Finish::from_reason(self.finish).ok_or_else(malformed)?;
+        let finish = Finish::from_reason(self.ending.finish).ok_or_else(malformed)?;
         let is_readable = self.choice.is_some();
         let text = self.choice.and_then(|choice| choice.text);
         // A token limit used up by thinking, or a refusal, leaves no text; the finish reason says so.
@@ -72,11 +72,13 @@ impl ParsedResponse {
         meta: &ResponseMeta,
     ) -> Result<CompletionResponse, FailedCall> {
         let malformed = || failed(Failure::Malformed, self.usage);
-        let choice = self.choice.ok_or_else(malformed)?;
-        if self.finish == "tool_calls" && choice.tool_calls.is_empty() {
+        let mut choice = self.choice.ok_or_else(malformed)?;
+        let Ending { finish, word } = self.ending;
+        if finish == "tool_calls" && choice.tool_calls.is_empty() {
             return Err(malformed());
         }
-        let choice = choice.build(0, self.finish);
+        choice.provider_finish_reason = word;
+        let choice = choice.build(0, finish);
         Ok(render::completion_response(self.body["id"].as_str(), &[choice], self.usage, request, meta))
     }
 }
@@ -85,24 +87,56 @@ fn failed(failure: Failure, usage: Option<TokenUsage>) -> FailedCall {
     FailedCall { failure, usage: usage.map(|usage| usage.tokens) }
 }
 
-/// The finish reason of chat completions for a stop reason; `None` for those of features that callers cannot request
-/// here.
-pub(super) fn finish_reason(reason: &Value) -> Option<&'static str> {
-    match reason.as_str()? {
-        "end_turn" | "stop_sequence" | "pause_turn" => Some("stop"),
-        "max_tokens" | "model_context_window_exceeded" => Some("length"),
-        "tool_use" => Some("tool_calls"),
-        "refusal" => Some("content_filter"),
-        _ => None,
+/// Why a message ended.
+pub(super) struct Ending {
+    /// The finish reason of the chat-completion format.
+    pub(super) finish: &'static str,
+    /// Anthropic's word for it, if it has no meaning here.
+    pub(super) word: Option<String>,
+}
+
+/// The end that a stop reason means, `None` without one. One that is not known here is the end of an answer as well.
+pub(super) fn ending(reason: &Value) -> Option<Ending> {
+    let finish = match reason.as_str()? {
+        "end_turn" | "stop_sequence" | "pause_turn" => "stop",
+        "max_tokens" | "model_context_window_exceeded" => "length",
+        "tool_use" => "tool_calls",
+        "refusal" => "content_filter",
+        unheard_of => return Some(Ending { finish: "stop", word: Some(safe_name(unheard_of)) }),
+    };
+    Some(Ending { finish, word: None })
+}
+
+/// The annotation for a citation of the text between two places, in characters of the whole answer. Those that name no
+/// address, but a document of the request, stay as they are.
+pub(super) fn annotation(citation: &Value, range: (usize, usize)) -> Value {
+    let is_address = |text: &&str| text.starts_with("https://") || text.starts_with("http://");
+    let sources = [&citation["url"], &citation["source"]];
+    match sources.into_iter().filter_map(Value::as_str).find(is_address) {
+        Some(url) => {
+            render::url_citation(url, citation["title"].as_str(), citation["cited_text"].as_str(), range)
+        }
+        None => citation.clone(),
     }
 }
 
-/// Texts and tool calls, without thinking. A message may have no blocks at all if there was nothing to say.
+/// Texts with their sources, thinking and tool calls. A message may have no blocks at all if there was nothing to say.
 fn parse_blocks(content: &Value) -> Option<ChoiceBuilder> {
     let mut choice = ChoiceBuilder::default();
     for block in content.as_array()? {
         match block["type"].as_str() {
-            Some("text") => choice.push_text(block["text"].as_str()?),
+            Some("text") => {
+                let characters =
+                    |choice: &ChoiceBuilder| choice.text.as_deref().map_or(0, |text| text.chars().count());
+                let citations = block["citations"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let start = if citations.is_empty() { 0 } else { characters(&choice) };
+                choice.push_text(block["text"].as_str()?);
+                if !citations.is_empty() {
+                    let range = (start, characters(&choice));
+                    choice.annotations.extend(citations.iter().map(|citation| annotation(citation, range)));
+                }
+            }
+            Some("thinking") => choice.reasoning.push_str(block["thinking"].as_str().unwrap_or_default()),
             Some("tool_use") => {
                 // A call without arguments: callers parse them as an object nevertheless.
                 let none = Value::Object(Map::new());

@@ -3,15 +3,15 @@
 //! a gateway in between drops what follows.
 //!
 //! Blocks arrive one after the other and are identified by their index; those with tool calls are renumbered, as chat
-//! completions number only tool calls. Thinking is counted but not shown. Events of other types are ignored, as the API
-//! may add new ones.
+//! completions number only tool calls. The sources of a text are held back until its block ends, as they are about all
+//! of it. Events of other types are ignored, as the API may add new ones.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::error_body;
-use super::response::{self, TokenCounts};
+use super::response::{self, Ending, TokenCounts};
 use crate::providers::chunk_writer::ChunkWriter;
-use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, StreamDecoder};
+use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, PROVIDER_FINISH_REASON, StreamDecoder};
 use crate::providers::render::UsageMeter;
 use crate::providers::sse::{Event, MAX_EVENT_BYTES};
 use crate::providers::{Failure, ProviderResponse};
@@ -19,8 +19,8 @@ use crate::providers::{Failure, ProviderResponse};
 /// More blocks than any message has open at once: they arrive one after the other.
 const MAX_OPEN_BLOCKS: usize = 1024;
 
-/// The maximum size of the arguments that are held back until their blocks end: as much as one event can hold, as only
-/// one block is open at a time.
+/// The maximum size of the arguments and sources that are held back until their blocks end: as much as one event can
+/// hold, as only one block is open at a time.
 const MAX_HELD_BYTES: usize = MAX_EVENT_BYTES;
 
 /// Decodes the events of one message.
@@ -29,10 +29,23 @@ pub(super) struct Decoder {
     tool_calls: Vec<ToolCall>,
     /// The indices of the open blocks without a tool call of the caller's.
     other_blocks: Vec<u64>,
+    /// The number of characters of the text so far.
+    text_length: usize,
+    cited: CitedText,
     /// The usage as last reported; `message_delta` repeats only a part of it.
     usage: TokenCounts,
     is_finished: bool,
     meter: UsageMeter,
+}
+
+/// The text of the block that was opened last, and its sources.
+#[derive(Debug, Default)]
+struct CitedText {
+    /// Where it begins, in characters of the whole text.
+    start: usize,
+    citations: Vec<Value>,
+    /// The size of the events that they came in.
+    bytes: usize,
 }
 
 /// A block with a tool call.
@@ -59,7 +72,7 @@ impl StreamDecoder for Decoder {
         let handled = match kind {
             Some("message_start") => self.start_message(&body["message"], chunks),
             Some("content_block_start") => self.start_block(&body, chunks)?,
-            Some("content_block_delta") => self.block_delta(&body, chunks)?,
+            Some("content_block_delta") => self.block_delta(&body, event.data.len(), chunks)?,
             Some("content_block_stop") => {
                 self.stop_block(&body, chunks);
                 Some(())
@@ -110,8 +123,14 @@ impl Decoder {
             }
             self.other_blocks.push(index);
         }
-        if kind == "text" {
-            self.write_text(block["text"].as_str().unwrap_or_default(), chunks);
+        match kind {
+            "text" => {
+                self.write_citations(chunks);
+                self.cited.start = self.text_length;
+                self.write_text(block["text"].as_str().unwrap_or_default(), chunks);
+            }
+            "thinking" => self.write_thinking(block["thinking"].as_str().unwrap_or_default(), chunks),
+            _ => {}
         }
         Ok(Some(()))
     }
@@ -131,12 +150,26 @@ impl Decoder {
         (self.held_bytes() <= MAX_HELD_BYTES).then_some(())
     }
 
-    fn block_delta(&mut self, body: &Value, chunks: &mut ChunkWriter) -> Result<Option<()>, Failure> {
+    /// Passes on a delta, which came in an event of this size.
+    fn block_delta(
+        &mut self,
+        body: &Value,
+        bytes: usize,
+        chunks: &mut ChunkWriter,
+    ) -> Result<Option<()>, Failure> {
         let delta = &body["delta"];
         let text = |name: &str| delta[name].as_str();
         let handled = match delta["type"].as_str() {
             Some("text_delta") => text("text").map(|text| self.write_text(text, chunks)),
-            Some("thinking_delta") => text("thinking").map(|text| self.meter.count(text, chunks)),
+            Some("thinking_delta") => text("thinking").map(|text| self.write_thinking(text, chunks)),
+            Some("citations_delta") => {
+                self.cited.citations.push(delta["citation"].clone());
+                self.cited.bytes += bytes;
+                if self.held_bytes() > MAX_HELD_BYTES {
+                    return Err(Failure::Malformed);
+                }
+                Some(())
+            }
             Some("input_json_delta") => match text("partial_json") {
                 Some(piece) if !piece.is_empty() => self.call_delta(body, piece, chunks).map(Some)?,
                 piece => piece.map(|_| ()),
@@ -162,6 +195,7 @@ impl Decoder {
     }
 
     fn stop_block(&mut self, body: &Value, chunks: &mut ChunkWriter) {
+        self.write_citations(chunks);
         self.other_blocks.retain(|index| body["index"] != *index);
         let Some((number, call)) = self.open_call(body) else { return };
         call.is_open = false;
@@ -174,15 +208,17 @@ impl Decoder {
         if self.is_finished {
             return Ok(());
         }
-        let finish = response::finish_reason(reason).ok_or(Failure::Malformed)?;
+        let Ending { finish, word } = response::ending(reason).ok_or(Failure::Malformed)?;
         // Only a truncated or withheld answer may end within a tool call.
         let may_be_open = matches!(finish, "length" | "content_filter");
         let is_open = self.tool_calls.iter().any(|call| call.is_open);
         if (finish == "tool_calls" && self.tool_calls.is_empty()) || (is_open && !may_be_open) {
             return Err(Failure::Malformed);
         }
+        self.write_citations(chunks);
         self.meter.finish(chunks);
-        chunks.finish(0, finish, Map::new());
+        let word = word.map(|word| (PROVIDER_FINISH_REASON.to_owned(), json!(word)));
+        chunks.finish(0, finish, word.into_iter().collect());
         self.is_finished = true;
         Ok(())
     }
@@ -191,6 +227,25 @@ impl Decoder {
         if !text.is_empty() {
             chunks.delta(0, &json!({"content": text}));
             self.meter.count(text, chunks);
+            self.text_length += text.chars().count();
+        }
+    }
+
+    fn write_thinking(&mut self, text: &str, chunks: &mut ChunkWriter) {
+        if !text.is_empty() {
+            chunks.delta(0, &json!({"reasoning_content": text}));
+            self.meter.count(text, chunks);
+        }
+    }
+
+    /// Writes the sources of the last text, which ends here.
+    fn write_citations(&mut self, chunks: &mut ChunkWriter) {
+        let CitedText { start, citations, .. } = std::mem::take(&mut self.cited);
+        if !citations.is_empty() {
+            let range = (start, self.text_length);
+            let annotations: Vec<Value> =
+                citations.iter().map(|citation| response::annotation(citation, range)).collect();
+            chunks.delta(0, &json!({"annotations": annotations}));
         }
     }
 
@@ -206,7 +261,8 @@ impl Decoder {
     }
 
     fn held_bytes(&self) -> usize {
-        self.tool_calls.iter().filter_map(|call| call.input.as_ref()).map(String::len).sum()
+        let inputs = self.tool_calls.iter().filter_map(|call| call.input.as_ref());
+        self.cited.bytes + inputs.map(String::len).sum::<usize>()
     }
 
     /// The counts in `message_delta` are cumulative; those it leaves out were sent at the start.

@@ -6,8 +6,9 @@
 //! `responseSchema` requires another dialect of schemas), together with the MIME type that it requires.
 //!
 //! What must hold: an answer that is incomplete or withheld never looks like a finished one, and thoughts are not part
-//! of it.
+//! of its text.
 
+mod citations;
 mod completion;
 mod error_body;
 mod response;

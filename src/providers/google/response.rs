@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::error_body;
+use super::{citations, error_body};
 use crate::money::Tokens;
+use crate::providers::failure::safe_name;
 use crate::providers::render::{self, ChoiceBuilder, TokenUsage};
 use crate::providers::{
     Answer, CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse,
@@ -46,8 +47,8 @@ impl ParsedResponse {
     /// If the finish reason is not one of a text, or there is no text.
     pub(super) fn answer(&self) -> Result<Answer, FailedCall> {
         let candidate = &self.body["candidates"][0];
-        let finish =
-            finish(&candidate["finishReason"], self.status).map_err(|failure| self.failed(failure))?;
+        let ended = ending(&candidate["finishReason"], self.status);
+        let finish = ended.map_err(|failure| self.failed(failure))?.finish;
         let mut choice = ChoiceBuilder::default();
         let shown = parts(candidate).iter().filter(|part| part["thought"] != true);
         shown.filter_map(|part| part["text"].as_str()).for_each(|text| choice.push_text(text));
@@ -101,13 +102,19 @@ fn choice(candidate: &Value, index: u32, max_calls: usize, status: u16) -> Resul
     for part in parts(candidate) {
         match Part::parse(part)? {
             Part::Text(text) => choice.push_text(text),
+            Part::Thought(thought) => choice.reasoning.push_str(thought),
+            Part::Image(image) => choice.images.push(image),
             Part::ToolCall(call) if choice.tool_calls.len() < max_calls => choice.tool_calls.push(call),
-            Part::ToolCall(_) | Part::Hidden(_) => {}
+            Part::ToolCall(_) => {}
         }
     }
-    let is_empty = choice.text.is_none() && choice.tool_calls.is_empty();
-    let finish = finish(&candidate["finishReason"], status)?;
+    let is_empty = choice.text.is_none() && choice.tool_calls.is_empty() && choice.images.is_empty();
+    let Ending { finish, word } = ending(&candidate["finishReason"], status)?;
     let reason = finish_reason(finish, !choice.tool_calls.is_empty(), is_empty)?;
+    choice.provider_finish_reason = word;
+    let text = choice.text.as_deref().unwrap_or_default();
+    choice.annotations =
+        citations::annotations(&candidate["groundingMetadata"], &candidate["citationMetadata"], text);
     Ok(choice.build(index, reason))
 }
 
@@ -121,20 +128,22 @@ pub(super) enum Part<'a> {
     Text(&'a str),
     /// In the format of `tool_calls`.
     ToolCall(Value),
-    /// A thought, or nothing.
-    Hidden(&'a str),
+    /// As an entry of `images`.
+    Image(Value),
+    /// A thought; may be empty.
+    Thought(&'a str),
 }
 
 impl<'a> Part<'a> {
     /// Parses a part.
     ///
     /// # Errors
-    /// [`Failure::Malformed`] for what chat completions cannot express, such as an image, as it must not be dropped
+    /// [`Failure::Malformed`] for what chat completions cannot express, such as a film, as it must not be dropped
     /// silently.
     pub(super) fn parse(part: &'a Value) -> Result<Self, Failure> {
         let text = part["text"].as_str();
         if part["thought"] == true {
-            return Ok(Self::Hidden(text.unwrap_or_default()));
+            return Ok(Self::Thought(text.unwrap_or_default()));
         }
         if let Some(text) = text {
             return Ok(Self::Text(text));
@@ -142,9 +151,23 @@ impl<'a> Part<'a> {
         if let Some(call) = part.get("functionCall") {
             return Ok(Self::ToolCall(tool_call(call, &part["thoughtSignature"])?));
         }
+        if let Some(image) = image(part) {
+            return Ok(Self::Image(image));
+        }
         let is_empty =
             part.as_object().is_some_and(|part| part.keys().all(|name| name == "thoughtSignature"));
-        if is_empty { Ok(Self::Hidden("")) } else { Err(Failure::Malformed) }
+        if is_empty { Ok(Self::Thought("")) } else { Err(Failure::Malformed) }
+    }
+}
+
+/// An image, in the answer itself or at an address.
+fn image(part: &Value) -> Option<Value> {
+    let (inline, file) = (&part["inlineData"], &part["fileData"]);
+    let held = if inline.is_object() { inline } else { file };
+    let kind = held["mimeType"].as_str().filter(|kind| kind.starts_with("image/"))?;
+    match (inline["data"].as_str(), file["fileUri"].as_str()) {
+        (Some(base64), _) => Some(render::image(&format!("data:{kind};base64,{base64}"))),
+        (None, uri) => uri.map(render::image),
     }
 }
 
@@ -162,20 +185,36 @@ fn tool_call(call: &Value, signature: &Value) -> Result<Value, Failure> {
     Ok(call)
 }
 
-/// Maps a finish reason. A complete answer always has one; without it, the model was not done.
-pub(super) fn finish(reason: &Value, status: u16) -> Result<Finish, Failure> {
-    match reason.as_str() {
-        Some("STOP") => Ok(Finish::Stop),
-        Some("MAX_TOKENS") => Ok(Finish::Length),
-        Some("SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII") => {
-            Ok(Finish::ContentFilter)
+/// Why a candidate ended.
+pub(super) struct Ending {
+    pub(super) finish: Finish,
+    /// Google's word for it, if it has no meaning here.
+    pub(super) word: Option<String>,
+}
+
+/// Maps a finish reason. A complete answer always has one; without it, the model was not done. One that is not known
+/// here is the end of an answer as well.
+pub(super) fn ending(reason: &Value, status: u16) -> Result<Ending, Failure> {
+    let finish = match reason.as_str().ok_or(Failure::Malformed)? {
+        "STOP" => Finish::Stop,
+        "MAX_TOKENS" => Finish::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => Finish::ContentFilter,
+        "OTHER" => return Err(Failure::Broken { status, retry_after: None }),
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
+            return Err(Failure::NoAnswer);
         }
-        Some("OTHER") => Err(Failure::Broken { status, retry_after: None }),
-        Some("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS") => {
-            Err(Failure::NoAnswer)
-        }
-        _ => Err(Failure::Malformed),
-    }
+        unheard_of => return Ok(Ending { finish: Finish::Stop, word: Some(safe_name(unheard_of)) }),
+    };
+    Ok(Ending { finish, word: None })
 }
 
 /// The finish reason of chat completions for one of this format. An answer that ended regularly must not be empty.

@@ -4,12 +4,12 @@
 //! finish reason with every event, so none of them is known to be the last before the body ends; the most severe counts.
 //! A tool call is sent as one part. The usage is reported repeatedly, and the last report counts.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::error_body;
-use super::response::{self, Part};
+use super::response::{self, Ending, Part};
+use super::{citations, error_body};
 use crate::providers::chunk_writer::ChunkWriter;
-use crate::providers::completion::{EventOutcome, StreamDecoder};
+use crate::providers::completion::{EventOutcome, PROVIDER_FINISH_REASON, StreamDecoder};
 use crate::providers::render::UsageMeter;
 use crate::providers::sse::Event;
 use crate::providers::{Failure, Finish, ProviderResponse};
@@ -20,11 +20,23 @@ pub(super) struct Decoder {
     tool_calls: usize,
     /// The caller gets no more than this.
     max_tool_calls: usize,
-    has_text: bool,
+    /// The text so far, as its sources are named by places in it; only the beginning of a long one.
+    text: String,
+    /// Whether there was a text or an image.
+    has_content: bool,
     /// The most severe finish reason so far.
     finish: Option<Finish>,
+    /// Google's word for the last finish reason that has no meaning here.
+    word: Option<String>,
+    /// The last report of the pages that support the text.
+    grounding: Value,
+    /// The last report of the texts that it repeats.
+    citations: Value,
     meter: UsageMeter,
 }
+
+/// The maximum length of the text that is kept for its sources.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
 impl StreamDecoder for Decoder {
     fn read(&mut self, event: &Event<'_>, chunks: &mut ChunkWriter) -> Result<EventOutcome, Failure> {
@@ -64,6 +76,14 @@ impl StreamDecoder for Decoder {
         if let Some(usage) = usage.filter(|_| may_be_last) {
             self.meter.report(usage, chunks);
         }
+        let [grounding, citations] =
+            ["groundingMetadata", "citationMetadata"].map(|name| candidate[name].clone());
+        if grounding["groundingChunks"].is_array() {
+            self.grounding = grounding;
+        }
+        if citations.is_object() {
+            self.citations = citations;
+        }
         if !reason.is_null() {
             self.finish(reason, chunks)?;
         }
@@ -73,7 +93,12 @@ impl StreamDecoder for Decoder {
     fn end(&mut self, chunks: &mut ChunkWriter) -> Result<(), Failure> {
         self.meter.finish(chunks);
         if let Some(finish) = self.finish {
-            chunks.finish(0, self.finish_reason(finish)?, Map::new());
+            let reason = self.finish_reason(finish)?;
+            let annotations = citations::annotations(&self.grounding, &self.citations, &self.text);
+            if !annotations.is_empty() {
+                chunks.delta(0, &json!({"annotations": annotations}));
+            }
+            self.write_finish(reason, chunks);
         }
         Ok(())
     }
@@ -81,18 +106,37 @@ impl StreamDecoder for Decoder {
 
 impl Decoder {
     pub(super) fn new(max_tool_calls: usize) -> Self {
-        Self { tool_calls: 0, max_tool_calls, has_text: false, finish: None, meter: UsageMeter::default() }
+        Self {
+            tool_calls: 0,
+            max_tool_calls,
+            text: String::new(),
+            has_content: false,
+            finish: None,
+            word: None,
+            grounding: Value::Null,
+            citations: Value::Null,
+            meter: UsageMeter::default(),
+        }
     }
 
     fn write_part(&mut self, part: Part<'_>, chunks: &mut ChunkWriter) {
         match part {
-            Part::Hidden(thought) => self.meter.count(thought, chunks),
+            Part::Text("") | Part::Thought("") => {}
+            Part::Thought(thought) => {
+                chunks.delta(0, &json!({"reasoning_content": thought}));
+                self.meter.count(thought, chunks);
+            }
             Part::Text(text) => {
-                self.has_text |= !text.is_empty();
-                if !text.is_empty() {
-                    chunks.delta(0, &json!({"content": text}));
-                    self.meter.count(text, chunks);
+                self.has_content = true;
+                if self.text.len() + text.len() <= MAX_TEXT_BYTES {
+                    self.text.push_str(text);
                 }
+                chunks.delta(0, &json!({"content": text}));
+                self.meter.count(text, chunks);
+            }
+            Part::Image(image) => {
+                self.has_content = true;
+                chunks.delta(0, &json!({"images": [image]}));
             }
             Part::ToolCall(mut call) => {
                 // The provider charges for it, whether it is passed on or not.
@@ -107,18 +151,24 @@ impl Decoder {
     }
 
     fn finish(&mut self, reason: &Value, chunks: &mut ChunkWriter) -> Result<(), Failure> {
-        let finish = response::finish(reason, ProviderResponse::of_stream_event().status)?;
+        let Ending { finish, word } = response::ending(reason, ProviderResponse::of_stream_event().status)?;
+        self.word = word;
         let finish = self.finish.map_or(finish, |severest| severest.max(finish));
         self.finish = Some(finish);
         // An answer that is empty so far is a failure only if nothing follows.
         if let Ok(reason) = self.finish_reason(finish) {
-            chunks.finish(0, reason, Map::new());
+            self.write_finish(reason, chunks);
         }
         Ok(())
     }
 
+    fn write_finish(&self, reason: &str, chunks: &mut ChunkWriter) {
+        let word = self.word.iter().map(|word| (PROVIDER_FINISH_REASON.to_owned(), json!(word)));
+        chunks.finish(0, reason, word.collect());
+    }
+
     fn finish_reason(&self, finish: Finish) -> Result<&'static str, Failure> {
-        let is_empty = !self.has_text && self.tool_calls == 0;
+        let is_empty = !self.has_content && self.tool_calls == 0;
         response::finish_reason(finish, self.tool_calls > 0, is_empty)
     }
 }

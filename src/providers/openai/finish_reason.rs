@@ -1,6 +1,21 @@
 //! Finish reasons, for which providers of this format have many words.
 
 use crate::providers::Failure;
+use crate::providers::failure::safe_name;
+
+/// Words for an ordinary end, in lowercase.
+const ORDINARY: [&str; 10] = [
+    "stop",
+    "eos",
+    "eos_token",
+    "end_turn",
+    "stop_sequence",
+    "complete",
+    "completed",
+    "end",
+    "done",
+    "finished",
+];
 
 /// Maps a finish reason to one of the format's own; `None` while the answer goes on.
 ///
@@ -12,6 +27,13 @@ pub(super) fn read(reason: &str) -> Result<Option<&str>, Failure> {
         "stop" | "length" | "content_filter" | "tool_calls" | "function_call" => Ok(Some(reason)),
         _ => unknown(&reason.to_ascii_lowercase()),
     }
+}
+
+/// The provider's word, made safe to show, if it means an end for lack of anything better.
+pub(super) fn unheard_of(reason: &str) -> Option<String> {
+    let lowercase = reason.to_ascii_lowercase();
+    let is_ordinary = ORDINARY.contains(&&*lowercase);
+    (!is_ordinary && read(reason) == Ok(Some("stop"))).then(|| safe_name(reason))
 }
 
 /// Interprets a non-standard reason by what it most likely means. Local servers have many for an ordinary end, such as
@@ -67,6 +89,17 @@ mod tests {
         }
         for word in ["", "null"] {
             assert_eq!(read(word), Ok(None), "the answer goes on");
+        }
+        for (word, shown) in [
+            ("no_more_tokens", Some("no_more_tokens")),
+            ("stop", None),
+            ("EOS", None),
+            ("length", None),
+            ("SAFETY", None),
+            ("error", None),
+            ("", None),
+        ] {
+            assert_eq!(unheard_of(word).as_deref(), shown, "{word}");
         }
         for (word, failure) in [
             ("error", Failure::Broken { status: 200, retry_after: None }),

@@ -8,7 +8,7 @@ use super::stream::Choice;
 use super::{extra_fields, finish_reason, parts};
 use crate::providers::Failure;
 use crate::providers::chunk_writer::{ChoiceStage, ChunkWriter};
-use crate::providers::completion::EventOutcome;
+use crate::providers::completion::{EventOutcome, PROVIDER_FINISH_REASON};
 use crate::providers::fields::Fields;
 use crate::providers::json::Json;
 
@@ -46,8 +46,8 @@ pub(super) fn write_in_order(
         if chunks.is_flooded() {
             return Err(Failure::Malformed);
         }
-        let reason = choice.finish_reason.map_or("", Json::get).trim_matches('"');
-        let reason = finish_reason::read(reason);
+        let word = choice.finish_reason.map_or("", Json::get).trim_matches('"');
+        let reason = finish_reason::read(word);
         let mut delta = value.shift_remove("delta").unwrap_or_default();
         if delta.is_null() && stage == ChoiceStage::NotStarted {
             delta = value.shift_remove("message").unwrap_or_default();
@@ -81,6 +81,9 @@ pub(super) fn write_in_order(
             value.retain(|name, _| name == "index");
         }
         if let Some(reason) = reason? {
+            if let Some(word) = finish_reason::unheard_of(word) {
+                value.insert(PROVIDER_FINISH_REASON.to_owned(), json!(word));
+            }
             chunks.finish_with_extra(index, reason, value, extra_fields(fields));
         }
     }

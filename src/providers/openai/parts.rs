@@ -1,8 +1,10 @@
 //! Converts content that is a list of parts, as sent by Mistral's reasoning models, to the documented shape: the text
-//! as one string, reasoning where other providers of this format have it (`reasoning_content`), and parts of other
-//! types beside it (`content_parts`), so that nothing is lost.
+//! as one string, reasoning and images where other providers of this format have them (`reasoning_content`, `images`),
+//! and parts of other types beside it (`content_parts`), so that nothing is lost.
 
 use serde_json::{Map, Value};
+
+use crate::providers::render::image;
 
 /// Turns the content of a message or a delta into a string if it is a list; without text parts it becomes null, as in a
 /// delta of reasoning only.
@@ -12,17 +14,28 @@ pub(super) fn flatten(message: &mut Map<String, Value>) {
     else {
         return;
     };
-    let (mut text, mut reasoning, mut rest) = (None::<String>, String::new(), Vec::new());
+    let (mut text, mut reasoning) = (None::<String>, String::new());
+    let (mut images, mut rest) = (Vec::new(), Vec::new());
     for part in parts {
         match (part["type"].as_str(), part["text"].as_str()) {
             (Some("text"), Some(piece)) => text.get_or_insert_default().push_str(piece),
             (Some("thinking"), _) => reasoning.push_str(&thinking_text(&part["thinking"])),
+            (Some("image_url"), _) => match &part["image_url"] {
+                Value::String(url) => images.push(image(url)),
+                _ => images.push(part),
+            },
             _ => rest.push(part),
         }
     }
     message.insert("content".to_owned(), text.map_or(Value::Null, Value::from));
     if !reasoning.is_empty() && message.get("reasoning_content").is_none_or(Value::is_null) {
         message.insert("reasoning_content".to_owned(), Value::from(reasoning));
+    }
+    if !images.is_empty() {
+        match message.get_mut("images").and_then(Value::as_array_mut) {
+            Some(list) => list.append(&mut images),
+            None => drop(message.insert("images".to_owned(), Value::from(images))),
+        }
     }
     if !rest.is_empty() {
         message.insert("content_parts".to_owned(), Value::from(rest));
@@ -59,6 +72,9 @@ mod tests {
             flat(&json!([thought, text("a"), reference, text("b")])),
             json!({"content": "ab", "reasoning_content": "hm", "content_parts": [reference]})
         );
+        let url = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
+        let plain = json!({"type": "image_url", "image_url": "data:image/png;base64,aGk="});
+        assert_eq!(flat(&json!([text("a"), url, plain])), json!({"content": "a", "images": [url, url]}));
         assert_eq!(flat(&json!([])), json!({"content": null}));
         for other in [json!("text"), json!(null), json!(7)] {
             assert_eq!(flat(&other), json!({"content": other}));

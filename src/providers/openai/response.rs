@@ -13,6 +13,7 @@ use super::usage::ReportedUsage;
 use super::{MAX_LISTED_CHOICES, error_body, extra_fields, finish_reason, parts};
 use crate::money::{Tokens, Usage};
 use crate::providers::chunk_writer::usage_json;
+use crate::providers::completion::PROVIDER_FINISH_REASON;
 use crate::providers::fields::{self, Fields};
 use crate::providers::json::{Json, Reader};
 use crate::providers::{
@@ -217,8 +218,8 @@ fn render(answer: &Fields<'_>, choices: &str, meta: &ResponseMeta, usage: &str) 
         _ => fields::write_string_field(&mut body, "id", &crate::id::new("chatcmpl")),
     }
     fields::write_field(&mut body, "object", "\"chat.completion\"");
-    let created = answer.read::<i64>("created").filter(|created| *created > 0);
-    fields::write_field(&mut body, "created", itoa::Buffer::new().format(created.unwrap_or(meta.created)));
+    let created = meta.created(answer.read("created"));
+    fields::write_field(&mut body, "created", itoa::Buffer::new().format(created));
     fields::write_string_field(&mut body, "model", &meta.model);
     fields::write_field(&mut body, "choices", choices);
     extra_fields(answer).for_each(|(name, value)| fields::write_field_escaped(&mut body, name, value));
@@ -250,6 +251,9 @@ fn repaired(choices: Json<'_>) -> Result<String, Failure> {
         let reason = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
         // Interruptions were detected before; a complete answer without a reason has stopped.
         let known = finish_reason::read(reason).ok().flatten().unwrap_or("stop").to_owned();
+        if let Some(word) = finish_reason::unheard_of(reason) {
+            choice.insert(PROVIDER_FINISH_REASON.to_owned(), json!(word));
+        }
         choice.insert("finish_reason".to_owned(), json!(known));
     }
     Ok(json!(list).to_string())

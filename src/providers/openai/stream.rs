@@ -89,6 +89,11 @@ impl StreamDecoder for Decoder {
             return Ok(EventOutcome::More);
         }
         if event.data.trim_ascii() == b"[DONE]" {
+            // With the usage and the end marker, nothing is missing; some providers send no finish reason at all.
+            if chunks.reported_usage().is_some() {
+                let calls = &self.tool_calls;
+                chunks.finish_open(|index| if calls.is_begun(index) { "tool_calls" } else { "stop" });
+            }
             return Ok(EventOutcome::End);
         }
         if event.data.contains(&b'\n') {
@@ -127,6 +132,10 @@ impl Decoder {
         record_usage(&fields, chunks);
         if choices.is_empty() {
             // The usage at the end, or Azure's content filter results for the prompt at the beginning.
+            chunks.hold_extra(extra_fields(&fields));
+            if chunks.is_flooded() {
+                return Err(Failure::Malformed);
+            }
             return Ok(if has_usage(&fields) { EventOutcome::Last } else { EventOutcome::More });
         }
         if let Some(error) = choices.iter().find_map(|choice| choice.error) {

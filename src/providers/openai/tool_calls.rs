@@ -53,6 +53,11 @@ impl ToolCallNumbering {
         (!are_correct).then_some(numbers)
     }
 
+    /// Whether a choice has any calls.
+    pub(super) fn is_begun(&self, choice: u32) -> bool {
+        self.0.iter().any(|call| call.choice == choice)
+    }
+
     fn number(&mut self, choice: u32, delta: &CallDelta<'_>) -> u32 {
         let id: String = delta.id.chars().take(MAX_ID_CHARS).collect();
         let mut calls = self.0.iter().rev().filter(|call| call.choice == choice);

@@ -6,7 +6,7 @@ use super::{Backend, Permit, Provider};
 use crate::providers::open_response::OpenResponse;
 use crate::providers::{
     CompletionDialect, CompletionRequest, CompletionResponse, CompletionStream, FailedCall, Failure, Model,
-    ResponseMeta, openai, sandbox,
+    ReducedRequest, ResponseMeta, openai, request, sandbox,
 };
 
 /// What a provider has responded with.
@@ -28,6 +28,29 @@ impl Provider {
                 dialect.completions().chat_request(request, &self.model(model)).map(drop)
             }
             Backend::Sandbox => sandbox::chat::check(request),
+        }
+    }
+
+    /// The request without what [`Provider::check_chat`] refuses in it, `refused` first.
+    ///
+    /// # Errors
+    /// With the refusal of something that must not be left out.
+    pub fn reduce_chat(
+        &self,
+        request: &CompletionRequest<'_>,
+        model: &str,
+        refused: Failure,
+    ) -> Result<ReducedRequest, Failure> {
+        ReducedRequest::of(request, refused, |reduced| self.check_chat(reduced, model))
+    }
+
+    /// The fields of a request that this provider is not sent, as they have no effect on the answer.
+    pub fn ignored_fields(&self, request: &CompletionRequest<'_>) -> Vec<String> {
+        match &self.backend {
+            Backend::Http { dialect, .. } if !dialect.completions().expresses_everything() => {
+                request::ignored(request)
+            }
+            _ => Vec::new(),
         }
     }
 

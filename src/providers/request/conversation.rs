@@ -162,7 +162,7 @@ fn known_fields(role: &str) -> Vec<&'static str> {
     let mut known = vec!["role", "content", "name"];
     match role {
         "assistant" => {
-            known.extend(["tool_calls", "refusal"]);
+            known.extend(["tool_calls", "refusal", "images"]);
             known.extend(OUTPUT_ONLY_FIELDS);
         }
         "tool" => known.push("tool_call_id"),
@@ -181,6 +181,11 @@ fn assistant_parts(
     let mut parts = parts::read(&message["content"], &content)?;
     if parts.iter().any(|part| part.as_text().is_none()) {
         return Err(unsupported(content, "only a message of the user can hold an image or a file"));
+    }
+    match &message["images"] {
+        Value::Null => {}
+        Value::Array(_) => parts.extend(parts::read(&message["images"], &format!("{path}.images"))?),
+        _ => return Err(unsupported(format!("{path}.images"), "must be an array of images")),
     }
     if let Some(refused) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
         parts.push(Part::of_text(refused.to_owned(), format!("{path}.refusal")));

@@ -6,11 +6,14 @@
 //! dropped silently.
 
 mod conversation;
+mod left_out;
 mod names;
 mod parts;
 mod tools;
 
 pub(super) use conversation::{ContentPart, Part, Speaker, Turn};
+pub use left_out::ReducedRequest;
+pub(super) use left_out::ignored;
 pub(super) use parts::{Data, Image};
 pub(super) use tools::{Tool, ToolChoice, Tools};
 

@@ -16,6 +16,9 @@ const USUAL_MESSAGES: usize = 8;
 /// The fields of a content part that are checked.
 const PART_FIELDS: [&str; 2] = ["type", "text"];
 
+/// What a content may be.
+const CONTENT: &str = "a string or a non-empty array of content parts";
+
 /// The checked fields of a message: the values of [`MESSAGE_FIELDS`].
 pub(super) type Message<'a> = [Option<Json<'a>>; MESSAGE_FIELDS.len()];
 
@@ -57,13 +60,22 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
     let Some(name) = name else {
         return Err(invalid(path(".role"), "system, user, assistant, developer or tool", role));
     };
-    let Some(content) = content else {
-        // An assistant's message may have something else than text; an empty list of calls counts as none.
+    // Some clients write no parts for no text.
+    let is_empty = |content: Json<'_>| content.items().is_some_and(|parts| parts.is_empty());
+    if name == "tool" && content.is_some_and(is_empty) {
+        return Ok(estimate::TOKENS_PER_MESSAGE);
+    }
+    // An assistant's message may have something else than text; an empty list of calls counts as none.
+    let given = content.filter(|content| name != "assistant" || !is_empty(*content));
+    let Some(content) = given else {
         let tool_calls = tool_calls.filter(|calls| calls.items().is_none_or(|calls| !calls.is_empty()));
         let alternatives = [tool_calls, function_call, refusal, audio];
         if name == "assistant" && alternatives.iter().any(Option::is_some) {
             let length = tool_calls.or(function_call).map_or(0, |call| call.get().len());
             return Ok(estimate::length_tokens(length as u64).saturating_add(estimate::TOKENS_PER_MESSAGE));
+        }
+        if let Some(content) = content {
+            return Err(invalid(path(".content"), CONTENT, content));
         }
         let path = path(".content");
         let message = format!("`{path}` is required; only an assistant's message with `tool_calls` has none");
@@ -79,7 +91,7 @@ fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, Ap
         require_decodable(content, &path)?;
         return Ok(characters(content));
     }
-    let wrong = || invalid(path(), "a string or a non-empty array of content parts", content);
+    let wrong = || invalid(path(), CONTENT, content);
     let parts = content.items().filter(|parts| !parts.is_empty()).ok_or_else(wrong)?;
     let mut length = 0_u64;
     for (index, value) in parts.into_iter().enumerate() {

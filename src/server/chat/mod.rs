@@ -134,7 +134,7 @@ async fn run(
         answered = incoming.configured.gateway.chat(completion, body, chain, &meter) => answered?,
         reason = registration.aborted() => return Err(reason.into()),
     };
-    let ChatAnswer { model, attempts, reply } = answered;
+    let ChatAnswer { model, attempts, reply, left_out } = answered;
     pass.record.set_answering_model(model.clone());
     let mut response = match reply {
         ChatReply::Whole(body) => {
@@ -152,5 +152,16 @@ async fn run(
     if let Ok(model) = HeaderValue::from_str(&model) {
         headers.insert(&header_names::MODEL, model);
     }
+    if !left_out.is_empty() {
+        headers.insert(&header_names::DROPPED, dropped(&left_out));
+    }
     Ok(response)
+}
+
+/// The names as a header's value. Fields that callers made up may hold anything.
+fn dropped(names: &[String]) -> HeaderValue {
+    let is_plain = |c: char| c.is_ascii_graphic() && c != ',';
+    let plain: String =
+        names.join(",").chars().map(|c| if is_plain(c) || c == ',' { c } else { '?' }).collect();
+    HeaderValue::try_from(plain.replace(',', ", ")).unwrap_or(HeaderValue::from_static("?"))
 }

@@ -22,7 +22,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .secured(&["inferenceKey"])
     .body(&request, &[("plain", plain()), ("streamed", streamed())])
-    .response(200, "The answer.", either(json_with_example(&response, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "Cache-Control"])
+    .response(200, "The answer.", either(json_with_example(&response, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "Cache-Control"])
     .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
     let list = Operation::new(
         "Inference",

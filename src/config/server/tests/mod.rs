@@ -145,6 +145,7 @@ fn the_whole_contract_file_is_accepted() {
         deadline = "3m"
         [inference]
         first_token_timeout_with_fallback = "11s"
+        drop_unsupported = true
         fallbacks = { "openai/gpt-5.4-mini" = ["anthropic/claude-haiku-4-5"] }
     "#;
     let config = load(file, &[OPENAI, ANTHROPIC]).unwrap();
@@ -178,6 +179,7 @@ fn the_whole_contract_file_is_accepted() {
     assert_eq!((legal.model_timeout, legal.deadline), (Duration::from_secs(31), Duration::from_mins(3)));
     assert_eq!(config.verify.max_concurrent, 65);
     assert_eq!(config.inference.first_token_timeout_with_fallback, Duration::from_secs(11));
+    assert!(config.inference.drop_unsupported);
     assert_eq!(config.inference.fallbacks["openai/gpt-5.4-mini"], ["anthropic/claude-haiku-4-5"]);
     let unkeyed =
         config.warnings.iter().filter(|warning| warning.contains("is called without a key")).count();
