@@ -54,6 +54,11 @@ impl Time {
         i64::from(date.year()) * 100 + i64::from(date.month())
     }
 
+    /// The first day of the calendar month (UTC), as [`Time::utc_day`] counts.
+    pub fn first_day_of_utc_month(self) -> i64 {
+        self.utc_day() + 1 - i64::from(self.civil().date().day())
+    }
+
     /// The beginning of the next calendar month (UTC) after this time.
     #[must_use]
     pub fn next_utc_month(self) -> Self {
@@ -196,6 +201,8 @@ mod tests {
         let last = at("2026-12-31T23:59:59.999Z");
         assert_eq!((last.utc_month(), at("2027-01-01").utc_month()), (202_612, 202_701));
         assert_eq!(last.next_utc_month(), at("2027-01-01"));
+        assert_eq!(last.first_day_of_utc_month(), at("2026-12-01").utc_day());
+        assert_eq!(at("2027-01-01").first_day_of_utc_month(), at("2027-01-01").utc_day());
         assert_eq!(at("2027-01-01").next_utc_month(), at("2027-02-01"));
         assert_eq!(at("2028-01-31").next_utc_month(), at("2028-02-01"));
     }

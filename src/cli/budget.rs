@@ -22,10 +22,10 @@ impl From<&App> for Budget {
     fn from(app: &App) -> Self {
         Self {
             amount_usd: app.budget_usd,
-            spent_usd: app.spent_usd,
+            spent_usd: app.spent_usd.unwrap_or_default(),
             used_percent: app.budget_used_percent,
             threshold: app.budget_threshold,
-            unpriced: 0,
+            unpriced: u64::from(app.spent_usd.is_none()),
         }
     }
 }
@@ -34,10 +34,10 @@ impl From<&Key> for Budget {
     fn from(key: &Key) -> Self {
         Self {
             amount_usd: key.budget_usd,
-            spent_usd: key.spent_usd,
+            spent_usd: key.spent_usd.unwrap_or_default(),
             used_percent: key.budget_used_percent,
             threshold: key.budget_threshold,
-            unpriced: 0,
+            unpriced: u64::from(key.spent_usd.is_none()),
         }
     }
 }
@@ -45,7 +45,8 @@ impl From<&Key> for Budget {
 impl Budget {
     /// With the number of calls whose price is unknown.
     pub(crate) const fn with_unpriced(self, unpriced: u64) -> Self {
-        Self { unpriced, ..self }
+        // A record may itself say that nothing is known of the price.
+        Self { unpriced: if unpriced > self.unpriced { unpriced } else { self.unpriced }, ..self }
     }
 
     /// Whether there is a budget.

@@ -98,12 +98,16 @@ impl Candidate<'_> {
     pub(super) async fn ask(&self, attempts: &mut u32) -> Result<ReplyAndLeftOut, Failure> {
         let mut left_out = self.upstream.entry.provider.ignored_fields(self.request);
         let Some(reduced) = self.check()? else { return Ok((self.call(attempts).await?, left_out)) };
+        left_out.extend_from_slice(&reduced.left_out);
+        // Boxed, so that other calls do not reserve memory for it.
+        Ok((Box::pin(self.call_reduced(reduced, attempts)).await?, left_out))
+    }
+
+    /// Calls the model with this instead of the caller's request.
+    async fn call_reduced(&self, reduced: ReducedRequest, attempts: &mut u32) -> Result<ChatReply, Failure> {
         let request = reduced.request(self.request).ok_or(Failure::Malformed)?;
         let candidate = Candidate { request: &request, ..*self };
-        // Boxed, so that other calls do not reserve memory for it.
-        let reply = Box::pin(candidate.call(attempts)).await?;
-        left_out.extend(reduced.left_out);
-        Ok((reply, left_out))
+        candidate.call(attempts).await
     }
 
     /// Calls the model with a request that it supports.

@@ -1,6 +1,6 @@
 //! Apps as operators see them: create, update, show. An app is named by its id or its name.
 
-use super::{ManageError, spent, validate};
+use super::{ManageError, Spent, spending, validate};
 use crate::api::console::App;
 use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
@@ -21,22 +21,22 @@ pub fn update(store: &Store, id: &str, change: &AppChange, now: Time) -> Result<
 
 /// The record of one app, for JSON.
 pub fn record(store: &Store, app: &AppRow, now: Time) -> Result<App, Error> {
-    Ok(record_with(app, spent(store, &app.id, now)?, store.active_keys(&app.id, now)?))
+    Ok(record_with(app, spending(store, &app.id, now)?, store.active_keys(&app.id, now)?))
 }
 
 /// The record of a newly created app: it has no keys and has spent nothing, even if the store cannot be read.
 pub fn record_of_new(app: &AppRow) -> App {
-    record_with(app, NanoUsd::default(), 0)
+    record_with(app, NanoUsd::default().into(), 0)
 }
 
-fn record_with(app: &AppRow, spent: NanoUsd, active_keys: u64) -> App {
+fn record_with(app: &AppRow, spent: Spent, active_keys: u64) -> App {
     App {
         id: app.id.clone(),
         name: app.name.clone(),
         budget_usd: app.budget.map(NanoUsd::usd),
         spent_usd: spent.usd(),
-        budget_used_percent: app.budget.map(|budget| used_percent(spent, budget)),
-        budget_threshold: app.budget.and_then(|budget| threshold(spent, budget)),
+        budget_used_percent: app.budget.map(|budget| used_percent(spent.known, budget)),
+        budget_threshold: app.budget.and_then(|budget| threshold(spent.known, budget)),
         created_at: app.created_at.rfc3339(),
         active_keys,
     }

@@ -1,16 +1,17 @@
 //! Keys as operators see them: create, rotate, update, show.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
 use super::{mint, state_of, validate};
 use crate::api::Service;
-use crate::api::console::{Key, KeyLimits};
+use crate::api::console::{Dimension, Key, KeyLimits};
 use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
 use crate::secret::SecretString;
-use crate::storage::{Error, KeyChange, KeyRow, Store, SubjectMonth};
+use crate::storage::{Error, KeyChange, KeyRow, Store, SubjectMonth, UsageQuery};
 
 /// The properties of a new key.
 #[derive(Clone, Debug)]
@@ -156,8 +157,31 @@ pub fn update(store: &Store, id: &str, change: &KeyChange, now: Time) -> Result<
     Ok(store.update_key(id, &change, now)?)
 }
 
+/// What a key or an app has spent in a month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// Known costs.
+    pub known: NanoUsd,
+    /// Whether there is usage, and none of it at a known price.
+    pub is_unknown: bool,
+}
+
+impl From<NanoUsd> for Spent {
+    fn from(known: NanoUsd) -> Self {
+        Self { known, is_unknown: false }
+    }
+}
+
+impl Spent {
+    /// In US dollars; `None` if it is not known at all.
+    pub fn usd(self) -> Option<f64> {
+        (!self.is_unknown).then(|| self.known.usd())
+    }
+}
+
 /// The record of a key that has spent this much in the current month, for JSON.
-pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
+pub fn record(row: &KeyRow, spent: impl Into<Spent>, now: Time) -> Key {
+    let spent = spent.into();
     Key {
         id: row.id.to_string(),
         app_id: row.app_id.to_string(),
@@ -176,8 +200,8 @@ pub fn record(row: &KeyRow, spent: NanoUsd, now: Time) -> Key {
         addresses: row.addresses.clone(),
         budget_usd: row.budget.map(NanoUsd::usd),
         spent_usd: spent.usd(),
-        budget_used_percent: row.budget.map(|budget| used_percent(spent, budget)),
-        budget_threshold: row.budget.and_then(|budget| threshold(spent, budget)),
+        budget_used_percent: row.budget.map(|budget| used_percent(spent.known, budget)),
+        budget_threshold: row.budget.and_then(|budget| threshold(spent.known, budget)),
     }
 }
 
@@ -187,13 +211,47 @@ pub fn records(store: &Store, rows: &[KeyRow], now: Time) -> Result<Vec<Key>, Er
     let months: Vec<SubjectMonth> =
         rows.iter().map(|row| SubjectMonth { subject: row.id.to_string(), month }).collect();
     let spent = store.spent(&months)?;
-    Ok(rows.iter().zip(spent).map(|(row, spent)| record(row, spent, now)).collect())
+    let unknown = if spent.contains(&NanoUsd::default()) {
+        unknown_spenders(store, None, now)?
+    } else {
+        HashSet::new()
+    };
+    let spent = rows.iter().zip(spent).map(|(row, known)| {
+        let is_unknown = known == NanoUsd::default() && unknown.contains(&*row.id);
+        record(row, Spent { known, is_unknown }, now)
+    });
+    Ok(spent.collect())
 }
 
 /// What a key or an app has spent in the UTC month of `now`, known costs only.
 pub fn spent(store: &Store, id: &str, now: Time) -> Result<NanoUsd, Error> {
     let month = SubjectMonth { subject: id.to_owned(), month: now.utc_month() };
     Ok(store.spent(&[month])?.first().copied().unwrap_or_default())
+}
+
+/// The same, and whether that is nothing because no price is known.
+pub fn spending(store: &Store, id: &str, now: Time) -> Result<Spent, Error> {
+    let known = spent(store, id, now)?;
+    let is_unknown = known == NanoUsd::default() && unknown_spenders(store, Some(id), now)?.contains(id);
+    Ok(Spent { known, is_unknown })
+}
+
+/// Of all keys, or of the app or key with this id, those whose usage in the UTC month of `now` has no known price at
+/// all.
+fn unknown_spenders(store: &Store, id: Option<&str>, now: Time) -> Result<HashSet<String>, Error> {
+    let is_app = id.is_some_and(|id| id.starts_with("app_"));
+    let own = |is_own: bool| id.filter(|_| is_own).map(str::to_owned);
+    let sums = store.usage(&UsageQuery {
+        by: vec![if is_app { Dimension::App } else { Dimension::Key }],
+        app_id: own(is_app),
+        key_id: own(!is_app),
+        ..UsageQuery::days(now.first_day_of_utc_month(), now.utc_day())
+    })?;
+    let unknown = sums
+        .into_iter()
+        .filter(|sum| sum.counts.priced_attempts == 0 && sum.counts.unpriced_attempts > 0)
+        .filter_map(|sum| sum.app_id.or(sum.key_id));
+    Ok(unknown.collect())
 }
 
 #[cfg(test)]

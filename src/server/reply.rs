@@ -21,7 +21,7 @@ use hyper::body::Body as _;
 use serde::Serialize;
 use warp::reply::Response;
 
-use super::header_names;
+use super::{header_names, openapi};
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::limits::LimitState;
 
@@ -82,10 +82,16 @@ impl From<Reply> for Response {
 
 impl ApiError {
     fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
+        let code = code.into();
+        // Only what a provider refuses may have a code of its own.
+        debug_assert!(
+            status == StatusCode::BAD_REQUEST || openapi::codes().any(|known| known == code),
+            "the code {code} is missing in the description of the API"
+        );
         Self {
             status,
             error: title(status),
-            code: code.into(),
+            code,
             message: message.into(),
             param: None,
             provider: None,

@@ -32,7 +32,7 @@ pub use budgets::{Budget, BudgetError};
 pub use days::{Days, Month, parse_date};
 pub use ledger::Ledger;
 pub use meter::{Attempt, Meter, ModelTotal, RequestTotal};
-pub use report::{ReportError, ReportRequest, report};
+pub use report::{ReportError, ReportRequest, month_of_key, report};
 
 use std::sync::Arc;
 

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::days::{Days, date};
+use super::days::{Days, Month, date};
 use crate::api::Service;
 use crate::api::console::{Dimension, UsageReport, UsageRow, UsageSums};
+use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::{Error, KeyName, Store, UsageCounts, UsageQuery, UsageSum};
 
@@ -87,6 +88,15 @@ pub fn report(store: &Store, request: &ReportRequest) -> Result<UsageReport, Rep
         by,
         next_cursor: None,
     })
+}
+
+/// What a key has used in the UTC month of `now`. Blocking, as [`report`].
+pub fn month_of_key(store: &Store, key_id: &str, now: Time) -> Result<UsageSums, Error> {
+    let days = Month::of(now).days();
+    let key_id = Some(key_id.to_owned());
+    let sums = store.usage(&UsageQuery { key_id, ..UsageQuery::days(days.first, days.last) })?;
+    let total = sums.iter().fold(UsageCounts::default(), |total, sum| total.plus(sum.counts));
+    Ok(usage_sums(total, false))
 }
 
 /// The sums in the order of a report: by day if that was requested, then by descending cost.

@@ -5,7 +5,9 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, refusal};
+use crate::support::chat::gateway;
 use crate::support::panel::{idle_server, idle_setup};
+use crate::support::provider::Reply;
 use crate::support::server::{NOON, TestServer, client};
 
 async fn ask(server: &TestServer, key: &str) -> Response {
@@ -87,4 +89,42 @@ async fn reading_one_s_own_key_is_limited_by_address() {
     let (one, two) = (server.key(Service::Verify), server.key(Service::Console));
     assert_eq!(ask(&server, &one).await.status(), 200);
     assert_eq!(ask(&server, &two).await.status(), 429);
+}
+
+#[tokio::test]
+async fn a_key_reads_what_it_has_used_and_costs_that_nobody_knows_are_null() {
+    let gateway = gateway(|_| Reply::Text("hello".to_owned())).await;
+    let own = async || {
+        gateway.server.app.flush().unwrap();
+        ask(&gateway.server, &gateway.key).await.json::<Value>().await.unwrap()
+    };
+    let before = own().await;
+    assert_eq!((&before["key"]["spent_usd"], &before["usage"]["requests"]), (&json!(0.0), &json!(0)));
+
+    // Only the model `m` has a price.
+    let mut body = crate::support::chat::hello();
+    body["model"] = json!("fake/n");
+    assert_eq!(gateway.json(&body).await.0, 200);
+    let unpriced = own().await;
+    let usage = &unpriced["usage"];
+    assert_eq!((&usage["requests"], &usage["total_tokens"]), (&json!(1), &json!(110)), "{usage}");
+    assert_eq!((&usage["cost_usd"], &unpriced["key"]["spent_usd"]), (&json!(null), &json!(null)));
+    // The console says the same of the key, alone and in a list, and of its app.
+    let console = gateway.server.key(Service::Console);
+    let app = unpriced["key"]["app_id"].as_str().unwrap().to_owned();
+    let read = async |path: String| -> Value {
+        let address = format!("{}/v1/apps/{app}{path}", gateway.server.base);
+        client().get(address).bearer_auth(&console).send().await.unwrap().json().await.unwrap()
+    };
+    let id = unpriced["key"]["id"].as_str().unwrap();
+    assert_eq!(read(String::new()).await["spent_usd"], json!(null));
+    assert_eq!(read(format!("/keys/{id}")).await["spent_usd"], json!(null));
+    let list = read("/keys".to_owned()).await;
+    let shown = list["data"].as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+    assert_eq!(shown["spent_usd"], json!(null));
+
+    assert_eq!(gateway.json(&crate::support::chat::hello()).await.0, 200);
+    let priced = own().await;
+    assert!(priced["key"]["spent_usd"].as_f64().unwrap() > 0.0, "{priced}");
+    assert_eq!((&priced["usage"]["requests"], &priced["usage"]["unpriced_attempts"]), (&json!(2), &json!(1)));
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CreatedKey, Key};
+use super::{CreatedKey, Key, UsageSums};
 
 /// `POST /v1/auth/session`: a console key for a session.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +54,9 @@ pub struct OwnKey {
     pub minute: Option<WindowLeft>,
     /// The UTC day; null where it is unlimited.
     pub day: Option<WindowLeft>,
+    /// What it has used in this UTC month.
+    #[serde(default)]
+    pub usage: UsageSums,
 }
 
 /// What is left of a window.

@@ -42,9 +42,10 @@ pub struct App {
     pub name: String,
     /// Monthly budget in US dollars; null for none.
     pub budget_usd: Option<f64>,
-    /// What its keys have spent in this UTC month, in US dollars; known costs only.
+    /// What its keys have spent in this UTC month, in US dollars; known costs only, null where tokens
+    /// were used and no price is known at all.
     #[serde(default)]
-    pub spent_usd: f64,
+    pub spent_usd: Option<f64>,
     /// How much of the budget that is, in percent to one decimal; null without a budget.
     #[serde(default)]
     pub budget_used_percent: Option<f64>,
@@ -124,9 +125,10 @@ pub struct Key {
     pub addresses: Vec<String>,
     /// Monthly budget in US dollars; null for none.
     pub budget_usd: Option<f64>,
-    /// What it has spent in this UTC month, in US dollars; known costs only.
+    /// What it has spent in this UTC month, in US dollars; known costs only, null where tokens
+    /// were used and no price is known at all.
     #[serde(default)]
-    pub spent_usd: f64,
+    pub spent_usd: Option<f64>,
     /// How much of the budget that is, in percent to one decimal; null without a budget.
     #[serde(default)]
     pub budget_used_percent: Option<f64>,

@@ -96,7 +96,7 @@ impl OpenDatabase {
 
     fn key_record(&self, row: &KeyRow) -> Result<Key, Failure> {
         let spent =
-            keys::spent(&self.store, &row.id, self.now).map_err(|cause| store_failure(cause, "key"))?;
+            keys::spending(&self.store, &row.id, self.now).map_err(|cause| store_failure(cause, "key"))?;
         Ok(keys::record(row, spent, self.now))
     }
 

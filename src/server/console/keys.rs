@@ -175,7 +175,7 @@ fn require_key_of_app(store: &Store, app: &str, key: &str) -> Result<(), ApiErro
 }
 
 fn record(store: &Store, row: &KeyRow, now: Time) -> Result<crate::api::console::Key, ApiError> {
-    Ok(keys::record(row, keys::spent(store, &row.id, now)?, now))
+    Ok(keys::record(row, keys::spending(store, &row.id, now)?, now))
 }
 
 /// The one response that holds the key itself; `list` is the path of the list of keys, relative to the requested one.

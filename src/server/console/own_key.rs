@@ -14,6 +14,7 @@ use crate::limits::{LimitState, WindowState};
 use crate::server::gate::{self, OwnKeyPass};
 use crate::server::reply::{self, ApiError};
 use crate::storage::{Error, ReadPurpose, Store};
+use crate::usage;
 
 /// Answers the request.
 pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
@@ -31,12 +32,16 @@ pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), Ap
 
 async fn describe(app: &App, own: &OwnKeyPass) -> Result<OwnKey, Error> {
     let (id, now) = (own.key.id.clone(), app.clock.now());
-    let found = move |store: &Store| Ok::<_, Error>((store.key(&id)?, keys::spent(store, &id, now)?));
-    let (key, spent) = app.store.read_async(ReadPurpose::Console, found).await?;
+    let found = move |store: &Store| {
+        let usage = usage::month_of_key(store, &id, now)?;
+        Ok::<_, Error>((store.key(&id)?, keys::spending(store, &id, now)?, usage))
+    };
+    let (key, spent, usage) = app.store.read_async(ReadPurpose::Console, found).await?;
     Ok(OwnKey {
         key: keys::record(&key, spent, now),
         minute: own.limits.minute.map(left),
         day: own.limits.day.map(left),
+        usage,
     })
 }
 

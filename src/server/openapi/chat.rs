@@ -29,6 +29,12 @@ pub(super) fn add(schemas: &mut Schemas) -> Completion {
     }
 }
 
+/// A schema of a list with such items. Without them, client generators leave out the whole operation.
+fn list_of(items: &Value, mut list: Value) -> Value {
+    list["items"] = items.clone();
+    list
+}
+
 fn request() -> Value {
     let tokens = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TOKENS, "description": description});
     let passed_on = |kind: Value, description: &str| json!({"type": kind, "description": format!("{description} Passed on to the provider.")});
@@ -67,12 +73,12 @@ fn request() -> Value {
             },
             "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CHOICES, "description": "How many answers; left out, one."},
             "top_p": passed_on(json!(["number", "null"]), "Nucleus sampling."),
-            "stop": passed_on(json!(["string", "array", "null"]), "Texts at which the answer ends."),
+            "stop": list_of(&json!({"type": "string"}), passed_on(json!(["string", "array", "null"]), "Texts at which the answer ends.")),
             "seed": passed_on(json!(["integer", "null"]), "For answers that can be repeated."),
             "presence_penalty": passed_on(json!(["number", "null"]), "Less of what was said at all."),
             "frequency_penalty": passed_on(json!(["number", "null"]), "Less of what was said often."),
             "logprobs": passed_on(json!(["boolean", "null"]), "Whether probabilities of tokens are told."),
-            "tools": passed_on(json!(["array", "null"]), "Functions that the model may call."),
+            "tools": list_of(&json!({"type": "object"}), passed_on(json!(["array", "null"]), "Functions that the model may call.")),
             "tool_choice": passed_on(json!(["string", "object", "null"]), "Whether and which of them it must call."),
             "response_format": passed_on(json!(["object", "null"]), "A text, JSON, or JSON of a schema."),
             "reasoning_effort": passed_on(json!(["string", "null"]), "How long the model may think."),
@@ -104,13 +110,23 @@ fn request_message() -> Value {
             "tool_call_id": passed_on("Which call a tool answers."),
         },
     });
+    let of_tool = json!({
+        "type": "object",
+        "description": "What a tool returned, if that is nothing.",
+        "required": ["role", "content"],
+        "properties": {
+            "role": {"type": "string", "const": "tool"},
+            "content": {"type": "array", "maxItems": 0, "items": reference("ChatContentPart")},
+            "tool_call_id": passed_on("Which call a tool answers."),
+        },
+    });
     let without = json!({
         "type": "object",
         "description": "What an assistant said without a content: at least one of the others.",
         "required": ["role"],
         "properties": {
             "role": {"type": "string", "const": "assistant"},
-            "content": {"type": "null"},
+            "content": {"type": ["array", "null"], "maxItems": 0, "items": reference("ChatContentPart")},
             "tool_calls": tool_calls,
             "function_call": passed_on("What it called, in the older form."),
             "refusal": passed_on("Its words where it declined."),
@@ -125,7 +141,7 @@ fn request_message() -> Value {
             },
         },
     });
-    json!({"description": "One message of a conversation.", "anyOf": [with_content, without]})
+    json!({"description": "One message of a conversation.", "anyOf": [with_content, without, of_tool]})
 }
 
 fn content_part() -> Value {
@@ -171,6 +187,8 @@ fn fault() -> Value {
             "message": {"type": "string", "description": "What happened and what to do next."},
             "type": {"type": "string", "description": "The error's type, such as `Bad Gateway`."},
             "code": {"type": "string", "description": "The error's kind for programs."},
+            "param": {"type": "string", "description": "The parameter that the provider refuses."},
+            "failed_generation": {"type": "string", "description": "What the model wrote and its provider could not use."},
         },
     })
 }
@@ -184,6 +202,9 @@ fn response() -> Value {
             "content": {"type": ["string", "null"], "description": "The text; null where the model only calls tools."},
             "refusal": {"type": ["string", "null"], "description": "The text of a model that declines."},
             "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}, "description": "What the model calls."},
+            "reasoning_content": reasoning(),
+            "annotations": annotations(),
+            "images": images(),
         },
     });
     let choice = json!({
@@ -193,6 +214,7 @@ fn response() -> Value {
             "index": {"type": "integer", "minimum": 0},
             "message": message,
             "finish_reason": {"type": "string", "enum": ["stop", "length", "content_filter", "tool_calls", "function_call"]},
+            "provider_finish_reason": provider_finish_reason(),
         },
     });
     let mut schema = json!({
@@ -215,6 +237,9 @@ fn chunk() -> Value {
             "content": {"type": ["string", "null"]},
             "refusal": {"type": ["string", "null"]},
             "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}},
+            "reasoning_content": reasoning(),
+            "annotations": annotations(),
+            "images": images(),
         },
     });
     let choice = json!({
@@ -228,6 +253,7 @@ fn chunk() -> Value {
                 "enum": ["stop", "length", "content_filter", "tool_calls", "function_call", "error", null],
                 "description": "null while the answer goes on.",
             },
+            "provider_finish_reason": provider_finish_reason(),
         },
     });
     let mut schema = json!({
@@ -240,6 +266,30 @@ fn chunk() -> Value {
     schema["properties"]["usage"] = json!({"anyOf": [reference("ChatUsage"), {"type": "null"}]});
     schema["properties"]["error"] = reference("ChatFault");
     schema
+}
+
+fn reasoning() -> Value {
+    json!({"type": ["string", "null"], "description": "What the model thought, where its provider tells."})
+}
+
+fn annotations() -> Value {
+    json!({
+        "type": ["array", "null"],
+        "items": {"type": "object"},
+        "description": "Sources of the text: `url_citation` with `url`, `title`, `start_index` and `end_index` (characters of the text), or what else the provider has.",
+    })
+}
+
+fn images() -> Value {
+    json!({
+        "type": ["array", "null"],
+        "items": {"type": "object"},
+        "description": "Images of the answer: `{\"type\": \"image_url\", \"image_url\": {\"url\": \"data:…\"}}`.",
+    })
+}
+
+fn provider_finish_reason() -> Value {
+    json!({"type": "string", "description": "The provider's word for an end that has no name here; `finish_reason` is `stop` then."})
 }
 
 fn common_properties(object: &str) -> Value {

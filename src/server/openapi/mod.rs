@@ -23,6 +23,8 @@ mod schemas;
 mod tests;
 mod verify;
 
+pub(super) use responses::codes;
+
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -146,8 +148,13 @@ fn describe(bounds: Bounds) -> Value {
     let paths: Map<String, Value> = areas.into_iter().flatten().collect();
     let mut description = info::head();
     description["paths"] = Value::Object(paths);
+    let code = responses::code(&mut schemas);
+    let mut schemas = schemas.finish();
+    for name in ["ErrorBody", "ErrorEvent", "ChatFault"] {
+        schemas[name]["properties"]["code"] = code.clone();
+    }
     description["components"] = json!({
-        "schemas": schemas.finish(),
+        "schemas": schemas,
         "responses": responses::errors(),
         "parameters": parameters::all(),
         "headers": headers::all(),

@@ -3,7 +3,8 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{headers, schemas};
+use super::headers;
+use super::schemas::{self, Schemas};
 use crate::server::reply;
 
 /// An example of an error: its code and its message.
@@ -12,17 +13,27 @@ type Example = (&'static str, &'static str);
 /// An error response: status, name among the components, description, own headers, and examples.
 type ErrorResponse = (u16, &'static str, &'static str, &'static [&'static str], &'static [Example]);
 
-const ERRORS: [ErrorResponse; 15] = [
+/// All errors there are, and with them all codes.
+const ERRORS: [ErrorResponse; 17] = [
     (
         400,
         "BadRequest",
-        "The request is not JSON, or a parameter is missing, wrong or unknown. `param` names it.",
+        "The request is not JSON, or a parameter is missing, wrong or unknown. `param` names it. What a provider refuses \
+         has the provider's own code, if it has one.",
         &[],
         &[
             ("invalid_json", "the request body is empty; send a JSON object"),
             ("missing_parameter", "`fact` is required"),
             ("invalid_parameter", "`minRequired` must be a whole number from 2 to 3, not 4"),
             ("unsupported_parameter", "unknown parameter `facts`; allowed are fact, domain"),
+            (
+                "context_length_exceeded",
+                "the messages, with the answer that is asked for, are too long for openai/gpt-5.4-mini; send less, ask \
+                 for a shorter answer, or choose a model with more context",
+            ),
+            ("content_filter", "openai/gpt-5.4-mini declined to answer this; rephrase the messages"),
+            ("provider_rejected", "the provider openai refused the request: too many tools"),
+            ("malformed_request", "the request is not valid HTTP"),
         ],
     ),
     (
@@ -36,6 +47,8 @@ const ERRORS: [ErrorResponse; 15] = [
             ("wrong_service", "API key not authorized for this service"),
             ("api_key_revoked", "API key has been revoked"),
             ("api_key_expired", "API key has expired"),
+            ("invalid_session", "the session has ended; log in again"),
+            ("invalid_setup_token", "the setup link is not valid any more"),
         ],
     ),
     (
@@ -55,6 +68,12 @@ const ERRORS: [ErrorResponse; 15] = [
         &[],
         &[
             ("address_not_allowed", "this API key may not be used from this address"),
+            ("origin_not_allowed", "this page may not use the session of another"),
+            (
+                "price_unknown",
+                "this API key has a budget, and what local/llama costs is not known; the server's operator can set \
+                 input_usd_per_mtok and output_usd_per_mtok for it",
+            ),
             (
                 "model_not_allowed",
                 "this API key cannot use openai/gpt-5.4; it is limited to openai/gpt-5.4-mini",
@@ -104,6 +123,13 @@ const ERRORS: [ErrorResponse; 15] = [
         &[("body_too_large", "the request body is larger than 1048576 bytes")],
     ),
     (
+        414,
+        "UriTooLong",
+        "The address is longer than this server takes. The connection is closed.",
+        &[],
+        &[("uri_too_long", "the request's address is too long")],
+    ),
+    (
         415,
         "UnsupportedMediaType",
         "The body is not announced as `application/json`, or is compressed.",
@@ -119,6 +145,13 @@ const ERRORS: [ErrorResponse; 15] = [
             ("rate_limited_minute", "Too many requests per minute"),
             ("rate_limited_day", "Too many requests per day"),
         ],
+    ),
+    (
+        431,
+        "HeadersTooLarge",
+        "The headers are larger than this server takes. The connection is closed.",
+        &[],
+        &[("headers_too_large", "the request's headers are too large")],
     ),
     (
         500,
@@ -142,6 +175,7 @@ const ERRORS: [ErrorResponse; 15] = [
                 "this server's account at openai has no credit left; contact the operator of this server",
             ),
             ("provider_error", "the provider openai failed; try again in a moment"),
+            ("provider_refused", "the models refused to answer this; rephrase the statement"),
             (
                 "provider_invalid_response",
                 "the provider openai sent an answer that cannot be read; try again in a moment",
@@ -174,6 +208,24 @@ const ERRORS: [ErrorResponse; 15] = [
         &[("provider_timeout", "the provider openai did not answer in time; try again in a moment")],
     ),
 ];
+
+/// All codes of errors but those that providers make up.
+pub(in crate::server) fn codes() -> impl Iterator<Item = &'static str> {
+    ERRORS.iter().flat_map(|error| error.4).map(|example| example.0)
+}
+
+/// The schema of a code: one of ours, or a provider's own.
+pub(super) fn code(schemas: &mut Schemas) -> Value {
+    let mut ours: Vec<&str> = codes().collect();
+    ours.sort_unstable();
+    ours.dedup();
+    let description = "The codes of this server.";
+    let known = schemas.add("ErrorCode", json!({"type": "string", "enum": ours, "description": description}));
+    json!({
+        "anyOf": [known, {"type": "string"}],
+        "description": "The error's kind for programs: one of these, or the code that a provider has for what it refuses (status 400).",
+    })
+}
 
 /// All error responses, by name.
 pub(super) fn errors() -> Value {

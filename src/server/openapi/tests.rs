@@ -62,3 +62,56 @@ fn a_copy_is_recognised_by_any_of_its_tags() {
         assert_eq!(has_current_copy(&headers, &etag), current, "{sent}");
     }
 }
+
+/// All schemas in a part of the description that are arrays, or may be.
+fn arrays<'d>(part: &'d Value, found: &mut Vec<&'d Value>) {
+    match part {
+        Value::Object(map) => {
+            let is_array = |kind: &Value| kind == "array";
+            let kind = map.get("type");
+            if kind.is_some_and(|kind| {
+                is_array(kind) || kind.as_array().is_some_and(|list| list.iter().any(is_array))
+            }) {
+                found.push(part);
+            }
+            map.values().for_each(|value| arrays(value, found));
+        }
+        Value::Array(list) => list.iter().for_each(|value| arrays(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_array_says_what_it_holds() {
+    let description = describe(BOUNDS);
+    let mut found = Vec::new();
+    arrays(&description, &mut found);
+    assert!(found.len() > 20);
+    for array in found {
+        assert!(array["items"].is_object() || array["prefixItems"].is_array(), "{array}");
+    }
+}
+
+#[test]
+fn json_comes_before_other_media_types() {
+    let description = describe(BOUNDS);
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let content = operation["responses"]["200"]["content"].as_object();
+            let kinds: Vec<&String> = content.into_iter().flat_map(|content| content.keys()).collect();
+            let json = kinds.iter().position(|kind| *kind == "application/json");
+            assert!(json.is_none_or(|position| position == 0), "{method} {path}: {kinds:?}");
+        }
+    }
+}
+
+#[test]
+fn every_code_is_listed_once() {
+    let description = describe(BOUNDS);
+    let listed = description["components"]["schemas"]["ErrorCode"]["enum"].as_array().unwrap().clone();
+    for code in ["invalid_json", "price_unknown", "headers_too_large", "provider_timeout"] {
+        assert_eq!(listed.iter().filter(|known| *known == code).count(), 1, "{code}");
+    }
+    let body = &description["components"]["schemas"]["ErrorBody"]["properties"]["code"];
+    assert_eq!(body["anyOf"][0]["$ref"], "#/components/schemas/ErrorCode");
+}

@@ -31,8 +31,8 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     .secured(&["verifyKey"])
     .parameters(&["Progress"])
     .body(&request, &[("plain", json!({"fact": "Canberra is the capital of Australia."})), ("strict", strict())])
-    .response(200, "The verification.", either(stream(schemas), json_with_example(&response, &example::verification())), &["Cache-Control"])
-    .errors(&[400, 401, 402, 403, 408, 413, 415, 429, 500, 502, 503, 504]);
+    .response(200, "The verification.", either(json_with_example(&response, &example::verification()), stream(schemas)), &["Cache-Control"])
+    .errors(&[400, 401, 402, 403, 408, 413, 414, 415, 429, 431, 500, 502, 503, 504]);
     let healthy = Operation::new(
         "Server",
         "verifyHealth",

@@ -102,6 +102,7 @@ pub(super) fn own_key() -> Value {
         "key": key(),
         "minute": {"limit": 120, "remaining": 119, "reset": 1_795_202_820},
         "day": {"limit": 1000, "remaining": 999, "reset": 1_795_219_200},
+        "usage": sums(),
     })
 }
 

@@ -42,8 +42,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         200,
         "The verification.",
         either(
-            stream("VerifyEvent", &areas::stream()),
             json_with_example(&reference("VerifyResponse"), &areas::verification()),
+            stream("VerifyEvent", &areas::stream()),
         ),
         &["Cache-Control"],
     )
