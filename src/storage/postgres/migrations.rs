@@ -182,7 +182,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (server, request, number)
     );
 "#,
-    r#"
+    r"
     -- Parts of the prompt that providers read from their caches, or wrote to them, each at its own price.
     ALTER TABLE attempts ADD COLUMN cached_tokens BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE attempts ADD COLUMN cache_write_tokens BIGINT NOT NULL DEFAULT 0;
@@ -193,7 +193,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     ALTER TABLE usage_days ADD COLUMN cached_tokens BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE usage_days ADD COLUMN cache_write_tokens BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE usage_days ADD COLUMN estimated_attempts BIGINT NOT NULL DEFAULT 0;
-"#,
+",
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";
