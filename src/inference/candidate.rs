@@ -33,12 +33,22 @@ pub(super) struct Candidate<'a> {
     /// The longest single wait while there is a fallback: for a permit, for the pause before a retry, for the first
     /// token. Without a fallback, only the call's own timeouts apply.
     pub(super) wait_limit: Option<Duration>,
+    /// While there is a fallback: how long a call may take to the first token of a stream, or else to the whole answer.
+    pub(super) answer_limit: Option<Duration>,
     /// The model whose failure led to this call: itself, if its own stream broke.
-    pub(super) after_failure_of: Option<&'a str>,
+    pub(super) after: Option<Predecessor<'a>>,
     /// How often it has been retried already.
     pub(super) retries: u32,
     /// The head of each chunk of the broken stream that this call is to continue.
     pub(super) head: Option<&'a [u8]>,
+}
+
+/// A model that was to be called before.
+#[derive(Clone, Copy)]
+pub(super) struct Predecessor<'a> {
+    pub(super) id: &'a str,
+    /// The code of its failure.
+    pub(super) outcome: &'static str,
 }
 
 impl Gateway {
@@ -56,15 +66,20 @@ impl Gateway {
         let call_policy = entry.provider.call_policy(model);
         let time = CallTime { requested: now, deadline: now + call_policy.total_timeout };
         let fallbacks_left = self.count_available(&chain[position + 1..], now);
-        let with_fallback =
-            || call_policy.first_token_timeout.unwrap_or(self.settings().first_token_timeout_with_fallback);
+        let settings = self.settings();
+        let first_token =
+            call_policy.first_token_timeout.unwrap_or(settings.first_token_timeout_with_fallback);
+        let whole_answer =
+            call_policy.whole_answer_timeout.unwrap_or(settings.whole_answer_timeout_with_fallback);
+        let has_fallback = fallbacks_left > 0;
         Some(Candidate {
             id,
             upstream: Upstream::new(entry, model, &call_policy, time, meter),
             request,
             fallbacks_left,
-            wait_limit: (fallbacks_left > 0).then(with_fallback),
-            after_failure_of: None,
+            wait_limit: has_fallback.then_some(first_token),
+            answer_limit: has_fallback.then_some(if request.stream { first_token } else { whole_answer }),
+            after: None,
             retries: 0,
             head: None,
         })
@@ -84,7 +99,7 @@ impl Candidate<'_> {
     /// than [`MAX_ATTEMPTS`].
     pub(super) async fn ask(&self, attempts: &mut u32) -> Result<ChatReply, Failure> {
         self.check()?;
-        let (mut after, mut retries) = (self.after_failure_of, self.retries);
+        let (mut after, mut retries) = (self.after, self.retries);
         let mut failed = None;
         let mut now = self.upstream.time.requested;
         loop {
@@ -95,8 +110,8 @@ impl Candidate<'_> {
                 };
             *attempts += 1;
             self.count_retry_or_fallback(after);
-            let first_token = self.wait_limit.filter(|_| self.request.stream).map(|limit| at + limit);
-            let failure = match self.attempt(attempt, permit, ticket, first_token).await {
+            let answer_by = self.answer_limit.map(|limit| at + limit);
+            let failure = match self.attempt(attempt, permit, ticket, answer_by).await {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
@@ -106,7 +121,8 @@ impl Candidate<'_> {
             sleep(pause).await;
             now = Instant::now();
             retries += 1;
-            (after, failed) = (Some(&**self.id), Some(failure));
+            after = Some(Predecessor { id: self.id, outcome: failure.code() });
+            failed = Some(failure);
         }
     }
 
@@ -133,10 +149,10 @@ impl Candidate<'_> {
     }
 
     /// Counts a call that follows a failure: as a retry if it was this model's, otherwise as a fallback.
-    fn count_retry_or_fallback(&self, after: Option<&str>) {
+    fn count_retry_or_fallback(&self, after: Option<Predecessor<'_>>) {
         match after {
-            Some(id) if *id == **self.id => self.upstream.meter.count_retry(id),
-            Some(id) => self.upstream.meter.count_fallback(id, self.id),
+            Some(Predecessor { id, .. }) if *id == **self.id => self.upstream.meter.count_retry(id),
+            Some(Predecessor { id, outcome }) => self.upstream.meter.count_fallback(id, outcome, self.id),
             None => {}
         }
     }
@@ -152,25 +168,22 @@ impl Candidate<'_> {
         Ok(attempt)
     }
 
-    /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
+    /// Makes an attempt that has been started. `answer_by` is the time of [`Candidate::answer_limit`]. Not an `async
+    /// fn`, which would store its arguments twice while it waits.
     fn attempt(
         &self,
         mut attempt: Attempt,
         permit: Permit,
         ticket: Ticket<'_>,
-        first_token: Option<Instant>,
+        answer_by: Option<Instant>,
     ) -> impl Future<Output = Result<ChatReply, Failure>> {
         let up = &self.upstream;
         let created = up.meter.now().unix_ms().div_euclid(1000);
         let meta = ResponseMeta { model: self.id.clone(), created };
         async move {
             if !self.request.stream {
-                return match up
-                    .entry
-                    .provider
-                    .chat(permit, self.request, up.model, &meta, up.time.deadline)
-                    .await
-                {
+                let deadline = answer_by.map_or(up.time.deadline, |limit| limit.min(up.time.deadline));
+                return match up.entry.provider.chat(permit, self.request, up.model, &meta, deadline).await {
                     Ok(completed) => {
                         ticket.succeeded();
                         attempt.finish("ok", completed.usage);
@@ -181,7 +194,7 @@ impl Candidate<'_> {
             }
             // Boxed, so that calls without streaming do not reserve memory for it.
             let opening = Box::pin(self.open(permit, &meta));
-            let opened = match first_token {
+            let opened = match answer_by {
                 Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
                 None => opening.await,
             };

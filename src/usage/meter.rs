@@ -149,10 +149,10 @@ impl Meter {
         self.0.accounting.metrics().attempts.count_retry(model);
     }
 
-    /// Counts and logs that `fallback` is called in place of `model`.
-    pub fn count_fallback(&self, model: &str, fallback: &str) {
+    /// Counts and logs that `fallback` is called in place of `model`; `outcome` says why, by the code of a failure.
+    pub fn count_fallback(&self, model: &str, outcome: &str, fallback: &str) {
         self.0.accounting.metrics().attempts.count_fallback(model);
-        tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
+        tracing::warn!(model, outcome, fallback, "another model is asked in the place of this one");
     }
 
     /// Sets the outcome of the attempts that are dropped from now on, such as those under way.
