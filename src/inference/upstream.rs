@@ -73,7 +73,7 @@ impl<'a> Upstream<'a> {
             let now = self.load_spending(now).await?;
             let deadline = self.time.deadline;
             let wait_until = wait_limit.map_or(deadline, |limit| deadline.min(now + limit));
-            let (permit, at) = self.entry.provider.admit(now, wait_until).await?;
+            let (permit, at) = self.entry.provider.admit(self.meter.key_id(), now, wait_until).await?;
             let ticket = self.entry.breakers.admit(self.model, self.threshold, self.time, at)?;
             // It is forgotten if the call has waited for long.
             let at = self.load_spending(at).await?;

@@ -48,6 +48,11 @@ impl Meter {
         }))
     }
 
+    /// The key whose request this is.
+    pub fn key_id(&self) -> &Arc<str> {
+        &self.0.account.key_id
+    }
+
     /// Loads what was spent of the account's budgets, so that nothing has to wait for it later. To be called right
     /// before an attempt or [`Meter::check`].
     ///
