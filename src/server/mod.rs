@@ -42,6 +42,7 @@ mod request_body;
 pub mod requests;
 mod routes;
 mod socket;
+mod stalled_streams;
 mod strict_json;
 mod tasks;
 mod tcp_keepalive;
