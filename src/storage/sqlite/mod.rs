@@ -16,6 +16,7 @@ mod examine;
 mod files;
 mod key_cache;
 mod migrations;
+mod schema;
 #[cfg(test)]
 pub(super) mod tests;
 
