@@ -819,7 +819,7 @@ _mk() {
                     return 0
                     ;;
                 --action)
-                    COMPREPLY=($(compgen -W "app.created app.updated app.deleted key.created key.updated key.revoked key.rotated session.created session.ended console.set_up" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "app.created app.updated app.deleted key.created key.updated key.revoked key.rotated session.created session.ended session.refused console.set_up" -- "${cur}"))
                     return 0
                     ;;
                 --limit)

@@ -563,6 +563,7 @@ key.revoked\t''
 key.rotated\t''
 session.created\t''
 session.ended\t''
+session.refused\t''
 console.set_up\t''"
 complete -c mk -n "__fish_mk_using_subcommand audit" -l limit -d 'The most entries, from the newest on; 0 shows all [default: 50]' -r
 complete -c mk -n "__fish_mk_using_subcommand audit" -l data-dir -d 'Directory of an SQLite database [default: the server\'s database]' -r -F

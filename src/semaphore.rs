@@ -94,17 +94,24 @@ impl Semaphore {
     }
 
     /// Waits for a permit. Cancel safe: a task that gives up waiting takes no permit from the others.
-    pub async fn acquire(self: &Arc<Self>) -> Permit {
-        self.acquire_by(None).await
+    pub fn acquire(self: &Arc<Self>) -> impl Future<Output = Permit> {
+        self.acquire_by(None)
     }
 
     /// Waits for a permit that `owner` holds, on a semaphore all permits of which have owners. Cancel safe.
-    pub async fn acquire_for(self: &Arc<Self>, owner: &Arc<str>) -> Permit {
-        self.acquire_by(Some(owner)).await
+    pub fn acquire_for<'a>(
+        self: &'a Arc<Self>,
+        owner: &'a Arc<str>,
+    ) -> impl Future<Output = Permit> + use<'a> {
+        self.acquire_by(Some(owner))
     }
 
-    async fn acquire_by(self: &Arc<Self>, owner: Option<&Arc<str>>) -> Permit {
-        let owner = Wait { semaphore: self, worker: workers::current(), name: owner, waiting: None }.await;
+    /// No `async fn`, which would store its arguments twice while it waits.
+    fn acquire_by<'a>(self: &'a Arc<Self>, name: Option<&'a Arc<str>>) -> Wait<'a> {
+        Wait { semaphore: self, worker: workers::current(), name, waiting: None }
+    }
+
+    fn permit(self: &Arc<Self>, owner: usize) -> Permit {
         Permit { semaphore: self.clone(), owner }
     }
 
@@ -281,7 +288,7 @@ impl Owner {
 
 /// The future of waiting for a permit.
 struct Wait<'a> {
-    semaphore: &'a Semaphore,
+    semaphore: &'a Arc<Semaphore>,
     worker: usize,
     name: Option<&'a Arc<str>>,
     /// The owner and the ticket; set from the first poll until it is served.
@@ -289,15 +296,14 @@ struct Wait<'a> {
 }
 
 impl Future for Wait<'_> {
-    /// The owner of the permit.
-    type Output = usize;
+    type Output = Permit;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<usize> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
         let mut queue = self.semaphore.queue();
         let Some((owner, ticket)) = self.waiting else {
             let owner = queue.owner(self.name);
             if queue.try_acquire(owner) {
-                return Poll::Ready(owner);
+                return Poll::Ready(self.semaphore.permit(owner));
             }
             let ticket = queue.wait(self.worker, owner, Instant::now(), context.waker().clone());
             drop(queue);
@@ -307,7 +313,7 @@ impl Future for Wait<'_> {
         if queue.served.remove(&ticket) {
             drop(queue);
             self.waiting = None;
-            return Poll::Ready(owner);
+            return Poll::Ready(self.semaphore.permit(owner));
         }
         if let Some(waiting) = queue.owners[owner].waiting[self.worker].get_mut(&ticket) {
             waiting.waker.clone_from(context.waker());

@@ -4,7 +4,7 @@
 //! one, and does not ask for more. Bytes are counted as they arrive: a frame that never ends, and comments without end,
 //! are given up.
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 
 use super::error::{Error, error_response};
@@ -89,7 +89,9 @@ async fn ensure_event_stream(response: Response) -> Result<Response, Error> {
     }
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("text/event-stream") {
+    // Nothing else was asked for.
+    let is_encoded = response.headers().contains_key(CONTENT_ENCODING);
+    if kind.eq_ignore_ascii_case("text/event-stream") && !is_encoded {
         return Ok(response);
     }
     Err(Error::Malformed("the answer is no event stream".to_owned()))

@@ -110,8 +110,12 @@ pub(super) struct InPieces<B> {
 impl<B: Body> InPieces<B> {
     /// Wraps a body, in the task of its stream.
     pub(super) fn new(body: B) -> Self {
-        let is_empty = body.is_end_stream();
-        Self { body, rest: Bytes::new(), progress: PROGRESS.try_with(Arc::clone).ok(), is_empty }
+        let (is_empty, progress) = (body.is_end_stream(), PROGRESS.try_with(Arc::clone).ok());
+        if let Some(progress) = progress.as_ref().filter(|_| !is_empty) {
+            // hyper asks for the first piece as well only when the peer has room for it.
+            progress.offered();
+        }
+        Self { body, rest: Bytes::new(), progress, is_empty }
     }
 }
 

@@ -299,7 +299,7 @@ async fn a_probe_rejected_by_the_budget_makes_room_for_the_next() {
 #[tokio::test]
 async fn one_key_leaves_a_place_at_a_provider_to_others() {
     let gateway = gateway_with(
-        "max_concurrent = 8\nretries = 0",
+        "max_concurrent = 8",
         "",
         |setup| setup,
         |ask| match &*ask.model {

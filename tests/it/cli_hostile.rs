@@ -126,9 +126,6 @@ async fn no_wait_exceeds_the_timeout() {
     for end in [
         vec![Step::Hang],
         vec![head(), Step::Hang],
-        vec![head(), Step::Flood(vec![b'x'; 65_536])],
-        vec![head(), Step::Flood(b": keep-alive\n\n".repeat(1000))],
-        vec![head(), Step::Flood(b"data: x\n".repeat(1000))],
         vec![Step::Send(b"HTTP/1.1 500 Oh\r\n\r\n".to_vec()), Step::Hang],
     ] {
         let shown = format!("{:.100}", format!("{end:?}"));
@@ -303,4 +300,19 @@ async fn a_command_of_many_requests_has_a_time_limit_over_all_of_them() {
     // Each app alone would be in time.
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert!(server.requests().len() < 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_never_becomes_a_frame_exits_with_5_long_before_the_timeout() {
+    let head = || Step::Send(stream("event: starting\ndata: {\"status\":\"starting\"}\n\n"));
+    for flood in [vec![b'x'; 65_536], b": keep-alive\n\n".repeat(1000), b"data: x\n".repeat(1000)] {
+        let shown = format!("{:.40}", String::from_utf8_lossy(&flood));
+        let server = Scripted::start(move |_| vec![head(), Step::Flood(flood.clone())]).await;
+        let started = Instant::now();
+        let ran = call(&server.base, &["--timeout", "10m"]).run_beside().await;
+        assert_eq!(ran.code(), 5, "{shown}: {ran:?}");
+        assert_clear_error(&ran);
+        assert!(ran.stderr.contains("larger than any"), "{shown}: {ran:?}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{shown}: {:?}", started.elapsed());
+    }
 }

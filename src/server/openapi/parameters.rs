@@ -18,7 +18,7 @@ pub(super) fn all() -> Value {
     json!({
         "RequestId": header(
             "X-Request-Id",
-            "An identifier of your own for this request, 1 to 128 characters of `A-Z a-z 0-9 . _ -`. It comes back with \
+            "An identifier of your own for this request, 1 to 128 characters of `A-Z a-z 0-9 . _ -`, without an API key in them. It comes back with \
              the answer and stands in the server's log. Any other text is replaced by a new identifier.",
             "import-17",
         ),

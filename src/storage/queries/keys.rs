@@ -443,7 +443,7 @@ mod tests {
         let made: Vec<KeyRow> = (0..3).map(keep).collect();
         store.revoke_key(&made[1].id, now).unwrap();
         let ids = [&*made[0].id, "key_none", &made[1].id, &made[2].id];
-        let live = KeyLife::Until(None);
+        let live = KeyLife::Until(made[0].expires_at);
         assert_eq!(store.key_lives(&ids).unwrap(), [live, KeyLife::Ended, KeyLife::Ended, live]);
         assert!(store.key_lives(&[]).unwrap().is_empty());
         for (id, is_live) in ids.into_iter().zip([true, false, false, true]) {
