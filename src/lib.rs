@@ -24,7 +24,7 @@
 //! | `metrics` | what the server counts about itself, for Prometheus | nobody |
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
-//! | `clock` `gather` `id` `log_scope` `log_throttle` `loopback` `model_id` `money` `os_error` `private` `secret` `semaphore` `span` `unsafe_chars` `workers` | leaves | open to all |
+//! | `clock` `gather` `id` `log_scope` `log_throttle` `loopback` `model_id` `money` `os_error` `private` `secret` `semaphore` `span` `sse_decoder` `unsafe_chars` `workers` | leaves | open to all |
 //!
 //! A test that reads this table (`tests/it/layers.rs`) enforces which room may name which. Three rules explain the
 //! rest: parsing and counting do no I/O (a provider's dialect, the window of a limit), so that they are tested with
@@ -55,6 +55,7 @@ pub mod secret;
 pub mod semaphore;
 pub mod server;
 pub mod span;
+pub mod sse_decoder;
 pub mod storage;
 pub mod unsafe_chars;
 pub mod usage;

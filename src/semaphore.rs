@@ -1,8 +1,12 @@
-//! A semaphore whose number of permits can change while they are held, and which knows about workers.
+//! A semaphore whose number of permits can change while they are held, and which knows about workers and owners.
 //!
-//! If many tasks wait, a released permit goes to a task of the same worker: waking another worker takes a system call
-//! for every permit, on a server that is busy already. Apart from this slight preference, permits are granted in the
-//! order of arrival.
+//! Where permits have owners, no owner gets all of them: one takes at most [`SHARE`] times as many as are left free, so
+//! that the next finds some, and a released permit goes to the waiting owner who holds the fewest. Eight permits and more
+//! are never all held by one; fewer may be, until the first of them is released.
+//!
+//! If many tasks of an owner wait, a released permit goes to a task of the same worker: waking another worker takes a
+//! system call for every permit, on a server that is busy already. Apart from this slight preference, an owner's permits
+//! are granted in the order of arrival.
 //!
 //! What must hold: every waiting task gets a permit as long as any are released; a dropped permit is free at once,
 //! whatever became of the work that held it. If the number is lowered, work under way ends in its own time, and no
@@ -15,11 +19,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
+use slab::Slab;
+
 use crate::workers;
 
+/// How many times as many permits as are free one owner may hold.
+const SHARE: usize = 7;
 /// How much later than a task of another worker a task may have arrived and still be served first. Less than anybody
 /// notices, and more than the time that permits of busy workers are waited for.
 const HEAD_START: Duration = Duration::from_millis(5);
+/// The fewest owners known at which those that hold nothing are forgotten.
+const MANY_OWNERS: usize = 1024;
 
 /// A number of permits.
 #[derive(Debug)]
@@ -29,6 +40,7 @@ pub struct Semaphore(Mutex<Queue>);
 #[derive(Debug)]
 pub struct Permit {
     semaphore: Arc<Semaphore>,
+    owner: usize,
 }
 
 /// The number of permits held, and the tasks that wait.
@@ -37,12 +49,31 @@ struct Queue {
     limit: usize,
     /// Including those granted to a task that has not been polled since.
     held: usize,
-    /// By worker, each in the order of arrival.
-    waiting: Vec<BTreeMap<Ticket, Waiting>>,
+    owners: Slab<Owner>,
+    by_name: HashMap<Arc<str>, usize>,
+    /// How many named owners there may be before some are forgotten.
+    max_owners: usize,
+    /// The owners whose tasks wait.
+    ranking: BTreeSet<(Rank, usize)>,
     /// The tasks that were granted a permit and have not been polled since.
     served: BTreeSet<Ticket>,
     next: Ticket,
 }
+
+/// Who holds permits.
+#[derive(Debug, Default)]
+struct Owner {
+    /// `None` for the one who stands for all tasks without an owner.
+    name: Option<Arc<str>>,
+    held: usize,
+    /// By worker, each in the order of arrival.
+    waiting: Vec<BTreeMap<Ticket, Waiting>>,
+    /// Its place in the ranking.
+    rank: Option<Rank>,
+}
+
+/// The permits held, and the ticket of the task that has waited longest: the lowest is served next.
+type Rank = (usize, Ticket);
 
 /// The number of a waiting task.
 type Ticket = u64;
@@ -53,29 +84,42 @@ struct Waiting {
     waker: Waker,
 }
 
+/// The place of the owner who stands for all tasks without one.
+const NOBODY: usize = 0;
+
 impl Semaphore {
     /// This many permits, all of them free.
-    pub const fn new(limit: usize) -> Self {
-        Self(Mutex::new(Queue { limit, held: 0, waiting: Vec::new(), served: BTreeSet::new(), next: 0 }))
+    pub fn new(limit: usize) -> Self {
+        Self(Mutex::new(Queue::new(limit)))
     }
 
     /// Waits for a permit. Cancel safe: a task that gives up waiting takes no permit from the others.
-    pub async fn acquire(self: &Arc<Self>) -> Permit {
-        Wait { semaphore: self, worker: workers::current(), ticket: None }.await;
-        Permit { semaphore: self.clone() }
+    pub fn acquire(self: &Arc<Self>) -> impl Future<Output = Permit> {
+        self.acquire_by(None)
+    }
+
+    /// Waits for a permit that `owner` holds, on a semaphore all permits of which have owners. Cancel safe.
+    pub fn acquire_for<'a>(
+        self: &'a Arc<Self>,
+        owner: &'a Arc<str>,
+    ) -> impl Future<Output = Permit> + use<'a> {
+        self.acquire_by(Some(owner))
+    }
+
+    /// No `async fn`, which would store its arguments twice while it waits.
+    fn acquire_by<'a>(self: &'a Arc<Self>, name: Option<&'a Arc<str>>) -> Wait<'a> {
+        Wait { semaphore: self, worker: workers::current(), name, waiting: None }
+    }
+
+    fn permit(self: &Arc<Self>, owner: usize) -> Permit {
+        Permit { semaphore: self.clone(), owner }
     }
 
     /// Changes the number of permits.
     pub fn resize(&self, limit: usize) {
-        let mut served = Vec::new();
         let mut queue = self.queue();
         queue.limit = limit;
-        while queue.held < queue.limit
-            && let Some(waker) = queue.serve_next(workers::current())
-        {
-            queue.held += 1;
-            served.push(waker);
-        }
+        let served: Vec<Waker> = std::iter::from_fn(|| queue.serve_next(workers::current())).collect();
         drop(queue);
         served.into_iter().for_each(Waker::wake);
     }
@@ -83,12 +127,11 @@ impl Semaphore {
     /// The number of free permits.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
-        let queue = self.queue();
-        queue.limit.saturating_sub(queue.held)
+        self.queue().free()
     }
 
-    fn release(&self, worker: usize) {
-        let next = self.queue().release(worker);
+    fn release(&self, worker: usize, owner: usize) {
+        let next = self.queue().release(worker, owner);
         if let Some(waker) = next {
             waker.wake();
         }
@@ -102,42 +145,136 @@ impl Semaphore {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.semaphore.release(workers::current());
+        self.semaphore.release(workers::current(), self.owner);
     }
 }
 
 impl Queue {
-    /// Takes a permit if one is free. Then nobody is waiting: waiting tasks were served first.
-    const fn try_acquire(&mut self) -> bool {
-        let is_free = self.held < self.limit;
+    fn new(limit: usize) -> Self {
+        let mut owners = Slab::new();
+        owners.insert(Owner::default());
+        Self {
+            limit,
+            held: 0,
+            owners,
+            by_name: HashMap::default(),
+            max_owners: MANY_OWNERS,
+            ranking: BTreeSet::new(),
+            served: BTreeSet::new(),
+            next: 0,
+        }
+    }
+
+    const fn free(&self) -> usize {
+        self.limit.saturating_sub(self.held)
+    }
+
+    /// The place of an owner.
+    fn owner(&mut self, name: Option<&Arc<str>>) -> usize {
+        let Some(name) = name else { return NOBODY };
+        if let Some(owner) = self.by_name.get(name) {
+            return *owner;
+        }
+        if self.by_name.len() >= self.max_owners {
+            let Self { by_name, owners, .. } = self;
+            by_name.retain(|_, owner| {
+                let is_needed =
+                    owners.get(*owner).is_some_and(|owner| owner.held > 0 || owner.rank.is_some());
+                if !is_needed {
+                    owners.try_remove(*owner);
+                }
+                is_needed
+            });
+            self.max_owners = MANY_OWNERS.max(2 * self.by_name.len());
+        }
+        let owner = self.owners.insert(Owner { name: Some(name.clone()), ..Owner::default() });
+        self.by_name.insert(name.clone(), owner);
+        owner
+    }
+
+    /// Whether an owner may take one more permit.
+    fn may_take(&self, owner: usize) -> bool {
+        let (free, owner) = (self.free(), &self.owners[owner]);
+        free > 0 && (owner.name.is_none() || owner.held < SHARE.saturating_mul(free))
+    }
+
+    /// Takes a permit if one is free for this owner. Then none of its tasks is waiting: they were served first.
+    fn try_acquire(&mut self, owner: usize) -> bool {
+        let is_free = self.may_take(owner);
         if is_free {
             self.held += 1;
+            self.owners[owner].held += 1;
         }
         is_free
     }
 
-    /// Adds a waiting task to those of a worker.
-    fn wait(&mut self, worker: usize, since: Instant, waker: Waker) -> Ticket {
+    /// Adds a waiting task of an owner to those of a worker.
+    fn wait(&mut self, worker: usize, owner: usize, since: Instant, waker: Waker) -> Ticket {
         let ticket = self.next;
         self.next += 1;
-        if self.waiting.len() <= worker {
-            self.waiting.resize_with(worker + 1, BTreeMap::new);
+        let waiting = &mut self.owners[owner].waiting;
+        if waiting.len() <= worker {
+            waiting.resize_with(worker + 1, BTreeMap::new);
         }
-        self.waiting[worker].insert(ticket, Waiting { since, waker });
+        waiting[worker].insert(ticket, Waiting { since, waker });
+        if self.owners[owner].rank.is_none() {
+            self.rank(owner);
+        }
         ticket
     }
 
-    /// Releases a permit, or passes it on to a task, which is to be woken.
-    fn release(&mut self, worker: usize) -> Option<Waker> {
-        let next = if self.held > self.limit { None } else { self.serve_next(worker) };
-        if next.is_none() {
-            self.held -= 1;
-        }
-        next
+    /// Removes a waiting task.
+    fn give_up(&mut self, worker: usize, owner: usize, ticket: Ticket) -> Option<Waiting> {
+        let removed = self.owners[owner].waiting[worker].remove(&ticket);
+        self.rank(owner);
+        removed
     }
 
-    /// Grants a permit to the next task, which is to be woken.
+    /// Releases a permit. Returns the task that gets it, which is to be woken.
+    fn release(&mut self, worker: usize, owner: usize) -> Option<Waker> {
+        self.held -= 1;
+        self.owners[owner].held -= 1;
+        if self.owners[owner].rank.is_some() {
+            self.rank(owner);
+        }
+        self.serve_next(worker)
+    }
+
+    /// Grants a free permit to the next task, which is to be woken.
     fn serve_next(&mut self, worker: usize) -> Option<Waker> {
+        let (_, owner) = *self.ranking.first()?;
+        // If the one who holds the fewest may not take it, nobody may.
+        if !self.may_take(owner) {
+            return None;
+        }
+        let (ticket, of) = self.owners[owner].next(worker)?;
+        self.held += 1;
+        self.owners[owner].held += 1;
+        self.served.insert(ticket);
+        self.give_up(of, owner, ticket).map(|waiting| waiting.waker)
+    }
+
+    /// Updates an owner's place in the ranking.
+    fn rank(&mut self, at: usize) {
+        let owner = &mut self.owners[at];
+        let rank = owner.first().map(|ticket| (owner.held, ticket));
+        if let Some(before) = std::mem::replace(&mut owner.rank, rank) {
+            self.ranking.remove(&(before, at));
+        }
+        if let Some(rank) = rank {
+            self.ranking.insert((rank, at));
+        }
+    }
+}
+
+impl Owner {
+    /// The task that has waited longest.
+    fn first(&self) -> Option<Ticket> {
+        self.waiting.iter().filter_map(|tasks| tasks.first_key_value()).map(|(ticket, _)| *ticket).min()
+    }
+
+    /// The task to be served by a worker, and its own worker.
+    fn next(&self, worker: usize) -> Option<(Ticket, usize)> {
         let first = |of: usize| {
             let (ticket, waiting) = self.waiting.get(of)?.first_key_value()?;
             Some((*ticket, waiting.since, of))
@@ -145,39 +282,40 @@ impl Queue {
         let (ticket, since, of) = (0..self.waiting.len()).filter_map(first).min()?;
         let own = first(worker).filter(|(_, own_since, _)| *own_since <= since + HEAD_START);
         let (ticket, _, of) = own.unwrap_or((ticket, since, of));
-        self.served.insert(ticket);
-        self.waiting[of].remove(&ticket).map(|waiting| waiting.waker)
+        Some((ticket, of))
     }
 }
 
 /// The future of waiting for a permit.
 struct Wait<'a> {
-    semaphore: &'a Semaphore,
+    semaphore: &'a Arc<Semaphore>,
     worker: usize,
-    /// Set from the first poll until it is served.
-    ticket: Option<Ticket>,
+    name: Option<&'a Arc<str>>,
+    /// The owner and the ticket; set from the first poll until it is served.
+    waiting: Option<(usize, Ticket)>,
 }
 
 impl Future for Wait<'_> {
-    type Output = ();
+    type Output = Permit;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
         let mut queue = self.semaphore.queue();
-        let Some(ticket) = self.ticket else {
-            if queue.try_acquire() {
-                return Poll::Ready(());
+        let Some((owner, ticket)) = self.waiting else {
+            let owner = queue.owner(self.name);
+            if queue.try_acquire(owner) {
+                return Poll::Ready(self.semaphore.permit(owner));
             }
-            let ticket = queue.wait(self.worker, Instant::now(), context.waker().clone());
+            let ticket = queue.wait(self.worker, owner, Instant::now(), context.waker().clone());
             drop(queue);
-            self.ticket = Some(ticket);
+            self.waiting = Some((owner, ticket));
             return Poll::Pending;
         };
         if queue.served.remove(&ticket) {
             drop(queue);
-            self.ticket = None;
-            return Poll::Ready(());
+            self.waiting = None;
+            return Poll::Ready(self.semaphore.permit(owner));
         }
-        if let Some(waiting) = queue.waiting[self.worker].get_mut(&ticket) {
+        if let Some(waiting) = queue.owners[owner].waiting[self.worker].get_mut(&ticket) {
             waiting.waker.clone_from(context.waker());
         }
         Poll::Pending
@@ -186,197 +324,18 @@ impl Future for Wait<'_> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let Some(ticket) = self.ticket else { return };
+        let Some((owner, ticket)) = self.waiting else { return };
         let mut queue = self.semaphore.queue();
         let is_served = queue.served.remove(&ticket);
-        let waiting = queue.waiting[self.worker].remove(&ticket);
+        let waiting = if is_served { None } else { queue.give_up(self.worker, owner, ticket) };
         // A waker may own a task, and a task a permit: neither may be dropped while the queue is locked.
         drop(queue);
         drop(waiting);
         if is_served {
-            self.semaphore.release(self.worker);
+            self.semaphore.release(self.worker, owner);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Takes all free permits.
-    fn take_all(semaphore: &Arc<Semaphore>) -> Vec<Permit> {
-        std::iter::from_fn(|| semaphore.acquire().now_or_never()).collect()
-    }
-
-    #[test]
-    fn a_permit_that_is_dropped_is_free_again() {
-        let semaphore = Arc::new(Semaphore::new(3));
-        for _ in 0..2 {
-            assert_eq!(take_all(&semaphore).len(), 3);
-        }
-    }
-
-    #[test]
-    fn a_lower_limit_lets_work_finish_and_admits_nobody_until_it_is_met() {
-        let semaphore = Arc::new(Semaphore::new(4));
-        let mut taken = take_all(&semaphore);
-        semaphore.resize(2);
-        for left in [3, 2] {
-            drop(taken.pop());
-            assert!(semaphore.acquire().now_or_never().is_none(), "{left} are under way");
-        }
-        drop(taken.pop());
-        assert_eq!(take_all(&semaphore).len(), 1);
-        drop(taken);
-        assert_eq!(take_all(&semaphore).len(), 2);
-    }
-
-    #[test]
-    fn a_higher_limit_admits_waiting_tasks_at_once() {
-        let semaphore = Arc::new(Semaphore::new(1));
-        let first = take_all(&semaphore);
-        let mut waiting = Box::pin(semaphore.acquire());
-        assert!(waiting.as_mut().now_or_never().is_none());
-        semaphore.resize(3);
-        let second = waiting.now_or_never().expect("it still waits");
-        assert_eq!(take_all(&semaphore).len(), 1);
-        drop((first, second));
-        assert_eq!(take_all(&semaphore).len(), 3);
-    }
-
-    #[test]
-    fn a_served_task_that_gives_up_passes_the_permit_on() {
-        let semaphore = Arc::new(Semaphore::new(1));
-        let first = take_all(&semaphore);
-        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(semaphore.acquire())).collect();
-        for wait in &mut waiting {
-            assert!(wait.now_or_never().is_none());
-        }
-        // One gives up waiting, one gives up after it was served.
-        drop(waiting.remove(1));
-        drop(first);
-        drop(waiting.remove(0));
-        assert!(semaphore.acquire().now_or_never().is_none(), "the last one has it");
-        drop(waiting.remove(0).now_or_never().expect("it still waits"));
-        assert_eq!(semaphore.free(), 1);
-    }
-
-    #[test]
-    fn waiting_tasks_are_woken() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let workers = workers::Workers::start(2).unwrap();
-        let semaphore = Arc::new(Semaphore::new(2));
-        let crowd: Vec<_> = (0..200)
-            .map(|_| {
-                let semaphore = semaphore.clone();
-                workers.next().spawn(async move {
-                    for _ in 0..20 {
-                        let _permit = semaphore.acquire().await;
-                        tokio::task::yield_now().await;
-                    }
-                })
-            })
-            .collect();
-        runtime.block_on(async {
-            for one in crowd {
-                one.await.unwrap();
-            }
-        });
-        assert_eq!(semaphore.free(), 2);
-    }
-
-    /// A queue, tested without tasks.
-    struct Watched {
-        queue: Queue,
-        begun: Instant,
-    }
-
-    impl Watched {
-        fn new(limit: usize) -> Self {
-            let Semaphore(queue) = Semaphore::new(limit);
-            Self { queue: queue.into_inner().unwrap(), begun: Instant::now() }
-        }
-
-        /// A task arrives at this time; returns whether a permit is free.
-        fn comes(&mut self, worker: usize, millis: u64) -> bool {
-            let since = self.begun + Duration::from_millis(millis);
-            let is_free = self.queue.try_acquire();
-            if !is_free {
-                self.queue.wait(worker, since, Waker::noop().clone());
-            }
-            is_free
-        }
-
-        /// A permit is released; returns the ticket of the task that gets it.
-        fn leaves(&mut self, worker: usize) -> Option<Ticket> {
-            self.queue.release(worker)?;
-            let served = self.queue.served.pop_first();
-            assert!(self.queue.served.is_empty());
-            served
-        }
-    }
-
-    #[test]
-    fn a_permit_stays_with_its_worker_unless_others_have_waited_longer() {
-        let mut watched = Watched::new(1);
-        assert!(watched.comes(1, 0));
-        for (worker, millis) in [(1, 0), (2, 4), (1, 5), (2, 6), (1, 12), (2, 13)] {
-            assert!(!watched.comes(worker, millis));
-        }
-        let order: Vec<_> = [2, 2, 2, 2, 1, 1].map(|worker| watched.leaves(worker).unwrap()).into();
-        // The first arrived 4 ms after ticket 0; the next one of its worker arrived 6 ms after it.
-        assert_eq!(order, [1, 0, 3, 2, 4, 5]);
-        assert_eq!(watched.leaves(1), None);
-        assert_eq!(watched.queue.held, 0);
-    }
-
-    proptest! {
-        #[test]
-        fn no_task_waits_while_a_permit_is_free_or_for_ever(
-            limits in prop::collection::vec(0_usize..5, 1..4),
-            steps in prop::collection::vec((0_usize..4, 0_usize..3), 0..200),
-        ) {
-            let mut watched = Watched::new(limits[0]);
-            let (mut within, mut waiting) = (0, BTreeSet::new());
-            let mut arrivals = BTreeMap::new();
-            for (millis, (what, worker)) in steps.into_iter().enumerate() {
-                match what {
-                    0 | 1 => {
-                        let ticket = watched.queue.next;
-                        if watched.comes(worker, millis as u64) {
-                            within += 1;
-                        } else {
-                            waiting.insert(ticket);
-                            arrivals.insert(ticket, millis);
-                        }
-                    }
-                    2 if within > 0 => {
-                        match watched.leaves(worker) {
-                            Some(ticket) => {
-                                prop_assert!(waiting.remove(&ticket));
-                                let since = arrivals[&ticket];
-                                let oldest = waiting.first().map_or(since, |first| arrivals[first]);
-                                prop_assert!(since <= oldest + 5, "{since} before {oldest}");
-                            }
-                            None => within -= 1,
-                        }
-                    }
-                    _ => {
-                        let limit = limits[millis % limits.len()];
-                        watched.queue.limit = limit;
-                        while watched.queue.held < limit && watched.queue.serve_next(worker).is_some() {
-                            watched.queue.held += 1;
-                            within += 1;
-                            waiting.remove(&watched.queue.served.pop_first().unwrap());
-                        }
-                    }
-                }
-                prop_assert_eq!(watched.queue.held, within);
-                prop_assert!(waiting.is_empty() || within >= watched.queue.limit);
-            }
-        }
-    }
-}
+mod tests;

@@ -9,15 +9,10 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 
 use super::exit::{Failure, Kind, Outcome};
-use crate::client;
 
-/// Makes panics be reported as defects from here on, except those that foreign bytes provoke and that are caught.
+/// Makes panics be reported as defects from here on.
 pub(crate) fn install_hook() {
-    set_hook(Box::new(|panic| {
-        if !client::is_decoding() {
-            report(panic);
-        }
-    }));
+    set_hook(Box::new(report));
 }
 
 /// Runs a command; a panic in it becomes an ordinary failure.

@@ -317,7 +317,8 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
 
 /// The failure for the `error` event of a verification, or for the last chunk of a completion that broke off.
 pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
-    let kind = if event.code == "api_key_revoked" { Kind::Unauthorized } else { Kind::Server };
+    let is_refused = matches!(event.code.as_str(), "api_key_revoked" | "api_key_expired");
+    let kind = if is_refused { Kind::Unauthorized } else { Kind::Server };
     let mut failure = Failure::new(kind, brief(&lower_first(&event.message)));
     if event.code == "provider_auth_failed" {
         failure =

@@ -43,9 +43,9 @@ pub struct ChatStream {
 
 impl ChatStream {
     /// Sends `post` with this request id, and reads the response.
-    pub(super) fn begin(post: RequestBuilder, request_id: String) -> Result<Self, Error> {
-        let frames = Frames::begin(post.header("x-request-id", &request_id), MAX_STREAM_BYTES)?;
-        Ok(Self { frames, request_id, has_finished: false, is_done: false })
+    pub(super) fn begin(post: RequestBuilder, request_id: String) -> Self {
+        let frames = Frames::begin(post.header("x-request-id", &request_id), MAX_STREAM_BYTES);
+        Self { frames, request_id, has_finished: false, is_done: false }
     }
 
     /// The next piece; `None` after the end of a complete stream. Not cancel-safe: the body of an error response would
@@ -133,7 +133,7 @@ mod tests {
         let span = Duration::from_secs(5);
         let settings =
             Settings { server, key: None, connect_timeout: span, idle_timeout: span, ca_cert: None };
-        let mut stream = Client::new(&settings).unwrap().chat_stream(&ChatRequest::default()).unwrap();
+        let mut stream = Client::new(&settings).unwrap().chat_stream(&ChatRequest::default());
         let mut pieces = Vec::new();
         loop {
             match stream.next().await {

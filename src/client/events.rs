@@ -25,8 +25,8 @@ pub struct VerifyStream {
 
 impl VerifyStream {
     /// Sends `post` and reads the response.
-    pub(super) fn begin(post: RequestBuilder) -> Result<Self, Error> {
-        Ok(Self { frames: Frames::begin(post, MAX_STREAM_BYTES)?, is_done: false })
+    pub(super) fn begin(post: RequestBuilder) -> Self {
+        Self { frames: Frames::begin(post, MAX_STREAM_BYTES), is_done: false }
     }
 
     /// The next event; `None` after the terminal one. Events that this version does not know are skipped. Not
@@ -123,7 +123,7 @@ mod tests {
     }
 
     async fn run(client: &Client) -> Result<Vec<Event>, Error> {
-        let mut events = client.verify(&VerifyRequest::default())?;
+        let mut events = client.verify(&VerifyRequest::default());
         let mut seen = Vec::new();
         while let Some(event) = events.next().await? {
             seen.push(event);
@@ -191,9 +191,52 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_byte_order_mark_does_not_end_the_program() {
-        let (client, _) = server(stream("\u{feff}event: starting\ndata: {}\n\n")).await;
+    async fn a_byte_order_mark_is_skipped_and_other_bytes_are_malformed() {
+        let (client, _) = server(stream(&format!("\u{feff}{COMPLETED}"))).await;
+        assert_eq!(run(&client).await.unwrap().len(), 1);
+        let mut bytes = stream("event: starting\ndata: \"");
+        bytes.extend(b"\xff\"\n\n");
+        let (client, _) = server(bytes).await;
         assert!(matches!(run(&client).await, Err(Error::Malformed(_))));
+    }
+
+    /// Repeats `piece` until nobody reads it any more; returns how many bytes were written.
+    async fn flood(piece: &'static str) -> (Result<Vec<Event>, Error>, usize) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let flooding = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let _ = socket.read(&mut vec![0; 4096]).await.unwrap();
+            socket.write_all(&stream("")).await.unwrap();
+            let (chunk, mut written) = (piece.repeat(64 * 1024 / piece.len()), 0);
+            while socket.write_all(chunk.as_bytes()).await.is_ok() {
+                written += chunk.len();
+                assert!(written < 1 << 30, "it reads on");
+            }
+            written
+        });
+        let settings = Settings {
+            server: format!("http://{address}"),
+            key: None,
+            connect_timeout: PLENTY,
+            idle_timeout: PLENTY,
+            ca_cert: None,
+        };
+        let outcome = run(&Client::new(&settings).unwrap()).await;
+        (outcome, flooding.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_never_becomes_a_frame_is_given_up() {
+        for piece in ["data: {}\n", ": keep-alive\n\n", "event", "data: ", "\n"] {
+            let (outcome, written) = flood(piece).await;
+            assert!(
+                matches!(&outcome, Err(Error::Malformed(why)) if why.contains("larger than")),
+                "{outcome:?}"
+            );
+            // Beyond what is read at most, there are the buffers of both sockets.
+            assert!(written < 64 * 1024 * 1024, "{piece:?}: {written}");
+        }
     }
 
     #[tokio::test]

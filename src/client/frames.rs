@@ -1,43 +1,21 @@
 //! The frames of an event stream, whatever they contain.
 //!
-//! The only file that uses `reqwest_eventsource`. By default that sends the request again whenever a stream ends, even
-//! properly: retries are off here, so that nothing is ever sent twice. The end of a stream is never a success by
-//! itself: the reader knows which frame is the last one, and does not ask for more.
-//!
-//! The decoder has no size limit, so frames are measured once they are complete; one that never ends grows for as long
-//! as the caller lets it. The decoder also panics on a byte order mark at the start of a stream: such a server becomes
-//! [`Error::Malformed`] rather than the end of this program, and [`is_decoding`] tells the panic hook not to report
-//! that.
+//! Nothing is ever sent twice. The end of a stream is never a success by itself: the reader knows which frame is the last
+//! one, and does not ask for more. Bytes are counted as they arrive: a frame that never ends, and comments without end,
+//! are given up.
 
-use std::cell::Cell;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Poll;
-
-use futures_util::StreamExt;
-use reqwest::RequestBuilder;
-use reqwest_eventsource::{Error as SourceError, Event as SourceEvent, EventSource, retry};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+use reqwest::{RequestBuilder, Response};
 
 use super::error::{Error, error_response};
-
-/// The largest frame that makes sense: a result of 30 claims and 9 models with their reasons is far smaller.
-const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
+use crate::sse_decoder::{Decoder, Event, MAX_EVENT_BYTES, TooLarge};
 
 /// The longest error message kept for a frame, as it may repeat what the server sent.
 const MAX_REASON_CHARS: usize = 200;
 
-thread_local! {
-    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread is decoding foreign bytes: a panic is then caught, and is the sender's fault.
-pub fn is_decoding() -> bool {
-    IS_DECODING.get()
-}
-
 /// One frame.
 pub(super) struct Frame {
-    /// The event name; `message` where the stream has none.
+    /// The event name; empty where the stream has none.
     pub(super) event: String,
     /// The data, with its lines joined.
     pub(super) data: String,
@@ -45,77 +23,78 @@ pub(super) struct Frame {
 
 /// A stream in progress. Dropping it closes the connection.
 pub(super) struct Frames {
-    source: EventSource,
-    is_open: bool,
+    /// `None` once it is sent.
+    post: Option<RequestBuilder>,
+    /// `None` before the response, and after its end or failure.
+    response: Option<Response>,
+    decoder: Decoder,
+    /// The bytes received.
     bytes: usize,
     max_bytes: usize,
+    /// The bytes received since the last frame.
+    unframed: usize,
 }
 
 impl Frames {
-    /// Sends `post` and reads the response, at most `max_bytes` of data in all, as the reader may keep them.
-    pub(super) fn begin(post: RequestBuilder, max_bytes: usize) -> Result<Self, Error> {
-        #[expect(clippy::disallowed_methods, reason = "the one place, with retries off")]
-        let mut source =
-            EventSource::new(post).map_err(|_| Error::Setup("the request cannot be sent".to_owned()))?;
-        source.set_retry_policy(Box::new(retry::Never));
-        Ok(Self { source, is_open: false, bytes: 0, max_bytes })
+    /// Sends `post` and reads the response, at most `max_bytes` in all, as the reader may keep them.
+    pub(super) fn begin(post: RequestBuilder, max_bytes: usize) -> Self {
+        let post = Some(post.header(ACCEPT, "text/event-stream"));
+        Self { post, response: None, decoder: Decoder::default(), bytes: 0, max_bytes, unframed: 0 }
     }
 
-    /// The next frame; [`Error::Incomplete`] if there is none. Not cancel-safe: the body of an error response would be
-    /// lost.
+    /// The next frame; [`Error::Incomplete`] if there is none. Not cancel-safe: the response would be lost.
     pub(super) async fn next(&mut self) -> Result<Frame, Error> {
-        loop {
-            let message = match self.decode().await? {
-                None => return Err(Error::Incomplete),
-                Some(Ok(SourceEvent::Open)) => {
-                    self.is_open = true;
-                    continue;
-                }
-                Some(Ok(SourceEvent::Message(message))) => message,
-                Some(Err(cause)) => return Err(self.failure(cause).await),
-            };
-            let size = message.data.len();
-            self.bytes = self.bytes.saturating_add(size);
-            if size > MAX_FRAME_BYTES || self.bytes > self.max_bytes {
-                self.source.close();
-                return Err(Error::Malformed("the answer is larger than any that makes sense".to_owned()));
-            }
-            return Ok(Frame { event: message.event, data: message.data });
+        if let Some(post) = self.post.take() {
+            let response = post.send().await.map_err(|cause| Error::from_transport(&cause))?;
+            self.response = Some(ensure_event_stream(response).await?);
         }
-    }
-
-    /// The decoder's next item; its panics become errors.
-    async fn decode(&mut self) -> Result<Option<Result<SourceEvent, SourceError>>, Error> {
-        let item = poll_fn(|context| {
-            IS_DECODING.set(true);
-            let polled = catch_unwind(AssertUnwindSafe(|| self.source.poll_next_unpin(context)));
-            IS_DECODING.set(false);
-            match polled {
-                Ok(poll) => poll.map(Ok),
-                Err(_panic) => Poll::Ready(Err(malformed_stream())),
+        loop {
+            if let Some(event) = self.decoder.next()? {
+                self.unframed = 0;
+                return Frame::read(&event);
             }
-        });
-        item.await
-    }
-
-    async fn failure(&self, cause: SourceError) -> Error {
-        match cause {
-            SourceError::Transport(cause) if self.is_open => Error::from_body(&cause),
-            SourceError::Transport(cause) => Error::from_transport(&cause),
-            SourceError::InvalidStatusCode(_, response) => error_response(response).await,
-            SourceError::InvalidContentType(..) => {
-                Error::Malformed("the answer is no event stream".to_owned())
+            let Some(mut response) = self.response.take() else { return Err(Error::Incomplete) };
+            let received = response.chunk().await.map_err(|cause| Error::from_body(&cause))?;
+            let chunk = received.ok_or(Error::Incomplete)?;
+            self.bytes = self.bytes.saturating_add(chunk.len());
+            self.unframed = self.unframed.saturating_add(chunk.len());
+            if self.bytes > self.max_bytes || self.unframed > MAX_EVENT_BYTES {
+                return Err(TooLarge.into());
             }
-            SourceError::StreamEnded => Error::Incomplete,
-            SourceError::Utf8(_) | SourceError::Parser(_) | SourceError::InvalidLastEventId(_) => {
-                malformed_stream()
-            }
+            self.response = Some(response);
+            self.decoder.feed(&chunk);
         }
     }
 }
 
-fn malformed_stream() -> Error {
-    Error::Malformed("the answer is not a proper event stream".to_owned())
+impl Frame {
+    fn read(event: &Event<'_>) -> Result<Self, Error> {
+        let text = |bytes: &[u8]| match str::from_utf8(bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(Error::Malformed("the answer is not UTF-8 text".to_owned())),
+        };
+        Ok(Self { event: text(event.name)?, data: text(event.data)? })
+    }
+}
+
+impl From<TooLarge> for Error {
+    fn from(TooLarge: TooLarge) -> Self {
+        Self::Malformed("the answer is larger than any that makes sense".to_owned())
+    }
+}
+
+async fn ensure_event_stream(response: Response) -> Result<Response, Error> {
+    if !response.status().is_success() {
+        return Err(error_response(response).await);
+    }
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
+    // Nothing else was asked for.
+    let is_encoded = response.headers().contains_key(CONTENT_ENCODING);
+    if kind.eq_ignore_ascii_case("text/event-stream") && !is_encoded {
+        return Ok(response);
+    }
+    Err(Error::Malformed("the answer is no event stream".to_owned()))
 }
 
 /// The error for a frame's data that cannot be parsed.

@@ -15,7 +15,6 @@ pub use certificate::CertificateFlaw;
 pub use chat::{ChatStream, Piece};
 pub use error::{Error, NO_TLS, NOT_HTTP, Refusal, UNRESOLVED};
 pub use events::VerifyStream;
-pub use frames::is_decoding;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -103,13 +102,13 @@ impl Client {
     }
 
     /// Starts a verification. The request is sent exactly once, whatever happens to the connection.
-    pub fn verify(&self, request: &VerifyRequest) -> Result<VerifyStream, Error> {
+    pub fn verify(&self, request: &VerifyRequest) -> VerifyStream {
         let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models").json(request);
         VerifyStream::begin(post)
     }
 
     /// Starts a streamed completion. The request is sent exactly once, whatever happens to the connection.
-    pub fn chat_stream(&self, request: &ChatRequest) -> Result<ChatStream, Error> {
+    pub fn chat_stream(&self, request: &ChatRequest) -> ChatStream {
         ChatStream::begin(self.post(CHAT).json(request), crate::id::new("req"))
     }
 

@@ -1,5 +1,6 @@
 //! Parses `config.toml` and a project's `.mk.toml`: every key is typed and validated by itself.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,6 +80,11 @@ pub(super) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigErro
     const WHY: &str = "is not taken from a project's file: what comes with a checkout must not decide where keys are \
                        sent or whom to trust";
     const INSTEAD: &str = "set it in your own config.toml";
+    // A pipe, or a link to this process's own input, would be waited for; your own files may be such.
+    if fs::metadata(path).is_ok_and(|facts| !facts.is_file() && !facts.is_dir()) {
+        return Err(ConfigError::new(format!("{} is not a regular file", path.display()))
+            .hint("take it away, or put a file in its place"));
+    }
     let Some(document) = Document::open(path)? else { return Ok(None) };
     let table = document.parse()?;
     let mut root = Section::root(&document, &table);

@@ -198,6 +198,25 @@ fn keys_follow_the_server() {
     assert!(load_client(&args, &fixture.env).unwrap().key_for(Service::Verify).unwrap().is_none());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_project_s_file_that_could_be_waited_for_is_refused() {
+    use std::os::unix::fs::symlink;
+
+    let fixture = fixture(None, None, &[]);
+    let project = fixture.dir.path().join("repository/.mk.toml");
+    for target in ["/dev/zero", "/dev/null"] {
+        symlink(target, &project).unwrap();
+        let refused = fixture.load().unwrap_err();
+        assert!(refused.message.ends_with(".mk.toml is not a regular file"), "{refused}");
+        fs::remove_file(&project).unwrap();
+    }
+    let elsewhere = fixture.dir.path().join("shared.toml");
+    fs::write(&elsewhere, "[verify]\njobs = 2\n").unwrap();
+    symlink(&elsewhere, &project).unwrap();
+    assert_eq!(fixture.load().unwrap().verify.jobs, Some(2));
+}
+
 #[test]
 fn the_listing_shows_origins_and_no_secrets() {
     let variables = [("MK_API_KEY", "mk_verify_secret"), ("MK_PROGRESS", "bars")];

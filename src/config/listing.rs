@@ -96,6 +96,8 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     let timeout = config.inference.first_token_timeout_with_fallback;
     values.push(("inference.first_token_timeout_with_fallback".to_owned(), span(timeout)));
     values.push(("inference.drop_unsupported".to_owned(), config.inference.drop_unsupported.to_string()));
+    let timeout = config.inference.whole_answer_timeout_with_fallback;
+    values.push(("inference.whole_answer_timeout_with_fallback".to_owned(), span(timeout)));
     let fallbacks = config.inference.fallbacks.iter();
     values.extend(
         fallbacks.map(|(model, list)| (format!("inference.fallbacks.{}", quoted(model)), list_text(list))),
@@ -124,9 +126,11 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
         ("idle_timeout", span(settings.idle_timeout)),
         ("total_timeout", span(settings.total_timeout)),
         ("first_token_timeout", settings.first_token_timeout.map(span).unwrap_or_default()),
+        ("whole_answer_timeout", settings.whole_answer_timeout.map(span).unwrap_or_default()),
         ("retries", settings.retries.to_string()),
         ("breaker_failures", settings.breaker_failures.to_string()),
         ("breaker_pause", span(settings.breaker_pause)),
+        ("breaker_max_pause", span(settings.breaker_max_pause)),
     ]);
     let mut values: Vec<(String, String)> =
         fields.into_iter().map(|(field, value)| (key_of(settings, field), value)).collect();
@@ -148,16 +152,18 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
 }
 
 /// What is set for a model; all else is inherited from its provider.
-fn resilience(call_policy: &CallPolicyOverrides) -> [(&'static str, Option<String>); 7] {
+fn resilience(call_policy: &CallPolicyOverrides) -> [(&'static str, Option<String>); 9] {
     let number = |value: Option<u32>| value.map(|number| number.to_string());
     [
         ("first_byte_timeout", call_policy.first_byte_timeout.map(span)),
         ("idle_timeout", call_policy.idle_timeout.map(span)),
         ("total_timeout", call_policy.total_timeout.map(span)),
         ("first_token_timeout", call_policy.first_token_timeout.map(span)),
+        ("whole_answer_timeout", call_policy.whole_answer_timeout.map(span)),
         ("retries", number(call_policy.retries)),
         ("breaker_failures", number(call_policy.breaker_failures)),
         ("breaker_pause", call_policy.breaker_pause.map(span)),
+        ("breaker_max_pause", call_policy.breaker_max_pause.map(span)),
     ]
 }
 

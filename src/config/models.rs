@@ -54,6 +54,19 @@ impl Providers<'_> {
         found.value.iter().try_for_each(|id| self.check(id, &found.place))
     }
 
+    /// Checks an identifier that may be a pattern.
+    fn check_pattern(&self, id: &str, place: &Location) -> Result<(), ConfigError> {
+        let mut parts = id.splitn(3, inference::WILDCARD);
+        let (Some(before), Some(_)) = (parts.next(), parts.next()) else { return self.check(id, place) };
+        if parts.next().is_some() {
+            return Err(place.error(&format!("names `{}`; a pattern has one `*`", id.escape_debug())));
+        }
+        let is_simulated = |settings: &providers::Settings| {
+            settings.kind == Kind::Sandbox && settings.name == model_id::provider(before)
+        };
+        if self.0.iter().any(is_simulated) { Ok(()) } else { self.check(id, place) }
+    }
+
     /// Checks the fallbacks that are set for individual models.
     pub(super) fn check_fallbacks(&self, files: &[ProviderFile]) -> Result<(), ConfigError> {
         files.iter().flat_map(ProviderFile::fallbacks).try_for_each(|(model, found)| {
@@ -161,19 +174,30 @@ impl Providers<'_> {
         let defaults = inference::Settings::default();
         let mut fallbacks = BTreeMap::new();
         for (model, list) in &file.fallbacks {
-            self.check(&model.value, &model.place)?;
-            list.iter().try_for_each(|id| self.check(id, &model.place))?;
+            self.check_pattern(&model.value, &model.place)?;
+            for id in list {
+                self.check_pattern(id, &model.place)?;
+                if inference::is_pattern(id) && !inference::is_pattern(&model.value) {
+                    let complaint =
+                        format!("has no `*` that the one of `{}` could stand for", id.escape_debug());
+                    return Err(model.place.error(&complaint));
+                }
+            }
             refuse_itself(&model.value, list, &model.place)?;
             origins
                 .set(format!("inference.fallbacks.{}", values::quoted(&model.value)), model.place.origin());
             fallbacks.insert(model.value.clone(), list.clone());
         }
-        let timeout = file.first_token_timeout_with_fallback.as_ref();
         Ok(inference::Settings {
             first_token_timeout_with_fallback: origins.value_or(
                 "inference.first_token_timeout_with_fallback",
-                timeout,
+                file.first_token_timeout_with_fallback.as_ref(),
                 defaults.first_token_timeout_with_fallback,
+            ),
+            whole_answer_timeout_with_fallback: origins.value_or(
+                "inference.whole_answer_timeout_with_fallback",
+                file.whole_answer_timeout_with_fallback.as_ref(),
+                defaults.whole_answer_timeout_with_fallback,
             ),
             fallbacks,
             drop_unsupported: origins.value_or(

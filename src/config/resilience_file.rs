@@ -7,7 +7,7 @@ use super::reader::{Located, Section};
 use super::{ConfigError, values};
 use crate::providers::{CallPolicyOverrides, MAX_BREAKER_PAUSE, Settings};
 
-/// What `breaker_pause` expects.
+/// What `breaker_pause` and `breaker_max_pause` expect.
 const BREAKER_PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
 
 /// The keys that providers and models have in common.
@@ -17,9 +17,11 @@ pub(super) struct ResilienceFile {
     idle_timeout: Option<Located<Duration>>,
     total_timeout: Option<Located<Duration>>,
     first_token_timeout: Option<Located<Duration>>,
+    whole_answer_timeout: Option<Located<Duration>>,
     retries: Option<Located<u32>>,
     breaker_failures: Option<Located<u32>>,
     breaker_pause: Option<Located<Duration>>,
+    breaker_max_pause: Option<Located<Duration>>,
 }
 
 /// Reads the keys from the table of a provider or model.
@@ -30,9 +32,11 @@ pub(super) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigEr
         idle_timeout: section.duration("idle_timeout")?,
         total_timeout: section.duration("total_timeout")?,
         first_token_timeout: section.duration("first_token_timeout")?,
+        whole_answer_timeout: section.duration("whole_answer_timeout")?,
         retries: section.number("retries", 0..=10)?,
         breaker_failures: section.number("breaker_failures", 0..=1000)?,
         breaker_pause: section.parsed("breaker_pause", BREAKER_PAUSE, pause)?,
+        breaker_max_pause: section.parsed("breaker_max_pause", BREAKER_PAUSE, pause)?,
     })
 }
 
@@ -45,16 +49,20 @@ impl ResilienceFile {
             idle_timeout,
             total_timeout,
             first_token_timeout,
+            whole_answer_timeout,
             breaker_failures,
             breaker_pause,
+            breaker_max_pause,
         } = self.for_model(table, origins);
         settings.retries = retries.unwrap_or(settings.retries);
         settings.first_byte_timeout = first_byte_timeout.unwrap_or(settings.first_byte_timeout);
         settings.idle_timeout = idle_timeout.unwrap_or(settings.idle_timeout);
         settings.total_timeout = total_timeout.unwrap_or(settings.total_timeout);
         settings.first_token_timeout = first_token_timeout.or(settings.first_token_timeout);
+        settings.whole_answer_timeout = whole_answer_timeout.or(settings.whole_answer_timeout);
         settings.breaker_failures = breaker_failures.unwrap_or(settings.breaker_failures);
         settings.breaker_pause = breaker_pause.unwrap_or(settings.breaker_pause);
+        settings.breaker_max_pause = breaker_max_pause.unwrap_or(settings.breaker_max_pause);
     }
 
     /// The settings for a model; `table` is the model's.
@@ -70,8 +78,15 @@ impl ResilienceFile {
                 self.first_token_timeout.as_ref(),
                 origins,
             ),
+            whole_answer_timeout: take(
+                table,
+                "whole_answer_timeout",
+                self.whole_answer_timeout.as_ref(),
+                origins,
+            ),
             breaker_failures: take(table, "breaker_failures", self.breaker_failures.as_ref(), origins),
             breaker_pause: take(table, "breaker_pause", self.breaker_pause.as_ref(), origins),
+            breaker_max_pause: take(table, "breaker_max_pause", self.breaker_max_pause.as_ref(), origins),
         }
     }
 }

@@ -116,7 +116,7 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
     };
     found.notes.extend(panel_notes(&verify.general, &origins.get("verify.panel")));
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
-    found.warnings.extend(panel_warnings(&verify));
+    found.warnings.extend(panel_doubts(&verify, &origins));
 
     Ok(ServerConfig {
         listen: listen(args, env, file.listen.as_ref(), &mut origins)?,
@@ -245,7 +245,10 @@ fn open(args: &ServerArgs, env: &Env) -> Result<(Option<PathBuf>, ServerFile), C
 
 fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<String> {
     if settings.panel.is_empty() {
-        return Vec::new();
+        return match origin {
+            Origin::Chosen => Vec::new(),
+            set => vec![format!("no panel: for chat only, as set in {set}")],
+        };
     }
     let how = match origin {
         Origin::Chosen if settings.panel.iter().all(|id| id.starts_with("sandbox/")) => {
@@ -268,10 +271,18 @@ fn is_of_one_provider(panel: &[String]) -> bool {
 }
 
 /// What is doubtful about panels; these doubts are among [`ServerConfig::warnings`].
-pub fn panel_warnings(settings: &crate::verify::Settings) -> Vec<String> {
+pub fn panel_warnings(config: &ServerConfig) -> Vec<String> {
+    panel_doubts(&config.verify, &config.origins)
+}
+
+/// A panel that was set to nobody is no doubt: the server is for chat only.
+fn panel_doubts(settings: &crate::verify::Settings, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     for (domain, table) in [(&settings.general, "verify"), (&settings.legal, models::LEGAL)] {
         let size = domain.panel.len();
+        if size == 0 && origins.get(&format!("{table}.panel")) != Origin::Chosen {
+            continue;
+        }
         if size < 2 && (warnings.is_empty() || domain.panel != settings.general.panel) {
             let count = if size == 0 { "no model".to_owned() } else { "one model only".to_owned() };
             warnings.push(format!(

@@ -71,6 +71,7 @@ pub(super) struct UsageFile {
 #[derive(Default)]
 pub(super) struct InferenceFile {
     pub(super) first_token_timeout_with_fallback: Option<Located<Duration>>,
+    pub(super) whole_answer_timeout_with_fallback: Option<Located<Duration>>,
     pub(super) fallbacks: Vec<(Located<String>, Vec<String>)>,
     pub(super) drop_unsupported: Option<Located<bool>>,
 }
@@ -219,6 +220,7 @@ impl PanelFile {
 fn inference(mut section: Section<'_>) -> Result<InferenceFile, ConfigError> {
     let file = InferenceFile {
         first_token_timeout_with_fallback: section.duration("first_token_timeout_with_fallback")?,
+        whole_answer_timeout_with_fallback: section.duration("whole_answer_timeout_with_fallback")?,
         fallbacks: match section.section("fallbacks")? {
             Some(fallbacks) => fallbacks.named_texts()?,
             None => Vec::new(),

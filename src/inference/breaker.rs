@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::retry;
-use crate::providers::{Failure, MAX_BREAKER_PAUSE};
+use crate::providers::Failure;
 
 pub use table::{BreakerReport, BreakerState};
 pub(super) use table::{BreakerTable, CallTime, Ticket};
@@ -41,7 +41,13 @@ pub(super) struct Threshold {
     pub(super) failures: u32,
     /// How long it opens for at first.
     pub(super) pause: Duration,
+    /// How long it opens for at most.
+    pub(super) max_pause: Duration,
 }
+
+/// The part of a pause that is left to chance, so that several servers do not probe at the same time, and none in step
+/// with what fails at regular times.
+const JITTER: f64 = 0.25;
 
 /// What the outcome of a call says about the model or provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +124,7 @@ impl Breaker {
     }
 
     /// Records the outcome of a call. `failure` is its code and the wait that the provider asks for: a pause is never
-    /// shorter than that, up to the longest pause there is.
+    /// shorter than that, up to the longest pause that is set. `jitter`, from `0.0..1.0`, shortens a pause of our own.
     ///
     /// Calls that began before the breaker opened no longer count: the probe alone decides.
     pub(super) fn record(
@@ -128,6 +134,7 @@ impl Breaker {
         threshold: Threshold,
         failure: Option<(&'static str, Option<Duration>)>,
         now: Instant,
+        jitter: f64,
     ) -> Option<Transition> {
         let probed = match self.state {
             State::Closed => None,
@@ -157,9 +164,10 @@ impl Breaker {
                 if probed.is_none() && self.failures < threshold.failures {
                     return None;
                 }
-                let pause = probed.map_or(threshold.pause, |pause| pause.saturating_mul(2));
-                let pause = pause.min(MAX_BREAKER_PAUSE);
-                let actual = wait.unwrap_or_default().clamp(pause, MAX_BREAKER_PAUSE);
+                let max_pause = threshold.max_pause.max(threshold.pause);
+                let pause = probed.map_or(threshold.pause, |pause| pause.saturating_mul(2)).min(max_pause);
+                let asked = wait.unwrap_or_default().min(max_pause);
+                let actual = pause.mul_f64(JITTER.mul_add(-jitter.clamp(0.0, 1.0), 1.0)).max(asked);
                 self.state = State::Open { until: now + actual, pause };
                 Some(Transition::Opened { failures: self.failures, pause: actual })
             }

@@ -42,14 +42,24 @@ pub(super) struct Candidate<'a> {
     /// The longest single wait while there is a fallback: for a permit, for the pause before a retry, for the first
     /// token. Without a fallback, only the call's own timeouts apply.
     pub(super) wait_limit: Option<Duration>,
+    /// While there is a fallback: how long a call may take to the first token of a stream, or else to the whole answer.
+    pub(super) answer_limit: Option<Duration>,
     /// The model whose failure led to this call: itself, if its own stream broke.
-    pub(super) after_failure_of: Option<&'a str>,
+    pub(super) after: Option<Predecessor<'a>>,
     /// How often it has been retried already.
     pub(super) retries: u32,
     /// The head of each chunk of the broken stream that this call is to continue.
     pub(super) head: Option<&'a [u8]>,
     /// Whether what the model's format does not have is left out of the request.
     pub(super) drop_unsupported: bool,
+}
+
+/// A model that was to be called before.
+#[derive(Clone, Copy)]
+pub(super) struct Predecessor<'a> {
+    pub(super) id: &'a str,
+    /// The code of its failure.
+    pub(super) outcome: &'static str,
 }
 
 impl Gateway {
@@ -67,16 +77,21 @@ impl Gateway {
         let call_policy = entry.provider.call_policy(model);
         let time = CallTime { requested: now, deadline: now + call_policy.total_timeout };
         let fallbacks_left = self.count_available(&chain[position + 1..], now);
-        let with_fallback =
-            || call_policy.first_token_timeout.unwrap_or(self.settings().first_token_timeout_with_fallback);
+        let settings = self.settings();
+        let first_token =
+            call_policy.first_token_timeout.unwrap_or(settings.first_token_timeout_with_fallback);
+        let whole_answer =
+            call_policy.whole_answer_timeout.unwrap_or(settings.whole_answer_timeout_with_fallback);
+        let has_fallback = fallbacks_left > 0;
         Some(Candidate {
             id,
             upstream: Upstream::new(entry, model, &call_policy, time, meter),
             request,
             body,
             fallbacks_left,
-            wait_limit: (fallbacks_left > 0).then(with_fallback),
-            after_failure_of: None,
+            wait_limit: has_fallback.then_some(first_token),
+            answer_limit: has_fallback.then_some(if request.stream { first_token } else { whole_answer }),
+            after: None,
             retries: 0,
             head: None,
             drop_unsupported: self.settings().drop_unsupported,
@@ -112,7 +127,7 @@ impl Candidate<'_> {
 
     /// Calls the model with a request that it supports.
     async fn call(&self, attempts: &mut u32) -> Result<ChatReply, Failure> {
-        let (mut after, mut retries) = (self.after_failure_of, self.retries);
+        let (mut after, mut retries) = (self.after, self.retries);
         let mut failed = None;
         let mut now = self.upstream.time.requested;
         loop {
@@ -123,8 +138,8 @@ impl Candidate<'_> {
                 };
             *attempts += 1;
             self.count_retry_or_fallback(after);
-            let first_token = self.wait_limit.filter(|_| self.request.stream).map(|limit| at + limit);
-            let failure = match self.attempt(attempt, permit, ticket, first_token).await {
+            let answer_by = self.answer_limit.map(|limit| at + limit);
+            let failure = match self.attempt(attempt, permit, ticket, answer_by).await {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
@@ -134,7 +149,8 @@ impl Candidate<'_> {
             sleep(pause).await;
             now = Instant::now();
             retries += 1;
-            (after, failed) = (Some(&**self.id), Some(failure));
+            after = Some(Predecessor { id: self.id, outcome: failure.code() });
+            failed = Some(failure);
         }
     }
 
@@ -169,10 +185,10 @@ impl Candidate<'_> {
     }
 
     /// Counts a call that follows a failure: as a retry if it was this model's, otherwise as a fallback.
-    fn count_retry_or_fallback(&self, after: Option<&str>) {
+    fn count_retry_or_fallback(&self, after: Option<Predecessor<'_>>) {
         match after {
-            Some(id) if *id == **self.id => self.upstream.meter.count_retry(id),
-            Some(id) => self.upstream.meter.count_fallback(id, self.id),
+            Some(Predecessor { id, .. }) if *id == **self.id => self.upstream.meter.count_retry(id),
+            Some(Predecessor { id, outcome }) => self.upstream.meter.count_fallback(id, outcome, self.id),
             None => {}
         }
     }
@@ -188,28 +204,30 @@ impl Candidate<'_> {
         Ok(attempt)
     }
 
-    /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
+    /// Makes an attempt that has been started. `answer_by` is the time of [`Candidate::answer_limit`]. Not an `async
+    /// fn`, which would store its arguments twice while it waits.
     fn attempt(
         &self,
         mut attempt: Attempt,
         permit: Permit,
         ticket: Ticket<'_>,
-        first_token: Option<Instant>,
+        answer_by: Option<Instant>,
     ) -> impl Future<Output = Result<ChatReply, Failure>> {
         let up = &self.upstream;
         let created = up.meter.now().unix_ms().div_euclid(1000);
+        let whole_by = answer_by.filter(|_| !self.request.stream);
         let call = Call {
             entry: up.entry,
             model: up.model,
             meta: ResponseMeta { model: self.id.clone(), created },
-            deadline: up.time.deadline,
+            deadline: whole_by.map_or(up.time.deadline, |limit| limit.min(up.time.deadline)),
             max_completion_tokens: self.request.stream.then(|| self.max_completion_tokens()).flatten(),
             head: self.head,
         };
         async move {
             if attempt.is_paid_by_budget() {
                 // Boxed, as only these calls need room for it.
-                return Box::pin(self.attempt_followed(attempt, call, permit, ticket, first_token)).await;
+                return Box::pin(self.attempt_followed(attempt, call, permit, ticket, answer_by)).await;
             }
             if !self.request.stream {
                 return match call.complete(permit, self.request).await {
@@ -219,7 +237,7 @@ impl Candidate<'_> {
             }
             // Boxed, so that calls without streaming do not reserve memory for it.
             let opening = Box::pin(call.open(permit, self.request));
-            let opened = match first_token {
+            let opened = match answer_by {
                 Some(limit) => timeout_at(limit, opening).await.unwrap_or(Err(Failure::Timeout.into())),
                 None => opening.await,
             };
@@ -246,7 +264,7 @@ impl Candidate<'_> {
         call: Call<'_>,
         permit: Permit,
         ticket: Ticket<'_>,
-        first_token: Option<Instant>,
+        answer_by: Option<Instant>,
     ) -> Result<ChatReply, Failure> {
         let owned = OwnedCall::new(&call, self.request, self.body);
         if !self.request.stream {
@@ -257,7 +275,7 @@ impl Candidate<'_> {
             };
         }
         let mut opening = Followed::new(attempt, owned.open(permit));
-        let opened = match first_token {
+        let opened = match answer_by {
             Some(limit) => timeout_at(limit, &mut opening).await,
             None => Ok((&mut opening).await),
         };

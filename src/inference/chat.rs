@@ -12,12 +12,14 @@
 //! support what another does not (a prefill, a tool, a temperature), and the caller has not chosen the fallback. The
 //! failure that is reported is that of the requested model.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::candidate::{Candidate, MAX_ATTEMPTS};
+use super::candidate::{Candidate, MAX_ATTEMPTS, Predecessor};
+use super::fallbacks;
 use super::gateway::Gateway;
 use super::relay::Relay;
 use super::resume::Resumption;
@@ -65,10 +67,10 @@ impl Gateway {
         let mut chain = vec![id.into()];
         let own = self.find(id).and_then(|(provider, model)| provider.model_settings(model));
         let own = own.map(|settings| settings.fallbacks.as_slice()).unwrap_or_default();
-        let general = self.settings().fallbacks.get(id).map(Vec::as_slice).unwrap_or_default();
-        for fallback in own.iter().chain(general) {
-            if chain.iter().all(|id: &Arc<str>| **id != **fallback) {
-                chain.push(fallback.as_str().into());
+        let general = fallbacks::of(&self.settings().fallbacks, id);
+        for fallback in own.iter().map(|fallback| Cow::Borrowed(fallback.as_str())).chain(general) {
+            if chain.iter().all(|id: &Arc<str>| **id != *fallback) {
+                chain.push(fallback.into());
             }
         }
         chain
@@ -98,7 +100,7 @@ impl Gateway {
             let failure = match self.candidate(&chain, position, (request, body), meter) {
                 None => Failure::UnknownModel,
                 Some(candidate) => {
-                    let candidate = Candidate { after_failure_of: after, ..candidate };
+                    let candidate = Candidate { after, ..candidate };
                     let deadline = candidate.upstream.time.deadline;
                     match candidate.ask(&mut attempts).await {
                         Ok((mut reply, left_out)) => {
@@ -131,7 +133,7 @@ impl Gateway {
                 soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
             }
             if first.is_none() || attempts > before {
-                after = Some(&**id);
+                after = Some(Predecessor { id, outcome: failure.code() });
             }
             first.get_or_insert(failure);
         }

@@ -258,7 +258,11 @@ impl ProviderEntry {
 
 /// When a provider as a whole is paused.
 const fn provider_threshold(settings: &providers::Settings) -> Threshold {
-    Threshold { failures: settings.breaker_failures, pause: settings.breaker_pause }
+    Threshold {
+        failures: settings.breaker_failures,
+        pause: settings.breaker_pause,
+        max_pause: settings.breaker_max_pause,
+    }
 }
 
 impl Call<'_> {

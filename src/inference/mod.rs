@@ -9,6 +9,7 @@ mod breaker;
 mod call;
 mod candidate;
 mod chat;
+mod fallbacks;
 mod followed;
 mod gateway;
 mod max_cost;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 pub use breaker::{BreakerReport, BreakerState};
 pub use chat::{ChatAnswer, ChatError, ChatReply, DEFAULT_RETRY_AFTER, wait_before_retry};
+pub use fallbacks::{WILDCARD, is_pattern};
 pub use gateway::{Gateway, Target};
 pub use models::ModelInfo;
 pub use relay::Relay;
@@ -36,9 +38,12 @@ pub use crate::providers::{
 /// The operator's settings for chat completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The timeout for the first token of a model that has a fallback.
+    /// The timeout for the first token of a stream of a model that has a fallback.
     pub first_token_timeout_with_fallback: Duration,
-    /// The models to call, in order, when the one in the key fails; all by their full identifiers.
+    /// The timeout for an answer, not streamed, of a model that has a fallback. Longer than that for a first token: it
+    /// passes only once the last token is there.
+    pub whole_answer_timeout_with_fallback: Duration,
+    /// The models to call, in order, when the one in the key fails; all by their full identifiers, or by patterns.
     pub fallbacks: BTreeMap<String, Vec<String>>,
     /// Whether what a model's format does not have is left out of a request, instead of the request being refused.
     pub drop_unsupported: bool,
@@ -48,6 +53,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             first_token_timeout_with_fallback: Duration::from_secs(10),
+            whole_answer_timeout_with_fallback: Duration::from_mins(1),
             fallbacks: BTreeMap::new(),
             drop_unsupported: false,
         }

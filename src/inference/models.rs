@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Gateway, gateway};
+use super::{Gateway, gateway, is_pattern};
 use crate::clock::Time;
 use crate::money::Price;
 use crate::providers::{catalog, sandbox};
@@ -70,7 +70,7 @@ impl Gateway {
         let settings = self.settings();
         ids.extend(self.extra_models().iter().chain(settings.fallbacks.keys()).cloned());
         ids.extend(settings.fallbacks.values().flatten().cloned());
-        ids.retain(|id| self.target(id).is_some());
+        ids.retain(|id| !is_pattern(id) && self.target(id).is_some());
         ids.into_iter().collect()
     }
 

@@ -131,9 +131,8 @@ impl Relay {
             }
             Some(Ok(_)) => self.update_expected_usage(),
             Some(Err(failure)) => {
-                self.log_scope.run(|| {
-                    tracing::warn!(outcome = failure.code(), detail = failure.detail(), "a stream broke");
-                });
+                let (model, outcome, detail) = (&*self.model, failure.code(), failure.detail());
+                self.log_scope.run(|| tracing::warn!(model, outcome, detail, "a stream broke"));
                 if let Some(ticket) = self.ticket.take() {
                     self.log_scope.run(|| ticket.failed(failure, Instant::now()));
                 }
@@ -172,8 +171,9 @@ impl Relay {
         let Some(attempt) = self.attempt.take() else { return };
         let skipped = self.flow.skipped_events();
         if skipped > 0 {
+            let model = &*self.model;
             self.log_scope.run(|| {
-                tracing::warn!(skipped, "chunks of a stream could not be read and were left out");
+                tracing::warn!(model, skipped, "chunks of a stream could not be read and were left out");
             });
         }
         attempt.finish(outcome, self.flow.usage());

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
 use self::prefix::{Diverged, PrefixMatcher};
-use super::candidate::{Candidate, MAX_ATTEMPTS};
+use super::candidate::{Candidate, MAX_ATTEMPTS, Predecessor};
 use super::chat::{ChatReply, is_final};
 use super::gateway::Gateway;
 use super::relay::Relay;
@@ -114,7 +114,7 @@ impl Resumption {
             prompt_tokens: self.prompt_tokens,
         };
         let (mut position, mut retries, mut attempts) = (self.position, self.retries, self.attempts);
-        let mut after = position;
+        let mut after = (position, failure.code());
         // Whether no more retries of the model at `position` make sense.
         let mut is_exhausted = false;
         loop {
@@ -142,13 +142,16 @@ impl Resumption {
             let made = attempts - before;
             retries += made.saturating_sub(1);
             if made > 0 {
-                after = position;
+                after.0 = position;
             }
             let mut relay = match reply {
                 Ok((ChatReply::Stream(relay), _)) => relay,
                 // A stream was requested, so this cannot happen.
                 Ok((ChatReply::Whole(_), _)) => return None,
                 Err(new) => {
+                    if made > 0 {
+                        after.1 = new.code();
+                    }
                     (failure, is_exhausted) = (new, true);
                     continue;
                 }
@@ -167,16 +170,20 @@ impl Resumption {
                     );
                     return None;
                 }
-                Err(CatchUpError::Broke(new)) => failure = new,
+                Err(CatchUpError::Broke(new)) => {
+                    after.1 = new.code();
+                    failure = new;
+                }
             }
         }
     }
 
-    /// The model at `position` of the chain, to be called for the rest of an answer after the one at `after` failed.
+    /// The model at `position` of the chain, to be called for the rest of an answer after the one at `after` failed with
+    /// this code.
     fn candidate<'a>(
         &'a self,
         position: usize,
-        after: usize,
+        (after, outcome): (usize, &'static str),
         retries: u32,
         request: &'a CompletionRequest<'a>,
         head: &'a [u8],
@@ -184,8 +191,8 @@ impl Resumption {
         let mut first = self.gateway.candidate(&self.chain, position, (request, &self.body), &self.meter)?;
         let deadline = &mut first.upstream.time.deadline;
         *deadline = self.deadline.min(*deadline);
-        let after_failure_of = self.chain.get(after).map(|id| &**id);
-        Some(Candidate { after_failure_of, retries, head: Some(head), ..first })
+        let after = self.chain.get(after).map(|id| Predecessor { id, outcome });
+        Some(Candidate { after, retries, head: Some(head), ..first })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::providers::Failure;
 
 /// The upper bound of the first pause.
-const BASE_PAUSE: Duration = Duration::from_millis(250);
+const BASE_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause, unless the provider asks for a longer one.
 const MAX_PAUSE: Duration = Duration::from_secs(8);
 /// If a provider asks for a longer wait than this, there is no retry.
@@ -16,8 +16,9 @@ const RETRY_AFTER_JITTER: Duration = Duration::from_millis(250);
 /// How long to pause before the next retry; `None` if there should be none.
 ///
 /// `retries` have been made so far; `jitter` is drawn uniformly from `0.0..1.0`. A wait that the provider asks for is
-/// respected; otherwise the pause is drawn between zero and an exponentially growing bound ("full jitter"), so that
-/// callers that failed together do not return together.
+/// respected; otherwise half of an exponentially growing bound is waited in any case, as what fails for a moment still
+/// fails after a few milliseconds, and a random part of the other half, so that callers that failed together do not
+/// return together.
 pub(super) fn pause(failure: &Failure, retries: u32, jitter: f64) -> Option<Duration> {
     if !failure.is_transient() {
         return None;
@@ -27,7 +28,7 @@ pub(super) fn pause(failure: &Failure, retries: u32, jitter: f64) -> Option<Dura
         return (wait <= MAX_RETRY_AFTER).then(|| wait + RETRY_AFTER_JITTER.mul_f64(jitter));
     }
     let bound = BASE_PAUSE.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_PAUSE);
-    Some(bound.mul_f64(jitter))
+    Some(bound.mul_f64(jitter.mul_add(0.5, 0.5)))
 }
 
 /// Logs that an attempt to call this model has failed, and the pause before the next one, if any: one line per attempt,
@@ -68,11 +69,12 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_doubles_up_to_the_cap() {
-        let bounds: Vec<Duration> = (0..8).filter_map(|retries| pause(&Failure::Cut, retries, 1.0)).collect();
-        let milliseconds: Vec<u128> = bounds.iter().map(Duration::as_millis).collect();
-        assert_eq!(milliseconds, [250, 500, 1000, 2000, 4000, 8000, 8000, 8000]);
-        assert_eq!(pause(&Failure::Cut, u32::MAX, 0.0), Some(Duration::ZERO));
+    fn pauses_double_up_to_the_cap_and_half_of_each_is_left_to_chance() {
+        let pauses = |jitter| (0..7).filter_map(move |retries| pause(&Failure::Cut, retries, jitter));
+        let milliseconds = |jitter| pauses(jitter).map(|pause| pause.as_millis()).collect::<Vec<_>>();
+        assert_eq!(milliseconds(1.0), [500, 1000, 2000, 4000, 8000, 8000, 8000]);
+        assert_eq!(milliseconds(0.0), [250, 500, 1000, 2000, 4000, 4000, 4000]);
+        assert_eq!(pause(&Failure::Cut, u32::MAX, 0.0), Some(MAX_PAUSE / 2));
     }
 
     #[test]

@@ -46,8 +46,11 @@ impl<'a> Upstream<'a> {
         time: CallTime,
         meter: &'a Meter,
     ) -> Self {
-        let threshold =
-            Threshold { failures: call_policy.breaker_failures, pause: call_policy.breaker_pause };
+        let threshold = Threshold {
+            failures: call_policy.breaker_failures,
+            pause: call_policy.breaker_pause,
+            max_pause: call_policy.breaker_max_pause,
+        };
         Self { entry, model, threshold, max_retries: call_policy.retries, time, meter }
     }
 
@@ -72,7 +75,7 @@ impl<'a> Upstream<'a> {
             let now = self.load_spending(now).await?;
             let deadline = self.time.deadline;
             let wait_until = wait_limit.map_or(deadline, |limit| deadline.min(now + limit));
-            let (permit, at) = self.entry.provider.admit(now, wait_until).await?;
+            let (permit, at) = self.entry.provider.admit(self.meter.key_id(), now, wait_until).await?;
             let ticket = self.entry.breakers.admit(self.model, self.threshold, self.time, at)?;
             // It is forgotten if the call has waited for long.
             let at = self.load_spending(at).await?;

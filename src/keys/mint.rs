@@ -50,6 +50,15 @@ pub fn service_of(key: &str) -> Option<Service> {
     (check.as_bytes() == check_chars(checked)).then_some(service)
 }
 
+/// Whether a text has what looks like a key anywhere in it, whatever its check digits.
+pub fn contains_key(text: &str) -> bool {
+    text.match_indices("mk_").any(|(at, prefix)| {
+        let Some((service, secret)) = text[at + prefix.len()..].split_once('_') else { return false };
+        let length = secret.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        service.parse::<Service>().is_ok() && length >= RANDOM_CHARS + CHECK_CHARS
+    })
+}
+
 /// A random text of this many base62 characters, each worth 5.95 bits.
 pub(super) fn random_text(chars: usize) -> Result<SecretString, getrandom::Error> {
     let mut text = String::with_capacity(chars);
@@ -153,6 +162,23 @@ mod tests {
         assert_eq!(service_of(&format!("{text}0")), None);
         assert_eq!(service_of(&format!(" {text}")), None);
         assert_eq!(service_of(&text.to_uppercase()), None);
+    }
+
+    #[test]
+    fn a_key_is_found_inside_other_text() {
+        let minted = mint(Service::Inference).unwrap();
+        let key = minted.key.expose_secret();
+        for with_key in
+            [key.to_owned(), format!("mk_x-{key}.1"), format!("a_mk_verify_mk_{key}"), format!("{key}0")]
+        {
+            assert!(contains_key(&with_key), "{with_key}");
+        }
+        for without in
+            ["", "mk_", "mk_verify_", "mk_verify_short", "req_mk_other_0123456789012345678901234567890123"]
+        {
+            assert!(!contains_key(without), "{without}");
+        }
+        assert!(!contains_key(&key[..key.len() - 1]));
     }
 
     proptest! {

@@ -21,7 +21,7 @@ mod validate;
 pub use authenticate::{Denied, authenticate, identify};
 pub use find::{FindError, by_full_text, find};
 pub use manage::{ManageError, NewKey, Spent, create, record, records, rotate, spending, spent, update};
-pub use mint::{Minted, mint, service_of};
+pub use mint::{Minted, contains_key, mint, service_of};
 pub use models::{is_limited_to_models, may_use};
 pub use validate::{MAX_APP_NAME_CHARS, MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
 

@@ -11,6 +11,7 @@
 //! a key.
 
 mod address;
+mod bounded;
 mod examine;
 
 pub use address::{LimitsStore, StoreAddress};
@@ -309,15 +310,19 @@ async fn probe(connection: &mut MultiplexedConnection) -> Result<Answer, StoreEr
 }
 
 async fn connect(address: &StoreAddress) -> Result<MultiplexedConnection, StoreError> {
-    let settings = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_TIMEOUT))
-        .set_response_timeout(Some(QUERY_TIMEOUT));
-    let connecting = address.client().get_multiplexed_async_connection_with_config(&settings);
-    // The library's own timeout does not cover the handshake on the new connection.
+    let settings = AsyncConnectionConfig::new().set_response_timeout(Some(QUERY_TIMEOUT));
+    let info = address.client().get_connection_info();
+    let connecting = async {
+        let stream = bounded::connect(info.addr()).await.map_err(RedisError::from)?;
+        MultiplexedConnection::new_with_config(info.redis_settings(), stream, settings).await
+    };
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting)
         .await
         .map_err(|_elapsed| StoreError::Timeout(CONNECT_TIMEOUT))?;
-    connected.map_err(StoreError::Redis)
+    let (connection, driver) = connected.map_err(StoreError::Redis)?;
+    // It ends with the last clone of the connection.
+    tokio::spawn(driver);
+    Ok(connection)
 }
 
 async fn run_query(

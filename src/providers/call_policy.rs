@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use super::Settings;
 
-/// The longest pause of a circuit breaker, however often the model fails and whatever its provider asks for: otherwise
-/// nobody would notice that it has recovered.
+/// The longest pause that can be set for a circuit breaker: nobody would notice that a model has recovered.
 pub const MAX_BREAKER_PAUSE: Duration = Duration::from_mins(5);
 
 /// The settings that apply to calls to one model.
@@ -22,12 +21,16 @@ pub struct CallPolicy {
     pub idle_timeout: Duration,
     /// For an entire call; for a caller's chat completion, for all calls to the model together.
     pub total_timeout: Duration,
-    /// To the first token, if there is a fallback model; `None` for the global setting.
+    /// To the first token of a stream, if there is a fallback model; `None` for the global setting.
     pub first_token_timeout: Option<Duration>,
+    /// To the end of an answer that is not streamed, if there is a fallback model; `None` for the global setting.
+    pub whole_answer_timeout: Option<Duration>,
     /// The number of consecutive failures after which the model is paused; 0 for never.
     pub breaker_failures: u32,
     /// The duration of the first pause.
     pub breaker_pause: Duration,
+    /// The duration that no later pause exceeds, unless the first one does.
+    pub breaker_max_pause: Duration,
 }
 
 /// The settings of one model; `None` for the provider's setting.
@@ -43,10 +46,14 @@ pub struct CallPolicyOverrides {
     pub total_timeout: Option<Duration>,
     /// See [`CallPolicy::first_token_timeout`].
     pub first_token_timeout: Option<Duration>,
+    /// See [`CallPolicy::whole_answer_timeout`].
+    pub whole_answer_timeout: Option<Duration>,
     /// See [`CallPolicy::breaker_failures`].
     pub breaker_failures: Option<u32>,
     /// See [`CallPolicy::breaker_pause`].
     pub breaker_pause: Option<Duration>,
+    /// See [`CallPolicy::breaker_max_pause`].
+    pub breaker_max_pause: Option<Duration>,
 }
 
 impl Settings {
@@ -58,8 +65,10 @@ impl Settings {
             idle_timeout: self.idle_timeout,
             total_timeout: self.total_timeout,
             first_token_timeout: self.first_token_timeout,
+            whole_answer_timeout: self.whole_answer_timeout,
             breaker_failures: self.breaker_failures,
             breaker_pause: self.breaker_pause,
+            breaker_max_pause: self.breaker_max_pause,
         };
         self.models.get(model).map_or(general, |settings| settings.call_policy.or(general))
     }
@@ -73,8 +82,10 @@ impl CallPolicyOverrides {
             idle_timeout: self.idle_timeout.unwrap_or(general.idle_timeout),
             total_timeout: self.total_timeout.unwrap_or(general.total_timeout),
             first_token_timeout: self.first_token_timeout.or(general.first_token_timeout),
+            whole_answer_timeout: self.whole_answer_timeout.or(general.whole_answer_timeout),
             breaker_failures: self.breaker_failures.unwrap_or(general.breaker_failures),
             breaker_pause: self.breaker_pause.unwrap_or(general.breaker_pause),
+            breaker_max_pause: self.breaker_max_pause.unwrap_or(general.breaker_max_pause),
         }
     }
 }

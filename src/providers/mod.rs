@@ -45,7 +45,6 @@ mod scenarios;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod settings;
-pub mod sse;
 mod status;
 mod token_count;
 mod transport;
@@ -65,7 +64,6 @@ pub use probe::{KeyStatus, ProbeReport};
 pub use provider::{Permit, Provider, SetupError, dialect};
 pub use request::ReducedRequest;
 pub use settings::{Kind, ModelSettings, Settings};
-pub use sse::Event;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -76,6 +74,7 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::money::Tokens;
+use crate::sse_decoder as sse;
 
 /// A conversation to be completed, independent of any provider's format.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ const MAX_MODELS: usize = 1000;
 /// A provider that can be called.
 pub struct Provider {
     settings: Settings,
-    /// Limits concurrent calls.
+    /// Limits concurrent calls, and what each key may take of them.
     calls: Arc<Semaphore>,
     backend: Backend,
     clock: Clock,
@@ -152,17 +152,22 @@ impl Provider {
         self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))
     }
 
-    /// Waits for a permit to make a call; permits are granted roughly in the order of arrival. Also returns the time at
-    /// which it was granted: `now`, unless it had to wait.
+    /// Waits for a permit to make a call for the holder of a key, who shares the permits with the others (see
+    /// [`crate::semaphore`]). Also returns the time at which it was granted: `now`, unless it had to wait.
     ///
     /// # Errors
     /// [`Failure::Timeout`] at `deadline`.
-    pub async fn admit(&self, now: Instant, deadline: Instant) -> Result<(Permit, Instant), Failure> {
+    pub async fn admit(
+        &self,
+        key_id: &Arc<str>,
+        now: Instant,
+        deadline: Instant,
+    ) -> Result<(Permit, Instant), Failure> {
         if now >= deadline {
             return Err(Failure::Timeout);
         }
         // No timer is needed if a permit is available.
-        let mut waiting = pin!(self.calls.acquire());
+        let mut waiting = pin!(self.calls.acquire_for(key_id));
         match poll!(waiting.as_mut()) {
             Poll::Ready(held) => Ok((Permit { _held: held }, now)),
             Poll::Pending => {

@@ -70,12 +70,16 @@ pub struct Settings {
     pub total_timeout: Duration,
     /// The maximum number of retries of a call.
     pub retries: u32,
-    /// To the first token, if there is a fallback model; `None` for the global setting.
+    /// To the first token of a stream, if there is a fallback model; `None` for the global setting.
     pub first_token_timeout: Option<Duration>,
+    /// To the end of an answer that is not streamed, if there is a fallback model; `None` for the global setting.
+    pub whole_answer_timeout: Option<Duration>,
     /// The number of consecutive failures after which a model is paused; 0 for never.
     pub breaker_failures: u32,
     /// The duration of the first pause.
     pub breaker_pause: Duration,
+    /// The duration that no later pause exceeds, unless the first one does.
+    pub breaker_max_pause: Duration,
     /// The settings of single models, by the provider's own names.
     pub models: BTreeMap<String, ModelSettings>,
 }
@@ -109,8 +113,10 @@ impl Settings {
             total_timeout: Duration::from_mins(10),
             retries: 2,
             first_token_timeout: None,
+            whole_answer_timeout: None,
             breaker_failures: if matches!(kind, Kind::Sandbox) { 0 } else { 5 },
             breaker_pause: Duration::from_secs(10),
+            breaker_max_pause: Duration::from_secs(20),
             models: BTreeMap::new(),
         }
     }
@@ -131,8 +137,10 @@ impl Settings {
             total_timeout,
             retries,
             first_token_timeout,
+            whole_answer_timeout,
             breaker_failures,
             breaker_pause,
+            breaker_max_pause,
             models,
         } = self;
         self.has_same_target(other)
@@ -147,8 +155,10 @@ impl Settings {
             && *total_timeout == other.total_timeout
             && *retries == other.retries
             && *first_token_timeout == other.first_token_timeout
+            && *whole_answer_timeout == other.whole_answer_timeout
             && *breaker_failures == other.breaker_failures
             && *breaker_pause == other.breaker_pause
+            && *breaker_max_pause == other.breaker_max_pause
             && *models == other.models
     }
 

@@ -22,7 +22,7 @@ use http::{Method, Request};
 use hyper::body::Incoming as Body;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -35,6 +35,7 @@ use super::poll_on_wake::PollOnWake;
 use super::reply;
 use super::routes::Routes;
 use super::socket;
+use super::stalled_streams::{InPieces, StreamExecutor};
 use super::tcp_keepalive;
 use super::write_timeout::{WriteStalled, WriteTimeout};
 use super::{Context, Tls};
@@ -238,10 +239,10 @@ async fn serve_http2<S>(
         let response = envelope::answer(request, peer, routes.clone(), context.clone());
         response.map_ok(move |response| {
             let response = if is_head { reply::without_body(response) } else { response };
-            response.map(|body| BusyWhilePolled::new(body, activity, guard))
+            response.map(|body| InPieces::new(BusyWhilePolled::new(body, activity, guard)))
         })
     });
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let connection = http2::Builder::new(StreamExecutor::new(options.write_timeout))
         .timer(TokioTimer::new())
         .keep_alive_interval(options.header_timeout)
         .keep_alive_timeout(options.write_timeout)

@@ -344,9 +344,9 @@ fn rate_limited(app: &App, subject: &Subject, state: LimitState, window: Window)
     ApiError::rate_limited(state, window)
 }
 
-/// Registers a request that may take long, so that it is aborted when its key is revoked.
+/// Registers a request that may take long, so that it is aborted when its key is revoked or expires.
 pub(crate) async fn register(context: &Context, pass: &Pass) -> Result<Registration, ApiError> {
-    let registration = context.in_flight.register(&pass.key.id);
+    let registration = context.in_flight.register(&pass.key.id, pass.key.expires_at);
     // A revocation between authentication and registration would be missed by the task that watches for them.
     match context.app.store.is_key_live(&pass.key.id).await {
         Ok(true) => Ok(registration),

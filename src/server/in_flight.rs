@@ -1,4 +1,5 @@
-//! The requests in flight, so that they can be aborted: when their key is revoked, or when the server shuts down.
+//! The requests in flight, so that they can be aborted: when their key is revoked or expires, or when the server shuts
+//! down.
 //!
 //! An abort reaches a request as a value on a channel of its own; the request then ends with a proper terminal frame,
 //! and dropping its work stops the provider calls. Work that runs in a task of its own is aborted along with it: the
@@ -6,12 +7,14 @@
 //! request is added and removed, while hardly any is ever aborted.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use slab::Slab;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
+use crate::clock::Time;
 use crate::workers::PerWorker;
 
 /// Why a request in flight is aborted.
@@ -19,20 +22,27 @@ use crate::workers::PerWorker;
 pub(crate) enum AbortReason {
     /// Its key was revoked.
     KeyRevoked,
+    /// Its key has expired.
+    KeyExpired,
     /// The server is shutting down.
     ShuttingDown,
 }
 
 struct Entry {
     key_id: Arc<str>,
+    /// When its key expires.
+    expires_at: Option<Time>,
     /// `None` once it was used. The entry stays until the request is over, so that its index is not reused before.
     abort: Option<oneshot::Sender<AbortReason>>,
     work: Option<AbortHandle>,
 }
 
 /// All requests in flight that can be aborted.
-#[derive(Default)]
-pub(crate) struct InFlight(PerWorker<List>);
+pub(crate) struct InFlight {
+    lists: PerWorker<List>,
+    /// No key of a request expires before this Unix time in milliseconds.
+    next_expiry: AtomicI64,
+}
 
 /// The requests of one worker; clones share the list.
 #[derive(Clone, Default)]
@@ -45,19 +55,59 @@ pub(crate) struct Registration {
     abort: oneshot::Receiver<AbortReason>,
 }
 
+impl Default for InFlight {
+    fn default() -> Self {
+        Self { lists: PerWorker::default(), next_expiry: AtomicI64::new(i64::MAX) }
+    }
+}
+
 impl InFlight {
-    /// Registers a request of the key `key_id`.
-    pub(crate) fn register(&self, key_id: &Arc<str>) -> Registration {
+    /// Registers a request of the key `key_id`, which expires at this time.
+    pub(crate) fn register(&self, key_id: &Arc<str>, expires_at: Option<Time>) -> Registration {
         let (sender, receiver) = oneshot::channel();
-        let list = self.0.here().clone();
-        let index = list.lock().insert(Entry { key_id: key_id.clone(), abort: Some(sender), work: None });
+        let list = self.lists.here().clone();
+        let entry = Entry { key_id: key_id.clone(), expires_at, abort: Some(sender), work: None };
+        let index = list.lock().insert(entry);
+        self.expect_expiry(expires_at);
         Registration { index, list, abort: receiver }
+    }
+
+    /// Changes when a key expires.
+    pub(crate) fn set_expiry(&self, key_id: &str, expires_at: Option<Time>) {
+        for list in self.lists.all() {
+            for (_, entry) in list.lock().iter_mut().filter(|(_, entry)| *entry.key_id == *key_id) {
+                entry.expires_at = expires_at;
+            }
+        }
+        self.expect_expiry(expires_at);
+    }
+
+    /// Aborts the requests of keys that have expired.
+    pub(crate) fn abort_expired(&self, now: Time) {
+        if self.next_expiry.load(Ordering::Relaxed) > now.unix_ms() {
+            return;
+        }
+        // Before the lists are read: what is registered meanwhile sets it anew.
+        self.next_expiry.store(i64::MAX, Ordering::Relaxed);
+        self.abort_where(AbortReason::KeyExpired, |entry| {
+            let is_over = entry.expires_at.is_some_and(|at| at <= now);
+            if !is_over {
+                self.expect_expiry(entry.expires_at);
+            }
+            is_over
+        });
+    }
+
+    fn expect_expiry(&self, expires_at: Option<Time>) {
+        if let Some(at) = expires_at {
+            self.next_expiry.fetch_min(at.unix_ms(), Ordering::Relaxed);
+        }
     }
 
     /// The keys of all requests in flight that were not aborted.
     pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
         let mut keys = HashSet::new();
-        for list in self.0.all() {
+        for list in self.lists.all() {
             let entries = list.lock();
             let running = entries.iter().filter(|(_, entry)| entry.abort.is_some());
             keys.extend(running.map(|(_, entry)| entry.key_id.clone()));
@@ -76,7 +126,7 @@ impl InFlight {
     }
 
     fn abort_where(&self, reason: AbortReason, matches: impl Fn(&Entry) -> bool) {
-        for list in self.0.all() {
+        for list in self.lists.all() {
             for (_, entry) in list.lock().iter_mut().filter(|(_, entry)| matches(entry)) {
                 if let Some(abort) = entry.abort.take() {
                     // A request that has just ended no longer listens; then there is nothing to abort.
@@ -130,13 +180,13 @@ mod tests {
     #[tokio::test]
     async fn an_abort_reaches_only_the_requests_of_its_key() {
         let in_flight = InFlight::default();
-        let mut mine = in_flight.register(&"key_1".into());
-        let other = in_flight.register(&"key_2".into());
+        let mut mine = in_flight.register(&"key_1".into(), None);
+        let other = in_flight.register(&"key_2".into(), None);
         in_flight.abort_key("key_1");
         assert_eq!(mine.aborted().await, AbortReason::KeyRevoked);
         assert_eq!(in_flight.keys(), HashSet::from(["key_2".into()]));
         // The aborted request keeps its index until it is dropped: no other request takes it.
-        let third = in_flight.register(&"key_3".into());
+        let third = in_flight.register(&"key_3".into(), None);
         drop((mine, other));
         assert_eq!(in_flight.keys(), HashSet::from(["key_3".into()]));
         drop(third);
@@ -144,9 +194,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn requests_end_with_the_life_of_their_key() {
+        let at = Time::from_unix_ms;
+        let in_flight = InFlight::default();
+        let mut first = in_flight.register(&"key_1".into(), Some(at(1000)));
+        let mut second = in_flight.register(&"key_2".into(), Some(at(2000)));
+        let _for_ever = in_flight.register(&"key_3".into(), None);
+        in_flight.abort_expired(at(999));
+        assert_eq!(in_flight.keys().len(), 3);
+        in_flight.abort_expired(at(1000));
+        assert_eq!(first.aborted().await, AbortReason::KeyExpired);
+        // A rotation or an operator may bring the end forward.
+        in_flight.set_expiry("key_2", Some(at(1500)));
+        in_flight.abort_expired(at(1499));
+        assert_eq!(in_flight.keys().len(), 2);
+        in_flight.abort_expired(at(1500));
+        assert_eq!(second.aborted().await, AbortReason::KeyExpired);
+        assert_eq!(in_flight.keys(), HashSet::from(["key_3".into()]));
+    }
+
+    #[tokio::test]
     async fn work_is_aborted_whether_it_is_set_before_the_abort_or_after() {
         let in_flight = InFlight::default();
-        let request = in_flight.register(&"key_1".into());
+        let request = in_flight.register(&"key_1".into(), None);
         let early = tokio::spawn(std::future::pending::<()>());
         request.set_work(early.abort_handle());
         in_flight.abort_key("key_2");

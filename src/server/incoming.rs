@@ -14,6 +14,7 @@ use super::local::is_local;
 use super::record::Record;
 use crate::api::console::csv;
 use crate::app::{App, Configured};
+use crate::keys;
 
 /// What is known about a request before it is routed.
 #[derive(Clone)]
@@ -62,11 +63,13 @@ impl Incoming {
     }
 }
 
-/// The id of a request: its own `X-Request-Id` if that is well formed, else a new one.
+/// The id of a request: its own `X-Request-Id` if that is well formed, else a new one. Ids are logged, stored and sent
+/// back, so that one with a key in it counts as malformed.
 pub(crate) fn request_id(headers: &HeaderMap) -> Arc<str> {
     let well_formed = |text: &str| {
         (1..=128).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+            && !keys::contains_key(text)
     };
     let sent = headers.get(&header_names::REQUEST_ID).and_then(|value| value.to_str().ok());
     match sent {
@@ -153,6 +156,8 @@ mod tests {
         for wrong in ["", "a b", "a\"b", "a\tb"] {
             assert!(request_id(&headers(&[("x-request-id", wrong)])).starts_with("req_"), "{wrong:?}");
         }
+        let with_key = "trace-mk_inference_00000000000000000000000000abcdef.1";
+        assert!(request_id(&headers(&[("x-request-id", with_key)])).starts_with("req_"));
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod request_body;
 pub mod requests;
 mod routes;
 mod socket;
+mod stalled_streams;
 mod strict_json;
 mod tasks;
 mod tcp_keepalive;
@@ -76,6 +77,7 @@ use crate::app::App;
 use crate::limits::LimitState;
 use crate::log_throttle::LogThrottle;
 use crate::workers::{self, Workers};
+use console::RefusedLogins;
 use in_flight::{AbortReason, InFlight};
 use incoming::Incoming;
 use open_connections::OpenConnections;
@@ -157,6 +159,8 @@ pub(crate) struct Context {
     pub(crate) readers: ThreadPool,
     /// Writes to storage for the console. A database has a single writer: more threads would wait for each other.
     pub(crate) writer: ThreadPool,
+    /// The refused logins that the audit log shows.
+    refused_logins: RefusedLogins,
     /// The `OpenAPI` description, built on first use.
     openapi: openapi::Cache,
     draining: AtomicBool,
@@ -174,6 +178,7 @@ impl Context {
             reports: ThreadPool::new("reports", 1, Duration::MAX),
             readers: ThreadPool::new("readers", READERS, QUEUE_TIMEOUT),
             writer: ThreadPool::new("writer", 1, QUEUE_TIMEOUT),
+            refused_logins: RefusedLogins::default(),
             openapi: openapi::Cache::default(),
             draining: AtomicBool::new(false),
         }

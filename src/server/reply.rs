@@ -126,6 +126,11 @@ impl ApiError {
         error
     }
 
+    /// Whether it refuses a key, a session or an address.
+    pub(crate) fn is_denial(&self) -> bool {
+        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
+
     /// The error's code, as in the body.
     pub(crate) fn code(&self) -> &str {
         &self.code

@@ -15,14 +15,14 @@ use super::Context;
 use super::clock_stability::ClockStability;
 use crate::clock::Time;
 use crate::log_throttle::LogThrottle;
-use crate::storage::Error;
+use crate::storage::{Error, KeyLife};
 
 /// How often counters and usage are written. After a slow write they may be twice as old: a second may be lost to
 /// `kill -9`.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(400);
 /// How often it is looked for calls of servers that died: a small read.
 const ADOPT_INTERVAL: Duration = Duration::from_secs(1);
-/// How soon a revocation by another process ends running streams; the contract allows a second.
+/// How soon a revocation by another process, or the expiry of a key, ends running streams; the contract allows a second.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often attempts that have become too old are deleted.
@@ -103,6 +103,7 @@ async fn watch_keys(context: Arc<Context>) {
     };
     loop {
         ticks.tick().await;
+        context.in_flight.abort_expired(context.app.clock.now());
         let context = context.clone();
         let checked = tokio::task::spawn_blocking(move || abort_revoked(&context, seen)).await;
         match checked {
@@ -118,7 +119,7 @@ async fn watch_keys(context: Arc<Context>) {
     }
 }
 
-/// Aborts the requests of revoked keys, if anything has changed since the version `seen`.
+/// Aborts the requests of revoked keys, and learns when others expire, if anything has changed since the version `seen`.
 fn abort_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     let store = &context.app.store;
     let version = store.version()?;
@@ -128,8 +129,11 @@ fn abort_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
     let keys = context.in_flight.keys();
     let ids: Vec<&str> = keys.iter().map(|id| &**id).collect();
     // All at once: over the network, a query per key would take as many round trips.
-    for id in store.ended_keys(&ids)? {
-        context.in_flight.abort_key(id);
+    for (id, life) in ids.iter().zip(store.key_lives(&ids)?) {
+        match life {
+            KeyLife::Ended => context.in_flight.abort_key(id),
+            KeyLife::Until(expires_at) => context.in_flight.set_expiry(id, expires_at),
+        }
     }
     Ok(version)
 }

@@ -80,6 +80,15 @@ pub struct AppRow {
     pub created_at: Time,
 }
 
+/// How long a key is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyLife {
+    /// It is revoked, or does not exist.
+    Ended,
+    /// Until this time, or for ever.
+    Until(Option<Time>),
+}
+
 /// A key's row: everything but the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {

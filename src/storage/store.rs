@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::db::Db;
 use super::postgres::{self, Lane, PostgresAddress};
 use super::sqlite;
-use super::{Actor, Credential, Error, KeyHash, KeyRow};
+use super::{Actor, Credential, Error, KeyHash, KeyLife, KeyRow};
 use crate::clock::Time;
 
 /// Apps, keys, sessions, audit log and usage. Clones share connections.
@@ -121,11 +121,11 @@ impl Store {
         }
     }
 
-    /// Whether this key exists and is not revoked, as in [`Store::ended_keys`]: asked once more by every request that
+    /// Whether this key exists and is not revoked, as in [`Store::key_lives`]: asked once more by every request that
     /// may take long. Like [`Store::look_up_key`] it waits for no other kind of read.
     pub async fn is_key_live(&self, id: &str) -> Result<bool, Error> {
         match &*self.databases {
-            Databases::Sqlite(_) => Ok(self.ended_keys(&[id])?.is_empty()),
+            Databases::Sqlite(_) => Ok(!self.key_lives(&[id])?.contains(&KeyLife::Ended)),
             Databases::Postgres(database) => database.is_key_live(id).await,
         }
     }

@@ -48,6 +48,11 @@ impl Meter {
         }))
     }
 
+    /// The key whose request this is.
+    pub fn key_id(&self) -> &Arc<str> {
+        &self.0.account.key_id
+    }
+
     /// Loads what was spent of the account's budgets, so that nothing has to wait for it later. To be called right
     /// before an attempt or [`Meter::check`].
     ///
@@ -149,10 +154,10 @@ impl Meter {
         self.0.accounting.metrics().attempts.count_retry(model);
     }
 
-    /// Counts and logs that `fallback` is called in place of `model`.
-    pub fn count_fallback(&self, model: &str, fallback: &str) {
+    /// Counts and logs that `fallback` is called in place of `model`; `outcome` says why, by the code of a failure.
+    pub fn count_fallback(&self, model: &str, outcome: &str, fallback: &str) {
         self.0.accounting.metrics().attempts.count_fallback(model);
-        tracing::warn!(model, fallback, "another model is asked in the place of one that failed");
+        tracing::warn!(model, outcome, fallback, "another model is asked in the place of this one");
     }
 
     /// Sets the outcome of the attempts that are dropped from now on, such as those under way.

@@ -4,7 +4,7 @@
 //! total. So calls to a provider with a low limit do not hold permits that others could use, and while they wait for
 //! the total they hold no capacity of the provider itself, which callers of chat completions want as well. Whatever a
 //! provider's limit, half of an even share of the total is left to each of the others, so that a provider that hangs
-//! cannot block them.
+//! cannot block them; and some of each limit is left to other keys than the one that holds most of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,14 +45,14 @@ impl CallQueue {
         Self { by_provider: by_provider.collect(), total: Limiter::new(limit) }
     }
 
-    /// Waits for a permit to call `model`.
-    pub(super) async fn acquire(&self, model: &str) -> CallPermit {
+    /// Waits for a permit to call `model` for the holder of a key.
+    pub(super) async fn acquire(&self, key_id: &Arc<str>, model: &str) -> CallPermit {
         let limiter = model_id::split(model).and_then(|(provider, _)| self.by_provider.get(provider));
         let of_provider = match limiter {
-            Some(limiter) => Some(limiter.semaphore.acquire().await),
+            Some(limiter) => Some(limiter.semaphore.acquire_for(key_id).await),
             None => None,
         };
-        CallPermit { _total: self.total.semaphore.acquire().await, _provider: of_provider }
+        CallPermit { _total: self.total.semaphore.acquire_for(key_id).await, _provider: of_provider }
     }
 
     /// This queue as the replacement of `previous`, whose open calls count. The limits change with

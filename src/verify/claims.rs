@@ -191,13 +191,14 @@ pub(super) async fn extract(
                 warn!(verification = %job.id, model, "an extraction has no claim that can be asked about");
                 unsound.get_or_insert(extraction);
                 if let Some(fallback) = models.peek() {
-                    calls.meter.count_fallback(model, fallback);
+                    calls.meter.count_fallback(model, "unsound", fallback);
                 }
                 continue;
             }
             Err(failure) => pacing::reported(failure),
         };
-        warn!(verification = %job.id, model, code = failure.code(), "extraction failed");
+        let outcome = failure.code();
+        warn!(verification = %job.id, model, code = outcome, "no extraction");
         if failure == Failure::Refused {
             return unsound.ok_or_else(|| Error::Extraction { model: model.to_owned(), failure });
         }
@@ -208,7 +209,7 @@ pub(super) async fn extract(
             (_, false) => failures.push((model, failure)),
         }
         if let Some(fallback) = models.peek() {
-            calls.meter.count_fallback(model, fallback);
+            calls.meter.count_fallback(model, outcome, fallback);
         }
     }
     if let Some(unsound) = unsound {

@@ -17,8 +17,7 @@
 //! The pace is that of a model, as most limits are. Where the limit is on a whole account, each of its models is paced.
 //! Callers of chat completions are not: each has a single call, and is told at once.
 //!
-//! What must hold: no call before the time that a provider asks for, up to [`MAX_BREAKER_PAUSE`], as chat completions
-//! try again after that as well; a call that is dropped, whether it waits or is under way, holds up nobody; a limit of
+//! What must hold: no call before the time that a provider asks for, up to [`MAX_BREAKER_PAUSE`]; a call that is dropped, whether it waits or is under way, holds up nobody; a limit of
 //! which nothing was seen for a minute is forgotten.
 
 use std::collections::BTreeMap;

@@ -83,6 +83,7 @@ impl Panel<'_> {
                         continue;
                     }
                     let again = matches!(outcome.answer, Err(Failure::RateLimited { .. }));
+                    let code = outcome.answer.as_ref().err().map_or("", Failure::code);
                     let next = results.record(outcome, outbox);
                     if results.answers_of_limited > answers {
                         (is_patient, answers) = (true, results.answers_of_limited);
@@ -97,7 +98,7 @@ impl Panel<'_> {
                         Next::Again => open.push(self.ask(claim, seat, IfLimited::Wait { again })),
                         Next::Standby(next) => {
                             if let (Some(model), Some(standby)) = (self.roster.model(seat), self.roster.model(next)) {
-                                self.calls.meter.count_fallback(model, standby);
+                                self.calls.meter.count_fallback(model, code, standby);
                             }
                             open.push(self.ask(claim, next, IfLimited::Fail));
                         }

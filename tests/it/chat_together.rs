@@ -288,3 +288,33 @@ async fn a_probe_rejected_by_the_budget_makes_room_for_the_next() {
     );
     assert_eq!(gateway.provider.requests().len(), 2);
 }
+
+#[tokio::test]
+async fn one_key_leaves_a_place_at_a_provider_to_others() {
+    let gateway = gateway_with(
+        "max_concurrent = 8",
+        "",
+        |setup| setup,
+        |ask| match &*ask.model {
+            "m" => Reply::Hang,
+            _ => Reply::Text("hello".to_owned()),
+        },
+    )
+    .await;
+    let hanging = hello();
+    let mut greedy: Vec<_> = (0..20).map(|_| Box::pin(gateway.ask(&hanging))).collect();
+    let crowd = futures_util::future::join_all(greedy.iter_mut());
+    let other = gateway.server.key(Service::Inference);
+    let answered = async {
+        eventually("the first key has its share", || gateway.provider.in_flight() == 7).await;
+        for _ in 0..3 {
+            let body = json!({"model": "fake/n", "messages": hello()["messages"]});
+            assert_eq!(gateway.post_as(&other, body.to_string()).send().await.unwrap().status(), 200);
+        }
+        assert_eq!(gateway.provider.in_flight(), 7);
+    };
+    tokio::select! {
+        () = answered => {}
+        _ = crowd => panic!("a model that hangs has answered"),
+    }
+}

@@ -55,6 +55,34 @@ async fn every_write_is_audited_with_its_details() {
 }
 
 #[tokio::test]
+async fn refused_logins_are_audited_without_what_was_presented() {
+    let (server, console) = server().await;
+    let (key, id) = server.key_with(Service::Console, |_| {});
+    server.app.store.revoke_key(&id, server.clock.now()).unwrap();
+    let log_in = async |path: &str, body: Value| {
+        client().post(format!("{}/v1/auth/{path}", server.base)).json(&body).send().await.unwrap().status()
+    };
+    for (path, body, reason) in [
+        ("session", json!({"key": "wrong-4711"}), "invalid_api_key"),
+        ("session", json!({"key": key}), "api_key_revoked"),
+        ("setup", json!({"token": "wrong-4711"}), "invalid_setup_token"),
+    ] {
+        assert_eq!(log_in(path, body).await, 401);
+        let entry = newest(&console).await;
+        assert_eq!((&entry["action"], &entry["channel"]), (&json!("session.refused"), &json!("dashboard")));
+        assert_eq!((&entry["object"], &entry["actor"]), (&json!("console"), &Value::Null));
+        assert_eq!((&entry["address"], &entry["details"]), (&json!("127.0.0.1"), &json!({"reason": reason})));
+        assert!(!entry.to_string().contains("4711") && !entry.to_string().contains(&key), "{entry}");
+    }
+    let before = console.audit().await.len();
+    // A body that is no login, and one that the rate limit refuses, say nothing about a key.
+    assert_eq!(log_in("session", json!({})).await, 400);
+    while log_in("session", json!({"key": "x"})).await != 429 {}
+    assert_eq!(log_in("session", json!({"key": "x"})).await, 429);
+    assert_eq!(console.audit().await.len(), before + 6);
+}
+
+#[tokio::test]
 async fn requests_that_change_nothing_are_not_audited() {
     let (_server, console) = server().await;
     let app = console.app("news").await;

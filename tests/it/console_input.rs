@@ -172,6 +172,12 @@ async fn unknown_invalid_and_duplicate_query_parameters_are_rejected() {
         (&get, "/v1/audit", "object=a&object=b", "object"),
         (&get, "/v1/audit", &format!("cursor={app}"), "cursor"),
         (&get, "/v1/audit", "since=2026", "since"),
+        (&get, "/v1/audit", "actor=laptop", "actor"),
+        (&get, "/v1/audit", &format!("actor={app}"), "actor"),
+        (&get, "/v1/audit", "action=", "action"),
+        (&get, "/v1/usage", "to=", "to"),
+        (&get, "/v1/usage", "from=2026-11-01&by=", "by"),
+        (&get, "/v1/apps", "cursor=", "cursor"),
         (&get, &format!("/v1/apps/{app}"), "full=1", "full"),
         (&get, &key, "full", "full"),
         // Ignoring an unknown `dry_run` would carry out the write.

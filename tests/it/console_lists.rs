@@ -44,8 +44,6 @@ async fn pages_of_any_size_contain_every_record_once_and_in_order() {
     assert_eq!(console.get(&format!("/v1/apps/{}/keys", apps[3])).await, (200, empty.clone()));
     let after_last = format!("/v1/apps?cursor={}", apps[5]);
     assert_eq!(console.get(&after_last).await, (200, empty));
-    let (_, page) = console.get("/v1/apps?limit=&cursor=").await;
-    assert_eq!(page["data"].as_array().unwrap().len(), 6, "empty parameters are ignored");
 }
 
 #[tokio::test]

@@ -168,6 +168,59 @@ async fn a_revoked_key_stops_the_calls_of_a_stream_that_nobody_reads() {
     drop(unread);
 }
 
+/// A server that gives up a stream after a moment, and an idle connection hardly ever.
+async fn patient_server() -> (TestServer, FakeProvider, Identity) {
+    let provider = panel_by(|_, _| Reply::Hang).await;
+    let identity = Identity::new();
+    let tls = identity.tls();
+    let server = Setup::new(config(&provider.base_url))
+        .options(|options| {
+            options.tls = Some(tls);
+            options.write_timeout = SHORT;
+        })
+        .start()
+        .await;
+    (server, provider, identity)
+}
+
+#[tokio::test]
+async fn a_stream_that_its_caller_does_not_take_is_given_up_with_its_calls() {
+    let (server, provider, identity) = patient_server().await;
+    let key = server.key(Service::Verify);
+    for window in [0, 1] {
+        let (mut sender, task) = connect(server.authority(), &identity, window).await;
+        let unread = sender.send_request(verification(&key, "text/event-stream")).await.unwrap();
+        eventually("a panel is asked", || provider.in_flight() == 3).await;
+        eventually("its calls stop", || provider.in_flight() == 0).await;
+        assert!(!task.is_finished(), "other streams of the connection go on");
+        assert!(unread.into_body().collect().await.is_err());
+    }
+    // One that waits for models has all the time that they need.
+    let (mut taking, _task) = connect(server.authority(), &identity, 65_535).await;
+    let _taken = taking.send_request(verification(&key, "text/event-stream")).await.unwrap();
+    eventually("a panel is asked", || provider.in_flight() == 3).await;
+    tokio::time::sleep(SHORT * 3).await;
+    assert_eq!(provider.in_flight(), 3);
+}
+
+#[tokio::test]
+async fn streams_without_a_key_that_nobody_takes_are_given_up_as_well() {
+    let (server, _provider, identity) = patient_server().await;
+    let (mut sender, task) = connect(server.authority(), &identity, 0).await;
+    let page = |path: &str| Request::get(format!("https://localhost{path}")).body(Full::default()).unwrap();
+    for path in ["/verify/v1/health", "/openapi.json", "/unknown", "/v1/apps"] {
+        let unread = sender.send_request(page(path)).await.unwrap();
+        eventually("the stream is given up", || unread.body().is_end_stream()).await;
+        assert!(unread.into_body().collect().await.is_err(), "{path}");
+    }
+    assert!(!task.is_finished());
+    // What is taken arrives whole, whatever its size.
+    let (mut taking, _task) = connect(server.authority(), &identity, 65_535).await;
+    let whole =
+        taking.send_request(page("/openapi.json")).await.unwrap().into_body().collect().await.unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&whole.to_bytes()).unwrap()["paths"].is_object());
+}
+
 #[tokio::test]
 async fn a_stream_that_waits_for_models_keeps_its_connection() {
     let (server, _provider, identity) = server().await;

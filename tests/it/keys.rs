@@ -56,6 +56,29 @@ async fn a_revocation_by_another_process_ends_open_streams() {
 }
 
 #[tokio::test]
+async fn an_expired_key_s_open_streams_end() {
+    let (server, provider) = hanging_panel().await;
+    let (key, _) = server.key_with(Service::Verify, |new| {
+        new.expires_at = Some(server.clock.now().plus(Duration::from_mins(1)));
+    });
+    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    read_until(&mut stream, "verifying_claim").await;
+    server.clock.advance(Duration::from_mins(1));
+    let rest = async {
+        let mut rest = String::new();
+        while let Some(chunk) = stream.next().await {
+            rest.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
+        }
+        rest
+    };
+    let rest = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("the stream was not ended");
+    let events = Events::parse(rest);
+    assert_eq!(events.end("error")["code"], "api_key_expired");
+    assert_eq!(events.end("error")["message"], "API key has expired");
+    eventually("the ended stream's calls stop", || provider.in_flight() == 0).await;
+}
+
+#[tokio::test]
 async fn deleting_an_app_revokes_its_keys() {
     let (server, _provider) = agreeing_panel().await;
     let store = &server.app.store;

@@ -102,22 +102,69 @@ async fn failures_fallbacks_and_breakers_are_logged_with_the_request_id() {
             (&json!("provider_error"), &json!("status 500"))
         );
     }
-    let fallback = lines_saying("another model is asked in the place of one that failed");
+    let fallback = lines_saying("another model is asked in the place of this one");
     assert_eq!(fallback.len(), 1);
-    assert_eq!(
-        (&fallback[0]["fields"]["model"], &fallback[0]["fields"]["fallback"]),
-        (&json!("fake/m"), &json!("fake/n"))
-    );
+    let expected = json!({"message": "another model is asked in the place of this one", "model": "fake/m",
+                          "outcome": "provider_error", "fallback": "fake/n"});
+    assert_eq!(fallback[0]["fields"], expected);
     let opens = lines_saying("a circuit breaker opens");
     assert_eq!((opens.len(), &opens[0]["level"]), (1, &json!("WARN")));
+    let mut fields = opens[0]["fields"].clone();
+    // A part of it is left to chance.
+    assert!(fields["pause"].take().as_str().is_some_and(|pause| pause.ends_with("ms")), "{}", opens[0]);
     let expected = json!({"message": "a circuit breaker opens", "provider": "fake", "model": "m", "failures": 2,
-                          "pause": "50ms", "outcome": "provider_error"});
-    assert_eq!(opens[0]["fields"], expected);
+                          "pause": null, "outcome": "provider_error"});
+    assert_eq!(fields, expected);
     let closes = lines_saying("a circuit breaker closes");
     assert_eq!(
         (closes.len(), &closes[0]["level"], &closes[0]["fields"]["model"]),
         (1, &json!("INFO"), &json!("m"))
     );
+}
+
+#[tokio::test]
+async fn a_paused_model_is_not_said_to_have_failed() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let more = "[inference.fallbacks]\n\"fake/m\" = [\"fake/n\"]\n";
+    let setup = |setup: Setup| setup.options(on_this_thread);
+    let gateway = gateway_with("breaker_failures = 1", more, setup, |ask| match &*ask.model {
+        "m" => Reply::status(500, &json!({})),
+        _ => Reply::Text("hello".to_owned()),
+    })
+    .await;
+    for _ in 0..2 {
+        assert_eq!(gateway.ask(&hello()).await.headers()["x-mk-model"], "fake/n");
+    }
+    drop(guard);
+    let because: Vec<Value> = log
+        .lines()
+        .iter()
+        .filter(|line| line["fields"]["message"] == "another model is asked in the place of this one")
+        .map(|line| line["fields"]["outcome"].clone())
+        .collect();
+    assert_eq!(because, ["provider_error", "paused"]);
+    assert_eq!(log.text().matches("a model call failed").count(), 1);
+}
+
+#[tokio::test]
+async fn a_broken_stream_and_its_lost_chunks_are_logged_with_the_model() {
+    let log = Log::default();
+    let guard = log.capture("info");
+    let setup = |setup: Setup| setup.options(on_this_thread);
+    let gateway = gateway_with("", "", setup, |_| {
+        let unreadable = StreamStep::Send("data: {\"choices\": 5}\n\n".to_owned());
+        Reply::Stream(vec![role_chunk(), text_chunk("a"), unreadable, StreamStep::APART, StreamStep::Cut])
+    })
+    .await;
+    let text = gateway.stream(&hello_stream()).await;
+    assert!(text.contains("\"error\""), "{text}");
+    drop(guard);
+    for message in ["a stream broke", "chunks of a stream could not be read and were left out"] {
+        let lines = log.lines();
+        let line = lines.iter().find(|line| line["fields"]["message"] == message);
+        assert_eq!(line.map(|line| &line["fields"]["model"]), Some(&json!("fake/m")), "{message}");
+    }
 }
 
 #[tokio::test]

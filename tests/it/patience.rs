@@ -68,3 +68,32 @@ async fn a_model_can_override_the_first_token_timeout_before_a_fallback() {
         assert_eq!(text_of(&chunks(&gateway.stream(&body).await), 0), text);
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_is_not_streamed_has_a_limit_of_its_own_before_a_fallback() {
+    let of_provider = "first_token_timeout = \"1s\"\nwhole_answer_timeout = \"2s\"\n\
+                       [providers.fake.models.o]\nwhole_answer_timeout = \"30s\"";
+    let more = "[inference.fallbacks]\n\"fake/*\" = [\"fake/quick\"]\n\"fake/last\" = []\n";
+    let gateway = gateway_with(
+        of_provider,
+        more,
+        |setup| setup,
+        |ask| match ask.model.as_str() {
+            "m" => Reply::Hang,
+            "o" | "last" => Reply::Text("slow".to_owned()).after(Duration::from_secs(4)),
+            _ => Reply::Text("quick".to_owned()),
+        },
+    )
+    .await;
+    let answer = async |model: &str| {
+        let body = json!({"model": model, "messages": hello()["messages"]});
+        let (_, answer) = gateway.json(&body).await;
+        answer["choices"][0]["message"]["content"].clone()
+    };
+    assert_eq!(answer("fake/m").await, "quick");
+    // Its own limit is longer; the last has no fallback and therefore no such limit.
+    assert_eq!(answer("fake/o").await, "slow");
+    assert_eq!(answer("fake/last").await, "slow");
+    let timed_out = gateway.rows().iter().filter(|row| &*row.outcome == "timeout").count();
+    assert_eq!(timed_out, 1);
+}

@@ -33,7 +33,7 @@ impl Channel {
 }
 
 /// All values of an entry's `action`.
-pub const AUDIT_ACTIONS: [&str; 10] = [
+pub const AUDIT_ACTIONS: [&str; 11] = [
     "app.created",
     "app.updated",
     "app.deleted",
@@ -43,6 +43,7 @@ pub const AUDIT_ACTIONS: [&str; 10] = [
     "key.rotated",
     "session.created",
     "session.ended",
+    "session.refused",
     "console.set_up",
 ];
 
@@ -81,9 +82,10 @@ pub struct AuditEntry {
     /// The way by which it was done.
     pub channel: Channel,
     /// What was done: `app.created`, `app.updated`, `app.deleted`, `key.created`, `key.updated`, `key.revoked`,
-    /// `key.rotated`, `session.created`, `session.ended`, `console.set_up`.
+    /// `key.rotated`, `session.created`, `session.ended`,
+    /// `session.refused` (a login with a wrong key or setup token), `console.set_up`.
     pub action: String,
-    /// The id of what it was done to.
+    /// The id of what it was done to; `console` for a refused login.
     pub object: String,
     /// Its name at that time, if it has one.
     pub object_name: Option<String>,

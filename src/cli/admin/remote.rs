@@ -1,5 +1,6 @@
 //! Administration on a server, through `/v1` with a console key.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::time::Duration;
 
@@ -26,12 +27,17 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest wait for the rate limit to allow more: one window of the limit, and what servers add so that nobody
 /// comes too early.
 const MAX_WAIT: Duration = Duration::from_secs(90);
+/// How many times as long as a single request all requests of a command may take together: one with keys by name takes a
+/// request for each app, and a server that answers each just in time must not hold it up for ever.
+const MAX_TIMEOUTS: u32 = 4;
 
 /// Apps and keys on a server.
 pub(crate) struct Remote {
     pub(super) client: Client,
     server: String,
     timeout: Duration,
+    /// How long its requests have taken so far.
+    spent: Cell<Duration>,
     printer: Printer,
 }
 
@@ -40,7 +46,8 @@ impl Remote {
         let timeout = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let client = remote::client_with_timeout(config, config.key_for(Service::Console)?, timeout)?;
         session.printer.detail(&format!("on {}", config.server));
-        Ok(Self { client, server: config.server.clone(), timeout, printer: session.printer.clone() })
+        let (server, printer) = (config.server.clone(), session.printer.clone());
+        Ok(Self { client, server, timeout, spent: Cell::default(), printer })
     }
 
     pub(super) fn server(&self) -> &str {
@@ -164,7 +171,11 @@ impl Remote {
     }
 
     async fn with_timeout<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        time::timeout(self.timeout, call).await.unwrap_or(Err(Error::Timeout))
+        let begun = time::Instant::now();
+        let left = self.timeout.saturating_mul(MAX_TIMEOUTS).saturating_sub(self.spent.get());
+        let outcome = time::timeout(self.timeout.min(left), call).await.unwrap_or(Err(Error::Timeout));
+        self.spent.set(self.spent.get() + begun.elapsed());
+        outcome
     }
 
     /// The keys of one of several apps. Each app takes a request, and there may be more apps than the console key has

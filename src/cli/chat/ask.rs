@@ -76,7 +76,7 @@ async fn follow(
         answer.take(piece);
         return Ok(());
     }
-    let mut stream = client.chat_stream(request).map_err(failed)?;
+    let mut stream = client.chat_stream(request);
     while let Some(piece) = stream.next().await.map_err(failed)? {
         writer.piece(&piece)?;
         answer.take(piece);

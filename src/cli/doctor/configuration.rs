@@ -64,7 +64,7 @@ pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     };
     let notes: String = config.notes.iter().flat_map(|note| ["; ", note]).collect();
     let mut checks = vec![Check::ok(SERVER, format!("{what}{notes}"))];
-    let of_panels = panel_warnings(&config.verify);
+    let of_panels = panel_warnings(config);
     let warnings = config.warnings.iter().filter(|warning| !of_panels.contains(warning));
     checks.extend(warnings.map(|warning| Check::warning(SERVER, warning)));
     checks.extend(config.tls.as_ref().map(certificate));
@@ -112,6 +112,9 @@ fn panels(config: &ServerConfig, warnings: Vec<String>) -> Vec<Check> {
 
 fn panel(domain: &str, models: &[String]) -> Check {
     let message = format!("{domain}{}", models.join(", "));
+    if models.is_empty() {
+        return Check::note(PANEL, format!("{domain}none, for chat only: verification answers 503"));
+    }
     if models.iter().all(|id| id.starts_with("sandbox/")) {
         return Check::note(PANEL, format!("{message}: simulated, no model is asked"));
     }

@@ -41,7 +41,7 @@ async fn follow(
     observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
 ) -> Result<VerifyResponse, Failure> {
     let failed = |cause| remote::failure(&backend.server, cause);
-    let mut events = backend.client.verify(request).map_err(failed)?;
+    let mut events = backend.client.verify(request);
     let mut ticks = time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut models = Vec::new();

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
 use super::{Admission, Breaker, Evidence, Threshold, Transition, model_evidence, provider_evidence};
+use crate::inference::retry;
 use crate::providers::Failure;
 
 /// For how many models of a provider failures are remembered.
@@ -261,17 +262,18 @@ impl Ticket<'_> {
             return;
         }
         let details = failure.map(|failure| (failure.code(), failure.retry_after()));
+        let jitter = if is_unhealthy { retry::jitter() } else { 0.0 };
         let mut guard = self.table.lock();
         let inner = &mut *guard;
         let of_provider =
-            inner.provider.record(provider, probes_provider, inner.provider_threshold, details, now);
+            inner.provider.record(provider, probes_provider, inner.provider_threshold, details, now, jitter);
         let breaker = if model == Evidence::Unhealthy && self.threshold.failures > 0 {
             inner.entry_of_failing(&self.model, now)
         } else {
             inner.models.get_mut(&*self.model)
         };
-        let of_model =
-            breaker.and_then(|breaker| breaker.record(model, probes_model, self.threshold, details, now));
+        let of_model = breaker
+            .and_then(|breaker| breaker.record(model, probes_model, self.threshold, details, now, jitter));
         if inner.models.get(&*self.model).is_some_and(Breaker::is_clean) {
             inner.models.remove(&*self.model);
         }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::*;
 
 const BASE: Duration = Duration::from_secs(10);
-const AFTER_THREE: Threshold = Threshold { failures: 3, pause: BASE };
+const LONGEST: Duration = Duration::from_mins(5);
+const AFTER_THREE: Threshold = Threshold { failures: 3, pause: BASE, max_pause: LONGEST };
 const OVERLOADED: Failure = Failure::Overloaded { retry_after: None };
 
 fn seconds(seconds: u64) -> Duration {
@@ -18,7 +19,7 @@ fn seconds(seconds: u64) -> Duration {
 fn fail(breaker: &mut Breaker, now: Instant, wait: Option<Duration>) -> Option<Transition> {
     let is_probe = breaker.admission(now) == Admission::Probe;
     breaker.begin_probe();
-    breaker.record(Evidence::Unhealthy, is_probe, AFTER_THREE, Some(("cut", wait)), now)
+    breaker.record(Evidence::Unhealthy, is_probe, AFTER_THREE, Some(("cut", wait)), now, 0.0)
 }
 
 /// A breaker that has just opened.
@@ -37,9 +38,9 @@ fn only_consecutive_failures_open_a_breaker() {
     for _ in 0..5 {
         assert_eq!(fail(&mut breaker, now, None), None);
         assert_eq!(fail(&mut breaker, now, None), None);
-        assert_eq!(breaker.record(Evidence::Neutral, false, AFTER_THREE, None, now), None);
+        assert_eq!(breaker.record(Evidence::Neutral, false, AFTER_THREE, None, now, 0.0), None);
         assert!(!breaker.is_clean());
-        assert_eq!(breaker.record(Evidence::Healthy, false, AFTER_THREE, None, now), None);
+        assert_eq!(breaker.record(Evidence::Healthy, false, AFTER_THREE, None, now, 0.0), None);
         assert!(breaker.is_clean());
     }
     fail(&mut breaker, now, None);
@@ -66,22 +67,46 @@ fn pauses_double_up_to_the_longest_and_a_success_resets_them() {
     }
     now += pause;
     breaker.begin_probe();
-    assert_eq!(breaker.record(Evidence::Healthy, true, AFTER_THREE, None, now), Some(Transition::Closed));
+    assert_eq!(
+        breaker.record(Evidence::Healthy, true, AFTER_THREE, None, now, 0.0),
+        Some(Transition::Closed)
+    );
     assert_eq!(breaker, Breaker::default());
 }
 
 #[test]
+fn a_pause_does_not_outlive_an_outage_by_more_than_the_longest() {
+    let threshold = Threshold { failures: 1, pause: BASE, max_pause: seconds(20) };
+    let (mut now, mut breaker) = (Instant::now(), Breaker::default());
+    let mut paused = Vec::new();
+    for jitter in [0.0, 1.0, 0.5, 0.0, 1.0] {
+        let is_probe = breaker.admission(now) == Admission::Probe;
+        breaker.begin_probe();
+        let failure = Some(("cut", Some(seconds(86_400)).filter(|_| jitter == 0.5)));
+        let opened = breaker.record(Evidence::Unhealthy, is_probe, threshold, failure, now, jitter);
+        let Some(Transition::Opened { pause, .. }) = opened else { panic!("it did not open") };
+        paused.push(pause.as_millis());
+        now += pause;
+    }
+    // The third is what the provider asks for, up to the longest; a quarter of each other is left to chance.
+    assert_eq!(paused, [10_000, 15_000, 20_000, 20_000, 15_000]);
+    let longer_first = Threshold { failures: 1, pause: seconds(60), max_pause: seconds(20) };
+    let opened = Breaker::default().record(Evidence::Unhealthy, false, longer_first, None, now, 0.0);
+    assert_eq!(opened, Some(Transition::Opened { failures: 1, pause: seconds(60) }));
+}
+
+#[test]
 fn a_breaker_that_is_turned_off_does_not_pause_again() {
-    const NEVER: Threshold = Threshold { failures: 0, pause: BASE };
+    const NEVER: Threshold = Threshold { failures: 0, pause: BASE, max_pause: LONGEST };
     let now = Instant::now();
     let mut breaker = opened(now);
     assert_eq!(breaker.admission(now + BASE), Admission::Probe);
     breaker.begin_probe();
-    let change = breaker.record(Evidence::Unhealthy, true, NEVER, Some(("cut", None)), now + BASE);
+    let change = breaker.record(Evidence::Unhealthy, true, NEVER, Some(("cut", None)), now + BASE, 0.0);
     assert_eq!(change, Some(Transition::Closed));
     assert_eq!(breaker.admission(now + BASE), Admission::Allowed);
     for _ in 0..9 {
-        assert_eq!(breaker.record(Evidence::Unhealthy, false, NEVER, None, now + BASE), None);
+        assert_eq!(breaker.record(Evidence::Unhealthy, false, NEVER, None, now + BASE, 0.0), None);
     }
     assert!(breaker.is_clean());
 }
@@ -107,20 +132,20 @@ fn calls_from_before_do_not_count_while_it_is_open() {
     let now = Instant::now();
     let mut breaker = opened(now);
     for evidence in [Evidence::Healthy, Evidence::Unhealthy, Evidence::Neutral] {
-        assert_eq!(breaker.record(evidence, false, AFTER_THREE, None, now), None);
+        assert_eq!(breaker.record(evidence, false, AFTER_THREE, None, now, 0.0), None);
         assert_eq!(breaker.admission(now), Admission::Blocked(BASE));
     }
     breaker.begin_probe();
-    assert_eq!(breaker.record(Evidence::Healthy, false, AFTER_THREE, None, now), None);
+    assert_eq!(breaker.record(Evidence::Healthy, false, AFTER_THREE, None, now, 0.0), None);
     assert_eq!(breaker.admission(now + BASE), Admission::Blocked(Duration::ZERO));
 }
 
 #[test]
 fn without_a_threshold_nothing_is_recorded() {
     let (now, mut breaker) = (Instant::now(), Breaker::default());
-    let off = Threshold { failures: 0, pause: BASE };
+    let off = Threshold { failures: 0, pause: BASE, max_pause: LONGEST };
     for _ in 0..100 {
-        assert_eq!(breaker.record(Evidence::Unhealthy, false, off, Some(("cut", None)), now), None);
+        assert_eq!(breaker.record(Evidence::Unhealthy, false, off, Some(("cut", None)), now, 0.0), None);
         assert!(breaker.is_clean());
     }
 }
@@ -183,8 +208,11 @@ proptest! {
         events in events(),
         failures in 0_u32..5,
         pause in 1_u64..400,
+        max_pause in 1_u64..400,
+        jitter in 0.0..1.0,
     ) {
-        let threshold = Threshold { failures, pause: seconds(pause) };
+        let threshold = Threshold { failures, pause: seconds(pause), max_pause: seconds(max_pause) };
+        let longest = seconds(pause.max(max_pause));
         let mut now = Instant::now();
         let mut breaker = Breaker::default();
         // For each call in progress, whether it is a probe.
@@ -207,7 +235,7 @@ proptest! {
                         calls.push(true);
                     }
                     Admission::Blocked(wait) => {
-                        prop_assert!(wait <= MAX_BREAKER_PAUSE);
+                        prop_assert!(wait <= longest);
                         prop_assert!(calls.contains(&true) || paused_until == Some(now + wait));
                     }
                 },
@@ -215,12 +243,11 @@ proptest! {
                     let is_probe = calls.swap_remove(which % calls.len());
                     let counts = paused_until.is_none() || is_probe;
                     let failure = (evidence == Evidence::Unhealthy).then_some(("cut", None));
-                    match breaker.record(evidence, is_probe, threshold, failure, now) {
+                    match breaker.record(evidence, is_probe, threshold, failure, now, jitter) {
                         Some(Transition::Opened { pause, .. }) => {
                             prop_assert!(counts && evidence == Evidence::Unhealthy && failures > 0);
                             prop_assert!(is_probe || consecutive + 1 == failures);
-                            prop_assert!(pause >= threshold.pause.min(MAX_BREAKER_PAUSE));
-                            prop_assert!(pause <= MAX_BREAKER_PAUSE);
+                            prop_assert!(pause >= threshold.pause.mul_f64(0.75) && pause <= longest);
                             paused_until = Some(now + pause);
                             consecutive = 0;
                         }
@@ -268,16 +295,25 @@ fn model(model: &str, state: BreakerState) -> (Option<String>, BreakerState) {
 fn a_failing_model_is_paused_alone_and_an_unreachable_provider_as_a_whole() {
     let (table, start) = (table(), Instant::now());
     fail_three_times(&table, "m", &OVERLOADED, start);
-    let paused = Failure::Paused { whole_provider: false, because: "overloaded", retry_after: BASE };
-    assert_eq!(table.paused("m", start), Some(paused.clone()));
-    assert_eq!(admit(&table, "m", start).err(), Some(paused));
+    let paused = table.paused("m", start);
+    let is_jittered = |wait: Duration| wait > BASE.mul_f64(0.74) && wait <= BASE;
+    assert!(
+        matches!(&paused, Some(Failure::Paused { whole_provider: false, because: "overloaded", retry_after })
+            if is_jittered(*retry_after)),
+        "{paused:?}"
+    );
+    assert_eq!(admit(&table, "m", start).err(), paused);
     assert_eq!(reported(&table, start), [model("m", BreakerState::Open)]);
     let later = start + seconds(4);
     fail_three_times(&table, "n", &Failure::Unreachable, later);
     for model in ["m", "n", "never-asked"] {
         // The longer of the two pauses counts.
-        let paused = Failure::Paused { whole_provider: true, because: "unreachable", retry_after: BASE };
-        assert_eq!(admit(&table, model, later).err(), Some(paused), "{model}");
+        let paused = admit(&table, model, later).err();
+        assert!(
+            matches!(&paused, Some(Failure::Paused { whole_provider: true, because: "unreachable", retry_after })
+                if is_jittered(*retry_after)),
+            "{model}: {paused:?}"
+        );
     }
     let end = later + BASE;
     assert_eq!(reported(&table, end), [(None, BreakerState::HalfOpen), model("m", BreakerState::HalfOpen)]);
@@ -306,7 +342,7 @@ fn an_inconclusive_probe_makes_way_for_the_next() {
 #[test]
 fn time_that_others_used_up_does_not_count_against_a_model() {
     let (table, requested) = (table(), Instant::now());
-    let at_once = Threshold { failures: 1, pause: BASE };
+    let at_once = Threshold { failures: 1, pause: BASE, max_pause: LONGEST };
     let time = CallTime { requested, deadline: requested + seconds(60) };
     let admit = |waited| table.admit("m", at_once, time, requested + seconds(waited)).unwrap();
     let end = requested + seconds(60);

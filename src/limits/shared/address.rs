@@ -58,8 +58,6 @@ impl StoreAddress {
         }
         let scheme = url.scheme().to_owned();
         let info = url.into_connection_info().ok()?;
-        let tcp = info.tcp_settings().clone().set_nodelay(true);
-        let info = info.set_tcp_settings(tcp);
         let database = info.redis_settings().db();
         if !info.addr().is_supported() || database < 0 {
             return None;

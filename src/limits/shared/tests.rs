@@ -46,6 +46,25 @@ async fn number(from: &mut (impl AsyncBufRead + Unpin)) -> Option<usize> {
 }
 
 #[tokio::test]
+async fn a_store_that_floods_its_replies_is_cut_off() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = StoreAddress::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+    let flooding = tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let _ = connection.write_all(b"$2000000000\r\n").await;
+        let (chunk, mut written) = (vec![b'x'; 64 * 1024], 0);
+        while connection.write_all(&chunk).await.is_ok() {
+            written += chunk.len();
+        }
+        written
+    });
+    let refused = connect(&address).await.err().expect("a connection").to_string();
+    assert!(refused.contains("longer than any that make sense"), "{refused}");
+    // Beyond what is read at most, there are the buffers of both sockets.
+    assert!(flooding.await.unwrap() < 32 * 1024 * 1024);
+}
+
+#[tokio::test]
 async fn a_query_without_time_left_is_no_fault_of_the_store() {
     let LimitsStore::Shared(address) = store().await else { panic!("it is one") };
     let shared = SharedStore::new(address);

@@ -25,7 +25,7 @@ fn chat() -> Chat {
 
 async fn ask(provider: &Provider) -> Result<String, Failure> {
     let deadline = Instant::now() + Duration::from_secs(20);
-    let permit = provider.admit(Instant::now(), deadline).await?.0;
+    let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await?.0;
     let answer = provider.complete(permit, &chat(), "m/1", deadline).await;
     answer.map(|answer| answer.text).map_err(|failed| failed.failure)
 }
@@ -291,13 +291,22 @@ async fn another_rejection_is_final() {
 #[tokio::test]
 async fn waiting_for_a_permit_ends_at_the_deadline() {
     let provider = provider("http://127.0.0.1:9/v1", |settings| settings.max_concurrent = 1);
-    let held = provider.admit(Instant::now(), Instant::now() + Duration::from_secs(20)).await.unwrap();
-    let refused = provider.admit(Instant::now(), Instant::now() + Duration::from_millis(20)).await;
+    let held = provider
+        .admit(&"key_1".into(), Instant::now(), Instant::now() + Duration::from_secs(20))
+        .await
+        .unwrap();
+    let refused =
+        provider.admit(&"key_1".into(), Instant::now(), Instant::now() + Duration::from_millis(20)).await;
     assert_eq!(refused.unwrap_err(), Failure::Timeout);
     drop(held);
-    assert!(provider.admit(Instant::now(), Instant::now() + Duration::from_secs(20)).await.is_ok());
+    assert!(
+        provider
+            .admit(&"key_1".into(), Instant::now(), Instant::now() + Duration::from_secs(20))
+            .await
+            .is_ok()
+    );
     let now = Instant::now();
-    assert_eq!(provider.admit(now, now).await.unwrap_err(), Failure::Timeout);
+    assert_eq!(provider.admit(&"key_1".into(), now, now).await.unwrap_err(), Failure::Timeout);
 }
 
 #[test]

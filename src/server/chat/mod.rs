@@ -83,7 +83,7 @@ pub(super) async fn answer<B: Buf, E>(
     let registration = if completion.stream || incoming.record.age() > SLOW_BODY {
         gate::register(context, pass).await?
     } else {
-        context.in_flight.register(&pass.key.id)
+        context.in_flight.register(&pass.key.id, pass.key.expires_at)
     };
     run(context, pass, incoming, (&completion, &body), chain, registration).await
 }

@@ -13,12 +13,12 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let mut query = call.query()?;
     let span = query.page("aud")?;
     let filter = AuditFilter {
-        object: query.text("object"),
-        object_name: query.text("object_name"),
-        app: query.text("app"),
-        actor: query.text("actor"),
-        actor_name: query.text("actor_name"),
-        action: query.text("action"),
+        object: query.text("object")?,
+        object_name: query.text("object_name")?,
+        app: query.text("app")?,
+        actor: query.id("actor", "key")?,
+        actor_name: query.text("actor_name")?,
+        action: query.text("action")?,
     };
     query.finish(&["object", "object_name", "app", "actor", "actor_name", "action", "limit", "cursor"])?;
     let limit = span.limit;

@@ -8,8 +8,8 @@ use futures_util::Stream;
 use http::{HeaderValue, Method, StatusCode, header};
 use warp::reply::Response;
 
-use super::Request;
 use super::query::Query;
+use super::{Request, refused_logins};
 use crate::api::console::{Channel, CreatedKey, SessionInfo, SetUp};
 use crate::app::App;
 use crate::keys;
@@ -54,7 +54,11 @@ async fn log_in<B: Buf>(
     let Request { context, incoming, .. } = request;
     let rate = gate::login(&context.app, incoming).await?;
     let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
-    let key = gate::console_key(&context.app, incoming, presented.expose_secret(), rate).await?;
+    let found = gate::console_key(&context.app, incoming, presented.expose_secret(), rate).await;
+    if let Err(error) = &found {
+        refused_logins::note(context, incoming, error).await;
+    }
+    let key = found?;
     let actor = gate::actor(&key, Channel::Dashboard, incoming);
     let replaced = gate::session_cookie(context, incoming).map(str::to_owned);
     let started = write(context, move |app| {
@@ -112,7 +116,11 @@ pub(super) async fn set_up<B: Buf>(
     let completed = completed.await.map_err(|error| error.with_rate(rate))?;
     let made = match completed {
         Ok(made) => made,
-        Err(cause) => return Err(gate::setup_error(&context.app, incoming, cause, rate).await),
+        Err(cause) => {
+            let error = gate::setup_error(&context.app, incoming, cause, rate).await;
+            refused_logins::note(context, incoming, &error).await;
+            return Err(error);
+        }
     };
     incoming.record.set_key(made.session.key.clone());
     let session = info(&context.app, &made.session, &made.session.key);
@@ -177,7 +185,7 @@ fn with_header(mut response: Response, cookie: Option<HeaderValue>) -> Response 
 }
 
 /// Runs work that writes to storage on the writer thread.
-async fn write<T: Send + 'static>(
+pub(super) async fn write<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {

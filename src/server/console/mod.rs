@@ -14,6 +14,7 @@ mod csv;
 pub(super) mod keys;
 mod own_key;
 pub(super) mod query;
+mod refused_logins;
 mod report_query;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub(super) mod usage;
 
 pub(super) use keys::MAX_GRACE_SECONDS;
 pub(super) use query::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
+pub(super) use refused_logins::RefusedLogins;
 
 use std::io;
 use std::sync::Arc;

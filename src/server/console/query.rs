@@ -14,7 +14,7 @@ pub(in crate::server) const MAX_PAGE_SIZE: u32 = 200;
 /// The number of hexadecimal digits of an id, after its prefix.
 const ID_DIGITS: usize = 32;
 
-/// The parameters of a query string that have not been read yet. One without a value counts as omitted.
+/// The parameters of a query string that have not been read yet.
 pub(in crate::server) struct Query(BTreeMap<String, String>);
 
 impl Query {
@@ -30,9 +30,25 @@ impl Query {
         Ok(Self(parameters))
     }
 
-    /// An optional string.
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        self.0.remove(name).filter(|value| !value.is_empty())
+    /// An optional string, which must not be empty.
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        match self.0.remove(name) {
+            Some(value) if value.is_empty() => {
+                Err(invalid(name, format!("`{name}` is empty; give it a value or leave it out")))
+            }
+            value => Ok(value),
+        }
+    }
+
+    /// An optional id with this prefix.
+    pub(super) fn id(&mut self, name: &str, prefix: &str) -> Result<Option<String>, ApiError> {
+        match self.text(name)? {
+            Some(text) if !is_id(&text, prefix) => Err(invalid(
+                name,
+                format!("`{name}` must be an id: `{prefix}_` and {ID_DIGITS} hexadecimal digits"),
+            )),
+            id => Ok(id),
+        }
     }
 
     /// An optional keyword, parsed by `read`; `allowed` lists the keywords for the error.
@@ -42,14 +58,14 @@ impl Query {
         allowed: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ApiError> {
-        let Some(text) = self.text(name) else { return Ok(None) };
+        let Some(text) = self.text(name)? else { return Ok(None) };
         let value = read(&text);
         value.map(Some).ok_or_else(|| invalid(name, format!("`{name}` must be {allowed}")))
     }
 
     /// The page of a list whose ids have this prefix: `limit` and `cursor`.
     pub(super) fn page(&mut self, prefix: &str) -> Result<Span, ApiError> {
-        let limit = match self.text("limit") {
+        let limit = match self.text("limit")? {
             None => DEFAULT_PAGE_SIZE,
             Some(text) => {
                 text.parse().ok().filter(|limit| (1..=MAX_PAGE_SIZE).contains(limit)).ok_or_else(|| {
@@ -57,14 +73,8 @@ impl Query {
                 })?
             }
         };
-        let after = self.text("cursor").unwrap_or_default();
-        let is_id = |text: &str| {
-            let digits = text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_'));
-            digits.is_some_and(|digits| {
-                digits.len() == ID_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
-            })
-        };
-        if !after.is_empty() && !is_id(&after) {
+        let after = self.text("cursor")?.unwrap_or_default();
+        if !after.is_empty() && !is_id(&after, prefix) {
             return Err(invalid("cursor", "`cursor` must be the `next_cursor` of the page before"));
         }
         Ok(Span { after, limit })
@@ -94,6 +104,13 @@ impl Query {
     }
 }
 
+fn is_id(text: &str, prefix: &str) -> bool {
+    let digits = text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_'));
+    digits.is_some_and(|digits| {
+        digits.len() == ID_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,7 +118,7 @@ mod tests {
 
     #[test]
     fn parameters_are_read_once_and_the_rest_is_rejected() {
-        let mut query = Query::parse("service=verify&cursor=&x%20y=1&limit=7").unwrap();
+        let mut query = Query::parse("service=verify&x%20y=1&limit=7").unwrap();
         assert_eq!(
             query.keyword("service", "", |text| text.parse::<Service>().ok()).unwrap(),
             Some(Service::Verify)
@@ -119,8 +136,15 @@ mod tests {
         let page = |text: &str| Query::parse(text).unwrap().page("key");
         assert_eq!(page("").unwrap().limit, DEFAULT_PAGE_SIZE);
         assert_eq!(page(&format!("cursor={id}&limit=200")).unwrap(), Span { after: id.clone(), limit: 200 });
-        for wrong in ["limit=0", "limit=201", "limit=x", "limit=-1", "cursor=key_1", "cursor=%27%20OR%201=1"]
-        {
+        for wrong in [
+            "limit=0",
+            "limit=201",
+            "limit=x",
+            "limit=-1",
+            "cursor=key_1",
+            "cursor=%27%20OR%201=1",
+            "cursor=",
+        ] {
             assert!(page(wrong).is_err(), "{wrong}");
         }
         assert!(page(&format!("cursor={}", id.replace("key", "app"))).is_err());

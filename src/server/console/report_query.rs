@@ -32,18 +32,18 @@ impl Query {
             parse_date(&text)
                 .ok_or_else(|| invalid(name, format!("`{name}` must be a date such as 2026-11-20")))
         };
-        self.text(name).map(date).transpose()
+        self.text(name)?.map(date).transpose()
     }
 
     /// `month`, by default the current one.
     pub(super) fn month(&mut self, now: Time) -> Result<Month, ApiError> {
-        let Some(text) = self.text("month") else { return Ok(Month::of(now)) };
+        let Some(text) = self.text("month")? else { return Ok(Month::of(now)) };
         Month::parse(&text).ok_or_else(|| invalid("month", "`month` must be a month such as 2026-11"))
     }
 
     /// `by`: a comma-separated list, by default `day`.
     pub(super) fn by(&mut self) -> Result<Vec<Dimension>, ApiError> {
-        let Some(list) = self.text("by") else { return Ok(vec![Dimension::Day]) };
+        let Some(list) = self.text("by")? else { return Ok(vec![Dimension::Day]) };
         let by: Option<Vec<_>> = list.split(',').map(|name| Dimension::named(name.trim())).collect();
         by.ok_or_else(|| {
             invalid(
@@ -60,7 +60,7 @@ impl Query {
             let service = text.parse().ok().filter(|service| *service != Service::Console);
             service.ok_or_else(|| invalid("service", "`service` must be `verify` or `inference`"))
         };
-        self.text("service").map(service).transpose()
+        self.text("service")?.map(service).transpose()
     }
 }
 
@@ -89,7 +89,14 @@ mod tests {
         ] {
             assert_eq!(days(raw).ok(), Some(expected), "{raw}");
         }
-        for wrong in ["from=2026-11-21", "from=2026-11-02&to=2026-11-01", "to=2026-11-31", "from=today"] {
+        for wrong in [
+            "from=2026-11-21",
+            "from=2026-11-02&to=2026-11-01",
+            "to=2026-11-31",
+            "from=today",
+            "to=",
+            "from=",
+        ] {
             assert_eq!(days(wrong).unwrap_err().code(), "invalid_parameter", "{wrong}");
         }
     }

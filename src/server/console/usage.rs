@@ -34,10 +34,10 @@ pub(in crate::server) fn read(mut query: Query, now: Time) -> Result<ReportReque
     let request = ReportRequest {
         days: query.days(now)?,
         by: query.by()?,
-        app_id: query.text("app"),
-        key_id: query.text("key"),
+        app_id: query.text("app")?,
+        key_id: query.text("key")?,
         service: query.model_service()?,
-        model: query.text("model"),
+        model: query.text("model")?,
     };
     query.finish(&PARAMETERS)?;
     Ok(request)

@@ -1,4 +1,4 @@
-//! Parameters of the path, the query and the headers, by name. A query parameter without a value counts as omitted.
+//! Parameters of the path, the query and the headers, by name. None of the query may be empty.
 
 use serde_json::{Value, json};
 
@@ -11,16 +11,14 @@ pub(super) fn all() -> Value {
         parameter("header", name, description, &json!({"type": "string"}), &example.into())
     };
     let query = |name: &str, description: &str, schema: Value, example: Value| {
-        let mut query = parameter("query", name, description, &schema, &example);
-        query["allowEmptyValue"] = true.into();
-        query
+        parameter("query", name, description, &schema, &example)
     };
     let day = || json!({"type": "string", "format": "date"});
-    let text = || json!({"type": "string"});
+    let text = || json!({"type": "string", "minLength": 1});
     json!({
         "RequestId": header(
             "X-Request-Id",
-            "An identifier of your own for this request, 1 to 128 characters of `A-Z a-z 0-9 . _ -`. It comes back with \
+            "An identifier of your own for this request, 1 to 128 characters of `A-Z a-z 0-9 . _ -`, without an API key in them. It comes back with \
              the answer and stands in the server's log. Any other text is replaced by a new identifier.",
             "import-17",
         ),
@@ -72,7 +70,7 @@ pub(super) fn all() -> Value {
         ),
         "ObjectFilter": query("object", "Only what was done to the object with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
         "AppAndKeysFilter": query("app", "Only what was done to the app with this id and to its keys.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
-        "ActorFilter": query("actor", "Only what the console key with this id did.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
+        "ActorFilter": query("actor", "Only what the console key with this id did.", id_schema("key"), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
         "ObjectNameFilter": query("object_name", "Only what was done to something whose name at that time has this text in it, in any letter case.", text(), "ci".into()),
         "ActorNameFilter": query("actor_name", "Only what somebody did whose name has this text in it, in any letter case: a console key's, or a user's at the command line.", text(), "laptop".into()),
         "Order": query("order", "Which records come first.", json!({"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}), "newest".into()),
@@ -90,10 +88,13 @@ fn cursor(prefix: &str) -> Value {
         "name": "cursor",
         "in": "query",
         "description": "`next_cursor` of the page before.",
-        "allowEmptyValue": true,
-        "schema": {"type": "string", "pattern": format!("^{prefix}_[0-9a-fA-F]{{32}}$")},
+        "schema": id_schema(prefix),
         "example": format!("{prefix}_019aa0e7c2f47b1c8d3e5f60718293a4"),
     })
+}
+
+fn id_schema(prefix: &str) -> Value {
+    json!({"type": "string", "pattern": format!("^{prefix}_[0-9a-fA-F]{{32}}$")})
 }
 
 fn in_path(name: &str, description: &str, prefix: &str) -> Value {
@@ -107,7 +108,6 @@ fn by() -> Value {
         "name": "by",
         "in": "query",
         "description": "What to sum by, in this order, separated by commas.",
-        "allowEmptyValue": true,
         "style": "form",
         "explode": false,
         "schema": {

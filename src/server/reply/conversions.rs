@@ -97,6 +97,7 @@ impl From<AbortReason> for ApiError {
     fn from(reason: AbortReason) -> Self {
         match reason {
             AbortReason::KeyRevoked => Self::key_revoked(),
+            AbortReason::KeyExpired => Denied::Expired.into(),
             AbortReason::ShuttingDown => Self::shutting_down(),
         }
     }

@@ -54,7 +54,7 @@ const CALL_SETUP: &str = "SET statement_timeout = '9900ms';";
 
 /// The look-ups of requests, translated once.
 static BY_HASH: LazyLock<String> = LazyLock::new(|| to_postgres_sql(&keys::BY_HASH));
-static IS_LIVE: LazyLock<String> = LazyLock::new(|| to_postgres_sql(keys::IS_LIVE));
+static LIVE: LazyLock<String> = LazyLock::new(|| to_postgres_sql(keys::LIVE));
 
 /// Writes in the same lane are serialised, whichever server makes them.
 #[derive(Clone, Copy)]
@@ -180,7 +180,7 @@ impl Database {
 
     /// Whether the key with this id exists and is not revoked.
     pub(in crate::storage) async fn is_key_live(&self, id: &str) -> Result<bool, Error> {
-        Ok(self.look_up(&IS_LIVE, id.to_owned()).await?.is_some())
+        Ok(self.look_up(&LIVE, id.to_owned()).await?.is_some())
     }
 
     /// The row that a request's look-up finds, on a connection kept free for such.

@@ -100,14 +100,16 @@ impl Store {
     /// Deletes an app and revokes its keys, in one transaction. Usage stays. Idempotent: for an app that was deleted
     /// before, it returns when that was. [`Error::Conflict`] if it is the last one.
     pub fn delete_app(&self, id: &str, now: Time) -> Result<AppDeletion, Error> {
-        self.change(|db| {
+        let (deletion, keys) = self.change(|db| {
             let found =
                 db.query_row("SELECT name, deleted_at FROM apps WHERE id = ?1", params![id], |row| {
                     Ok((row.get::<String>(0)?, read_optional_time(row, 1)?))
                 })?;
             let (name, deleted_at) = found.ok_or(Error::NotFound)?;
+            let filter = KeyFilter { app_id: Some(id.to_owned()), ..KeyFilter::default() };
+            let keys = keys::list_keys(db, &filter)?;
             if let Some(at) = deleted_at {
-                return Ok(AppDeletion { at, revoked_keys: 0 });
+                return Ok((AppDeletion { at, revoked_keys: 0 }, keys));
             }
             db.execute("UPDATE apps SET deleted_at = ?2 WHERE id = ?1", params![id, now.unix_ms()])?;
             let another_is_left =
@@ -117,8 +119,6 @@ impl Store {
             if another_is_left != Some(true) {
                 return Err(Error::Conflict(LAST_APP));
             }
-            let filter = KeyFilter { app_id: Some(id.to_owned()), ..KeyFilter::default() };
-            let keys = keys::list_keys(db, &filter)?;
             db.execute(
                 "UPDATE keys SET revoked_at = ?2 WHERE app_id = ?1 AND revoked_at IS NULL",
                 params![id, now.unix_ms()],
@@ -133,8 +133,11 @@ impl Store {
             self.note_each(db, revoked)?;
             let (object_name, details) = (Some(&*name), json!({ "revoked_keys": keys.len() }));
             self.note(db, &Note { at: now, action: "app.deleted", object: id, object_name, details })?;
-            Ok(AppDeletion { at: now, revoked_keys: keys.len() as u64 })
-        })
+            Ok((AppDeletion { at: now, revoked_keys: keys.len() as u64 }, keys))
+        })?;
+        let ids: Vec<&str> = keys.iter().map(|key| &*key.id).collect();
+        self.ensure_ended(&ids)?;
+        Ok(deletion)
     }
 
     /// Creates the `default` app in a new database. If it is deleted later, it stays deleted.

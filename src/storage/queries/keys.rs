@@ -1,6 +1,7 @@
 //! Keys. When they were last used is in the ledger, which is read for listings only.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, LazyLock};
 
 use rusqlite::params;
@@ -13,7 +14,7 @@ use super::values::{
 use crate::api::console::KeyState;
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyRow, Order, Span, Store};
+use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyLife, KeyRow, Order, Span, Store};
 
 /// Up to this many keys, last uses are read with one query per key; beyond, with a single one.
 const MAX_SINGLE_READS: usize = 1000;
@@ -35,7 +36,7 @@ pub(in crate::storage) static BY_HASH: LazyLock<String> =
     LazyLock::new(|| format!("{SELECT} WHERE k.hash = ?1"));
 
 /// Finds the key with this id unless it is revoked.
-pub(in crate::storage) const IS_LIVE: &str = "SELECT id FROM keys WHERE id = ?1 AND revoked_at IS NULL";
+pub(in crate::storage) const LIVE: &str = "SELECT expires_at FROM keys WHERE id = ?1 AND revoked_at IS NULL";
 
 impl Store {
     /// Stores a new key. [`Error::NotFound`] if its app no longer exists.
@@ -65,11 +66,11 @@ impl Store {
         Ok(row)
     }
 
-    /// The keys among these that are revoked or do not exist; expiry is not considered. One read, however many keys.
-    pub fn ended_keys<'k>(&self, ids: &[&'k str]) -> Result<Vec<&'k str>, Error> {
-        let live =
-            self.main().read(|db| db.query_each(IS_LIVE, ids, |id, run| run(params![id]), |_| Ok(())))?;
-        Ok(ids.iter().zip(live).filter_map(|(id, live)| live.is_none().then_some(*id)).collect())
+    /// How long each of these keys is valid. One read, however many keys.
+    pub fn key_lives(&self, ids: &[&str]) -> Result<Vec<KeyLife>, Error> {
+        let until = |row: &Row<'_>| read_optional_time(row, 0).map(KeyLife::Until);
+        let found = self.main().read(|db| db.query_each(LIVE, ids, |id, run| run(params![id]), until))?;
+        Ok(found.into_iter().map(|life| life.unwrap_or(KeyLife::Ended)).collect())
     }
 
     /// The number of an app's keys that are usable at `now`.
@@ -123,7 +124,7 @@ impl Store {
 
     /// Revokes a key for good; committed when this returns. Idempotent: returns the time of the first revocation.
     pub fn revoke_key(&self, id: &str, now: Time) -> Result<Time, Error> {
-        self.change(|db| {
+        let at = self.change(|db| {
             let key = key_by_id(db, id)?;
             if let Some(at) = key.revoked_at {
                 return Ok(at);
@@ -131,7 +132,20 @@ impl Store {
             db.execute("UPDATE keys SET revoked_at = ?2 WHERE id = ?1", params![id, now.unix_ms()])?;
             self.note_key(db, "key.revoked", now, &key, json!({}))?;
             Ok(now)
-        })
+        })?;
+        self.ensure_ended(&[id])?;
+        Ok(at)
+    }
+
+    /// Fails if one of these keys, which were just revoked, is still valid. Nobody may be told so of a database that
+    /// drops the write, by a trigger or a rule.
+    pub(super) fn ensure_ended(&self, ids: &[&str]) -> Result<(), Error> {
+        if self.key_lives(ids)?.iter().all(|life| *life == KeyLife::Ended) {
+            return Ok(());
+        }
+        let message =
+            "the database did not keep the revocation, and the key is still valid: `mk doctor` may tell why";
+        Err(io::Error::new(io::ErrorKind::InvalidData, message).into())
     }
 
     /// Changes a key. [`Error::Conflict`] if it is revoked, or if it was rotated and would live longer: beside its
@@ -429,8 +443,9 @@ mod tests {
         let made: Vec<KeyRow> = (0..3).map(keep).collect();
         store.revoke_key(&made[1].id, now).unwrap();
         let ids = [&*made[0].id, "key_none", &made[1].id, &made[2].id];
-        assert_eq!(store.ended_keys(&ids).unwrap(), ["key_none", &made[1].id]);
-        assert!(store.ended_keys(&[]).unwrap().is_empty());
+        let live = KeyLife::Until(made[0].expires_at);
+        assert_eq!(store.key_lives(&ids).unwrap(), [live, KeyLife::Ended, KeyLife::Ended, live]);
+        assert!(store.key_lives(&[]).unwrap().is_empty());
         for (id, is_live) in ids.into_iter().zip([true, false, false, true]) {
             assert_eq!(store.is_key_live(id).await.unwrap(), is_live, "{id}");
         }

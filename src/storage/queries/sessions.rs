@@ -68,6 +68,17 @@ impl Store {
         })
     }
 
+    /// Records that a login was refused, with the code of the reason, and how many before it were not recorded.
+    pub fn note_refused_login(&self, reason: &str, left_out: u64, at: Time) -> Result<(), Error> {
+        let details = if left_out == 0 {
+            json!({"reason": reason})
+        } else {
+            json!({"reason": reason, "refused_before": left_out})
+        };
+        let note = Note { at, action: "session.refused", object: "console", object_name: None, details };
+        self.change(|db| self.note(db, &note))
+    }
+
     /// Whether there is a console key that is usable at `now`.
     pub fn has_console_key(&self, now: Time) -> Result<bool, Error> {
         self.main().read(|db| has_console_key(db, now))

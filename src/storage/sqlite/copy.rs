@@ -10,7 +10,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::database::connect;
-use super::{examine, migrations};
+use super::{examine, migrations, schema};
 use crate::storage::Error;
 
 /// The number of pages, about 4 MiB, between two calls of `go_on`.
@@ -47,7 +47,7 @@ pub(in crate::storage) fn copy(from: &Path, to: &Path, go_on: &dyn Fn() -> bool)
     Ok(true)
 }
 
-/// Fails if the database at `path` is damaged or of a later version. Writes nothing.
+/// Fails if the database at `path` is damaged, of a later version, or holds what no version makes. Writes nothing.
 pub(in crate::storage) fn ensure_intact(path: &Path, steps: &[&str]) -> Result<(), Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -56,6 +56,7 @@ pub(in crate::storage) fn ensure_intact(path: &Path, steps: &[&str]) -> Result<(
     if found > known {
         return Err(Error::TooNew { found, known });
     }
+    schema::check(&connection, steps)?;
     let (damage, _) = examine::damage(&connection, CHECK_LIMIT)?;
     match damage.first() {
         None => Ok(()),

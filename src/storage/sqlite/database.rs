@@ -21,6 +21,7 @@ use super::error;
 use super::files::OpenedFile;
 use super::key_cache;
 use super::migrations::migrate;
+use super::schema;
 use crate::storage::Error;
 
 /// How long to wait for another process's write or checkpoint.
@@ -79,9 +80,11 @@ struct Readers {
 }
 
 impl Database {
-    /// Opens an existing file (an empty one is a new database) and applies pending migrations.
+    /// Opens an existing file (an empty one is a new database) with the schema of its version, and applies pending
+    /// migrations.
     pub(super) fn open(path: &Path, durability: Durability, migrations: &[&str]) -> Result<Self, Error> {
         let mut writer = connect(path)?;
+        schema::check(&writer, migrations)?;
         set_page_cache(&writer, durability.writer_cache_kb())?;
         retry_while_busy(|| writer.pragma_update(None, "journal_mode", "WAL"))?;
         let (synchronous, commit_delay) = match durability {

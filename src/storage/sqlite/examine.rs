@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
 use super::database::{READ_ONLY, connect};
-use super::{LEDGER_FILE, MAIN_FILE, files, migrations, refuse_half_restored};
+use super::{LEDGER_FILE, MAIN_FILE, files, migrations, refuse_half_restored, schema};
 use crate::storage::{Condition, Error, Examination, Exposed};
 
 /// How long another write is waited for before the database counts as locked.
@@ -39,15 +39,15 @@ pub fn examine(dir: &Path, limit: Duration) -> Result<Option<Examination>, Error
     found.exposed.extend(exposed(dir, 0o700));
     for (name, steps) in [(MAIN_FILE, migrations::MAIN), (LEDGER_FILE, migrations::LEDGER)] {
         let path = dir.join(name);
-        let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
-        found.databases.push((name, condition(&path, known, limit)));
+        found.databases.push((name, condition(&path, steps, limit)));
         let beside = SUFFIXES.iter().map(|ending| dir.join(format!("{name}{ending}")));
         found.exposed.extend(beside.filter_map(|path| exposed(&path, 0o600)));
     }
     Ok(Some(found))
 }
 
-fn condition(path: &Path, known: i64, limit: Duration) -> Result<Condition, Error> {
+fn condition(path: &Path, steps: &[&str], limit: Duration) -> Result<Condition, Error> {
+    let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
     std::fs::metadata(path).map_err(|cause| files::plain(&cause, ""))?;
     let mut connection = connect(path)?;
     connection.busy_timeout(WRITE_TIMEOUT)?;
@@ -55,7 +55,8 @@ fn condition(path: &Path, known: i64, limit: Duration) -> Result<Condition, Erro
     if taken > known {
         return Err(Error::TooNew { found: taken, known });
     }
-    let (damage, is_complete) = damage(&connection, limit)?;
+    let (mut damage, is_complete) = damage(&connection, limit)?;
+    damage.extend(schema::difference(&connection, steps)?);
     // On a read-only file SQLite lets a write transaction begin, and fails only at the first change.
     let unwritable = if connection.is_readonly(MAIN_DB)? {
         Some(READ_ONLY.to_owned())
@@ -201,6 +202,19 @@ mod tests {
         let found = examine(dir.path(), LIMIT).unwrap().unwrap();
         let damage = &found.databases[0].1.as_ref().unwrap().damage;
         assert!(damage[0].starts_with("Tree "), "{damage:?}");
+    }
+
+    #[test]
+    fn what_mk_did_not_make_is_reported_and_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Store::open(dir.path(), Time::from_unix_ms(0)).unwrap());
+        let trigger = "CREATE TRIGGER kept BEFORE UPDATE ON keys BEGIN SELECT RAISE(IGNORE); END";
+        Connection::open(dir.path().join(MAIN_FILE)).unwrap().execute_batch(trigger).unwrap();
+        let found = examine(dir.path(), LIMIT).unwrap().unwrap();
+        let damage = &found.databases[0].1.as_ref().unwrap().damage;
+        assert!(damage[0].contains("mk did not make its trigger `kept`"), "{damage:?}");
+        let refused = Store::open(dir.path(), Time::from_unix_ms(0)).err().unwrap();
+        assert!(refused.is_corrupt() && refused.to_string().contains("trigger `kept`"), "{refused}");
     }
 
     #[test]

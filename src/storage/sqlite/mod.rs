@@ -17,6 +17,7 @@ mod files;
 mod key_cache;
 mod migrations;
 mod names;
+mod schema;
 #[cfg(test)]
 pub(super) mod tests;
 

@@ -421,3 +421,24 @@ fn work(store: &Store, first_number: u64, rounds: u64) {
         store.version().unwrap();
     }
 }
+
+#[test]
+fn a_revocation_that_the_database_drops_fails() {
+    let (dir, now) = (tempfile::tempdir().unwrap(), Time::from_unix_ms(1_795_176_000_000));
+    let ignore = "CREATE TRIGGER kept BEFORE UPDATE OF revoked_at ON keys BEGIN SELECT RAISE(IGNORE); END";
+    let undo = "CREATE TRIGGER kept AFTER INSERT ON audit BEGIN UPDATE keys SET revoked_at = NULL; END";
+    for (number, trigger) in (0..).zip([ignore, undo]) {
+        let store = Store::open(&dir.path().join(number.to_string()), now).unwrap();
+        let (key, hash) = a_key(&store, number);
+        store.create_key(&key, &hash).unwrap();
+        let another =
+            AppRow { id: "app_2".to_owned(), name: "b".to_owned(), ..store.app("default").unwrap() };
+        store.create_app(&another).unwrap();
+        store.main().write(|db| db.execute(trigger, &[]).map(drop)).unwrap();
+        for failed in [store.revoke_key(&key.id, now).err(), store.delete_app(&key.app_id, now).err()] {
+            assert!(failed.unwrap().to_string().contains("the key is still valid"));
+        }
+        store.main().write(|db| db.execute("DROP TRIGGER kept", &[]).map(drop)).unwrap();
+        store.revoke_key(&key.id, now).unwrap();
+    }
+}

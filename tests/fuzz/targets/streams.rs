@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use mk::providers::sse::Decoder;
+use mk::sse_decoder::Decoder;
 use mk::providers::{
     ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, Kind, ResponseMeta, dialect,
 };

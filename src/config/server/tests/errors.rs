@@ -112,6 +112,17 @@ fn errors_come_with_line_and_remedy() {
         ("[verify.domains.legal]\nmax_concurrent = 5\n", "set it under [verify]"),
         ("[inference]\nfallbacks = { \"x/y\" = [] }\n[providers.openai]", "no provider x is configured"),
         ("[inference]\nfallbacks = { \"openai/y\" = 5 }\n[providers.openai]", "must be a list of strings"),
+        (
+            "[inference]\nfallbacks = { \"*/y\" = [] }\n[providers.openai]",
+            "are written as provider/model_name",
+        ),
+        ("[inference]\nfallbacks = { \"openai/*-*\" = [] }\n[providers.openai]", "a pattern has one `*`"),
+        ("[inference]\nfallbacks = { \"openai/y\" = [\"openai/*\"] }\n[providers.openai]", "has no `*` that"),
+        (
+            "[inference]\nfallbacks = { \"openai/*\" = [\"openai/*\"] }\n[providers.openai]",
+            "as its own fallback",
+        ),
+        ("[inference]\nfallbacks = { \"openai/*\" = [\"x/*\"] }\n[providers.openai]", "no provider x is"),
         ("a = ", "line 1 is not TOML"),
         (too_many.as_str(), "names 10 models; a panel has at most 9"),
     ] {

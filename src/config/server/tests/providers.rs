@@ -62,17 +62,21 @@ fn a_model_s_settings_outrank_its_provider_s() {
         idle_timeout = "20s"
         total_timeout = "30s"
         first_token_timeout = "7s"
+        whole_answer_timeout = "70s"
         retries = 0
         breaker_failures = 0
-        breaker_pause = "5m"
+        breaker_pause = "1m"
+        breaker_max_pause = "5m"
         [providers.openai.models.own]
         first_byte_timeout = "11s"
         idle_timeout = "21s"
         total_timeout = "31s"
         first_token_timeout = "8s"
+        whole_answer_timeout = "80s"
         retries = 10
         breaker_failures = 1000
         breaker_pause = "1ms"
+        breaker_max_pause = "2ms"
     "#;
     let config = load(file, &[]).unwrap();
     let seconds = Duration::from_secs;
@@ -82,8 +86,10 @@ fn a_model_s_settings_outrank_its_provider_s() {
         idle_timeout: seconds(20),
         total_timeout: seconds(30),
         first_token_timeout: Some(seconds(7)),
+        whole_answer_timeout: Some(seconds(70)),
         breaker_failures: 0,
-        breaker_pause: seconds(300),
+        breaker_pause: seconds(60),
+        breaker_max_pause: seconds(300),
     };
     assert_eq!(config.providers[0].call_policy("other"), general);
     let own = CallPolicy {
@@ -92,8 +98,10 @@ fn a_model_s_settings_outrank_its_provider_s() {
         idle_timeout: seconds(21),
         total_timeout: seconds(31),
         first_token_timeout: Some(seconds(8)),
+        whole_answer_timeout: Some(seconds(80)),
         breaker_failures: 1000,
         breaker_pause: Duration::from_millis(1),
+        breaker_max_pause: Duration::from_millis(2),
     };
     assert_eq!(config.providers[0].call_policy("own"), own);
 }
@@ -153,6 +161,11 @@ fn too_small_a_panel_gets_a_warning_and_is_not_refused() {
     assert!(config.warnings[0].starts_with("the panel has no model"), "{:?}", config.warnings);
     let one = format!("{file}[verify]\npanel = [\"local/x\"]\n");
     assert!(load(&one, &[]).unwrap().warnings[0].starts_with("the panel has one model only"));
+    let for_chat_only = load("[providers.openai]\n[verify]\npanel = []\n", &[]).unwrap();
+    let is_about_panels = |text: &&String| text.contains("panel");
+    assert_eq!(for_chat_only.warnings.iter().find(is_about_panels), None);
+    assert!(for_chat_only.notes.iter().any(|note| note.starts_with("no panel: for chat only, as set in ")));
+    assert!(for_chat_only.verify.general.panel.is_empty() && for_chat_only.verify.legal.panel.is_empty());
 }
 
 #[test]

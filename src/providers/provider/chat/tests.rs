@@ -41,7 +41,7 @@ fn stream(body: &str) -> Vec<Step> {
 /// Everything that a caller receives, and the failure if the stream broke.
 async fn collect_stream(provider: &Provider) -> (String, Option<Failure>) {
     let deadline = Instant::now() + Duration::from_secs(20);
-    let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
+    let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await.unwrap().0;
     let mut stream = provider.chat_stream(permit, &request(true), "m", &meta(), deadline).await.unwrap();
     let mut text = Vec::new();
     loop {
@@ -87,7 +87,7 @@ async fn complete_responses_in_other_formats_are_translated() {
         let server = Scripted::start(vec![turn]).await;
         let provider = provider(&server, kind);
         let deadline = Instant::now() + Duration::from_secs(20);
-        let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
+        let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await.unwrap().0;
         let completed = provider.chat(permit, &request(false), "m", &meta(), deadline).await.unwrap();
         let body: Value = serde_json::from_slice(&completed.body).unwrap();
         let message = json!({"role": "assistant", "content": "4"});
@@ -105,7 +105,7 @@ async fn a_caller_s_mistake_teaches_nothing_about_the_model() {
     let server = Scripted::start(vec![refused(), refused(), stream(whole)]).await;
     let provider = provider(&server, Kind::OpenAi);
     let deadline = Instant::now() + Duration::from_secs(20);
-    let permit = provider.admit(Instant::now(), deadline).await.unwrap().0;
+    let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await.unwrap().0;
     let opened = provider.chat_stream(permit, &request(true), "m", &meta(), deadline).await;
     assert!(matches!(opened.err().unwrap().failure, Failure::Rejected { .. }));
     let (text, failure) = collect_stream(&provider).await;

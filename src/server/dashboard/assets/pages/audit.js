@@ -16,6 +16,7 @@ const ACTIONS = {
   "key.rotated": "Key rotated",
   "session.created": "Logged in",
   "session.ended": "Logged out",
+  "session.refused": "Login refused",
   "console.set_up": "Server set up",
 };
 const CHANNELS = { api: "API", dashboard: "Dashboard", cli: "Command line", server: "Server" };
