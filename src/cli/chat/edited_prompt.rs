@@ -69,11 +69,11 @@ impl<'a> EditedPrompt<'a> {
         let had_text = Arc::new(AtomicBool::new(false));
         let ctrl_c = CtrlC { had_text: Arc::clone(&had_text) };
         editor.bind_sequence(KeyEvent::ctrl('c'), EventHandler::Conditional(Box::new(ctrl_c)));
-        let modes = Modes::open()?;
-        let ctrl_z = CtrlZ { modes: modes.share()? };
+        let tty = Modes::open()?;
+        let ctrl_z = CtrlZ { modes: tty.share()? };
         editor.bind_sequence(KeyEvent::ctrl('z'), EventHandler::Conditional(Box::new(ctrl_z)));
-        modes.silence();
-        Ok(Self { printer, editor: Some(editor), had_text, modes, interrupts: Interrupts::listen() })
+        tty.silence();
+        Ok(Self { printer, editor: Some(editor), had_text, modes: tty, interrupts: Interrupts::listen() })
     }
 
     /// The next text; `None` at the end of input. Ctrl-C clears what is typed, and ends the conversation where nothing
@@ -119,7 +119,7 @@ impl<'a> EditedPrompt<'a> {
         let (editor, read) = tokio::select! {
             biased;
             () = self.interrupts.next() => return Err(interrupted()),
-            received = receiver => received.map_err(|_| gone())?,
+            read = receiver => read.map_err(|_| gone())?,
         };
         self.modes.mark_pasted_text();
         self.editor = Some(editor);
