@@ -51,14 +51,24 @@ pub struct ChunkWriter {
     /// one choice, tool calls, reasoning, a refusal, or too much text.
     text: Option<String>,
     usage: Option<Tokens>,
-    /// Whether the last report is of all that was used, although the answer may be incomplete.
-    is_usage_final: bool,
-    /// Whether the last report was not the provider's own.
-    is_usage_estimated: bool,
+    /// What `usage` is.
+    reported: Report,
     /// The provider's own usage object, for the caller.
     usage_text: Option<String>,
     /// The fields that a provider added to chunks without choices, as names and JSON: for the last chunk.
     held_extra: Vec<(String, String)>,
+}
+
+/// What the last report of usage is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Report {
+    /// The provider's, of what was used until then.
+    #[default]
+    SoFar,
+    /// The provider's, of all that was used, although the answer may be incomplete.
+    Final,
+    /// Estimated since the provider's last one.
+    Estimate,
 }
 
 #[derive(Debug)]
@@ -109,8 +119,7 @@ impl ChunkWriter {
             has_content: false,
             text: (request.choices == 1).then(String::new),
             usage: None,
-            is_usage_final: false,
-            is_usage_estimated: false,
+            reported: Report::SoFar,
             usage_text: None,
             held_extra: Vec::new(),
         }
@@ -348,18 +357,18 @@ impl ChunkWriter {
     pub fn record_usage(&mut self, usage: Tokens, text: Option<&str>) {
         self.usage = Some(usage);
         self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
-        self.is_usage_estimated = false;
+        self.reported = Report::SoFar;
     }
 
     /// As [`ChunkWriter::record_usage`], for what is estimated since the provider's last report.
     pub fn record_estimate(&mut self, usage: Tokens, text: Option<&str>) {
         self.record_usage(usage, text);
-        self.is_usage_estimated = true;
+        self.reported = Report::Estimate;
     }
 
     /// Notes that the last report is of all that was used: it came with the news that the answer failed.
     pub fn finish_usage(&mut self) {
-        self.is_usage_final = true;
+        self.reported = Report::Final;
     }
 
     /// Whether every requested choice is finished.
@@ -384,7 +393,7 @@ impl ChunkWriter {
         let estimated = Tokens::new(self.prompt_tokens, estimate::length_tokens(self.length));
         match self.usage {
             None => estimated,
-            Some(reported) if self.is_usage_final || self.is_complete() => reported,
+            Some(reported) if self.reported == Report::Final || self.is_complete() => reported,
             Some(reported) => {
                 Tokens { completion: reported.completion.max(estimated.completion), ..reported }
             }
@@ -393,8 +402,12 @@ impl ChunkWriter {
 
     /// The usage of the whole answer, as the provider has reported it; `None` as long as it has not.
     pub fn final_usage(&self) -> Option<Tokens> {
-        let is_final = self.is_usage_final || self.is_complete();
-        self.usage.filter(|_| is_final && !self.is_usage_estimated)
+        let is_final = match self.reported {
+            Report::Final => true,
+            Report::SoFar => self.is_complete(),
+            Report::Estimate => false,
+        };
+        self.usage.filter(|_| is_final)
     }
 
     /// The token usage that the provider has reported so far.

@@ -203,6 +203,7 @@ impl CompletionStream {
     }
 
     /// Takes the answer out of its place, where nothing more comes.
+    #[must_use]
     pub fn take(&mut self) -> Self {
         let over = Self::from_source(Source::Released, Box::new(NoEvents), ChunkWriter::default());
         std::mem::replace(self, Self { state: State::Over, ..over })
