@@ -37,7 +37,11 @@ pub fn find(keys: &[Key], text: &str) -> Result<Key, FindError> {
     if let Some(key) = keys.iter().find(|key| key.id == text) {
         return Ok(key.clone());
     }
-    let fitting: Vec<&Key> = keys.iter().filter(|key| fits(key, text)).collect();
+    let mut fitting: Vec<&Key> = keys.iter().filter(|key| fits(key, text)).collect();
+    let active: Vec<&str> =
+        fitting.iter().filter(|key| key.state == KeyState::Active).map(|key| &*key.id).collect();
+    // A replaced key may still work for a while; its name is its successor's.
+    fitting.retain(|key| key.replaced_by.as_deref().is_none_or(|new| !active.contains(&new)));
     if fitting.is_empty() {
         return Err(FindError::NotFound);
     }
@@ -140,5 +144,20 @@ mod tests {
         assert_eq!(find(&all(&store), "ci").unwrap().id, *new.id);
         store.revoke_key(&new.id, NOW).unwrap();
         assert_eq!(find(&all(&store), "ci").unwrap().id, *old.id, "the only one that is not revoked");
+    }
+
+    #[test]
+    fn a_name_passes_on_while_the_replaced_key_still_works() {
+        let store = Store::in_memory(NOW).unwrap();
+        let (_, old) = ci(&store);
+        let grace = Duration::from_hours(1);
+        let (_, new) = keys::rotate(&store, &old.id, grace, NOW).unwrap();
+        assert!(all(&store).iter().all(|key| key.state == KeyState::Active));
+        assert_eq!(find(&all(&store), "ci").unwrap().id, *new.id);
+        let (_, newest) = keys::rotate(&store, &new.id, grace, NOW).unwrap();
+        assert_eq!(find(&all(&store), "ci").unwrap().id, *newest.id);
+        for own in [&*old.id, &old.last4] {
+            assert_eq!(find(&all(&store), own).unwrap().id, *old.id, "by what only it has");
+        }
     }
 }

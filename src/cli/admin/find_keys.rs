@@ -79,7 +79,13 @@ pub(super) fn refuse_key(text: &str, hint: &'static str) -> Result<(), Failure> 
 
 fn candidate(key: &Key) -> String {
     let name = key.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
-    let day = key.created_at.split('T').next().unwrap_or_default();
-    let state = key.state.as_str();
-    format!("{}: {} …{}{name}, made {day}, {state}", key.id, key.service, key.last4)
+    let (made, state) = (&key.created_at, key.state.as_str());
+    let used =
+        key.last_used_at.as_ref().map_or_else(|| "never used".to_owned(), |at| format!("last used {at}"));
+    let end = match (&key.replaced_by, &key.expires_at) {
+        (Some(new), Some(end)) => format!(", replaced by {new}, ends at {end}"),
+        (None, Some(end)) => format!(", ends at {end}"),
+        _ => String::new(),
+    };
+    format!("{}: {} …{}{name}, made {made}, {used}, {state}{end}", key.id, key.service, key.last4)
 }

@@ -138,7 +138,8 @@ pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Fai
     } else {
         format!("ends at {}", end_of_old_key(&old, &made.record, args.grace))
     };
-    session.printer.sentence(&format!("the {was} {end}; the new one is {}", where_shown(session)));
+    let (new, shown) = (&made.record.last4, where_shown(session));
+    session.printer.sentence(&format!("the {was} {end}; the new one, …{new}, is {shown}"));
     hand_over(session, &admin, made, args.common.json)
 }
 
