@@ -115,6 +115,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --profile 'Profile of config.toml to use'
             cand --api-key-file 'File that holds the API key'
             cand --ca-cert 'PEM file of further certificate authorities to trust'
+            cand --text 'Take every argument as a text, also one that names a file'
             cand --sandbox 'Simulated models in this process: no server, key or network. They know few facts'
             cand --local 'The configured providers, called from this process: no server needed'
             cand --explain 'Ask the models for their reasons, which the list and JSON show'

@@ -87,7 +87,7 @@ pub(crate) fn choose(
         let config = Box::new(load_server(&server_args, &session.env)?);
         return Ok(Chosen { need, server: Server::Embedded { config, is_sandbox: args.sandbox } });
     }
-    let Some(key) = config.key_for(need.service)? else {
+    let Some(key) = remote::key_for(config, need.service)? else {
         return Err(remote::no_key(config, need.service, Some(need.keyless_command)));
     };
     let client = remote::client_with_timeout(config, Some(key), need.idle_timeout)?;

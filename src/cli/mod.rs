@@ -256,7 +256,7 @@ mod tests {
     fn a_double_dash_ends_options() {
         let cli = Cli::try_parse_from(["mk", "verify", "--", "--sandbox is a flag"]).unwrap();
         let Command::Verify(args) = cli.command else { panic!("not verify") };
-        assert_eq!(args.text.as_deref(), Some("--sandbox is a flag"));
+        assert_eq!(args.inputs, ["--sandbox is a flag"]);
         assert!(!args.backend.sandbox);
     }
 

@@ -10,6 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, T
 
 use super::printer::Printer;
 use super::term::{Lookup, Terminal};
+use super::wrap::visible_cells;
 use crate::config::ProgressMode;
 
 /// Redraws per second.
@@ -46,8 +47,7 @@ impl Mode {
 
 /// Creates a set of rows on standard error, and its first row.
 pub(crate) fn bars(terminal: &Terminal) -> (MultiProgress, ProgressBar) {
-    let target =
-        Box::new(Stderr { width: terminal.width, height: terminal.height, drawing: Mutex::default() });
+    let target = Box::new(Stderr { width: terminal.width, height: terminal.height, state: Mutex::default() });
     let bars =
         MultiProgress::with_draw_target(ProgressDrawTarget::term_like_with_hz(target, DRAWS_PER_SECOND));
     let first = add_row(&bars);
@@ -85,17 +85,71 @@ pub(crate) fn add_row(bars: &MultiProgress) -> ProgressBar {
 struct Stderr {
     width: usize,
     height: usize,
-    drawing: Mutex<String>,
+    state: Mutex<Drawing>,
+}
+
+/// The drawing under way, and the one on the screen.
+#[derive(Debug, Default)]
+struct Drawing {
+    /// What precedes the lines: movements of the cursor.
+    head: String,
+    lines: Vec<String>,
+    /// Whether what comes next fills up the last line.
+    is_filler_next: bool,
+    /// The lines on the screen, in cells.
+    shown: Vec<usize>,
+    /// The columns of the terminal when that was written.
+    columns: usize,
+}
+
+impl Drawing {
+    /// Takes a line, or what fills it up. That is left out, and lines end instead: a terminal that gets narrower would
+    /// break each of them, and one that gets wider would join them.
+    fn take(&mut self, text: &str) {
+        if !self.is_filler_next {
+            self.lines.push(text.to_owned());
+        }
+        self.is_filler_next = !self.is_filler_next;
+    }
+
+    /// The complete drawing for a terminal of `columns`, after which the next one begins. The carriage return at its end
+    /// keeps what is typed then, such as the `^C` that a terminal echoes, from starting a line of its own that nobody
+    /// would erase.
+    fn finish(&mut self, columns: usize, breaks_lines: bool) -> String {
+        let erased = if columns < self.columns { self.erase(columns, breaks_lines) } else { String::new() };
+        let lines = std::mem::take(&mut self.lines);
+        self.is_filler_next = false;
+        self.columns = columns;
+        self.shown = lines.iter().map(|line| visible_cells(line)).collect();
+        format!("{erased}{}{}\r", std::mem::take(&mut self.head), lines.join("\r\n"))
+    }
+
+    /// Erases the lines on the screen of a terminal that got narrower and may have broken some of them; whoever draws
+    /// next finds the cursor where it would be otherwise.
+    fn erase(&self, columns: usize, breaks_lines: bool) -> String {
+        let Some((_, above)) = self.shown.split_last() else { return String::new() };
+        let broken: usize = above.iter().map(|cells| cells.div_ceil(columns.max(1)).max(1) - 1).sum();
+        let up = above.len() + if breaks_lines { broken } else { 0 };
+        let moved =
+            |rows: usize, way: char| if rows > 0 { format!("\u{1b}[{rows}{way}") } else { String::new() };
+        format!("{}\u{1b}[J{}", moved(up, 'A'), moved(above.len(), 'B'))
+    }
+}
+
+/// Whether the terminal breaks lines for which it gets too narrow, as all common ones do but xterm and the console of
+/// Linux, which cut them. No terminal tells.
+fn breaks_lines() -> bool {
+    std::env::var_os("XTERM_VERSION").is_none() && std::env::var_os("TERM").is_none_or(|term| term != "linux")
 }
 
 impl Stderr {
     /// The pending drawing, also after a panic elsewhere: the next drawing overwrites an unfinished one.
-    fn drawing(&self) -> MutexGuard<'_, String> {
-        self.drawing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, Drawing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, text: &str) {
-        self.drawing().push_str(text);
+        self.state().head.push_str(text);
     }
 
     /// A cursor movement (ECMA-48); nothing for a distance of zero, which terminals treat as one.
@@ -143,7 +197,7 @@ impl TermLike for Stderr {
     }
 
     fn write_str(&self, s: &str) -> io::Result<()> {
-        self.write(s);
+        self.state().take(s);
         Ok(())
     }
 
@@ -152,11 +206,8 @@ impl TermLike for Stderr {
         Ok(())
     }
 
-    /// The end of a drawing, whose last line is full. The carriage return keeps what is typed then, such as the `^C`
-    /// that a terminal echoes, from starting a line of its own that nobody would erase.
     fn flush(&self) -> io::Result<()> {
-        let mut drawing = std::mem::take(&mut *self.drawing());
-        drawing.push('\r');
+        let drawing = self.state().finish(usize::from(self.width()), breaks_lines());
         let mut stderr = io::stderr().lock();
         stderr.write_all(drawing.as_bytes())?;
         stderr.flush()
@@ -178,15 +229,37 @@ mod tests {
 
     #[test]
     fn a_drawing_is_not_written_before_it_is_complete() {
-        let target = Stderr { width: 80, height: 24, drawing: Mutex::default() };
+        let target = Stderr { width: 80, height: 24, state: Mutex::default() };
         target.clear_line().unwrap();
         target.move_cursor_up(2).unwrap();
         target.move_cursor_down(0).unwrap();
         target.write_str("one").unwrap();
-        target.write_line("two").unwrap();
-        assert_eq!(*target.drawing(), "\r\u{1b}[2K\u{1b}[2Aonetwo\n");
+        target.write_str("   ").unwrap();
+        let seen = || {
+            let state = target.state();
+            (state.head.clone(), state.lines.clone())
+        };
+        assert_eq!(seen(), ("\r\u{1b}[2K\u{1b}[2A".to_owned(), vec!["one".to_owned()]));
         target.flush().unwrap();
-        assert_eq!(*target.drawing(), "");
+        assert_eq!(seen(), (String::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_drawing_ends_no_line_with_spaces_and_erases_what_a_narrower_terminal_has_broken() {
+        let mut drawing = Drawing::default();
+        let mut draw = |columns: usize, breaks_lines: bool| {
+            for line in ["header", "\u{1b}[36m✓\u{1b}[0m a claim of twenty-six cells", "last"] {
+                drawing.take(line);
+                drawing.take("    ");
+            }
+            drawing.finish(columns, breaks_lines)
+        };
+        let text = "header\r\n\u{1b}[36m✓\u{1b}[0m a claim of twenty-six cells\r\nlast\r";
+        assert_eq!(draw(80, true), text);
+        assert_eq!(draw(60, true), format!("\u{1b}[2A\u{1b}[J\u{1b}[2B{text}"));
+        assert_eq!(draw(20, true), format!("\u{1b}[3A\u{1b}[J\u{1b}[2B{text}"));
+        assert_eq!(draw(10, false), format!("\u{1b}[2A\u{1b}[J\u{1b}[2B{text}"));
+        assert_eq!(draw(80, true), text, "a wider terminal breaks nothing");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::api::Service;
 use crate::api::error::ErrorEvent;
 use crate::client::{Client, Error, NO_TLS, NOT_HTTP, Refusal, Settings, UNRESOLVED};
 use crate::config::{ClientConfig, DEFAULT_SERVER, Origin};
-use crate::secret::SecretString;
+use crate::keys;
+use crate::secret::{ExposeSecret, SecretString};
 
 /// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,6 +25,20 @@ const START_HERE_HINT: &str = "; `mk serve --sandbox` starts one here";
 
 /// The most other servers with a key that are named when the chosen one has none.
 const MAX_SERVERS: usize = 5;
+
+/// The key for a service of the configured server. One that is mistyped is found here, before it is sent anywhere.
+pub(crate) fn key_for(config: &ClientConfig, service: Service) -> Result<Option<SecretString>, Failure> {
+    let key = config.key_for(service)?;
+    if key.as_ref().is_some_and(|key| keys::service_of(key.expose_secret()).is_none()) {
+        let origin = config.key_origin(service);
+        return Err(Failure::new(
+            Kind::Unauthorized,
+            format!("the {service} key of {origin} is mistyped: its form or check digits do not fit"),
+        )
+        .hint("copy the whole key again; if it is lost, `mk keys rotate` makes another in its place"));
+    }
+    Ok(key)
+}
 
 /// The failure for a missing key of this service, with hints at how to get one; `trial` is a command that needs none.
 pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str>) -> Failure {
@@ -301,6 +316,10 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         }
         (403, "address_not_allowed" | "model_not_allowed") => {
             "what a key may do is changed on the server's machine: `mk keys update`".to_owned()
+        }
+        (400, _) if refusal.body.param.as_deref() == Some("fact") && refusal.body.message.contains("longer") => {
+            "several files are verified one by one: `mk verify part1.md part2.md`; --lines takes a statement a line"
+                .to_owned()
         }
         // The message already says where models are listed.
         (404, "model_not_found") => return None,

@@ -20,6 +20,7 @@ use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
 use super::setup_link::SetupLink;
 use super::{log, reload, resources, supervisor, tabular, unit, welcome};
+use crate::api::Service;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{ServerArgs, ServerConfig, load_server};
@@ -29,7 +30,7 @@ use checks::{
     warn_of_unused_database,
 };
 use signals::{ShutdownCause, ShutdownSignals};
-use trial::TrialKey;
+use trial::TrialKeys;
 
 /// Examples of `mk serve`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -152,7 +153,15 @@ fn check(session: &Session, config: &ServerConfig) -> Outcome {
     for warning in &config.warnings {
         session.printer.warning(warning);
     }
-    session.printer.notice("the configuration is right");
+    let lacking = config.verify.lacking();
+    session.printer.sentence(&match lacking.as_slice() {
+        [] => "the configuration is right".to_owned(),
+        domains => {
+            let domains: Vec<&str> = domains.iter().map(|domain| domain.as_str()).collect();
+            let domains = domains.join(" and ");
+            format!("the configuration can be used, but verification ({domains}) answers 503 with it")
+        }
+    });
     Ok(0)
 }
 
@@ -184,9 +193,9 @@ async fn serve(
     let ShutdownSignals { requested, abort } = signals::listen()?;
     let has_person = session.printer.terminal.err.is_terminal;
     let link = SetupLink::begin(&app, &base, &config.data_dir, has_person && !session.printer.quiet)?;
-    let trial_key = TrialKey::begin(args.sandbox && has_person, &app, &config.data_dir)?;
+    let trial_keys = TrialKeys::begin(args.sandbox && has_person, &app, &config.data_dir)?;
     let first = welcome::FirstSteps {
-        key: trial_key.key.as_ref(),
+        keys: trial_keys.key(Service::Verify).zip(trial_keys.key(Service::Inference)),
         link: link.shown.as_ref(),
         database_flags: database_flags(session, config),
     };
@@ -219,7 +228,7 @@ async fn serve(
     };
     let options = Options { abort, ..options };
     let served = server::serve(listener, Arc::clone(&app), options, shutdown).await;
-    trial_key.end(&app);
+    trial_keys.end(&app);
     drop(link);
     served.map_err(|cause| {
         Failure::new(Kind::Other, format!("the server ended badly: {cause}")).caused_by(cause)

@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::env::consts::OS;
 use std::io::IsTerminal;
+#[cfg(unix)]
+use std::os::fd::AsFd;
 
 use clap::ValueEnum;
 use comfy_table::LineStyle;
@@ -86,6 +88,8 @@ pub(crate) struct Terminal {
     pub(crate) full_width: usize,
     /// Rows, for what must fit on one screen.
     pub(crate) height: usize,
+    /// The width that `COLUMNS` fixes; otherwise it is that of the terminal, which may change.
+    pub(crate) fixed_width: Option<usize>,
     /// The symbols that the locale can show.
     pub(crate) symbols: &'static Symbols,
 }
@@ -103,26 +107,56 @@ impl Terminal {
         let full_width = full_width(columns, env);
         Self {
             out: stream(out_is_terminal, mode, env),
-            out_is_pipe: is_pipe(),
+            out_is_pipe: is_pipe(&std::io::stdout()),
             err: stream(err_is_terminal, mode, env),
             input_is_tty: std::io::stdin().is_terminal(),
             can_animate: !is_dumb(env),
             width: text_width(full_width),
             full_width,
             height: size.map_or(24, |(_, height)| usize::from(height.0)),
+            fixed_width: fixed_width(env),
             symbols: symbols(env),
         }
     }
 }
 
-/// Whether standard output is a pipe, or a socket, which some shells use for one. Unknown on systems other than Unix.
-fn is_pipe() -> bool {
-    #[cfg(unix)]
-    return rustix::fs::fstat(std::io::stdout()).is_ok_and(|found| {
-        let kind = rustix::fs::FileType::from_raw_mode(found.st_mode);
-        kind.is_fifo() || kind.is_socket()
-    });
-    #[cfg(not(unix))]
+impl Terminal {
+    /// The same terminal in its present size.
+    pub(crate) fn now(&self) -> Self {
+        let size = terminal_size::terminal_size().filter(|_| self.fixed_width.is_none());
+        let Some((width, height)) = size else { return self.clone() };
+        let full_width = usize::from(width.0).max(MIN_TEXT_WIDTH);
+        Self { width: text_width(full_width), full_width, height: usize::from(height.0), ..self.clone() }
+    }
+}
+
+/// Whether a stream is a pipe, or a socket, which some shells use for one.
+#[cfg(unix)]
+fn is_pipe(stream: &impl AsFd) -> bool {
+    kind_of(stream).is_some_and(|kind| kind.is_fifo() || kind.is_socket())
+}
+
+/// Whether standard input is a pipe or a file. `/dev/null` is neither.
+#[cfg(unix)]
+pub(crate) fn input_is_data() -> bool {
+    let stdin = std::io::stdin();
+    is_pipe(&stdin) || kind_of(&stdin).is_some_and(rustix::fs::FileType::is_file)
+}
+
+#[cfg(unix)]
+fn kind_of(stream: &impl AsFd) -> Option<rustix::fs::FileType> {
+    rustix::fs::fstat(stream).ok().map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode))
+}
+
+/// Unknown on systems other than Unix.
+#[cfg(not(unix))]
+fn is_pipe<T>(_: &T) -> bool {
+    false
+}
+
+/// Unknown on systems other than Unix, where a text is asked for by `-`.
+#[cfg(not(unix))]
+pub(crate) fn input_is_data() -> bool {
     false
 }
 
@@ -154,8 +188,11 @@ fn is_dumb(env: Lookup<'_>) -> bool {
 }
 
 fn full_width(columns: Option<usize>, env: Lookup<'_>) -> usize {
-    let forced = env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0);
-    forced.or(columns).unwrap_or(80).max(MIN_TEXT_WIDTH)
+    fixed_width(env).or(columns).unwrap_or(80).max(MIN_TEXT_WIDTH)
+}
+
+fn fixed_width(env: Lookup<'_>) -> Option<usize> {
+    env("COLUMNS").and_then(|value| value.parse().ok()).filter(|&columns: &usize| columns > 0)
 }
 
 fn text_width(full_width: usize) -> usize {
@@ -264,6 +301,7 @@ impl Terminal {
             width,
             full_width: width,
             height: 24,
+            fixed_width: Some(width),
             symbols: &UNICODE,
         }
     }

@@ -13,7 +13,7 @@ use super::runtime;
 /// The largest text that is read. Servers accept less, and say how much.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How long a terminal may be silent before a notice says that we wait for it.
+/// How long standard input may be silent before a notice says that we wait for it.
 const PROMPT_DELAY: Duration = Duration::from_secs(3);
 
 /// All of standard input. On a terminal where nothing arrives, a notice says what is waited for.
@@ -40,8 +40,10 @@ pub(crate) fn read_stdin<T: Send + 'static>(
             runtime::await_pending_signals();
             let _ = done.send(outcome);
         });
-        if printer.terminal.input_is_tty && time::timeout(PROMPT_DELAY, has_begun).await.is_err() {
-            printer.notice("waiting for text on standard input; end it with Ctrl-D on a line of its own");
+        if time::timeout(PROMPT_DELAY, has_begun).await.is_err() {
+            let how = "; end it with Ctrl-D on a line of its own";
+            let how = if printer.terminal.input_is_tty { how } else { "" };
+            printer.notice(&format!("waiting for text on standard input{how}"));
         }
         result.await.map_err(|_| Failure::usage("cannot read standard input"))
     })
@@ -51,11 +53,26 @@ pub(crate) fn read_stdin<T: Send + 'static>(
 pub(crate) fn read_capped(source: impl Read, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
+    if bytes.starts_with(b"%PDF-") {
+        return Err(Failure::usage(format!("{name} is a PDF, and not text"))
+            .hint("make a text of it first, as by `pdftotext FILE.pdf -`"));
+    }
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Failure::usage(format!("{name} is larger than 1 MiB")).hint("split it into parts"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
+    let text = String::from_utf8(bytes).map_err(|cause| not_text(cause.as_bytes(), name))?;
     not_empty(without_bom(&text).to_owned(), name)
+}
+
+/// The failure for what is not UTF-8, with what to do about it.
+fn not_text(bytes: &[u8], name: &str) -> Failure {
+    let hint = match bytes {
+        [b'P', b'K', 3, 4, ..] => "it is an archive or an office document: save it as plain text or Markdown",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "convert it first: `iconv -f UTF-16 -t UTF-8 FILE`",
+        _ if bytes.contains(&0) => "is it a text? One in another encoding is converted by `iconv`",
+        _ => "convert it first, as by `iconv -f WINDOWS-1252 -t UTF-8 FILE`",
+    };
+    Failure::usage(format!("{name} is not UTF-8 text")).hint(hint)
 }
 
 /// The text without the byte order mark (U+FEFF) that some editors put before it, and that is no part of it.
@@ -84,6 +101,15 @@ mod tests {
     fn oversized_and_non_text_input_is_refused() {
         assert!(read_capped(io::repeat(b'x'), "it").unwrap_err().message.contains("1 MiB"));
         assert!(read_capped(&b"\xff"[..], "it").unwrap_err().message.contains("UTF-8"));
+        for (bytes, hint) in [
+            (&b"%PDF-1.7\nx"[..], "pdftotext"),
+            (b"PK\x03\x04\xff", "Markdown"),
+            (b"\xff\xfea\0", "UTF-16"),
+            (b"caf\xe9", "WINDOWS-1252"),
+        ] {
+            let failure = read_capped(bytes, "it").unwrap_err();
+            assert!(failure.hints[0].contains(hint), "{failure:?}");
+        }
         assert!(read_capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
         assert!(read_capped("\u{feff}".as_bytes(), "it").unwrap_err().message.contains("empty"));
         assert_eq!(read_capped("\u{feff}it".as_bytes(), "it").unwrap(), "it");

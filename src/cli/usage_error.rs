@@ -66,8 +66,12 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     if let Some(place) = correct_position(error, args) {
         return failure.hint(format!("put it behind the command: {place}"));
     }
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => Some(typed.as_str()),
+        _ => None,
+    };
     for (kind, value) in error.context() {
-        if let Some(hint) = suggestion(kind, value) {
+        if let Some(hint) = suggestion(kind, value, typed) {
             failure = failure.hint(hint);
         }
     }
@@ -171,8 +175,7 @@ fn missing_values(error: &clap::Error, command_path: &[String]) -> Vec<String> {
 /// Whether the words after the first one of a text were parsed as further arguments.
 fn is_unquoted_text(error: &clap::Error, command_path: &[String]) -> bool {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return false };
-    let takes_text = command_path == ["verify"] || command_path == ["chat"];
-    error.kind() == ErrorKind::UnknownArgument && takes_text && !argument.starts_with('-')
+    error.kind() == ErrorKind::UnknownArgument && command_path == ["chat"] && !argument.starts_with('-')
 }
 
 /// The command probably meant by a name that `mk help` does not know, for which clap has no suggestion.
@@ -187,7 +190,15 @@ fn suggestion_for_help(error: &clap::Error, args: &[OsString]) -> Option<String>
     config::closest(unknown, shown.map(clap::Command::get_name)).map(str::to_owned)
 }
 
-fn suggestion(kind: ContextKind, value: &ContextValue) -> Option<String> {
+/// Of several names that clap suggests the one closest to what was typed, or all if none is close.
+fn closest_of<'n>(names: &'n [String], typed: Option<&str>) -> Vec<&'n str> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let closest = typed.and_then(|typed| config::closest(typed, names.iter().copied()));
+    closest.map_or(names, |name| vec![name])
+}
+
+/// What may be meant, by what clap knows of the error; `typed` is what it does not know.
+fn suggestion(kind: ContextKind, value: &ContextValue, typed: Option<&str>) -> Option<String> {
     match (kind, value) {
         (
             ContextKind::SuggestedArg | ContextKind::SuggestedSubcommand | ContextKind::SuggestedValue,
@@ -196,9 +207,13 @@ fn suggestion(kind: ContextKind, value: &ContextValue) -> Option<String> {
         (
             ContextKind::SuggestedArg | ContextKind::SuggestedSubcommand | ContextKind::SuggestedValue,
             ContextValue::Strings(names),
-        ) if !names.is_empty() => Some(format!("did you mean `{}`?", names.join("` or `"))),
+        ) if !names.is_empty() => {
+            let names = closest_of(names, typed);
+            Some(format!("did you mean `{}`?", names.join("` or `")))
+        }
+        // "To pass '--format' as a value" helps nobody who mistyped an option.
         (ContextKind::Suggested, ContextValue::StyledStrs(texts)) => {
-            texts.first().map(|text| one_line(&text.to_string()))
+            texts.first().map(|text| one_line(&text.to_string())).filter(|hint| !hint.starts_with("to pass "))
         }
         _ => None,
     }
@@ -263,6 +278,9 @@ mod tests {
             let help = parse_failure(asked);
             assert_eq!((help.hints[0].as_str(), help.kind.code()), (&*format!("did you mean `{meant}`?"), 2));
         }
+        assert_eq!(parse_failure(&["mk", "server"]).hints[0], "did you mean `serve`?");
+        let unknown = parse_failure(&["mk", "verify", "--format", "x"]);
+        assert!(unknown.hints.iter().all(|hint| !hint.contains("as a value")), "{:?}", unknown.hints);
         let flag = parse_failure(&["mk", "verify", "--sandbx", "x"]);
         assert_eq!(flag.message, "unexpected argument '--sandbx' found");
         assert_eq!(flag.hints[0], "did you mean `--sandbox`?");

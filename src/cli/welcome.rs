@@ -18,8 +18,8 @@ const SANDBOX_LABEL: &str = "SANDBOX: ";
 
 /// What the first steps need, as far as it exists.
 pub(crate) struct FirstSteps<'a> {
-    /// A key for verifications.
-    pub(crate) key: Option<&'a SecretString>,
+    /// A key for verifications, and one for inference.
+    pub(crate) keys: Option<(&'a SecretString, &'a SecretString)>,
     /// The link for creating the first console key.
     pub(crate) link: Option<&'a SecretString>,
     /// The flags that lead other commands to this server's database, if they would not find it by themselves.
@@ -74,11 +74,11 @@ pub(crate) fn print(
     }
     printer.notice("");
     printer.notice("Next, in another terminal:");
-    for line in next_steps(base, &first.database_flags, first.key) {
+    for line in next_steps(base, &first.database_flags, first.keys) {
         printer.notice(&format!("  {line}"));
     }
-    if first.key.is_some() {
-        printer.notice("The key ends with this server.");
+    if first.keys.is_some() {
+        printer.notice("The keys end with this server.");
     }
     printer.notice("");
 }
@@ -115,12 +115,14 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn next_steps(base: &str, database_flags: &str, key: Option<&SecretString>) -> Vec<String> {
+fn next_steps(base: &str, database_flags: &str, keys: Option<(&SecretString, &SecretString)>) -> Vec<String> {
     let server = if base == "http://127.0.0.1:8080" { String::new() } else { format!(" --server {base}") };
-    match key {
-        Some(key) => vec![
-            format!("export MK_API_KEY={}", key.expose_secret()),
+    match keys {
+        Some((verify, inference)) => vec![
+            format!("export MK_API_KEY={}", verify.expose_secret()),
+            format!("export MK_INFERENCE_KEY={}", inference.expose_secret()),
             format!("mk verify{server} \"Paris is the capital of France. Two plus two is five.\""),
+            format!("mk chat{server} \"What is 6 times 7?\""),
             format!(
                 "curl -N {base}/verify/v1/stream \\\n    \
                  -H \"Authorization: Bearer $MK_API_KEY\" -H \"Content-Type: application/json\" \\\n    \
@@ -163,9 +165,15 @@ mod tests {
 
     #[test]
     fn the_sandbox_suggests_three_commands_that_work_as_printed() {
-        let key = SecretString::from("mk_verify_x");
-        let steps = next_steps("http://127.0.0.1:8080", "", Some(&key));
-        assert_eq!(steps.len(), 3);
-        assert_eq!(steps[0], "export MK_API_KEY=mk_verify_x");
+        let keys = ["mk_verify_x", "mk_inference_x"].map(SecretString::from);
+        let steps = next_steps("http://127.0.0.1:9000", "", Some((&keys[0], &keys[1])));
+        assert_eq!(steps[..2], ["export MK_API_KEY=mk_verify_x", "export MK_INFERENCE_KEY=mk_inference_x"]);
+        let commands: Vec<&str> =
+            steps[2..].iter().map(|step| step.split(" \"").next().unwrap_or_default()).collect();
+        assert_eq!(commands.len(), 3);
+        assert_eq!(
+            commands[..2],
+            ["mk verify --server http://127.0.0.1:9000", "mk chat --server http://127.0.0.1:9000"]
+        );
     }
 }

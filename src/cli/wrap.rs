@@ -11,6 +11,19 @@ pub(crate) fn cells(text: &str) -> usize {
     text.width()
 }
 
+/// The width in cells of text that contains our own colours.
+pub(crate) fn visible_cells(painted: &str) -> usize {
+    let mut visible = String::with_capacity(painted.len());
+    let mut rest = painted;
+    while let Some(start) = rest.find("\u{1b}[") {
+        visible.push_str(&rest[..start]);
+        let after = &rest[start..];
+        rest = after.find('m').map_or("", |end| &after[end + 1..]);
+    }
+    visible.push_str(rest);
+    cells(&visible)
+}
+
 /// Breaks `text` (sanitized) at spaces into lines of at most `width` cells. A wider word, such as an address, path or
 /// identifier on a narrow terminal, gets a line to itself and stays whole so that it can be copied; the terminal breaks
 /// it. Scripts of wide characters have no spaces and are broken anywhere.

@@ -253,7 +253,12 @@ fn timeout(
         origins.record("network.timeout", found);
         return Ok(found.map(|found| found.value));
     };
-    let wrong = || ConfigError::new(format!("{origin} must be {}", values::DURATION));
+    let wrong = || {
+        let meant = format!("{text}s");
+        let is_number = values::duration(&meant).is_some();
+        let error = ConfigError::new(format!("{origin} must be {}", values::DURATION));
+        error.hint_if_any(is_number.then(|| format!("did you mean `{meant}`?")))
+    };
     let span = values::duration(text).ok_or_else(wrong)?;
     origins.set("network.timeout", origin);
     Ok(Some(span))

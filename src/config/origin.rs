@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use super::paths::PROJECT_FILE;
 use super::reader::Located;
 
 /// The layer that set a value. By precedence: flag, variable, project file, user file, default.
@@ -31,6 +32,11 @@ impl Origin {
     /// Whether a person set the value, rather than `mk` itself.
     pub const fn is_set(&self) -> bool {
         !matches!(self, Self::Default | Self::Chosen)
+    }
+
+    /// Whether the file of a project set the value.
+    pub fn is_of_project(&self) -> bool {
+        matches!(self, Self::File { path, .. } if path.file_name().is_some_and(|name| name == PROJECT_FILE))
     }
 }
 

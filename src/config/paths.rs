@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Env;
 
 /// The name of a project's file.
-const PROJECT_FILE: &str = ".mk.toml";
+pub(super) const PROJECT_FILE: &str = ".mk.toml";
 
 /// All paths that configuration depends on; `None` where there is no home directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

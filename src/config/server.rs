@@ -305,7 +305,11 @@ fn listen(
     let Some((text, origin)) = from_flag_or_variable else {
         return Ok(origins.value_or("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
     };
-    let wrong = || ConfigError::new(format!("{origin} must be {}", server_file::LISTEN));
+    let wrong = || {
+        let meant = server_file::listen_address(&format!("127.0.0.1:{}", text.trim_start_matches(':')));
+        let error = ConfigError::new(format!("{origin} must be {}", server_file::LISTEN));
+        error.hint_if_any(meant.map(|address| format!("did you mean `{address}`?")))
+    };
     let address = server_file::listen_address(text).ok_or_else(wrong)?;
     origins.set("listen", origin);
     Ok(address)

@@ -164,7 +164,7 @@ impl Verifier {
         outbox.flush().await;
 
         let roster = Roster::new(&settings.panel, &settings.standby, panel_size(job));
-        if roster.panel_size() < 2 || settings.extractors().next().is_none() {
+        if roster.panel_size() < super::settings::MIN_PANEL || settings.extractors().next().is_none() {
             return Err(Error::Unconfigured);
         }
         let fences = Fences::new().map_err(|_| Error::Internal)?;

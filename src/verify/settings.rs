@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::api::verify::Domain;
+
 /// Settings for both domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -17,6 +19,12 @@ impl Settings {
     /// Every model that may be called in some domain.
     pub fn models(&self) -> impl Iterator<Item = &str> {
         self.general.models().chain(self.legal.models())
+    }
+
+    /// The domains for which statements are refused, as models are missing.
+    pub fn lacking(&self) -> Vec<Domain> {
+        let domains = [(Domain::General, &self.general), (Domain::Legal, &self.legal)];
+        domains.into_iter().filter(|(_, settings)| !settings.is_usable()).map(|(domain, _)| domain).collect()
     }
 }
 
@@ -47,7 +55,15 @@ pub struct PanelSettings {
     pub deadline: Duration,
 }
 
+/// The fewest models that can agree.
+pub(super) const MIN_PANEL: usize = 2;
+
 impl PanelSettings {
+    /// Whether there are models enough to verify anything.
+    pub fn is_usable(&self) -> bool {
+        self.extractors().next().is_some() && self.panel.len() >= MIN_PANEL
+    }
+
     /// The models that may extract, in order.
     pub(super) fn extractors(&self) -> impl Iterator<Item = &str> {
         let models = std::iter::once(&self.extractor).chain(&self.extractor_fallbacks).map(String::as_str);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::breaks::{broken, gateway_retrying};
 use crate::support::chat::gateway;
 use crate::support::eventually;
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CommandOutput, INFERENCE_KEY, Mk};
 use crate::support::provider::{
     ModelRequest, Reply, StreamStep, done, finish_chunk, role_chunk, stream, text_chunk, usage_chunk,
 };
@@ -85,7 +85,7 @@ async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
         let ran = Mk::new()
             .args(["chat", "-m", "fake/m", "x"])
             .env("MK_SERVER", &server.base)
-            .env("MK_INFERENCE_KEY", "k")
+            .env("MK_INFERENCE_KEY", INFERENCE_KEY)
             .run_beside()
             .await;
         assert_eq!((ran.code(), ran.stdout.as_str()), (8, "Hello\n"), "{name}: {ran:?}");
@@ -107,7 +107,7 @@ async fn an_answer_has_a_time_limit_and_a_size() {
     let frame = format!("data: {}\n", "x".repeat(8000)).repeat(600) + "\n";
     let server = Scripted::answering(scripted::stream(&frame)).await;
     let huge = Mk::new().args(["chat", "-m", "fake/m", "x"]).env("MK_SERVER", &server.base);
-    let ran = huge.env("MK_INFERENCE_KEY", "k").run_beside().await;
+    let ran = huge.env("MK_INFERENCE_KEY", INFERENCE_KEY).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     assert!(ran.stderr.contains("larger than any"), "{ran:?}");
 }
@@ -159,7 +159,7 @@ async fn each_kind_of_failure_has_its_exit_code() {
     assert!(ran.stderr.contains("--service inference"), "{ran:?}");
     let none = Mk::new().args(["chat", "x"]).env("MK_SERVER", "http://127.0.0.1:0");
     assert_eq!(none.run().code(), 4);
-    let unreachable = none.env("MK_INFERENCE_KEY", "k").run();
+    let unreachable = none.env("MK_INFERENCE_KEY", INFERENCE_KEY).run();
     assert_eq!(unreachable.code(), 6, "{unreachable:?}");
 }
 

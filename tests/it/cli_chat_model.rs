@@ -36,15 +36,18 @@ async fn the_default_is_the_cheapest_real_model() {
 async fn an_unknown_model_is_reported_with_where_it_was_set() {
     let gateway = gateway(|_| stream(&["x"])).await;
     let by_flag = gateway.mk_chat(&["-m", "nobody/m", "x"]).env("MK_MODEL", "fake/set").run_beside().await;
-    assert!(by_flag.stderr.starts_with("error: -m names a provider"), "{by_flag:?}");
+    assert!(by_flag.stderr.starts_with("error: -m: there is no model `nobody/m`"), "{by_flag:?}");
     let by_variable = gateway.mk_chat(&["x"]).env("MK_MODEL", "nobody/m").run_beside().await;
-    assert!(by_variable.stderr.starts_with("error: MK_MODEL names a provider"), "{by_variable:?}");
+    assert!(
+        by_variable.stderr.starts_with("error: MK_MODEL: there is no model `nobody/m`"),
+        "{by_variable:?}"
+    );
     let in_file = gateway.mk_chat(&["x"]);
     let path = in_file.home().join("config.toml");
     std::fs::write(&path, "[chat]\nmodel = \"nobody/m\"\n").unwrap();
     let directory = in_file.home().to_str().unwrap().to_owned();
     let by_file = in_file.env("MK_CONFIG_DIR", &directory).run_beside().await;
-    let expected = format!("error: chat.model ({}:2) names a provider", path.display());
+    let expected = format!("error: chat.model ({}:2): there is no model `nobody/m`", path.display());
     // Errors are wrapped on a terminal only, so this sentence is on one line.
     assert!(by_file.stderr.starts_with(&expected), "{by_file:?}");
     assert!(by_file.stderr.contains("`mk models` lists their models"), "{by_file:?}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::support::mk::{Mk, NOBODY};
+use crate::support::mk::{Mk, NOBODY, VERIFY_KEY};
 use crate::support::scripted::{Scripted, Step};
 use crate::support::{pty, serve};
 
@@ -401,10 +401,7 @@ fn a_misconfigured_client_does_not_hide_the_other_checks() {
 
 #[test]
 fn an_unreachable_server_error_points_to_the_doctor() {
-    let ran = Mk::new()
-        .args(["verify", "x", "--server", NOBODY])
-        .env("MK_API_KEY", "mk_verify_0123456789abcdefghijklmnop0abcde")
-        .run();
+    let ran = Mk::new().args(["verify", "x", "--server", NOBODY]).env("MK_API_KEY", VERIFY_KEY).run();
     assert!(ran.stderr.contains("`mk doctor` checks"), "{ran:?}");
     let ran = alone().run();
     assert!(!ran.stdout.contains("mk doctor"), "the doctor does not refer to itself: {ran:?}");

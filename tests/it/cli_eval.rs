@@ -4,7 +4,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CommandOutput, Mk, VERIFY_KEY};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel};
 use crate::support::provider::{FakeProvider, ModelRequest, Reply};
 use crate::support::pty;
@@ -215,7 +215,7 @@ fn a_terminal_shows_the_wrong_statements_and_the_accuracy() {
 async fn a_rejected_key_ends_the_evaluation_with_partial_results() {
     let (server, _provider) = agreeing_panel().await;
     let text = dataset(&[("one", "TRUE"), ("two", "TRUE"), ("three", "TRUE"), ("four", "TRUE")]);
-    let wrong = against(&server, &text).env("MK_API_KEY", "mk_verify_00000000000000000000000000000000");
+    let wrong = against(&server, &text).env("MK_API_KEY", VERIFY_KEY);
     let ran = wrong.args(["--jobs", "1", "--json"]).run_beside().await;
     let document = ran.json();
     assert_eq!((ran.code(), document["exit"].as_u64()), (4, Some(4)), "{ran:?}");
@@ -283,7 +283,7 @@ async fn statements_in_flight_when_the_budget_runs_out_still_count() {
     let mk = Mk::new()
         .args(["eval", "facts.jsonl", "--jobs", "3"])
         .env("MK_SERVER", &base)
-        .env("MK_API_KEY", "mk_verify_x");
+        .env("MK_API_KEY", VERIFY_KEY);
     std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
     let ran = mk.run_beside().await;
     let starts: Vec<String> = ran.stdout.lines().map(|line| line[..7].to_owned()).collect();
@@ -300,7 +300,7 @@ fn an_unreachable_server_is_given_up_after_a_few_statements() {
     let mk = Mk::new()
         .args(["eval", "facts.jsonl", "--jobs", "1"])
         .env("MK_SERVER", "http://127.0.0.1:0")
-        .env("MK_API_KEY", "mk_verify_x");
+        .env("MK_API_KEY", VERIFY_KEY);
     std::fs::write(mk.home().join("facts.jsonl"), dataset(&facts)).unwrap();
     let ran = mk.run();
     assert_eq!((ran.code(), ran.stdout.lines().count()), (6, 5), "{ran:?}");

@@ -142,3 +142,52 @@ fn never_stands_alone() {
     let json: Value = Mk::new().args(["verify", "--json", "--fail-on", "never,false", "x"]).run().json();
     assert_eq!(json["exit"], 2);
 }
+
+#[test]
+fn several_statements_end_in_totals() {
+    let run = |options: &[&str], lines: &str| {
+        let mk =
+            Mk::new().args(["verify", "--sandbox", "--lines", "facts.txt"]).args(options.iter().copied());
+        std::fs::write(mk.home().join("facts.txt"), lines).unwrap();
+        mk.run()
+    };
+    let (right, wrong, unsure) = (
+        "The Eiffel Tower is in Paris.",
+        "The capital of Australia is Sydney.",
+        "The Nile is the longest river in the world.",
+    );
+    let lines = format!("{right}\n{wrong}\n{unsure}\n");
+    let piped = run(&[], &lines);
+    assert_eq!(piped.code(), 10, "{piped:?}");
+    let totals = "3 claims: ✓ 1 true, ✗ 1 false, ~ 1 no consensus · ";
+    let failed = "line 2  FALSE         The capital of Australia is Sydney.\n";
+    assert!(piped.stderr.contains(totals) && piped.stderr.contains(failed), "{piped:?}");
+    assert!(piped.stderr.contains("line 3  NO CONSENSUS  The Nile"), "{piped:?}");
+
+    let document = run(&["--json"], &lines).json();
+    let totals = &document["totals"];
+    assert_eq!(
+        (&totals["true"], &totals["false"], &totals["no_consensus"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    let last = run(&["--jsonl"], &lines).stdout.lines().last().unwrap().to_owned();
+    let total: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!((&total["type"], &total["totals"]["false"]), (&"total".into(), &1.into()));
+
+    let all_right = run(&[], &format!("{right}\n"));
+    assert!(all_right.stderr.contains("1 statement: 1 verified · 1 claim: ✓ 1 true · "), "{all_right:?}");
+    assert!(!run(&["-q"], &format!("{right}\n")).stderr.contains("verified"));
+}
+
+#[test]
+fn the_view_of_a_project_counts_as_on_the_command_line() {
+    let view = |path: &str| {
+        let mk = Mk::new().args(["verify", "--sandbox", "The Eiffel Tower is in Paris."]);
+        let file = mk.home().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "[output]\nview = \"list\"\n").unwrap();
+        mk.run().stdout
+    };
+    assert!(view(".mk.toml").contains("1 claim: ✓ 1 true"));
+    assert!(view(".config/mk/config.toml").starts_with("1\tTRUE\t"), "a pipe stays a pipe everywhere else");
+}

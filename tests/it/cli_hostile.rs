@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CommandOutput, Mk, VERIFY_KEY};
 use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
 
 fn call(server: &str, arguments: &[&str]) -> Mk {
@@ -12,7 +12,7 @@ fn call(server: &str, arguments: &[&str]) -> Mk {
         .args(["verify", "x"])
         .args(arguments.iter().copied())
         .env("MK_SERVER", server)
-        .env("MK_API_KEY", "mk_verify_x")
+        .env("MK_API_KEY", VERIFY_KEY)
 }
 
 /// Asserts that an error is short and shows no internals.

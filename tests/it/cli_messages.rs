@@ -5,7 +5,7 @@ use std::path::Path;
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::mk::{CommandOutput, Mk, NOBODY};
+use crate::support::mk::{CommandOutput, Mk, NOBODY, VERIFY_KEY};
 use crate::support::panel::agreeing_panel;
 use crate::support::pty;
 
@@ -28,12 +28,12 @@ fn the_command_suggested_after_making_an_app_works() {
 #[test]
 fn usage_hints_show_the_full_usage() {
     for arguments in [
-        &["verify", "-f", "x", "2+2=4"][..],
+        &["verify", "--lines", "x", "2+2=4"][..],
         &["verify", "--json", "--jsonl", "x"],
         &["verify", "--local", "--sandbox", "x"],
     ] {
         let ran = mk(arguments);
-        assert!(ran.stderr.contains("Usage: mk verify [OPTIONS] [TEXT];"), "{ran:?}");
+        assert!(ran.stderr.contains("Usage: mk verify [OPTIONS] [TEXT|FILE]...;"), "{ran:?}");
     }
     let ran = mk(&["--verson"]);
     assert!(ran.stderr.contains("Usage: mk [OPTIONS] <COMMAND>;"), "{ran:?}");
@@ -310,7 +310,7 @@ fn a_foreign_server_is_recognised() {
         let answer = "HTTP/1.1 501 Not Implemented\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno";
         std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
     });
-    let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x").run();
+    let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", VERIFY_KEY).run();
     foreign.join().unwrap();
     assert_eq!(ran.code(), 5, "{ran:?}");
     let complaint = format!("error: {base} answered 501 Not Implemented, and not as mk does");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::chat::gateway;
-use crate::support::mk::Mk;
+use crate::support::mk::{INFERENCE_KEY, Mk};
 use crate::support::provider::stream;
 use crate::support::pty;
 
@@ -22,7 +22,7 @@ async fn a_server_s_models_are_listed_with_known_prices() {
     assert_eq!((&document["schema"], &document["exit"]), (&json!("mk.models/1"), &json!(0)));
     assert_eq!(document["models"][0]["output_usd_per_mtok"], 2.0);
     assert_eq!(document["models"][1].get("output_usd_per_mtok"), None);
-    let refused = call.env("MK_INFERENCE_KEY", "mk_inference_x").args(["--json"]).run_beside().await;
+    let refused = call.env("MK_INFERENCE_KEY", INFERENCE_KEY).args(["--json"]).run_beside().await;
     assert_eq!((refused.code(), &refused.json()["exit"]), (4, &json!(4)));
 }
 

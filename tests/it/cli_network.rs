@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mk::api::Service;
 use serde_json::{Value, json};
 
-use crate::support::mk::{Mk, operator};
+use crate::support::mk::{Mk, VERIFY_KEY, operator};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel, panel_by, with_panel};
 use crate::support::provider::{FakeProvider, Reply, claims};
 use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
@@ -97,7 +97,7 @@ async fn certificate_errors_are_explained_with_a_hint() {
         let asked = Mk::new()
             .args(["verify", "x", "--ca-cert", file.to_str().unwrap()])
             .env("MK_SERVER", &server.base)
-            .env("MK_API_KEY", "mk_verify_x");
+            .env("MK_API_KEY", VERIFY_KEY);
         let ran = asked.run_beside().await;
         assert_eq!(ran.code(), 6, "{ran:?}");
         assert!(ran.stderr.contains(told) && ran.stderr.contains(hint), "{ran:?}");
@@ -149,7 +149,7 @@ async fn a_wrong_scheme_is_reported_with_the_right_one() {
 
 fn lines(server: &str, text: &str, arguments: &[&str]) -> Mk {
     let mk = Mk::new().args(["verify", "--lines", "-"]).args(arguments.iter().copied());
-    mk.stdin(text).env("MK_SERVER", server).env("MK_API_KEY", "mk_verify_x")
+    mk.stdin(text).env("MK_SERVER", server).env("MK_API_KEY", VERIFY_KEY)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,7 +245,7 @@ async fn every_failure_is_one_json_document() {
     let user = || Mk::new().env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
     for (code, mk) in [
         (5, user().args(["verify", "x", "--json"])),
-        (4, user().args(["verify", "x", "--json"]).env("MK_API_KEY", "mk_verify_wrong")),
+        (4, user().args(["verify", "x", "--json"]).env("MK_API_KEY", VERIFY_KEY)),
         (6, user().args(["verify", "x", "--json"]).env("MK_SERVER", "http://127.0.0.1:0")),
         (2, user().args(["verify", "x", "--json", "--wrong"])),
         (2, user().args(["verify", "--json"])),
@@ -273,7 +273,7 @@ async fn verbose_adds_the_request_id() {
     let user = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base);
     let ran = user.clone().env("MK_API_KEY", &server.key(Service::Verify)).args(["-v"]).run_beside().await;
     assert!(ran.stderr.contains("\nrequest: ver_") && ran.stderr.contains("\ncode: provider_"), "{ran:?}");
-    let refused = user.env("MK_API_KEY", "mk_verify_wrong").args(["-v"]).run_beside().await;
+    let refused = user.env("MK_API_KEY", VERIFY_KEY).args(["-v"]).run_beside().await;
     assert!(refused.stderr.contains("\nrequest: "), "{refused:?}");
 }
 

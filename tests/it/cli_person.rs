@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, VERIFY_KEY};
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step, stream};
 
@@ -155,7 +155,7 @@ fn ctrl_c_clears_the_progress_display() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_shown_before_the_server_responds() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
-    let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
+    let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", VERIFY_KEY);
     let ended = tokio::task::spawn_blocking(move || {
         let mut person = Person::at(&mk.command());
         person.until("Connecting");
@@ -176,7 +176,7 @@ async fn ctrl_c_ends_a_shell_loop() {
     let home = tempfile::tempdir().unwrap();
     let mut command =
         script(home.path(), "for n in 1 2 3; do mk verify \"$n\"; echo \"went on after $n\"; done");
-    command.env("MK_SERVER", &server.base).env("MK_API_KEY", "mk_verify_x");
+    command.env("MK_SERVER", &server.base).env("MK_API_KEY", VERIFY_KEY);
     let ended = tokio::task::spawn_blocking(move || {
         let mut person = Person::at(&command);
         person.until("Connecting");

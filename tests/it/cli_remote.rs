@@ -8,14 +8,11 @@ use mk::api::console::{Billing, BudgetLine, Statement, StatementLine, UsageRepor
 use mk::storage::{AuditFilter, KeyFilter, Span};
 use serde_json::{Value, json};
 
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CONSOLE_KEY, CommandOutput, Mk, VERIFY_KEY};
 use crate::support::place::{local, remote};
 use crate::support::pty::{self, INTERRUPTED, Person};
 use crate::support::scripted::{Scripted, Step, answer};
 use crate::support::server::TestServer;
-
-/// A well-formed key that no server knows.
-const UNKNOWN_KEY: &str = "mk_verify_000000000000000000000000004ANCeP";
 
 async fn run(mk: &Mk, arguments: &[&str]) -> CommandOutput {
     mk.clone().args(arguments.iter().copied()).run_beside().await
@@ -156,9 +153,9 @@ async fn a_key_itself_can_be_given_on_stdin() {
     let revoked = piped(&key, &check[..3]).await;
     assert!(revoked.code() == 4 && revoked.stdout.contains(&id), "{revoked:?}");
 
-    let unknown = piped(UNKNOWN_KEY, &["keys", "revoke", "-", "--yes"]).await;
+    let unknown = piped(VERIFY_KEY, &["keys", "revoke", "-", "--yes"]).await;
     assert!(unknown.code() == 9 && unknown.stderr.contains("no such key"), "{unknown:?}");
-    let unknown = piped(UNKNOWN_KEY, &check[..3]).await;
+    let unknown = piped(VERIFY_KEY, &check[..3]).await;
     assert!(unknown.stdout.contains(&format!("state\tnot known on {}", server.base)), "{unknown:?}");
     let as_argument = run(&there, &["keys", "revoke", &key, "--yes"]).await;
     assert!(as_argument.code() == 2 && !as_argument.stderr.contains(&key), "{as_argument:?}");
@@ -203,12 +200,12 @@ async fn endless_malformed_and_missing_responses_are_errors() {
         ("<html>".to_owned(), "its list"),
     ] {
         let odd = Scripted::answering(answer("200 OK", "", &body)).await;
-        let call = Mk::new().env("MK_SERVER", &odd.base).env("MK_CONSOLE_KEY", "mk_console_x");
+        let call = Mk::new().env("MK_SERVER", &odd.base).env("MK_CONSOLE_KEY", CONSOLE_KEY);
         let ran = run(&call, &["apps", "list"]).await;
         assert!(ran.code() == 5 && ran.stderr.contains(told), "{ran:?}");
         assert!(odd.requests().len() <= 2);
     }
-    let call = Mk::new().env("MK_CONSOLE_KEY", "mk_console_x").env("MK_TIMEOUT", "1s");
+    let call = Mk::new().env("MK_CONSOLE_KEY", CONSOLE_KEY).env("MK_TIMEOUT", "1s");
     let mute = Scripted::start(|_| vec![Step::Hang]).await;
     let ran = run(&call.env("MK_SERVER", &mute.base), &["apps", "create", "x"]).await;
     assert_eq!(ran.code(), 6, "{ran:?}");
@@ -227,7 +224,7 @@ async fn listing_keys_waits_out_the_minute_limit() {
         })]
     })
     .await;
-    let call = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", "mk_console_x");
+    let call = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", CONSOLE_KEY);
     let ran = run(&call, &["keys", "list", "--json"]).await;
     assert_eq!((ran.code(), ran.json()["keys"].clone()), (0, json!([])), "{ran:?}");
     assert!(ran.stderr.contains("going on in 1 s"), "{ran:?}");
@@ -281,7 +278,7 @@ async fn sending(answers: Vec<Value>) -> (Scripted, Mk) {
         vec![Step::Send(answer("200 OK", "", &answers[number % answers.len()].to_string()))]
     })
     .await;
-    let call = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", "mk_console_x");
+    let call = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", CONSOLE_KEY);
     (server, call)
 }
 

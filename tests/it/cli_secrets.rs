@@ -8,7 +8,7 @@ use mk::api::Service;
 use serde_json::json;
 
 use crate::support::eventually;
-use crate::support::mk::{CommandOutput, Mk, operator};
+use crate::support::mk::{CommandOutput, Mk, VERIFY_KEY, operator};
 use crate::support::panel::{agreeing_panel, config, panel_by, with_panel};
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{self, Serve};
@@ -169,7 +169,7 @@ fn a_project_file_cannot_redirect_keys() {
         ("[network]\nca_cert = \"x.pem\"", "network"),
         ("api_key = \"x\"", "api_key"),
     ] {
-        let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", "mk_verify_x");
+        let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", VERIFY_KEY);
         std::fs::write(mk.home().join(".mk.toml"), text).unwrap();
         let ran = mk.run();
         assert_eq!(ran.code(), 2, "{ran:?}");

@@ -169,10 +169,10 @@ async fn the_key_of_a_killed_sandbox_ends_with_the_next_start_on_its_data() {
     };
     let mut other = Person::at(&serve(&["--sandbox"]).command());
     other.until("curl -N");
-    assert_eq!(marks(), 2);
+    assert_eq!(marks(), 4, "two keys each");
     other.types("\x03");
     assert_eq!(other.end().0, INTERRUPTED);
-    assert_eq!(marks(), 1, "that of a server that ends goes with it");
+    assert_eq!(marks(), 2, "those of a server that ends go with it");
 
     let process = std::fs::read_to_string(sandbox.home().join("process")).unwrap();
     let killed = std::process::Command::new("kill").args(["-9", process.trim()]).status().unwrap();
@@ -183,7 +183,7 @@ async fn the_key_of_a_killed_sandbox_ends_with_the_next_start_on_its_data() {
     next.kill();
 
     let audit = operator(data.path(), &["audit", "--json"]).run().stdout;
-    assert_eq!(audit.matches("key.revoked").count(), 2, "{audit}");
+    assert_eq!(audit.matches("key.revoked").count(), 4, "{audit}");
     assert_eq!(marks(), 0, "nothing is left");
 }
 
@@ -213,7 +213,7 @@ fn the_welcome_fits_narrow_terminals_except_for_text_to_copy() {
         person.types("\x03");
         let (_, shown) = person.end();
         let is_for_copying = |line: &str| {
-            ["  http", "  export ", "  mk verify", "  curl ", "    -H", "    -d"]
+            ["  http", "  export ", "  mk verify", "  mk chat", "  curl ", "    -H", "    -d"]
                 .iter()
                 .any(|it| line.starts_with(it))
         };
@@ -302,4 +302,42 @@ async fn whoami_shows_the_remaining_limits_without_using_them() {
     assert_eq!(checked["verify"]["key"]["id"], json!(id));
     assert_eq!(checked["verify"]["minute"]["remaining"], json!(4));
     assert_eq!(checked.get("inference"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_gives_a_key_for_verify_and_one_for_inference_with_three_commands() {
+    let data = tempfile::tempdir().unwrap();
+    let call = Mk::new().args(["serve", "--listen", "127.0.0.1:0", "--sandbox"]);
+    let call = call.env("MK_DATA_DIR", data.path().to_str().unwrap());
+    let mut person = Person::at(&call.command());
+    person.until("The keys end with this server.");
+    let verify = person.behind("export MK_API_KEY=", "\r\n");
+    let inference = person.behind("export MK_INFERENCE_KEY=", "\r\n");
+    let base = person.behind("serves on \u{1b}[1m", "\u{1b}");
+    for command in ["mk verify --server ", "mk chat --server ", "curl -N "] {
+        assert!(person.shown().contains(&format!("  {command}{base}")), "{}", person.shown());
+    }
+    let user = || Mk::new().env("MK_API_KEY", &verify).env("MK_INFERENCE_KEY", &inference);
+    let verified = user().args(["verify", "--server", &base, "Paris is the capital of France."]);
+    assert_eq!(verified.run_beside().await.code(), 0);
+    let answered = user().args(["chat", "--server", &base, "What is 6 times 7?"]).run_beside().await;
+    assert_eq!(answered.code(), 0, "{answered:?}");
+    person.types("\x03");
+    assert_eq!(person.end().0, INTERRUPTED);
+}
+
+#[test]
+fn a_configuration_that_answers_503_is_not_called_right() {
+    let mk = Mk::new().args(["serve", "--check"]).env("OPENAI_API_KEY", "sk-x");
+    let file = mk.home().join("server.toml");
+    let mk = mk.env("MK_CONFIG", file.to_str().unwrap());
+    for (panel, is_right) in [("[]", false), ("[\"openai/gpt-5.4-mini\"]", false)] {
+        std::fs::write(&file, format!("[verify]\npanel = {panel}\n")).unwrap();
+        let ran = mk.run();
+        assert_eq!(ran.stderr.contains("is right"), is_right, "{ran:?}");
+        assert!(ran.stderr.contains("verification (general and legal) answers 503 with it"), "{ran:?}");
+    }
+    std::fs::write(&file, "").unwrap();
+    let ran = mk.run();
+    assert!(ran.stderr.ends_with("the configuration is right\n"), "{ran:?}");
 }

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::support::mk::Mk;
-use crate::support::pty::{self, Shown};
+use crate::support::pty::{self, Person, Shown};
 
 const STATEMENT: &str = "The Eiffel Tower is in Paris. The capital of Australia is Sydney. \
                          The Nile is the longest river in the world. It is the most beautiful river.";
@@ -108,4 +108,46 @@ fn a_table_has_one_row_per_claim() {
     assert_eq!(user.clone().args(["apps", "create", "website"]).run().code(), 0);
     let apps = pty::run(&user.args(["apps", "list"]), 80, 24).last;
     assert!(apps.contains("default") && apps.contains("website"), "{apps}");
+}
+
+#[test]
+fn a_resize_leaves_no_debris_and_uses_the_new_width() {
+    let text =
+        "The Eiffel Tower is in Paris [sandbox:slow]. The capital of Australia is Canberra [sandbox:slow].";
+    let mk = Mk::new().after("echo above").args(["verify", "--sandbox", text]);
+    // The emulator of these tests cuts lines for which it gets too narrow, as xterm does.
+    let mk = mk.env("XTERM_VERSION", "x");
+    let mut person = Person::at(&mk.command());
+    person.until_on_screen("asking models");
+    person.resize(44, 24);
+    person.until_screen("rows for the new width", |screen| screen.contains('…'));
+    let screen = person.screen();
+    assert!(screen.starts_with("above\n"), "{screen}");
+    assert_eq!(screen.matches("Verifying claims").count(), 1, "{screen}");
+    assert_eq!(screen.lines().count(), 5, "banner, header and two rows: {screen}");
+    assert!(screen.lines().all(|line| line.width() <= 44), "{screen}");
+    person.resize(70, 24);
+    person
+        .until_screen("rows for the wider one", |screen| !screen.contains('…') || screen.contains("TRUE  "));
+    let (_, shown) = person.end();
+    assert!(shown.contains("2 claims: "), "{shown}");
+}
+
+#[test]
+fn several_statements_make_one_table_with_what_failed_and_totals_below() {
+    let mk = Mk::new().args(["verify", "--sandbox", "--lines", "facts.txt", "--view", "table"]);
+    let lines = "The Eiffel Tower is in Paris.\nThe capital of Australia is Sydney.\nWhat a lovely day!\n";
+    std::fs::write(mk.home().join("facts.txt"), lines).unwrap();
+    let shown = pty::run(&mk, 100, 40).last;
+    assert_eq!(shown.matches("verdict").count(), 1, "one header: {shown}");
+    let rows: Vec<&str> =
+        shown.lines().filter(|line| line.contains("TRUE") || line.contains("FALSE")).collect();
+    assert!(rows[0].contains(" 1 ") && rows[0].contains("TTT") && rows[1].contains(" 2 "), "{shown}");
+    let (_, below) = shown.split_once("line 2  FALSE").unwrap();
+    assert!(below.contains("models say Canberra") && below.contains("line 3  NOTHING"), "{shown}");
+    let totals = "3 statements: 2 verified, 1 with nothing to verify · 2 claims: ✓ 1 true, ✗ 1 false";
+    assert!(below.contains(totals), "{shown}");
+
+    let narrow = pty::run(&mk, 44, 60).last;
+    assert!(!narrow.contains("verdict") && narrow.contains("3 statements: 2 verified"), "{narrow}");
 }

@@ -6,7 +6,7 @@ use mk::api::Service;
 use serde_json::{Value, json};
 
 use crate::support::PROMPT;
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CommandOutput, Mk, VERIFY_KEY};
 use crate::support::panel::{agreeing_panel, config, finds_eiffel, hanging_panel, with_panel};
 use crate::support::provider::{FakeProvider, ModelRequest, Reply, claim, claims};
 use crate::support::scrape::scrape_until;
@@ -153,7 +153,7 @@ fn nothing_to_verify_is_said_in_a_pipe_too() {
 #[test]
 fn usage_errors_exit_with_2() {
     for arguments in [
-        &["verify"][..],
+        &["verify", "--sandbox"][..],
         &["verify", "--sandbox", "--min-required", "7", "x"],
         &["verify", "--sandbx", "x"],
         &["verfy", "x"],
@@ -251,7 +251,7 @@ fn an_unreachable_server_exits_with_6() {
     let ran = Mk::new()
         .args(["verify", "x"])
         .env("MK_SERVER", "http://127.0.0.1:0")
-        .env("MK_API_KEY", "mk_verify_x")
+        .env("MK_API_KEY", VERIFY_KEY)
         .run();
     assert_eq!(ran.code(), 6, "{ran:?}");
     assert!(ran.stderr.contains("cannot reach http://127.0.0.1:0"), "{ran:?}");
@@ -263,7 +263,7 @@ async fn a_rejected_key_exits_with_4_and_a_failed_provider_with_5() {
     let ran = against(&server, &["x"]).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     let wrong = against(&server, &["x"]).env("MK_API_KEY", &server.key(Service::Inference));
-    let ran = wrong.env("MK_VERIFY_KEY", "mk_verify_00000000000000000000000000000000").run_beside().await;
+    let ran = wrong.env("MK_VERIFY_KEY", VERIFY_KEY).run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
 }
 
@@ -306,7 +306,7 @@ async fn a_broken_stream_exits_with_8() {
         }
         posts
     });
-    let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", "mk_verify_x");
+    let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", VERIFY_KEY);
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 8, "{ran:?}");
     assert_eq!(posts.await.unwrap(), 1, "the request was sent again after the stream ended");
@@ -356,7 +356,7 @@ async fn a_rejected_key_stops_further_statements() {
     let (server, _provider) = agreeing_panel().await;
     let call = against(&server, &["--lines", "facts.txt", "--jobs", "2"]);
     std::fs::write(call.home().join("facts.txt"), "a statement\n".repeat(40)).unwrap();
-    let ran = call.env("MK_API_KEY", "mk_verify_00000000000000000000000000000000").run_beside().await;
+    let ran = call.env("MK_API_KEY", VERIFY_KEY).run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert_eq!(ran.stdout.lines().count(), 40, "each line is reported: {ran:?}");
     assert!(ran.stdout.lines().last().unwrap().contains("not asked, as another was refused: "), "{ran:?}");

@@ -41,6 +41,7 @@ mod cli_doctor;
 mod cli_eval;
 mod cli_gate;
 mod cli_hostile;
+mod cli_input;
 mod cli_interrupt;
 mod cli_key_files;
 mod cli_keys;

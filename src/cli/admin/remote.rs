@@ -44,7 +44,8 @@ pub(crate) struct Remote {
 impl Remote {
     pub(super) fn connect(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
         let timeout = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let client = remote::client_with_timeout(config, config.key_for(Service::Console)?, timeout)?;
+        let client =
+            remote::client_with_timeout(config, remote::key_for(config, Service::Console)?, timeout)?;
         session.printer.detail(&format!("on {}", config.server));
         let (server, printer) = (config.server.clone(), session.printer.clone());
         Ok(Self { client, server, timeout, spent: Cell::default(), printer })

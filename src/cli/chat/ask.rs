@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use tokio::time;
 
-use super::Conversation;
 use super::output::AnswerWriter;
+use super::{Conversation, PRICES_TIMEOUT};
 use crate::api::chat::{ChatRequest, ChatUsage};
 use crate::cli::exit::Failure;
-use crate::cli::remote;
+use crate::cli::{models, remote, sanitize};
 use crate::client::Piece;
+use crate::config;
 
 /// An answer, as far as it has arrived.
 #[derive(Clone, Debug, Default)]
@@ -57,9 +58,31 @@ pub(crate) async fn ask(
     match outcome {
         Ok(Ok(())) => writer.end(),
         // If a stream was silent up to the limit, the idle timeout may fire first.
-        Ok(Err(failure)) if answer.elapsed < limit => Err(failure),
+        Ok(Err(failure)) if answer.elapsed < limit => {
+            Err(with_model_named(conversation, &request.model, failure).await)
+        }
         _ => Err(remote::too_slow("whole answer", limit, "")),
     }
+}
+
+/// Names the model, if it is one that the server does not have, and one that may be meant.
+async fn with_model_named(conversation: &Conversation<'_>, model: &str, failure: Failure) -> Failure {
+    let is_unknown = failure.server_error.as_ref().is_some_and(|error| error.code == "model_not_found");
+    if !is_unknown {
+        return failure;
+    }
+    let backend = &conversation.backend;
+    let models = models::list_within(backend, PRICES_TIMEOUT).await.unwrap_or_default();
+    let meant = config::closest(model, models.iter().map(|known| known.id.as_str()));
+    let meant = meant.map(|name| format!("did you mean `{}`?", sanitize::line(name)));
+    let list = format!("`{}`", backend.list_command());
+    let others = match failure.message.split_once("; ") {
+        Some((_, others)) => others.replace("`mk models`", &list),
+        None => format!("{list} lists those there are"),
+    };
+    let (source, model) = (&conversation.plan.model_source, sanitize::line(model));
+    let message = format!("{source}: there is no model `{model}`");
+    Failure { message, hints: meant.into_iter().chain([others]).collect(), ..failure }
 }
 
 async fn follow(

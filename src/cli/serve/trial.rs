@@ -1,6 +1,7 @@
-//! The temporary key that `mk serve --sandbox` gives to the person at the terminal, valid while the server runs.
+//! The temporary keys that `mk serve --sandbox` gives to the person at the terminal, one for each service that asks
+//! models, valid while the server runs.
 //!
-//! Beside the database stands a locked file named after the key. The system releases the lock when its process ends,
+//! Beside the database stands a locked file named after each key. The system releases the lock when its process ends,
 //! however it ends, so that the next server on the directory can tell a key whose server was killed, and revokes it:
 //! real models must never answer to it. A key whose server still runs is left alone.
 
@@ -18,34 +19,53 @@ use crate::private;
 use crate::secret::SecretString;
 use crate::storage::Error;
 
-/// The expiry of the key, in case no server revokes it.
+/// The expiry of a key, in case no server revokes it.
 const LIFETIME: Duration = Duration::from_hours(24);
 
 /// How the names of the files begin; the key's id follows.
 const PREFIX: &str = "trial-";
 
-/// A temporary key for trying the sandbox; revoked when the server ends.
-pub(super) struct TrialKey {
-    id: Option<String>,
-    pub(super) key: Option<SecretString>,
+/// Temporary keys for trying the sandbox; revoked when the server ends.
+#[derive(Default)]
+pub(super) struct TrialKeys(Vec<TrialKey>);
+
+struct TrialKey {
+    id: String,
+    service: Service,
+    key: SecretString,
     mark: Option<Mark>,
 }
 
-impl TrialKey {
+impl TrialKeys {
     pub(super) fn begin(is_requested: bool, app: &App, data_dir: &Path) -> Result<Self, Failure> {
-        let none = Self { id: None, key: None, mark: None };
-        // On a shared database, other servers would accept the key as well, and call real models with it.
+        // On a shared database, other servers would accept the keys as well, and call real models with them.
         if !app.store.is_local() {
-            return Ok(none);
+            return Ok(Self::default());
         }
         revoke_left_over(app, data_dir);
         if !is_requested {
-            return Ok(none);
+            return Ok(Self::default());
         }
-        let now = app.clock.now();
         let apps = app.store.apps().map_err(|cause| store_failure(cause, "app"))?;
-        let Some(first) = apps.first() else { return Ok(none) };
-        let mut request = NewKey::new(Service::Verify, &first.id);
+        let Some(first) = apps.first() else { return Ok(Self::default()) };
+        let make = |service| TrialKey::make(service, app, &first.id, data_dir);
+        [Service::Verify, Service::Inference].into_iter().map(make).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The key for a service.
+    pub(super) fn key(&self, service: Service) -> Option<&SecretString> {
+        self.0.iter().find(|made| made.service == service).map(|made| &made.key)
+    }
+
+    pub(super) fn end(self, app: &App) {
+        self.0.into_iter().for_each(|made| made.end(app));
+    }
+}
+
+impl TrialKey {
+    fn make(service: Service, app: &App, app_id: &str, data_dir: &Path) -> Result<Self, Failure> {
+        let now = app.clock.now();
+        let mut request = NewKey::new(service, app_id);
         request.name = Some("sandbox trial".to_owned());
         request.expires_at = Some(now.plus(LIFETIME));
         let made = keys::create(&app.store, &request, now);
@@ -53,12 +73,11 @@ impl TrialKey {
             made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
         // Marked before anybody is shown the key; nobody knows one whose server is killed in between.
         let mark = Mark::write(data_dir, &row.id);
-        Ok(Self { id: Some(row.id.to_string()), key: Some(key), mark })
+        Ok(Self { id: row.id.to_string(), service, key, mark })
     }
 
-    pub(super) fn end(self, app: &App) {
-        let Some(id) = self.id else { return };
-        match app.store.revoke_key(&id, app.clock.now()) {
+    fn end(self, app: &App) {
+        match app.store.revoke_key(&self.id, app.clock.now()) {
             Ok(_) => {
                 if let Some(mark) = self.mark {
                     mark.remove();
@@ -66,7 +85,7 @@ impl TrialKey {
             }
             // The file stays, for the next server.
             Err(cause) => {
-                tracing::warn!(%cause, "the key of the sandbox could not be revoked; it expires within a day");
+                tracing::warn!(%cause, "a key of the sandbox could not be revoked; it expires within a day");
             }
         }
     }

@@ -1,9 +1,10 @@
 //! The arguments of `mk verify`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
 use crate::cli::backend::BackendArgs;
@@ -16,8 +17,9 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk verify --sandbox \"Two plus two is four.\"   no server, key or network needed
   mk verify \"The Eiffel Tower is in Paris.\"     against your server
-  mk verify -f article.txt --explain            a file, with the models' reasons
-  git show | mk verify - --json | jq .results   standard input, for programs
+  mk verify article.txt --explain               a file, with the models' reasons
+  mk verify docs/*.md                           several files, with totals
+  git show | mk verify --json | jq .results     standard input, for programs
   mk verify --lines facts.txt | grep FALSE      a statement per line";
 
 /// The text below the options in `mk verify --help`.
@@ -31,8 +33,8 @@ U cannot be determined, - no answer.
 
 In a pipe each claim is a line of tab-separated fields: number, verdict, votes,
 text. Skipped parts have - for a number. With several statements (--lines,
-several -f) the line's number or the file's name comes first, and a statement
-without a claim is a NOTHING line, one that failed an ERROR line.
+several texts or files) the line's number or the file's name comes first, and a
+statement without a claim is a NOTHING line, one that failed an ERROR line.
 
 Exit codes: 0 every claim TRUE; 10 a claim is FALSE; 11 none FALSE, but one
 without consensus; 13 neither, but a part was not checked, as it is over a
@@ -44,9 +46,14 @@ With several statements the worst of all. --fail-on chooses which of 10, 11 and
 /// The arguments of `mk verify`.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// The text to verify; `-` reads it from standard input
-    #[arg(value_name = "TEXT", conflicts_with_all = ["file", "lines"])]
-    pub(crate) text: Option<String>,
+    /// Texts and files to verify: what names an existing file is that file; `-` is standard input, which is read without
+    /// it where a pipe or a file is all that is given
+    #[arg(value_name = "TEXT|FILE", conflicts_with = "lines", value_hint = ValueHint::FilePath)]
+    pub(crate) inputs: Vec<OsString>,
+
+    /// Take every argument as a text, also one that names a file
+    #[arg(long)]
+    pub(crate) text: bool,
 
     /// Verify the text of a file; repeat it for several
     #[arg(short, long, value_name = "FILE", conflicts_with = "lines")]

@@ -2,17 +2,20 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 
 use super::batch_display::BatchDisplay;
-use super::gate::Gate;
+use super::gate::{self, Gate};
 use super::input::Source;
 use super::json::{self, Finished};
 use super::observe::Update;
+use super::page::mark;
 use super::rate_limit::RateLimitWait;
+use super::summary::{self, Totals};
+use super::table::Rows;
 use super::{BATCH_MAX_WAIT, Format, Plan, announces_sandbox, plain, table, verdict};
 use crate::api::verify::Event;
 use crate::cli::backend::Backend;
@@ -54,7 +57,9 @@ pub(crate) async fn run(
         verified: 0,
         empty: 0,
         failed: 0,
+        totals: Totals::new(),
         gate: Gate::default(),
+        rows: batch.has_one_table().then(|| Rows::new(&plan.printer.terminal, true)),
         first_failure: None,
     };
     let running = statements
@@ -83,6 +88,12 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
+    /// Whether all statements share one table, which is printed at the end.
+    fn has_one_table(&self) -> bool {
+        let printer = &self.plan.printer;
+        self.plan.format == Format::Table && !printer.quiet && !table::is_too_narrow(&printer.terminal)
+    }
+
     /// Verifies one statement and stores its outcome under its index, which is returned.
     async fn run_one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
         let done = match text {
@@ -158,7 +169,10 @@ struct Report<'a, 'p> {
     /// How many of the verified statements contain no claim.
     empty: usize,
     failed: usize,
+    totals: Totals,
     gate: Gate,
+    /// The one table of all statements.
+    rows: Option<Rows<'p>>,
     /// The first failure with its statement, for the end of a `-q` run, which does not print it as a line.
     first_failure: Option<(Source, Failure)>,
 }
@@ -169,6 +183,7 @@ impl Report<'_, '_> {
             Ok(finished) => {
                 self.verified += 1;
                 self.empty += usize::from(finished.result.results.is_empty());
+                self.totals.add(&finished.result);
                 self.gate.add(Some(&done.source), &finished.result, &self.batch.plan.fail_on);
                 finished.exit
             }
@@ -197,6 +212,12 @@ impl Report<'_, '_> {
             Format::List | Format::Table => self.for_people(&done)?,
         }
         Ok(())
+    }
+
+    /// Prints the table of all statements.
+    fn print_table(&mut self) -> Result<(), Failure> {
+        let Some(rows) = self.rows.take().filter(|_| self.verified + self.failed > 0) else { return Ok(()) };
+        self.print(&rows.lines())
     }
 
     /// Whether statements that could not be verified are told in one message, as `-q` prints no line for each.
@@ -232,8 +253,17 @@ impl Report<'_, '_> {
         self.print(&lines)
     }
 
-    fn for_people(&self, done: &StatementOutcome) -> Result<(), Failure> {
-        let (terminal, page) = (&self.batch.plan.printer.terminal, self.batch.plan.page());
+    fn for_people(&mut self, done: &StatementOutcome) -> Result<(), Failure> {
+        if let Some(rows) = &mut self.rows {
+            let label = done.source.label();
+            match &done.outcome {
+                Ok(finished) => rows.add(Some(&label), &finished.result),
+                Err(failure) => rows.failed(&label, &failure.message),
+            }
+            return Ok(());
+        }
+        let terminal = &self.batch.plan.printer.terminal.now();
+        let page = self.batch.plan.page(terminal);
         let heading = format!("{}: {}", done.source.label(), done.text);
         let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
         let mut lines = vec![terminal.out.paint.apply(Style::Strong, &heading)];
@@ -265,15 +295,32 @@ impl Report<'_, '_> {
         if self.verified + self.failed == 0 {
             return Err(Failure::usage("there are no statements in the input"));
         }
-        match self.batch.plan.format {
-            Format::Json => printer.document(&json::batch(self.entries, self.worst))?,
+        self.print_table()?;
+        let (plan, elapsed) = (self.batch.plan, self.batch.begun.elapsed());
+        match plan.format {
+            Format::Json => printer.document(&json::batch(self.entries, Some(&self.totals), self.worst))?,
             Format::JsonLines => {
-                printer.json_line(&json::total_line(self.verified, self.failed, self.worst))?;
+                printer.json_line(&json::total_line(self.verified, self.failed, &self.totals, self.worst))?;
             }
-            Format::List | Format::Table => printer.line(&self.total(self.batch.begun.elapsed()))?,
+            Format::List | Format::Table => {
+                let mut lines = Vec::new();
+                if gate::is_read_on_one_terminal(plan) {
+                    lines = self.gate.lines(&printer.terminal);
+                    lines.extend((!lines.is_empty()).then(String::new));
+                }
+                let terminal = printer.terminal.now();
+                lines.extend(plan.page(&terminal).summary_of_several(self.lead(), &self.totals, elapsed));
+                lines.iter().try_for_each(|line| printer.line(line))?;
+            }
             Format::Plain => {}
         }
-        self.gate.tell(self.batch.plan, &self.total(self.batch.begun.elapsed()), self.worst);
+        let symbol = |assessment| mark(&printer.terminal, assessment).0.to_owned();
+        let parts = summary::parts_of_several(self.lead(), &self.totals, elapsed, symbol);
+        let total = summary::on_one_line(&printer.terminal, parts);
+        self.gate.tell(plan, &total, self.worst);
+        if plan.format == Format::Plain && self.worst == 0 {
+            printer.notice(&total);
+        }
         if let Some((source, failure)) = self.first_failure.take() {
             let statements = humanize::counted(self.failed, "statement");
             let were = if self.failed == 1 { "was" } else { "were" };
@@ -283,16 +330,14 @@ impl Report<'_, '_> {
         Ok(self.worst)
     }
 
-    /// `12 statements: 9 verified, 1 with nothing to verify, 2 failed · 8.2 s`
-    fn total(&self, elapsed: Duration) -> String {
+    /// `12 statements: 9 verified, 1 with nothing to verify, 2 failed`
+    fn lead(&self) -> String {
         let statements = humanize::counted(self.verified + self.failed, "statement");
         let some = |count: usize, what: &str| {
             if count > 0 { format!(", {count} {what}") } else { String::new() }
         };
         let (empty, failed) = (some(self.empty, "with nothing to verify"), some(self.failed, "failed"));
-        let between = self.batch.plan.printer.terminal.symbols.between;
-        let verified = self.verified - self.empty;
-        format!("{statements}: {verified} verified{empty}{failed}{between}{}", humanize::seconds(elapsed))
+        format!("{statements}: {} verified{empty}{failed}", self.verified - self.empty)
     }
 }
 
@@ -308,5 +353,6 @@ impl Drop for Report<'_, '_> {
                 return;
             }
         }
+        let _ = self.print_table();
     }
 }

@@ -94,7 +94,7 @@ impl<'a> BatchDisplay<'a> {
         let Some((_, line)) = &self.live else { return };
         let frames = self.printer.terminal.symbols.spinner;
         let text = format!("{} {}", frames[self.ticks % frames.len()], self.text());
-        progress::set(line, cut(&text, self.printer.terminal.width - 1, ""));
+        progress::set(line, cut(&text, self.printer.terminal.now().width - 1, ""));
     }
 
     /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]`

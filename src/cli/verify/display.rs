@@ -149,7 +149,7 @@ impl<'a> Display<'a> {
 
     /// Adds a bar for each row that fits on the screen.
     fn add_rows(&mut self) {
-        let room = self.printer.terminal.height.saturating_sub(3);
+        let room = self.printer.terminal.now().height.saturating_sub(3);
         let wanted = 1 + self.rows.len().min(room);
         if let Some((bars, drawn)) = &mut self.live {
             while drawn.len() < wanted {
@@ -161,21 +161,22 @@ impl<'a> Display<'a> {
     fn draw(&self) {
         let Some((_, drawn)) = &self.live else { return };
         let Some((header, claims)) = drawn.split_first() else { return };
-        progress::set(header, self.header());
+        let terminal = &self.printer.terminal.now();
+        progress::set(header, self.header(terminal));
         let hidden = self.rows.len().saturating_sub(claims.len());
         for (index, (bar, row)) in claims.iter().zip(&self.rows).enumerate() {
             let is_last = index + 1 == claims.len();
             let text = if is_last && hidden > 0 {
-                format!("  {} and {} more", self.printer.terminal.symbols.cut, hidden + 1)
+                format!("  {} and {} more", terminal.symbols.cut, hidden + 1)
             } else {
-                self.row(index, row)
+                self.row(terminal, index, row)
             };
             progress::set(bar, text);
         }
     }
 
     /// `⠹ Verifying claims  1/4  2s  [SANDBOX]`
-    fn header(&self) -> String {
+    fn header(&self, terminal: &Terminal) -> String {
         let mut parts = vec![format!("{} {}", self.spinner(), self.stage)];
         if !self.rows.is_empty() {
             parts.push(format!("{}/{}", self.done(), self.rows.len()));
@@ -184,12 +185,12 @@ impl<'a> Display<'a> {
         if self.is_sandbox {
             parts.push("[SANDBOX]".to_owned());
         }
-        cut(&parts.join("  "), self.printer.terminal.width - 1, "")
+        cut(&parts.join("  "), terminal.width - 1, "")
     }
 
-    fn row(&self, index: usize, row: &Row) -> String {
+    fn row(&self, terminal: &Terminal, index: usize, row: &Row) -> String {
         let digits = self.rows.len().to_string().len();
-        row_text(&self.printer.terminal, self.spinner(), &format!("{:>digits$}", index + 1), row)
+        row_text(terminal, self.spinner(), &format!("{:>digits$}", index + 1), row)
     }
 
     fn spinner(&self) -> &'static str {

@@ -89,11 +89,10 @@ impl Gate {
     /// Prints the findings and a summary on standard error if the exit code is not 0, even with `-q`; not where the
     /// results themselves stand on the same terminal.
     pub(crate) fn tell(&self, plan: &Plan, summary: &str, exit: u8) {
-        let terminal = &plan.printer.terminal;
-        let is_for_people = matches!(plan.format, Format::List | Format::Table) && !plan.printer.quiet;
-        if exit == 0 || is_for_people && terminal.out.is_terminal && terminal.err.is_terminal {
+        if exit == 0 || is_read_on_one_terminal(plan) {
             return;
         }
+        let terminal = &plan.printer.terminal;
         self.lines(terminal).iter().for_each(|line| plan.printer.alert(line));
         plan.printer.alert(&format!("{summary}{}exit {exit}", terminal.symbols.between));
     }
@@ -121,4 +120,11 @@ impl Gate {
         }
         lines.into_iter().map(|line| terminal.symbols.adapt(line.into()).into_owned()).collect()
     }
+}
+
+/// Whether a person reads results and messages on the same terminal.
+pub(crate) fn is_read_on_one_terminal(plan: &Plan) -> bool {
+    let terminal = &plan.printer.terminal;
+    let is_for_people = matches!(plan.format, Format::List | Format::Table) && !plan.printer.quiet;
+    is_for_people && terminal.out.is_terminal && terminal.err.is_terminal
 }

@@ -1,27 +1,37 @@
 //! Where statements come from: the command line, standard input, files, or the lines of a file.
 //!
-//! `mk verify TEXT` never touches standard input, so that it can stand in a `while read` loop.
+//! An argument that names an existing file is that file; what looks like a file's name, or like a word of a text
+//! without quotes, is refused rather than verified. `mk verify TEXT` never touches standard input, so that it can stand
+//! in a `while read` loop; where nothing is given, a pipe or a file there is read.
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::args::VerifyArgs;
 use crate::cli::exit::{Failure, Kind};
+use crate::cli::humanize::counted;
 use crate::cli::printer::Printer;
-use crate::cli::text::{MAX_BYTES, not_empty, read_capped, stdin, unreadable, without_bom};
+use crate::cli::text::{MAX_BYTES, read_capped, stdin, unreadable, without_bom};
+use crate::cli::{sanitize, term};
 
 /// Identifies one of several statements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Source {
-    /// A file given by `--file`.
+    /// A file.
     File {
         /// As it was given.
         file: String,
+    },
+    /// A text among the arguments.
+    Argument {
+        /// Its place among them, from 1.
+        argument: usize,
     },
     /// A line of the `--lines` file.
     Line {
@@ -35,6 +45,7 @@ impl Source {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::File { file } => file.clone(),
+            Self::Argument { argument } => format!("argument {argument}"),
             Self::Line { line } => format!("line {line}"),
         }
     }
@@ -42,8 +53,8 @@ impl Source {
     /// The first column of plain output.
     pub(crate) fn label(&self) -> String {
         match self {
-            Self::File { file } => file.clone(),
             Self::Line { line } => line.to_string(),
+            _ => self.name(),
         }
     }
 }
@@ -54,32 +65,108 @@ pub(crate) type Statement = (Source, Result<String, Failure>);
 /// What to verify.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// One statement.
-    One(String),
+    /// One statement; a file is named.
+    One(Option<Source>, String),
     /// Several statements, already read.
-    Files(Vec<Statement>),
+    Several(Vec<Statement>),
     /// Each line of a file, or of standard input.
     Lines(Option<File>),
 }
 
-/// Fails at once if the arguments give nothing to verify: before a key is looked up or anything is read.
-pub(crate) fn check_given(args: &VerifyArgs) -> Result<(), Failure> {
-    match &args.text {
-        Some(text) => not_empty(text.clone(), "the statement").map(drop),
-        None if args.file.is_empty() && args.lines.is_none() => Err(nothing_given()),
-        None => Ok(()),
+/// What an argument gives.
+enum Given<'a> {
+    Text(&'a str),
+    File(&'a Path),
+}
+
+/// How many files are named when they are read.
+const MAX_NAMED: usize = 3;
+
+/// Fails at once if the arguments give nothing to verify, or what cannot be meant: before a key is looked up or anything
+/// is read.
+pub(crate) fn check_given(args: &VerifyArgs, printer: &Printer) -> Result<(), Failure> {
+    let given = given(args)?;
+    if given.is_empty() && args.lines.is_none() && !term::input_is_data() {
+        return Err(nothing_given());
     }
+    let files: Vec<String> = given
+        .iter()
+        .take(args.inputs.len())
+        .filter_map(|given| match given {
+            Given::File(path) if !is_stdin(path) => Some(path.display().to_string()),
+            _ => None,
+        })
+        .collect();
+    if !files.is_empty() {
+        let more = files.len().saturating_sub(MAX_NAMED);
+        let more = if more > 0 { format!(" and {} more", counted(more, "file")) } else { String::new() };
+        let named = files[..files.len().min(MAX_NAMED)].join(", ");
+        printer.notice(&sanitize::line(&format!("reading {named}{more}")));
+    }
+    Ok(())
 }
 
 fn nothing_given() -> Failure {
     Failure::usage("nothing to verify was given").hint(
-        "give the text: mk verify \"The Eiffel Tower is in Paris.\"; or `-` for standard input, -f FILE, --lines FILE",
+        "give a text or a file: mk verify \"The Eiffel Tower is in Paris.\"; or --lines FILE, or pipe a text in",
     )
 }
 
-/// Whether the arguments name standard input.
+/// What the arguments give, those without a flag first.
+fn given(args: &VerifyArgs) -> Result<Vec<Given<'_>>, Failure> {
+    let is_one = args.inputs.len() + args.file.len() == 1;
+    let inputs = args.inputs.iter().map(|input| argument(input, args.text, is_one));
+    inputs.chain(args.file.iter().map(|path| Ok(Given::File(path)))).collect()
+}
+
+/// What an argument without a flag gives. In a name, no file's content is looked at.
+fn argument(input: &OsStr, is_text: bool, is_one: bool) -> Result<Given<'_>, Failure> {
+    let path = Path::new(input);
+    if is_stdin(path) {
+        return Ok(Given::File(path));
+    }
+    let found = if is_text { None } else { fs::metadata(path).ok() };
+    if found.as_ref().is_some_and(fs::Metadata::is_file) {
+        return Ok(Given::File(path));
+    }
+    let shown = path.display();
+    let Some(text) = input.to_str() else {
+        return Err(Failure::usage(format!("`{shown}` is neither a file nor UTF-8 text")));
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the statement is empty"));
+    }
+    let is_word = text.is_ascii() && !text.contains(char::is_whitespace);
+    let as_text = "--text takes each argument as a text";
+    match found {
+        Some(other) if other.is_dir() && is_word => Err(Failure::usage(format!("{shown} is a directory"))
+            .hint(format!("name its files: mk verify {}/*.md; {as_text}", text.trim_end_matches('/')))),
+        Some(_) if is_word => Err(Failure::usage(format!("{shown} is no regular file"))
+            .hint(format!("-f reads it all the same; {as_text}"))),
+        _ if is_text || !is_word => Ok(Given::Text(text)),
+        _ if looks_like_a_file(text) => {
+            Err(Failure::usage(format!("there is no file {shown}")).hint(as_text))
+        }
+        _ if !is_one => Err(Failure::usage(format!("`{shown}` is a single word, and no file has this name"))
+            .hint(format!("put the whole text in quotes: mk verify \"…\"; {as_text}"))),
+        _ => Ok(Given::Text(text)),
+    }
+}
+
+/// Whether a word has a directory or an extension with a letter in it. Addresses have both, and are no files.
+fn looks_like_a_file(word: &str) -> bool {
+    let extension = Path::new(word).extension().and_then(OsStr::to_str).unwrap_or_default();
+    let is_extension = (1..=5).contains(&extension.len())
+        && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && extension.bytes().any(|byte| byte.is_ascii_alphabetic());
+    !word.contains("://") && (word.contains('/') || is_extension)
+}
+
+/// Whether the arguments lead to standard input.
 pub(crate) fn reads_stdin(args: &VerifyArgs) -> bool {
-    args.text.as_deref() == Some("-") || args.file.iter().chain(&args.lines).any(|path| is_stdin(path))
+    let names_it = args.inputs.iter().any(|input| is_stdin(Path::new(input)))
+        || args.file.iter().chain(&args.lines).any(|path| is_stdin(path));
+    names_it || args.inputs.is_empty() && args.file.is_empty() && args.lines.is_none()
 }
 
 /// Whether a path means standard input.
@@ -92,24 +179,29 @@ pub(crate) fn resolve(args: &VerifyArgs, printer: &Printer) -> Result<Input, Fai
     if let Some(path) = &args.lines {
         return if is_stdin(path) { Ok(None) } else { open(path).map(Some) }.map(Input::Lines);
     }
-    if let [path] = &*args.file {
-        return file(path, printer).map(Input::One);
-    }
-    if !args.file.is_empty() {
-        return files(&args.file, printer).map(Input::Files);
-    }
-    match args.text.as_deref() {
-        Some("-") => stdin(printer).map(Input::One),
-        Some(text) => Ok(Input::One(text.to_owned())),
-        None => Err(nothing_given()),
+    let given = given(args)?;
+    match given.as_slice() {
+        [] => stdin(printer).map(|text| Input::One(None, text)),
+        [Given::Text(text)] => Ok(Input::One(None, (*text).to_owned())),
+        [Given::File(path)] => {
+            let source = (!is_stdin(path)).then(|| named(path));
+            file(path, printer).map(|text| Input::One(source, text))
+        }
+        several => several_statements(several, printer).map(Input::Several),
     }
 }
 
-/// Several files. If none of them can be used, nothing is sent, and the first one's failure is that of the command.
-fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Statement>, Failure> {
-    let read: Result<Vec<Statement>, Failure> =
-        paths.iter().map(|path| one_of_several(path, printer)).collect();
-    let mut read = read?;
+fn named(path: &Path) -> Source {
+    Source::File { file: path.display().to_string() }
+}
+
+/// Several statements. If none of them can be used, nothing is sent, and the first one's failure is that of the command.
+fn several_statements(given: &[Given<'_>], printer: &Printer) -> Result<Vec<Statement>, Failure> {
+    let one = |(at, given): (usize, &Given<'_>)| match given {
+        Given::Text(text) => Ok((Source::Argument { argument: at + 1 }, Ok((*text).to_owned()))),
+        Given::File(path) => one_of_several(path, printer),
+    };
+    let mut read = given.iter().enumerate().map(one).collect::<Result<Vec<Statement>, Failure>>()?;
     if read.iter().all(|(_, text)| text.is_err()) {
         return read.swap_remove(0).1.map(|_| Vec::new());
     }
@@ -119,10 +211,9 @@ fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Statement>, Failure
 /// A file among several: one that cannot be used is a failure of its own. Anything else, such as Ctrl-C while standard
 /// input is read, ends the command.
 fn one_of_several(path: &Path, printer: &Printer) -> Result<Statement, Failure> {
-    let source = Source::File { file: path.display().to_string() };
     match file(path, printer) {
         Err(failure) if failure.kind != Kind::Usage => Err(failure),
-        read => Ok((source, read)),
+        read => Ok((named(path), read)),
     }
 }
 
@@ -197,6 +288,16 @@ fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_looks_like_a_file_is_no_text() {
+        for word in ["notes.md", "docs/*.md", "./x", "a/b", "report.PDF"] {
+            assert!(looks_like_a_file(word), "{word}");
+        }
+        for word in ["x", "2+2=4.", "3.14", "https://example.org/a.html", "v1.2", "Yes.No.Perhaps"] {
+            assert!(!looks_like_a_file(word), "{word}");
+        }
+    }
 
     #[test]
     fn lines_come_one_by_one_and_keep_their_numbers() {

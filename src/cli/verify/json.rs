@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::input::Source;
 use super::single::Found;
+use super::summary::Totals;
 use crate::api::verify::{ClaimResult, ClaimVerified, VerifyResponse};
 use crate::cli::exit::Failure;
 
@@ -54,9 +55,13 @@ pub(crate) fn partial(found: &Found, exit: u8) -> Value {
     json!({ "schema": SCHEMA, "exit": exit, "claims": found.total, "results": results })
 }
 
-/// The `--json` document for several statements.
-pub(crate) fn batch(entries: &[Value], exit: u8) -> Value {
-    json!({ "schema": BATCH_SCHEMA, "exit": exit, "statements": entries })
+/// The `--json` document for several statements, with totals unless it broke off.
+pub(crate) fn batch(entries: &[Value], totals: Option<&Totals>, exit: u8) -> Value {
+    let mut document = json!({ "schema": BATCH_SCHEMA, "exit": exit, "statements": entries });
+    if let Some(totals) = totals {
+        document["totals"] = json!(totals);
+    }
+    document
 }
 
 /// The entry for one of several statements.
@@ -119,8 +124,10 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
 }
 
 /// The last line of `--jsonl` with several statements.
-pub(crate) fn total_line(verified: usize, failed: usize, exit: u8) -> Value {
-    json!({ "schema": BATCH_SCHEMA, "type": "total", "exit": exit, "verified": verified, "failed": failed })
+pub(crate) fn total_line(verified: usize, failed: usize, totals: &Totals, exit: u8) -> Value {
+    let mut line = json!({ "schema": BATCH_SCHEMA, "type": "total", "exit": exit, "verified": verified, "failed": failed });
+    line["totals"] = json!(totals);
+    line
 }
 
 /// A failed verification among several, in `--jsonl` and among the entries of `--json`.

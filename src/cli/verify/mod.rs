@@ -44,6 +44,7 @@ use crate::cli::exit::{Failure, Outcome};
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
+use crate::cli::term::Terminal;
 use crate::cli::{remote, runtime};
 use crate::config::{ClientConfig, FailOn, View};
 use input::Input;
@@ -83,7 +84,7 @@ struct Plan {
 
 /// Runs the command.
 pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
-    input::check_given(args)?;
+    input::check_given(args, &session.printer)?;
     let config = session.client_config(args.how.timeout.as_deref(), args.output.view)?;
     let plan = plan(args, &config, session)?;
     let (chosen, input) = backend::choose_and_read(
@@ -114,7 +115,7 @@ impl Kept {
         }
         // Only a signal ends several statements early.
         if failure.kind.stop_signal().is_some() && !self.entries.is_empty() {
-            return failure.with_partial(json::batch(&self.entries, code));
+            return failure.with_partial(json::batch(&self.entries, None, code));
         }
         failure
     }
@@ -124,8 +125,8 @@ impl Kept {
 async fn execute(plan: &Plan, chosen: Chosen, input: Input, kept: &mut Kept) -> Outcome {
     let backend = chosen.open(&plan.printer).await?;
     match input {
-        Input::One(text) => single::run(plan, &backend, text, &mut kept.found).await,
-        Input::Files(statements) => {
+        Input::One(source, text) => single::run(plan, &backend, source.as_ref(), text, &mut kept.found).await,
+        Input::Several(statements) => {
             batch::run(plan, &backend, stream::iter(statements), &mut kept.entries).await
         }
         Input::Lines(file) => {
@@ -170,7 +171,9 @@ fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format
     if args.output.jsonl {
         return Format::JsonLines;
     }
-    let is_for_people = args.output.view.is_some() || printer.terminal.out.is_terminal;
+    // A project asks for its view as the command line does: also where the output is no terminal.
+    let is_view_asked_for = args.output.view.is_some() || config.origin("output.view").is_of_project();
+    let is_for_people = is_view_asked_for || printer.terminal.out.is_terminal;
     match config.view {
         _ if !is_for_people => Format::Plain,
         View::List => Format::List,
@@ -189,9 +192,9 @@ pub(super) fn jobs(flag: Option<u16>, config: &ClientConfig) -> usize {
 }
 
 impl Plan {
-    /// The page on which results for people are laid out.
-    fn page(&self) -> Page<'_> {
-        Page { terminal: &self.printer.terminal, explain: self.verifier.request.explain == Some(true) }
+    /// The page on which results for people are laid out, on a terminal as wide as it is now.
+    fn page<'t>(&self, terminal: &'t Terminal) -> Page<'t> {
+        Page { terminal, explain: self.verifier.request.explain == Some(true) }
     }
 
     /// Runs one verification, again after each 429 that may be waited out.

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::summary;
+use super::summary::{self, Part, Totals};
 use super::votes::{self, Vote};
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
 use crate::cli::humanize::counted;
 use crate::cli::sanitize;
 use crate::cli::term::{Style, Terminal};
-use crate::cli::wrap::{cells, wrap};
+use crate::cli::wrap::{cells, visible_cells, wrap};
 
 /// The page on which results are laid out.
 #[derive(Clone, Copy, Debug)]
@@ -150,12 +150,23 @@ impl Page<'_> {
 
     /// `4 claims: ✓ 2 true, ✗ 1 false, ~ 1 no consensus · 3 models · 2.4 s · 3,120 tokens · $0.0031`
     pub(crate) fn summary(&self, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
-        let painted = |assessment| {
-            let (symbol, style) = mark(self.terminal, assessment);
-            self.terminal.out.paint.apply(style, symbol)
-        };
+        self.fill(summary::parts(result, elapsed, |assessment| self.painted(assessment)))
+    }
+
+    /// The same of several statements; `lead` says how many there were.
+    pub(crate) fn summary_of_several(&self, lead: String, totals: &Totals, elapsed: Duration) -> Vec<String> {
+        self.fill(summary::parts_of_several(lead, totals, elapsed, |assessment| self.painted(assessment)))
+    }
+
+    fn painted(&self, assessment: Assessment) -> String {
+        let (symbol, style) = mark(self.terminal, assessment);
+        self.terminal.out.paint.apply(style, symbol)
+    }
+
+    /// The parts of a summary on as few lines as they fit on.
+    fn fill(&self, parts: Vec<Part>) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
-        for part in summary::parts(result, elapsed, painted) {
+        for part in parts {
             let Some(line) = lines.last_mut() else {
                 lines.push(part.text);
                 continue;
@@ -187,19 +198,6 @@ impl Page<'_> {
             })
             .collect()
     }
-}
-
-/// The width in cells of text that contains our own colours.
-fn visible_cells(painted: &str) -> usize {
-    let mut visible = String::with_capacity(painted.len());
-    let mut rest = painted;
-    while let Some(start) = rest.find("\u{1b}[") {
-        visible.push_str(&rest[..start]);
-        let after = &rest[start..];
-        rest = after.find('m').map_or("", |end| &after[end + 1..]);
-    }
-    visible.push_str(rest);
-    cells(&visible)
 }
 
 /// How the votes fell, and which models gave none: `2/2` and `(1 no answer: gemini-z, timeout)`.

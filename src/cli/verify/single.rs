@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::display::Display;
 use super::gate::Gate;
+use super::input::Source;
 use super::json::{self, Finished};
 use super::observe::Update;
 use super::rate_limit::RateLimitWait;
@@ -26,8 +27,14 @@ pub(crate) struct Found {
 }
 
 /// Verifies one statement and prints its result. If that ends early and one document is to be printed, the claims found
-/// until then are left in `found`.
-pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String, found: &mut Found) -> Outcome {
+/// until then are left in `found`. A file is the `source` by which the gate names what failed.
+pub(crate) async fn run(
+    plan: &Plan,
+    backend: &Backend,
+    source: Option<&Source>,
+    text: String,
+    found: &mut Found,
+) -> Outcome {
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
     let rate_limit_wait = RateLimitWait::new(plan.max_wait.unwrap_or(Duration::ZERO));
     let announce = |text: &str| display.borrow().notice(text);
@@ -58,7 +65,7 @@ pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String, found: &mu
     early_output.finish(&finished)?;
     print(plan, &finished)?;
     let mut gate = Gate::default();
-    gate.add(None, &finished.result, &plan.fail_on);
+    gate.add(source, &finished.result, &plan.fail_on);
     let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);
     gate.tell(plan, &summary, finished.exit);
     Ok(finished.exit)
@@ -67,9 +74,11 @@ pub(crate) async fn run(plan: &Plan, backend: &Backend, text: String, found: &mu
 /// Prints what was not printed early.
 fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
     let printer = &plan.printer;
+    let terminal = printer.terminal.now();
+    let page = plan.page(&terminal);
     let lines = match plan.format {
-        Format::List => plan.page().result(&finished.result, finished.elapsed),
-        Format::Table => table::result(&plan.page(), &finished.result, finished.elapsed),
+        Format::List => page.result(&finished.result, finished.elapsed),
+        Format::Table => table::result(&page, &finished.result, finished.elapsed),
         Format::Json => return printer.document(&json::document(finished)),
         Format::JsonLines => return printer.json_line(&json::summary_line(None, finished)),
         Format::Plain => return Ok(()),
@@ -142,10 +151,12 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
     fn break_off(&mut self) -> Result<(), Failure> {
         let found = std::mem::take(&mut self.waiting);
         let total = self.claims.len();
+        let terminal = self.printer.terminal.now();
+        let page = self.plan.page(&terminal);
         let lines = match self.format {
             _ if found.is_empty() => return Ok(()),
-            Format::List => self.plan.page().partial(&found, total),
-            Format::Table => table::partial(&self.plan.page(), &found, total),
+            Format::List => page.partial(&found, total),
+            Format::Table => table::partial(&page, &found, total),
             Format::Plain => found.iter().map(|(index, claim)| plain::claim(None, *index, claim)).collect(),
             Format::Json => {
                 *self.found = Found { claims: found, total };

@@ -1,7 +1,9 @@
-//! The parts of the summary line.
+//! What summaries say: of one verification, or of all statements of a command together.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use super::coverage::Coverage;
 use super::page::mark;
@@ -20,76 +22,152 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    fn new(text: String) -> Self {
+    /// A part that continues nothing.
+    pub(crate) fn new(text: String) -> Self {
         Self { continues: false, text }
     }
 }
 
-/// The parts of the summary. `symbol` returns an assessment's symbol as it should be printed.
+/// What was found in one statement or in several, and what it took.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Totals {
+    /// Claims that are TRUE.
+    #[serde(rename = "true")]
+    is_true: usize,
+    /// Claims that are FALSE.
+    #[serde(rename = "false")]
+    is_false: usize,
+    /// Claims without a consensus.
+    no_consensus: usize,
+    /// Sentences that were not checked.
+    unchecked: usize,
+    tokens: u64,
+    /// In US dollars; `None` if the price of a model is unknown.
+    cost_usd: Option<f64>,
+    /// Whether models that cost something took part.
+    #[serde(skip)]
+    is_paid: bool,
+    #[serde(skip)]
+    models: BTreeSet<String>,
+}
+
+impl Totals {
+    /// Of nothing yet.
+    pub(crate) fn new() -> Self {
+        Self { cost_usd: Some(0.0), ..Self::default() }
+    }
+
+    /// Of one verification.
+    pub(crate) fn of(result: &VerifyResponse) -> Self {
+        let mut totals = Self::new();
+        totals.add(result);
+        totals
+    }
+
+    /// Adds a verification.
+    pub(crate) fn add(&mut self, result: &VerifyResponse) {
+        for claim in &result.results {
+            *match claim.assessment {
+                Assessment::True => &mut self.is_true,
+                Assessment::False => &mut self.is_false,
+                Assessment::NoConsensus => &mut self.no_consensus,
+            } += 1;
+            self.models.extend(votes::models(claim).map(str::to_owned));
+        }
+        self.unchecked += Coverage::of(result).map_or(0, |found| found.sentences - found.checked);
+        self.tokens = self.tokens.saturating_add(result.token_usage.total_tokens);
+        let usage = result.token_usage.model_usage.as_ref().filter(|usage| !usage.is_empty());
+        if usage.is_some() && result.mode.is_none() {
+            self.is_paid = true;
+            let cost = result.token_usage.cost_usd();
+            self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
+        }
+    }
+
+    const fn claims(&self) -> usize {
+        self.is_true + self.is_false + self.no_consensus
+    }
+
+    /// `4 claims: ✓ 2 true`, `✗ 1 false` and so on; `of` is what they are told of, if not of the claims. `symbol` returns
+    /// an assessment's symbol as it should be printed.
+    fn verdicts(&self, of: Option<String>, symbol: impl Fn(Assessment) -> String) -> Vec<Part> {
+        let of = of.unwrap_or_else(|| counted(self.claims(), "claim"));
+        let kinds = [
+            (self.is_true, Assessment::True, "true"),
+            (self.is_false, Assessment::False, "false"),
+            (self.no_consensus, Assessment::NoConsensus, "no consensus"),
+        ];
+        let mut parts = Vec::new();
+        for (count, kind, word) in kinds.into_iter().filter(|(count, ..)| *count > 0) {
+            let lead = if parts.is_empty() { format!("{of}: ") } else { String::new() };
+            let text = format!("{lead}{} {} {word}", symbol(kind), thousands(count as u64));
+            parts.push(Part { continues: !parts.is_empty(), text });
+        }
+        if parts.is_empty() {
+            parts.push(Part::new(of));
+        }
+        if self.unchecked > 0 {
+            parts.push(Part::new(format!("{} unchecked", thousands(self.unchecked as u64))));
+        }
+        parts
+    }
+
+    /// Models, time, tokens, and the cost unless models cost nothing.
+    fn effort(&self, elapsed: Duration) -> Vec<Part> {
+        let models = Some(self.models.len()).filter(|count| *count > 0).map(|count| counted(count, "model"));
+        let tokens = format!("{} tokens", thousands(self.tokens));
+        let cost = self.cost_usd.map_or_else(|| "cost unknown".to_owned(), dollars);
+        let cost = self.is_paid.then_some(cost);
+        let parts = models.into_iter().chain([seconds(elapsed), tokens]).chain(cost);
+        parts.map(Part::new).collect()
+    }
+}
+
+/// The summary of one verification.
 pub(crate) fn parts(
     result: &VerifyResponse,
     elapsed: Duration,
     symbol: impl Fn(Assessment) -> String,
 ) -> Vec<Part> {
-    let mut parts = verdicts(result, symbol);
-    let models: BTreeSet<&str> = result.results.iter().flat_map(votes::models).collect();
-    if !models.is_empty() {
-        parts.push(Part::new(counted(models.len(), "model")));
-    }
-    parts.push(Part::new(seconds(elapsed)));
-    parts.push(Part::new(format!("{} tokens", thousands(result.token_usage.total_tokens))));
-    parts.extend(cost(result).map(Part::new));
+    let totals = Totals::of(result);
+    let of = match Coverage::of(result) {
+        Some(Coverage { checked, sentences }) => {
+            Some(format!("{} of {} checked", thousands(checked as u64), counted(sentences, "sentence")))
+        }
+        None => result.results.is_empty().then(|| "nothing to verify".to_owned()),
+    };
+    let mut parts = totals.verdicts(of, symbol);
+    parts.extend(totals.effort(elapsed));
     parts
 }
 
-/// The summary on one line, without colours.
+/// The summary of several statements; `lead` says how many there were, and what became of them.
+pub(crate) fn parts_of_several(
+    lead: String,
+    totals: &Totals,
+    elapsed: Duration,
+    symbol: impl Fn(Assessment) -> String,
+) -> Vec<Part> {
+    let mut parts = vec![Part::new(lead)];
+    if totals.claims() > 0 {
+        parts.extend(totals.verdicts(None, symbol));
+    }
+    parts.extend(totals.effort(elapsed));
+    parts
+}
+
+/// The summary of one verification on one line, without colours.
 pub(crate) fn line(terminal: &Terminal, result: &VerifyResponse, elapsed: Duration) -> String {
-    let symbol = |assessment| mark(terminal, assessment).0.to_owned();
+    on_one_line(terminal, parts(result, elapsed, |assessment| mark(terminal, assessment).0.to_owned()))
+}
+
+/// Parts on one line.
+pub(crate) fn on_one_line(terminal: &Terminal, parts: Vec<Part>) -> String {
     let mut line = String::new();
-    for part in parts(result, elapsed, symbol) {
+    for part in parts {
         let glue = if part.continues { ", " } else { terminal.symbols.between };
         line.push_str(if line.is_empty() { "" } else { glue });
         line.push_str(&part.text);
     }
     line
-}
-
-fn verdicts(result: &VerifyResponse, symbol: impl Fn(Assessment) -> String) -> Vec<Part> {
-    let coverage = Coverage::of(result);
-    let of = match coverage {
-        Some(Coverage { checked, sentences }) => {
-            format!("{} of {} checked", thousands(checked as u64), counted(sentences, "sentence"))
-        }
-        None if result.results.is_empty() => return vec![Part::new("nothing to verify".to_owned())],
-        None => counted(result.results.len(), "claim"),
-    };
-    let kinds =
-        [(Assessment::True, "true"), (Assessment::False, "false"), (Assessment::NoConsensus, "no consensus")];
-    let mut parts = Vec::new();
-    for (kind, word) in kinds {
-        let count = result.results.iter().filter(|claim| claim.assessment == kind).count();
-        if count == 0 {
-            continue;
-        }
-        let text = format!("{} {count} {word}", symbol(kind));
-        let is_first = parts.is_empty();
-        let lead = if is_first { format!("{of}: ") } else { String::new() };
-        parts.push(Part { continues: !is_first, text: format!("{lead}{text}") });
-    }
-    if parts.is_empty() {
-        parts.push(Part::new(of));
-    }
-    if let Some(Coverage { checked, sentences }) = coverage {
-        parts.push(Part::new(format!("{} unchecked", thousands((sentences - checked) as u64))));
-    }
-    parts
-}
-
-/// The cost, unless models cost nothing; `cost unknown` if the price of any that used tokens is missing.
-fn cost(result: &VerifyResponse) -> Option<String> {
-    let usage = result.token_usage.model_usage.as_ref()?;
-    if usage.is_empty() || result.mode.is_some() {
-        return None;
-    }
-    Some(result.token_usage.cost_usd().map_or_else(|| "cost unknown".to_owned(), dollars))
 }

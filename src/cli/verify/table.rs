@@ -6,15 +6,17 @@ use std::time::Duration;
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::votes;
-use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
+use crate::api::verify::{Assessment, ClaimResult, VerifyResponse};
 use crate::cli::sanitize;
 use crate::cli::term::{Paint, Terminal};
 
 use super::page::{Page, mark};
 
+/// The index of the column that is only shown for several statements.
+const SOURCE_COLUMN: usize = 1;
 /// The indices of columns with our own words.
-const VERDICT_COLUMN: usize = 2;
-const MODELS_COLUMN: usize = 5;
+const VERDICT_COLUMN: usize = 3;
+const MODELS_COLUMN: usize = 6;
 /// The least width for a table: it leaves the claim about twenty cells.
 const MIN_WIDTH: usize = 64;
 /// The width of the longest of these words, `CONSENSUS`, with a space on either side.
@@ -29,7 +31,9 @@ pub(crate) fn result(page: &Page<'_>, result: &VerifyResponse, elapsed: Duration
     if is_too_narrow(page.terminal) {
         return page.result(result, elapsed);
     }
-    let mut lines = lines(page.terminal, result.results.iter().enumerate(), &result.skipped);
+    let mut rows = Rows::new(page.terminal, false);
+    rows.add(None, result);
+    let mut lines = rows.lines();
     lines.extend(page.summary(result, elapsed));
     lines
 }
@@ -39,64 +43,116 @@ pub(crate) fn partial(page: &Page<'_>, found: &BTreeMap<usize, ClaimResult>, tot
     if is_too_narrow(page.terminal) {
         return page.partial(found, total);
     }
-    let mut lines = lines(page.terminal, found.iter().map(|(index, claim)| (*index, claim)), &[]);
+    let mut rows = Rows::new(page.terminal, false);
+    for (index, claim) in found {
+        rows.claim(None, *index, claim);
+    }
+    let mut lines = rows.lines();
     lines.extend(page.remainder(found.len(), total));
     lines
 }
 
 /// Whether the column for the claim would be too narrow for words, so that claims are listed instead.
-const fn is_too_narrow(terminal: &Terminal) -> bool {
+pub(crate) const fn is_too_narrow(terminal: &Terminal) -> bool {
     terminal.out.is_terminal && terminal.width < MIN_WIDTH
 }
 
-/// The lines of the table.
-fn lines<'a>(
-    terminal: &Terminal,
-    claims: impl Iterator<Item = (usize, &'a ClaimResult)>,
-    skipped: &[Skipped],
-) -> Vec<String> {
-    let mut table = Table::new();
-    table.load_style(terminal.symbols.table).set_header(["", "#", "verdict", "votes", "claim", "models say"]);
-    if terminal.out.is_terminal {
-        let width = u16::try_from(terminal.width).unwrap_or(80);
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    } else {
-        table.set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+/// The rows of a table.
+pub(crate) struct Rows<'a> {
+    terminal: &'a Terminal,
+    /// Whether a column names the statement that a row belongs to.
+    has_sources: bool,
+    table: Table,
+}
+
+impl<'a> Rows<'a> {
+    /// No rows yet; `has_sources` for several statements.
+    pub(crate) fn new(terminal: &'a Terminal, has_sources: bool) -> Self {
+        let mut table = Table::new();
+        table.load_style(terminal.symbols.table);
+        let head: [&str; 7] = ["", "from", "#", "verdict", "votes", "claim", "models say"];
+        let mut rows = Self { terminal, has_sources, table };
+        rows.table.set_header(rows.shown(head.map(Cell::new)));
+        rows
     }
-    if terminal.out.paint == Paint::Full {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
+
+    /// Adds the claims and the skipped parts of a verification.
+    pub(crate) fn add(&mut self, source: Option<&str>, result: &VerifyResponse) {
+        for (index, claim) in result.results.iter().enumerate() {
+            self.claim(source, index, claim);
+        }
+        for part in &result.skipped {
+            let word = if part.reason.is_unchecked() { "not checked" } else { "skipped" };
+            self.other(source, word, &part.text, &part.reason.as_str().replace('_', " "));
+        }
+        if result.results.is_empty() && result.skipped.is_empty() {
+            self.other(source, "nothing to verify", "", "");
+        }
     }
-    for (index, claim) in claims {
-        table.add_row([
-            symbol(terminal, claim.assessment),
+
+    /// Adds a statement that could not be verified.
+    pub(crate) fn failed(&mut self, source: &str, message: &str) {
+        self.other(Some(source), "error", message, "");
+    }
+
+    fn claim(&mut self, source: Option<&str>, index: usize, claim: &ClaimResult) {
+        let row = self.shown([
+            symbol(self.terminal, claim.assessment),
+            Cell::new(sanitize::line(source.unwrap_or_default())),
             Cell::new(index + 1),
             Cell::new(claim.assessment),
             Cell::new(votes::letters(claim, "")),
             Cell::new(sanitize::line(&claim.claim)),
             Cell::new(votes::consensus_text(claim)),
         ]);
+        self.table.add_row(row);
     }
-    for part in skipped {
-        table.add_row([
-            Cell::new(terminal.symbols.skipped),
+
+    /// A row without a verdict.
+    fn other(&mut self, source: Option<&str>, word: &str, text: &str, why: &str) {
+        let row = self.shown([
+            Cell::new(self.terminal.symbols.skipped),
+            Cell::new(sanitize::line(source.unwrap_or_default())),
             Cell::new("-"),
-            Cell::new(if part.reason.is_unchecked() { "not checked" } else { "skipped" }),
+            Cell::new(word),
             Cell::new(""),
-            Cell::new(sanitize::line(&part.text)),
-            Cell::new(part.reason.as_str().replace('_', " ")),
+            Cell::new(sanitize::line(text)),
+            Cell::new(why),
         ]);
+        self.table.add_row(row);
     }
-    keep_words_whole(&mut table, terminal.width >= ROOMY_WIDTH);
-    table.lines().map(|line| line.trim_end().to_owned()).collect()
+
+    /// A row without the column of sources, where there is none.
+    fn shown(&self, row: [Cell; 7]) -> Vec<Cell> {
+        let is_shown = |at: usize| at != SOURCE_COLUMN || self.has_sources;
+        row.into_iter().enumerate().filter(|(at, _)| is_shown(*at)).map(|(_, cell)| cell).collect()
+    }
+
+    /// The lines of the table.
+    pub(crate) fn lines(mut self) -> Vec<String> {
+        let (terminal, table) = (self.terminal, &mut self.table);
+        if terminal.out.is_terminal {
+            let width = u16::try_from(terminal.width).unwrap_or(80);
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        } else {
+            table.set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+        }
+        if terminal.out.paint == Paint::Full {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        let missing = usize::from(!self.has_sources);
+        keep_words_whole(table, missing, terminal.width >= ROOMY_WIDTH);
+        table.lines().map(|line| line.trim_end().to_owned()).collect()
+    }
 }
 
 /// Gives the claim only the width that the other columns do not need: they hold few words, and none of those may be
-/// broken; where there is room, they stand on one line.
-fn keep_words_whole(table: &mut Table, is_roomy: bool) {
+/// broken; where there is room, they stand on one line. `missing` is how many columns are not shown before them.
+fn keep_words_whole(table: &mut Table, missing: usize, is_roomy: bool) {
     let texts = table.column_max_content_widths();
-    for at in [VERDICT_COLUMN, MODELS_COLUMN] {
+    for at in [VERDICT_COLUMN - missing, MODELS_COLUMN - missing] {
         let whole = texts.get(at).map_or(0, |width| width + 2).clamp(WORD_WIDTH, PHRASE_WIDTH);
         let width = if is_roomy { whole } else { WORD_WIDTH };
         if let Some(column) = table.column_mut(at) {
@@ -136,7 +192,9 @@ mod tests {
     }
 
     fn lines(terminal: &Terminal, result: &VerifyResponse) -> Vec<String> {
-        super::lines(terminal, result.results.iter().enumerate(), &result.skipped)
+        let mut rows = Rows::new(terminal, false);
+        rows.add(None, result);
+        rows.lines()
     }
 
     #[test]

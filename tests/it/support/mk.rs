@@ -10,6 +10,11 @@ use tempfile::TempDir;
 /// A server that nobody can reach, whatever runs on this machine: nothing can listen on port 0.
 pub const NOBODY: &str = "http://127.0.0.1:0";
 
+/// Well-formed keys that no server knows.
+pub const VERIFY_KEY: &str = "mk_verify_000000000000000000000000004ANCeP";
+pub const INFERENCE_KEY: &str = "mk_inference_000000000000000000000000002QDDfN";
+pub const CONSOLE_KEY: &str = "mk_console_000000000000000000000000003k9SGo";
+
 /// A command line of the binary under construction.
 #[derive(Clone)]
 pub struct Mk {

@@ -114,6 +114,17 @@ impl Person {
         self.screen().contains(words)
     }
 
+    /// Reads until the screen is as it should be.
+    pub fn until_screen(&mut self, what: &str, is_so: impl Fn(&str) -> bool) {
+        self.read_until(what, |person| is_so(&person.screen()));
+    }
+
+    /// Gives the terminal another size, which cuts lines and breaks none.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.terminal.resize(Size::new(rows, columns)).unwrap();
+        self.screen.screen_mut().set_size(rows, columns);
+    }
+
     /// The output between `words` and `end`.
     pub fn behind(&self, words: &str, end: &str) -> String {
         let shown = self.shown();
