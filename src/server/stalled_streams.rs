@@ -85,7 +85,7 @@ async fn stall(progress: &Progress, limit: Duration) {
     std::future::poll_fn(|context| {
         // Polled after the stream, whenever that goes on.
         let now = progress.get();
-        if now % 2 == 0 {
+        if now.is_multiple_of(2) {
             return Poll::Pending;
         }
         if std::mem::replace(&mut seen, now) != now {

@@ -79,10 +79,11 @@ fn a_pause_does_not_outlive_an_outage_by_more_than_the_longest() {
     let threshold = Threshold { failures: 1, pause: BASE, max_pause: seconds(20) };
     let (mut now, mut breaker) = (Instant::now(), Breaker::default());
     let mut paused = Vec::new();
-    for jitter in [0.0, 1.0, 0.5, 0.0, 1.0] {
+    for (jitter, asked) in [(0.0, None), (1.0, None), (0.5, Some(seconds(86_400))), (0.0, None), (1.0, None)]
+    {
         let is_probe = breaker.admission(now) == Admission::Probe;
         breaker.begin_probe();
-        let failure = Some(("cut", Some(seconds(86_400)).filter(|_| jitter == 0.5)));
+        let failure = Some(("cut", asked));
         let opened = breaker.record(Evidence::Unhealthy, is_probe, threshold, failure, now, jitter);
         let Some(Transition::Opened { pause, .. }) = opened else { panic!("it did not open") };
         paused.push(pause.as_millis());
