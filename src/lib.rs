@@ -10,10 +10,10 @@
 //!
 //! | room | what it does | names |
 //! |---|---|---|
-//! | `cli` | the terminal side; the only room that prints | app client config keys limits metrics providers server storage usage |
+//! | `cli` | the terminal side; the only room that prints | app client config keys limits manual metrics providers server storage usage |
 //! | `config` | flags, environment and files, resolved and checked once | inference limits providers storage verify |
 //! | `app` | opens storage and builds the rooms | config inference keys limits metrics providers storage usage verify |
-//! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits metrics storage usage verify |
+//! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits manual metrics storage usage verify |
 //! | `client` | a running server over HTTP | nobody |
 //! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
 //! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers usage |
@@ -21,6 +21,7 @@
 //! | `keys` | creating, recognising and admitting keys; apps, sessions, the setup link | storage |
 //! | `limits` | an exact sliding minute and a UTC day, here or in Redis | storage |
 //! | `usage` | what requests cost, a row per attempt; budgets; reports and statements | metrics storage |
+//! | `manual` | the topics of the manual, from Markdown to roff, HTML and text | nobody |
 //! | `metrics` | what the server counts about itself, for Prometheus | nobody |
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
@@ -45,6 +46,7 @@ pub mod limits;
 pub mod log_scope;
 pub mod log_throttle;
 pub mod loopback;
+pub mod manual;
 pub mod metrics;
 pub mod model_id;
 pub mod money;

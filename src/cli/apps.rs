@@ -33,11 +33,11 @@ Examples:
 
 /// Where they are, last in the help of `mk apps` and `mk keys`.
 pub(crate) const NOTES: &str = "\
-Works on the database of this machine, or on a server elsewhere: on the one that
---server or --profile names, or that the environment or config.toml names, if a
-console key for it is at hand (`mk login`). --data-dir and --config mean the
-database. --api-key-file means a server, with that key or none. -v tells which
-one it is.";
+Works on this machine's database or on a server elsewhere: the server that
+--server or --profile names, or the one of the environment or config.toml if
+there is a console key for it (`mk login`). --data-dir and --config mean the
+database. --api-key-file means a server, with that key only. -v shows which.
+More: mk help keys";
 
 /// The arguments of `mk apps`.
 #[derive(Args, Debug)]
@@ -99,7 +99,7 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// Delete an app and revoke its keys, for ever; its usage stays
+    /// Delete an app and revoke its keys for good; its usage stays
     Delete {
         /// Its name or id
         app: String,

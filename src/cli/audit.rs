@@ -30,15 +30,15 @@ Examples:
 
 /// The contents of a line, last in its help.
 pub(crate) const NOTES: &str = "\
-An entry is written with each change, in the same transaction, and never changed
-itself. Times are UTC.
+An entry is written with each change, in the same transaction, and never changed.
+Times are UTC.
 
 In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard,
 cli, server), id and name of the console key (on the command line the user's
 name), action, id and name of what was changed, address, request id, and details
 as JSON.
 
-Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
+Reads this machine's database or a server elsewhere, see `mk apps --help`.";
 
 /// The most entries without `--limit`.
 const DEFAULT_LIMIT: u32 = 50;

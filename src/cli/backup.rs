@@ -24,10 +24,10 @@ Examples:
 
 /// The text below the options in `mk backup --help`.
 pub(crate) const BACKUP_NOTES: &str = "\
-A server may run meanwhile; each database is copied as of one moment. The backup
+The server may keep running; each database is copied as of one moment. The backup
 is a tar archive of both with their checksums, is checked before it gets its
 name, and can be read by its owner only. It holds no keys, only their hashes.
-Twice the size of the databases is needed beside it meanwhile.
+Until it is done, free space of twice their size is needed beside it.
 `mk restore` puts it back, into PostgreSQL as well. A PostgreSQL database itself
 is backed up by pg_dump.";
 
@@ -40,11 +40,11 @@ Examples:
 
 /// The text below the options in `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\
-Nothing is put over a database that is there: stop the server and move its
+A database that is there is never overwritten: stop the server and move its
 directory away first, or name an empty PostgreSQL database. What happened after
 the backup is not in it: keys revoked since then work again until they are
 revoked again, and today's requests are counted from what the backup knows.
-Room for the databases is needed beside what is written, for PostgreSQL beside
+Free space for the databases is needed where they go, for PostgreSQL beside
 FILE.";
 
 /// The arguments of `mk backup`.

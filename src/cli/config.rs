@@ -48,7 +48,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Say where files are looked for
+    /// Show where files are looked for
     Path {
         /// The server's configuration file
         #[arg(long, value_name = "FILE")]

@@ -180,7 +180,7 @@ pub(crate) fn recovery_hint(place: &StorePlace, cause: &Error) -> &'static str {
             "try again in a moment; pg_stat_activity there tells what it is busy with"
         }
         StorePlace::Postgres(_) => {
-            "check `database_url` in server.toml or MK_DATABASE_URL, and that PostgreSQL runs there and lets this user do what is to be done"
+            "check `database_url` in server.toml or MK_DATABASE_URL, and that PostgreSQL runs there and gives this user the rights it needs"
         }
         StorePlace::Directory(_) if cause.is_busy() => {
             "try again when the other program is done; `fuser` on the file tells which it is"

@@ -25,6 +25,27 @@ pub(crate) const NOTHING_TO_VERIFY: u8 = 12;
 /// No claim was found false or without consensus, but a part was not checked.
 pub(crate) const UNCHECKED: u8 = 13;
 
+/// Every exit code with its meaning, for help and manual.
+pub(crate) const MEANINGS: [(u8, &str); 17] = [
+    (0, "success; verify: every claim TRUE"),
+    (1, "other failure"),
+    (2, "usage or configuration"),
+    (3, "declined at a prompt"),
+    (4, "no key, or refused"),
+    (5, "server or provider failed"),
+    (6, "cannot reach, or --timeout"),
+    (7, "refused for now (limits, overload)"),
+    (8, "the answer ended too early"),
+    (9, "not found or conflict"),
+    (CLAIM_FALSE, "a claim is FALSE"),
+    (NO_CONSENSUS, "none FALSE, one without consensus"),
+    (NOTHING_TO_VERIFY, "nothing to verify"),
+    (UNCHECKED, "a part was not checked"),
+    (130, "ended by Ctrl-C (SIGINT)"),
+    (141, "output closed early (SIGPIPE)"),
+    (143, "ended by SIGTERM"),
+];
+
 /// What advice begins with, in messages that say it behind a semicolon.
 const ADVICE: [&str; 6] = ["choose ", "give ", "make ", "name ", "use ", "write "];
 

@@ -1,4 +1,5 @@
-//! `mk completions`, `mk man` and `mk version`: generated from the same definition as `--help`.
+//! `mk completions`, `mk man` and `mk version`: generated from the same definition as `--help`, and the topics of the
+//! manual from their Markdown.
 //!
 //! The repository's `completions/` and `man/` are the output of these commands; tests keep them up to date.
 
@@ -14,9 +15,9 @@ use serde_json::json;
 
 use super::exit::{Failure, Kind, Outcome};
 use super::globals::Session;
-use super::{Cli, complete};
+use super::{Cli, complete, topic_tables};
 use crate::config::{self, Variable};
-use crate::metrics::table::{self, Metric};
+use crate::manual::{self, TOPICS};
 
 /// Examples of `mk completions`, first in its help.
 pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
@@ -28,7 +29,7 @@ Examples:
 /// Examples of `mk man`, first in its help.
 pub(crate) const MAN_EXAMPLES: &str = "\
 Examples:
-  mk man ~/.local/share/man/man1     write all pages there
+  mk man ~/.local/share/man/man1     write all pages there, and to man5 and man7
   mk man | man -l -                  read the first one";
 
 /// The arguments of `mk completions`.
@@ -100,22 +101,50 @@ pub(crate) fn man(args: &ManArgs, session: &Session) -> Outcome {
     Ok(0)
 }
 
+/// Writes the pages, and the tables of topics whose Markdown stands there, as in the repository.
 fn write(dir: &Path, pages: &[(String, String)]) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
-    pages.iter().try_for_each(|(name, text)| fs::write(dir.join(name), text))
+    for (name, text) in pages {
+        let dir = section_dir(dir, name);
+        fs::create_dir_all(&dir)?;
+        fs::write(dir.join(name), text)?;
+    }
+    for topic in &TOPICS {
+        let path = dir.join(format!("{}.md", topic.file()));
+        if path.is_file() {
+            fs::write(path, topic_tables::filled(topic.source))?;
+        }
+    }
+    Ok(())
 }
 
-/// All manual pages with their file names: `mk.1` first, then one for each command.
+/// Where a page goes: where `man` looks for it, if this is the directory of a section, else this directory.
+fn section_dir(dir: &Path, page: &str) -> PathBuf {
+    let section = page.rsplit('.').next().unwrap_or_default();
+    match (dir.parent(), dir.file_name()) {
+        (Some(all), Some(name)) if name == "man1" => all.join(format!("man{section}")),
+        _ => dir.to_owned(),
+    }
+}
+
+/// What made the pages, for their footers.
+const SOURCE: &str = concat!("mk ", env!("CARGO_PKG_VERSION"));
+
+/// All manual pages with their file names: `mk.1` first, then one for each command, then the topics.
 fn pages() -> io::Result<Vec<(String, String)>> {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
     let mut pages = Vec::new();
     add_pages(&root, &mut pages)?;
+    pages.extend(
+        TOPICS.iter().map(|topic| {
+            (topic.file(), manual::roff::page(topic, &topic_tables::filled(topic.source), SOURCE))
+        }),
+    );
     Ok(pages)
 }
 
 fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<()> {
-    let man = Man::new(command.clone()).source(concat!("mk ", env!("CARGO_PKG_VERSION"))).manual("mk");
+    let man = Man::new(command.clone()).date("\"\"").source(SOURCE).manual("mk");
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -127,11 +156,10 @@ fn add_pages(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result
         man.render_subcommands_section(&mut page)?;
     }
     notes(command).to_writer(&mut page)?;
-    match command.get_name() {
-        "mk" => environment().to_writer(&mut page)?,
-        "serve" => metrics().to_writer(&mut page)?,
-        _ => {}
+    if command.get_name() == "mk" {
+        environment().to_writer(&mut page)?;
     }
+    see_also(command).to_writer(&mut page)?;
     pages.push((man.get_filename(), String::from_utf8_lossy(&page).into_owned()));
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| add_pages(sub, pages))
 }
@@ -163,14 +191,14 @@ fn environment() -> Roff {
     verbatim_section("ENVIRONMENT", lines.iter().map(String::as_str))
 }
 
-/// The metrics of the server, with their labels and help.
-fn metrics() -> Roff {
-    let lines = table::ALL.into_iter().flat_map(|Metric { name, labels, help, .. }| {
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        [format!("{name}{labels}"), format!("    {help}")]
-    });
-    let lines: Vec<String> = lines.collect();
-    verbatim_section("METRICS", lines.iter().map(String::as_str))
+/// The topics, and for all but the first page that one.
+fn see_also(command: &Command) -> Roff {
+    let topics = TOPICS.iter().map(|topic| format!("{}({})", topic.page(), topic.section));
+    let first = (command.get_name() != "mk").then(|| "mk(1)".to_owned());
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([roman(first.into_iter().chain(topics).collect::<Vec<_>>().join(", "))]);
+    roff
 }
 
 /// A section whose line breaks are kept, as in tables and commands.
@@ -248,10 +276,19 @@ mod tests {
             let store_failure = fs::read_to_string(repository("man").join(name)).unwrap_or_default();
             assert!(store_failure == *fresh, "man/{name} is stale: mk man man");
         }
-        assert_eq!(
-            fs::read_dir(repository("man")).unwrap().count(),
-            pages.len(),
-            "pages of commands that are gone"
-        );
+        let names = fs::read_dir(repository("man")).unwrap().map(|entry| entry.unwrap().file_name());
+        let names: Vec<_> = names.filter(|name| !name.to_string_lossy().ends_with(".md")).collect();
+        assert_eq!(names.len(), pages.len(), "pages of commands that are gone");
+    }
+
+    #[test]
+    fn pages_go_where_man_looks_for_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let pages = [("mk.1".to_owned(), "one".to_owned()), ("mk-server.5".to_owned(), "five".to_owned())];
+        write(&dir.path().join("man1"), &pages).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("man1/mk.1")).unwrap(), "one");
+        assert_eq!(fs::read_to_string(dir.path().join("man5/mk-server.5")).unwrap(), "five");
+        write(&dir.path().join("flat"), &pages).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("flat/mk-server.5")).unwrap(), "five");
     }
 }

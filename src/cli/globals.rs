@@ -29,7 +29,7 @@ pub(crate) struct Globals {
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
-    /// Tell causes and request ids of errors
+    /// Show causes and request ids of errors
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 

@@ -23,6 +23,7 @@ mod eval;
 mod exit;
 mod generate;
 mod globals;
+mod help;
 mod humanize;
 mod keys;
 mod last_console_key;
@@ -48,6 +49,7 @@ mod supervisor;
 mod tabular;
 mod term;
 mod text;
+mod topic_tables;
 mod unit;
 mod usage;
 mod usage_error;
@@ -78,30 +80,18 @@ Examples:
   mk serve --sandbox
   mk keys create --service verify";
 
-const NOTES: &str = "\
-Exit codes:
-    0  success; verify: every claim TRUE
-    1  other failure
-    2  usage or configuration
-    3  declined at a prompt
-    4  no key, or refused
-    5  server or provider failed
-    6  cannot reach, or --timeout
-    7  refused for now
-    8  incomplete
-    9  not found or conflict
-   10  a claim is FALSE
-   11  none FALSE, one without consensus
-   12  nothing to verify
-   13  a part was not checked
-  130  died of SIGINT
-  141  died of SIGPIPE
-  143  died of SIGTERM";
+/// Exit codes and topics, at the end of the help.
+fn notes() -> String {
+    let codes = exit::MEANINGS.iter().map(|(code, meaning)| format!("  {code:>3}  {meaning}"));
+    format!("Exit codes:\n{}\n\n{}", codes.collect::<Vec<_>>().join("\n"), help::topics())
+}
 
 /// Fact verification by several models, chat with each of them, and the server that does it
 #[derive(Parser, Debug)]
-#[command(name = "mk", version, help_template = HELP, before_help = EXAMPLES, after_help = NOTES)]
+#[command(name = "mk", version, help_template = HELP, before_help = EXAMPLES)]
+#[command(after_help = notes())]
 #[command(max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
 struct Cli {
     #[command(flatten)]
     globals: Globals,
@@ -139,7 +129,7 @@ enum Command {
     /// Show who changed what
     #[command(help_template = HELP, before_help = audit::EXAMPLES, after_help = audit::NOTES)]
     Audit(audit::AuditArgs),
-    /// Show configuration, or begin one
+    /// Show the configuration, or write a first server.toml
     #[command(help_template = HELP, before_help = config::EXAMPLES, after_help = config::NOTES)]
     Config(config::ConfigArgs),
     /// Store an API key for a server
@@ -157,9 +147,12 @@ enum Command {
     /// Back up the databases, beside a running server
     #[command(help_template = HELP, before_help = backup::BACKUP_EXAMPLES, after_help = backup::BACKUP_NOTES)]
     Backup(backup::BackupArgs),
-    /// Put a backup of the databases back
+    /// Restore the databases from a backup
     #[command(help_template = HELP, before_help = backup::RESTORE_EXAMPLES, after_help = backup::RESTORE_NOTES)]
     Restore(backup::RestoreArgs),
+    /// Show a topic of the manual, or the help of a command
+    #[command(help_template = HELP, before_help = help::EXAMPLES, after_help = help::topics())]
+    Help(help::HelpArgs),
     /// Print completions for a shell
     #[command(help_template = HELP, before_help = generate::COMPLETIONS_EXAMPLES)]
     Completions(generate::CompletionsArgs),
@@ -194,6 +187,7 @@ impl Command {
             | Self::Logout(_)
             | Self::Backup(_)
             | Self::Restore(_)
+            | Self::Help(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Complete(_) => false,
@@ -234,6 +228,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
         Command::Doctor(args) => doctor::run(args, session),
         Command::Backup(args) => backup::backup(args, session),
         Command::Restore(args) => backup::restore(args, session),
+        Command::Help(args) => help::run(args, session),
         Command::Completions(args) => generate::completions(args, session),
         Command::Man(args) => generate::man(args, session),
         Command::Version(args) => generate::version(args, session),

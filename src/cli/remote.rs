@@ -148,7 +148,7 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
                 .hint(flaw.hint())
         }
         Error::Timeout => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
-            .hint("is the server well? `mk doctor` checks"),
+            .hint("is the server healthy? `mk doctor` checks"),
         Error::Refused(refusal) => refused(server, refusal),
         Error::Failed(event) => failed_event(event),
         Error::Incomplete => Failure::new(
@@ -157,10 +157,10 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         )
         .hint("the server may have been stopped; what it found until then is not the whole result"),
         Error::Unhealthy(why) => {
-            Failure::new(Kind::Server, format!("{server} says that it is not well: {why}"))
+            Failure::new(Kind::Server, format!("{server} reports that it is unhealthy: {why}"))
         }
         Error::Malformed(what) => {
-            Failure::new(Kind::Server, format!("{server} does not answer as mk does: {what}"))
+            Failure::new(Kind::Server, format!("{server} does not answer like an mk server: {what}"))
                 .hint(foreign_hint(server, what))
         }
     };

@@ -44,21 +44,19 @@ pub(crate) const NOTES: &str = "\
 Without a console key it gives a link that makes the first one in a browser,
 once, within 30 minutes: on a terminal, or in the file setup-link of the data
 directory.
-SIGTERM and SIGINT let requests under way end for 20 s; a second signal ends
-them, a third one the process at once. SIGHUP reads the configuration again,
-TLS certificate and files of keys included: what can change does, requests under
-way end by what they began with, and the log tells what became of it. One that
-is wrong changes nothing.
-A systemd unit is printed by `mk serve unit`. A listening socket passed by a
-supervisor (LISTEN_FDS) is taken in the place of --listen, and a Type=notify
-service is told when it serves and when it ends.
-MK_DATABASE_URL=postgres://... has servers on several machines share apps, keys
-and usage, MK_LIMITS_URL=redis://... has them share limits; server.toml may name
-both.
+SIGTERM and SIGINT give requests under way 20 s to finish; a second signal ends
+them, a third one the process. SIGHUP reads the configuration again, including
+the TLS certificate and files of keys. Requests under way finish with what they
+began with. A wrong configuration changes nothing, and the log says why.
+`mk serve unit` prints a unit for systemd. A listening socket passed by a
+supervisor (LISTEN_FDS) takes the place of --listen, and a Type=notify service
+is notified of start and end.
+With MK_DATABASE_URL=postgres://... servers on several machines share apps, keys
+and usage, with MK_LIMITS_URL=redis://... limits; see `mk help clustering`.
 MK_LOG sets what is logged (default: info). On a terminal logs are text,
 elsewhere JSON.
-GET /metrics is for Prometheus, from this machine or with a console key;
-man mk-serve lists what is counted.";
+GET /metrics is for Prometheus, from this machine or with a console key.
+More: mk help operation";
 
 /// The arguments of `mk serve`.
 #[derive(Args, Debug)]
@@ -67,7 +65,7 @@ pub(crate) struct ServeArgs {
     #[command(subcommand)]
     command: Option<ServeCommand>,
 
-    /// Simulated models in the place of all providers
+    /// Simulated models instead of all providers
     #[arg(long)]
     sandbox: bool,
 

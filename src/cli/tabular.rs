@@ -115,7 +115,7 @@ pub(crate) fn report_dropped(printer: &Printer, columns: &[Column], fitting: &[C
     let pairs = columns.iter().zip(fitting).filter(was_dropped);
     let headings: Vec<&str> = pairs.map(|(column, _)| column.heading).collect();
     if !headings.is_empty() {
-        printer.sentence(&format!("left out for want of room: {} (--json shows all)", headings.join(", ")));
+        printer.sentence(&format!("columns left out to fit: {} (--json shows all)", headings.join(", ")));
     }
 }
 

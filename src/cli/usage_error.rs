@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use super::Cli;
-use super::exit::{self, End, Failure, Kind};
+use super::exit::{self, End, Failure, Kind, Outcome};
 use super::globals::{self, Globals, Session};
+use super::printer::Printer;
 use super::short_help;
 use super::term::Paint;
 use crate::config::{self, Env};
@@ -17,7 +18,6 @@ use crate::keys;
 pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     let session = Session::begin(Globals::default(), env);
     let printer = &session.printer;
-    let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let short =
         (error.kind() == ErrorKind::DisplayHelp).then(|| short_help::asked_for(&Cli::command(), args));
     if let Some(command) = short.flatten() {
@@ -25,16 +25,8 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
         let text = printer.terminal.symbols.adapt(text.into());
         return exit::report(printer.result(&text).map(|()| 0), printer, false);
     }
-    if is_asked_for {
-        let text = error.render();
-        // Help is bold and underlined, and has no colour.
-        let text = match printer.terminal.out.paint {
-            Paint::Plain => text.to_string(),
-            Paint::Bold | Paint::Full => text.ansi().to_string(),
-        };
-        let text = globals_last(text.trim_end());
-        let text = printer.terminal.symbols.adapt(text.into());
-        return exit::report(printer.result(&text).map(|()| 0), printer, false);
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return exit::report(print_asked_for(error, printer), printer, false);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let text = error.render().to_string();
@@ -58,6 +50,27 @@ fn globals_last(help: &str) -> String {
     sections.join("\n\n")
 }
 
+/// Prints the help of the command that these arguments name; they end in `--help`.
+pub(crate) fn help(args: &[OsString], printer: &Printer) -> Outcome {
+    match Cli::try_parse_from(args) {
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => print_asked_for(&error, printer),
+        Err(error) => Err(failure(&error, args)),
+        Ok(_) => Ok(0),
+    }
+}
+
+/// Prints help or version to standard output.
+fn print_asked_for(error: &clap::Error, printer: &Printer) -> Outcome {
+    let text = error.render();
+    // Help is bold and underlined, and has no colour.
+    let text = match printer.terminal.out.paint {
+        Paint::Plain => text.to_string(),
+        Paint::Bold | Paint::Full => text.ansi().to_string(),
+    };
+    let text = globals_last(text.trim_end());
+    printer.result(&printer.terminal.symbols.adapt(text.into())).map(|()| 0)
+}
+
 fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let rendered = error.render().to_string();
     let message: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
@@ -79,14 +92,14 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         failure = failure.hint(format!("did you mean `{name}`?"));
     }
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
-        return failure.hint("--help tells more");
+        return failure.hint("see --help");
     };
     let command_path = command_path(&usage.to_string());
     failure = missing_values(error, &command_path).into_iter().fold(failure, Failure::hint);
     if is_unquoted_text(error, &command_path) {
         failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", command_path.join(" ")));
     }
-    failure.hint(format!("{}; --help tells more", usage_of(&command_path)))
+    failure.hint(format!("{}; see --help", usage_of(&command_path)))
 }
 
 /// The message without any keys that stand among the arguments in the wrong place, so that they are not shown again.
@@ -113,8 +126,7 @@ pub(crate) fn no_change(command: &str) -> Failure {
     };
     let (mut changes, others) = (options("update"), options("show"));
     changes.retain(|option| !others.contains(option));
-    Failure::usage("nothing was given that is to be changed")
-        .hint(format!("one or more of {}", changes.join(", ")))
+    Failure::usage("there is nothing to change").hint(format!("one or more of {}", changes.join(", ")))
 }
 
 /// The command names in a usage line, without the program's.

@@ -60,7 +60,7 @@ impl CertificateFlaw {
     /// Why the server cannot be reached: `its certificate …`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Untrusted => "its certificate is signed by nobody who is trusted here",
+            Self::Untrusted => "its certificate is not signed by an authority that is trusted here",
             Self::Misnamed => "its certificate is for another name",
             Self::Untimely => "its certificate has expired, or is not valid yet",
             Self::Authority => "its certificate is one of an authority, not of a server",

@@ -17,6 +17,7 @@ mod connection;
 mod console;
 mod cookie;
 mod dashboard;
+mod docs;
 mod envelope;
 mod framing;
 mod gate;
@@ -53,6 +54,7 @@ mod verify;
 mod write_timeout;
 
 pub use listener::listen;
+pub(crate) use openapi::error_codes;
 pub use tls::{Certificate, Tls, TlsError};
 
 use std::future::Future;

@@ -19,7 +19,7 @@ use warp::{Filter, path};
 use super::incoming::Incoming;
 use super::reply::{ApiError, Reply};
 use super::unread_body::TrackedBody;
-use super::{Context, chat, console, dashboard, gate, health, metrics, models, openapi, verify};
+use super::{Context, chat, console, dashboard, docs, gate, health, metrics, models, openapi, verify};
 
 /// The path of nearly all requests to a busy server.
 const COMPLETIONS: &str = "/inference/v1/chat/completions";
@@ -95,6 +95,7 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         openapi::route(description.clone().and(read).boxed(), context),
         console::route(context),
         dashboard::route(context),
+        docs::route(context),
         respond_with(completions, context, || ApiError::method_not_allowed("POST")),
         respond_with(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(one_model, context, || ApiError::method_not_allowed("GET, HEAD")),

@@ -194,7 +194,7 @@ fn a_revoked_key_is_refused_in_a_sentence_of_its_own() {
     assert_eq!(run("keys revoke trial --yes").code(), 0);
     let ran = run("keys update trial --per-minute 5");
     assert_eq!(ran.code(), 9, "{ran:?}");
-    assert_eq!(ran.stderr, "error: this key is revoked, for ever; create a new one instead\n");
+    assert_eq!(ran.stderr, "error: this key is revoked for good; create a new one instead\n");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn each_key_fits_on_one_line_at_every_width() {
     }
     let narrow = listed(&mk, 80);
     assert_eq!(narrow.lines().count(), 4 + 4 + 1, "a table with one line per key:\n{narrow}");
-    assert!(narrow.trim_end().ends_with("left out for want of room: created (--json shows all)"), "{narrow}");
+    assert!(narrow.trim_end().ends_with("columns left out to fit: created (--json shows all)"), "{narrow}");
     assert!(!listed(&mk, 140).contains("left out"));
 }
 

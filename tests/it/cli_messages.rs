@@ -41,8 +41,8 @@ fn usage_hints_show_the_full_usage() {
 
 #[test]
 fn documented_project_settings_are_accepted() {
-    let readme = include_str!("../../README.md");
-    let example = readme.split("```toml\n[verify]").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let topic = include_str!("../../man/mk-config.5.md");
+    let example = topic.split("```toml\n[verify]").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let user = Mk::new();
     std::fs::write(user.home().join(".mk.toml"), format!("[verify]{example}")).unwrap();
     let listed = user.args(["config", "list", "client", "--origin", "--json"]).run().json();
@@ -54,8 +54,11 @@ fn documented_project_settings_are_accepted() {
         .map(|entry| entry["key"].as_str().unwrap())
         .collect();
     let verify = ["domain", "min_required", "total_models", "jobs", "fail_on"];
-    let expected: Vec<String> =
-        ["output.view".to_owned()].into_iter().chain(verify.map(|key| format!("verify.{key}"))).collect();
+    let expected: Vec<String> = ["output.color", "output.progress", "output.view"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(verify.map(|key| format!("verify.{key}")))
+        .collect();
     assert_eq!(of_project, expected);
     let help = mk(&["config", "--help"]).stdout;
     assert!(help.contains(".mk.toml") && verify.iter().all(|key| help.contains(key)), "{help}");

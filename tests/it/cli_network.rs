@@ -58,7 +58,7 @@ async fn certificates_are_verified_and_extra_authorities_accepted() {
     let distrusted = verify.run_beside().await;
     assert_eq!(distrusted.code(), 6, "{distrusted:?}");
     assert!(
-        distrusted.stderr.contains("its certificate is signed by nobody who is trusted here"),
+        distrusted.stderr.contains("its certificate is not signed by an authority that is trusted here"),
         "{distrusted:?}"
     );
     assert!(distrusted.stderr.contains("hint: --ca-cert or MK_CACERT names"), "{distrusted:?}");
@@ -314,7 +314,7 @@ async fn a_foreign_server_is_not_reported_as_healthy() {
         let answer =
             format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
         let server = Scripted::answering(answer).await;
-        let told = format!("{} does not answer as mk does: ", server.base);
+        let told = format!("{} does not answer like an mk server: ", server.base);
         let call = |command| Mk::new().args([command, "--json", "--server", &server.base]);
 
         let whoami = call("whoami").run_beside().await;

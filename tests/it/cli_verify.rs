@@ -178,7 +178,7 @@ async fn conflicting_values_from_files_are_reported_by_key_and_location() {
             2,
             format!(
                 "error: --total-models 2 asks fewer models than verify.min_required = 3 ({}:2) needs\n\
-                 hint: change the file, or outrank it by --min-required\n",
+                 hint: change the file, or override it with --min-required\n",
                 project.display()
             )
         )

@@ -244,10 +244,10 @@ async fn a_store_without_all_permissions_counts_as_down() {
     assert_eq!(refused_of_61(&[&server], &key).await, 1);
     assert!(!is_up(&scrape(&server).await));
     assert_eq!(limits_check(&url)["status"], "failed");
-    // With the permissions that the README asks for, the store works again.
-    let readme = include_str!("../../README.md");
-    let (_, told) = readme.split_once("ACL SETUSER mk on >PASSWORD ").unwrap();
-    let rules: Vec<&str> = told.split_once('`').unwrap().0.split(' ').collect();
+    // With the permissions that the manual asks for, the store works again.
+    let topic = include_str!("../../man/mk-clustering.7.md");
+    let (_, told) = topic.split_once("ACL SETUSER mk on >PASSWORD ").unwrap();
+    let rules: Vec<&str> = told.split_once('\n').unwrap().0.split(' ').collect();
     redis.command(&[&["ACL", "SETUSER", "mk", "reset", "on", ">pw"][..], &rules].concat());
     assert_eq!(limits_check(&url)["status"], "ok");
     scrape_until(&server, "the store is back", is_up).await;

@@ -80,6 +80,7 @@ mod dashboard;
 mod dashboard_files;
 mod dialects;
 mod disconnect;
+mod docs;
 mod errors;
 mod faults;
 mod full;

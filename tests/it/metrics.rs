@@ -27,14 +27,15 @@ fn asks(model: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_metric_of_the_table_is_on_the_page_and_in_the_readme() {
+async fn every_metric_of_the_table_is_on_the_page_and_in_the_manual() {
     let gateway = gateway(|_| Reply::Hang).await;
     let page = scrape(&gateway.server).await;
     let on_page: HashSet<&str> = page.families.keys().map(String::as_str).collect();
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let topic =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/man/mk-operation.7.md")).unwrap();
     for metric in table::ALL {
         assert!(on_page.contains(metric.name.trim_end_matches("_total")), "{}", metric.name);
-        assert!(readme.contains(&format!("`{}`", metric.name)), "the README does not name {}", metric.name);
+        assert!(topic.contains(&format!("`{}`", metric.name)), "the manual does not name {}", metric.name);
     }
     assert_eq!(on_page.len(), table::ALL.len());
     let build = format!(r#"mk_build_info{{version="{}"}}"#, env!("CARGO_PKG_VERSION"));

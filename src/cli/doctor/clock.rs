@@ -74,7 +74,7 @@ pub(super) fn judge(now: Time, mut references: Vec<ClockReading>) -> Check {
     references.retain(|reference| !reference.is_ours());
     references.sort_by_key(ClockReading::offset_ms);
     let Some(believed) = references.get(references.len() / 2) else {
-        return Check::ok(NAME, format!("{now}; nobody elsewhere answered to compare it with"));
+        return Check::ok(NAME, format!("{now}; no server answered to compare it with"));
     };
     let other = &references[(references.len() - 1) / 2];
     if other.verdict() != believed.verdict() {

@@ -46,7 +46,7 @@ pub(super) async fn examine(
             let reason = os_error::without_numbers(reason);
             let check = Check::failed(NAME, format!("{address} cannot be used: {reason}"))
                 .hint("until it can, each server limits on its own, by the same numbers")
-                .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with it), and that the store runs and lets this user do what the README names");
+                .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with it), and that the store runs and lets this user do what `mk help clustering` names");
             (check, None)
         }
     }

@@ -50,7 +50,7 @@ async fn one(settings: Settings, configured: &ConfiguredModels) -> (Vec<Check>, 
     let took = humanize::seconds(begun.elapsed());
     let doubts = standing.models.map(|listed| configured.doubts(&who, &name, &listed)).unwrap_or_default();
     let check = match standing.key {
-        KeyStatus::Simulated => Check::ok(name, "simulated: there is nobody to ask"),
+        KeyStatus::Simulated => Check::ok(name, "simulated: there is nothing to check"),
         KeyStatus::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
         KeyStatus::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
         KeyStatus::Untried => Check::note(

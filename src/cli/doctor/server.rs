@@ -34,8 +34,8 @@ pub(super) fn prefer_own_server(
         return None;
     }
     let usual = std::mem::replace(&mut client.server, own);
-    let message = format!("the one of this machine is to be at {}; commands ask {usual}", client.server);
-    Some(Check::note(NAME, message).hint(format!("name it to them: MK_SERVER={}", client.server)))
+    let message = format!("this machine's server is configured for {}; commands ask {usual}", client.server);
+    Some(Check::note(NAME, message).hint(format!("to use it, set MK_SERVER={}", client.server)))
 }
 
 /// The address of a server from its own machine.

@@ -51,10 +51,10 @@ Examples:
 pub(crate) const NOTES: &str = "\
 A line of a dataset is a JSON object with a `fact` and what is `expected`: TRUE,
 FALSE, NO CONSENSUS or NOTHING (to verify). `id`, `domain`, `context` and `asOf`
-may stand beside them; the last three outrank the flags. Other fields are left
-alone. FEVER's `claim` and `label` are understood.
+may stand beside them; the last three take precedence over the flags. Other
+fields are ignored. FEVER's `claim` and `label` are understood.
 
-A statement is said to be FALSE if one of its claims is, else NO CONSENSUS if
+A statement counts as FALSE if one of its claims is, else NO CONSENSUS if
 one of them is, and TRUE if all are. A model is judged by its votes in the same
 way, on statements that are TRUE or FALSE. What failed counts neither as right
 nor as wrong; tokens and cost are those of the others. Shares come with their

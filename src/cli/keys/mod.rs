@@ -49,7 +49,7 @@ enum Command {
     Show(show::ShowArgs),
     /// Change a key; what is not named stays as it is
     Update(update::UpdateArgs),
-    /// Revoke keys, at once and for ever
+    /// Revoke keys, at once and for good
     Revoke(revoke::RevokeArgs),
     /// Replace a key by a new one with the same rights
     Rotate(create::RotateArgs),

@@ -51,7 +51,7 @@ by id and name), requests, attempts, errors, tokens of prompts, of completions,
 of both, cost in US dollars, attempts at an unknown price. --csv has the same
 columns and a heading; an unknown cost is an empty cell there.
 
-Of this machine's database or of a server elsewhere, as `mk apps --help` tells.";
+Reads this machine's database or a server elsewhere, see `mk apps --help`.";
 
 /// The number of days shown by default, including today.
 const DEFAULT_DAYS: u32 = 30;

@@ -63,7 +63,7 @@ impl ValueSources {
         let outranked: Vec<&str> =
             flags.iter().copied().filter(|flag| self.in_file(flag).is_some()).collect();
         (!outranked.is_empty())
-            .then(|| format!("change the file, or outrank it by {}", outranked.join(" or ")))
+            .then(|| format!("change the file, or override it with {}", outranked.join(" or ")))
     }
 
     fn in_file(&self, flag: &str) -> Option<&SetInFile> {

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::bundle;
 
 /// A file as it is served.
-pub(super) struct File {
+pub(in crate::server) struct File {
     pub(super) bytes: Bytes,
     pub(super) content_type: &'static str,
     /// The hash of the content, in quotes.
@@ -154,7 +154,8 @@ fn hex(hash: &Output<Sha256>) -> String {
 }
 
 impl File {
-    fn new(name: &str, bytes: Bytes) -> Self {
+    /// A file with this content; the end of its name says what that is.
+    pub(in crate::server) fn new(name: &str, bytes: Bytes) -> Self {
         let etag = HeaderValue::try_from(format!("\"{}\"", hex(&Sha256::digest(&bytes))));
         Self {
             content_type: content_type(name),

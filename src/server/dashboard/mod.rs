@@ -29,7 +29,7 @@ use warp::reply::Response;
 use super::incoming::Incoming;
 use super::reply::ApiError;
 use super::{Context, gate, routes, with_rate};
-use files::File;
+pub(super) use files::File;
 
 /// The content security policy: the page may talk to its own server, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -88,7 +88,12 @@ pub(crate) fn with_security_headers(mut response: Response) -> Response {
     response
 }
 
-fn answer(found: Option<(&File, bool)>, method: &Method, headers: &HeaderMap) -> Result<Response, ApiError> {
+/// The response with this file, and whether it is immutable at its path; an error without one.
+pub(super) fn answer(
+    found: Option<(&File, bool)>,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
     let Some((file, is_immutable)) = found else { return Err(ApiError::unknown_route()) };
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed("GET, HEAD"));

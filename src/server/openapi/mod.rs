@@ -23,6 +23,7 @@ mod schemas;
 mod tests;
 mod verify;
 
+pub(crate) use responses::by_status as error_codes;
 pub(super) use responses::codes;
 
 use std::fmt::Write;

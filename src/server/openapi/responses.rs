@@ -248,6 +248,14 @@ pub(super) fn errors() -> Value {
     Value::Object(all)
 }
 
+/// Every error response: its status, the `error` of its body, what it means, and its codes.
+pub(crate) fn by_status() -> impl Iterator<Item = (u16, &'static str, &'static str, Vec<&'static str>)> {
+    ERRORS.iter().map(|(status, _, description, _, examples)| {
+        let title = StatusCode::from_u16(*status).map(reply::title).unwrap_or_default();
+        (*status, title, *description, examples.iter().map(|example| example.0).collect())
+    })
+}
+
 fn example_body(status: u16, (code, message): Example) -> Value {
     let title = StatusCode::from_u16(status).map(reply::title).unwrap_or_default();
     let mut body = json!({

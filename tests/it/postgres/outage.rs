@@ -64,7 +64,10 @@ async fn assert_unavailable(two: &TwoServers, good: &str) {
     let (status, reply) = two.consoles[0].get("/v1/apps").await;
     assert_eq!((status, &reply["code"]), (503, &json!("store_unavailable")));
     let looked = Mk::new().args(["doctor"]).env("MK_SERVER", &two.servers[0].base).run_beside().await;
-    assert!(looked.stdout.contains("says that it is not well: its database cannot be used"), "{looked:?}");
+    assert!(
+        looked.stdout.contains("reports that it is unhealthy: its database cannot be used"),
+        "{looked:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

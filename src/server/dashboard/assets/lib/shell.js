@@ -37,6 +37,7 @@ export function Shell({ route, session, onLogOut, children }) {
       <main id="main" tabindex="-1">${children}</main>
       <footer>
         <span>mk ${session?.version ?? ""}</span>
+        <a href="docs">Documentation</a>
         <a href="openapi.json">API description</a>
         <span>Contains <a href="assets/vendor/preact.LICENSE.txt">Preact</a>, <a href="assets/vendor/htm.LICENSE.txt">htm</a>, <a href="assets/vendor/uplot.LICENSE.txt">uPlot</a></span>
       </footer>
