@@ -178,7 +178,7 @@ impl<'d> Section<'d> {
 
     /// True or false.
     pub(super) fn flag(&mut self, key: &'static str) -> Result<Option<Located<bool>>, ConfigError> {
-        self.read(key, "true or false", |value| value.as_bool())
+        self.read(key, "true or false", toml::de::DeValue::as_bool)
     }
 
     /// A number, whole or not.
