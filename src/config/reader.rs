@@ -177,8 +177,9 @@ impl<'d> Section<'d> {
     }
 
     /// True or false.
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough")]
     pub(super) fn flag(&mut self, key: &'static str) -> Result<Option<Located<bool>>, ConfigError> {
-        self.read(key, "true or false", toml::de::DeValue::as_bool)
+        self.read(key, "true or false", |value| value.as_bool())
     }
 
     /// A number, whole or not.
