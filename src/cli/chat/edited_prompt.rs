@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -24,7 +25,7 @@ use rustyline::{
     Behavior, Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event,
     EventContext, EventHandler, Helper, KeyEvent, Modifiers, RepeatCount,
 };
-use signal_hook::consts::{SIGHUP, SIGQUIT};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGQUIT};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tokio::sync::oneshot;
@@ -45,6 +46,10 @@ const MAX_HISTORY: usize = 500;
 /// Turns the marks around pasted text on, also while an answer arrives, and off again.
 const PASTE_MARKS_ON: &[u8] = b"\x1b[?2004h";
 const PASTE_MARKS_OFF: &[u8] = b"\x1b[?2004l";
+
+/// How long a stop takes at most to reach all threads, in steps.
+const STOP_STEP: Duration = Duration::from_millis(5);
+const STOP_STEPS: u32 = 40;
 
 /// Prompts for questions.
 pub(super) struct EditedPrompt<'a> {
@@ -178,11 +183,28 @@ impl ConditionalEventHandler for CtrlZ {
         let Ok(raw) = tcgetattr(&self.modes.input) else { return Some(Cmd::Noop) };
         self.modes.restore();
         let _ = io::stderr().write_all(b"\x1b[?2004l\r\n");
-        // The process goes on from here once it is continued.
-        let _ = kill_current_process_group(Signal::TSTP);
+        stop_until_continued();
         let _ = tcsetattr(&self.modes.input, OptionalActions::Now, &raw);
         self.modes.mark_pasted_text();
         Some(Cmd::Repaint)
+    }
+}
+
+/// Stops this process and what shares its terminal, as Ctrl-Z does; returns once it is continued.
+fn stop_until_continued() {
+    let continued = Arc::new(AtomicBool::new(false));
+    let registered = signal_hook::flag::register(SIGCONT, Arc::clone(&continued));
+    // Fails only for a process that no longer exists.
+    let _ = kill_current_process_group(Signal::TSTP);
+    // Another thread may be the one that is stopped first. Without a shell that could continue it, none is stopped.
+    for _ in 0..STOP_STEPS {
+        if continued.load(Ordering::SeqCst) {
+            break;
+        }
+        thread::sleep(STOP_STEP);
+    }
+    if let Ok(id) = registered {
+        signal_hook::low_level::unregister(id);
     }
 }
 
