@@ -50,6 +50,9 @@ const MIN_BROKEN_WIDTH: usize = 12;
 /// The widths up to which a name stays on one line: where there is room, and where there is little.
 const NAME_WIDTHS: [usize; 2] = [18, 11];
 
+/// The least width at which a table with broken names is easier to read than a block of lines for each record.
+const MIN_TABLE_WIDTH: usize = 60;
+
 /// A column of names for everybody, which stay on one line unless they are long.
 pub(crate) const fn names(heading: &'static str) -> Column {
     Column { heading, for_people: true, is_number: false, breaks: Breaks::Late(NAME_WIDTHS[0]) }
@@ -170,9 +173,9 @@ pub(crate) fn fit_columns(
     if fits(&kept) {
         return kept;
     }
-    // Names are broken earlier before the layout of a table is given up.
-    let Some(broken) = with_broken_names(columns) else { return columns.to_vec() };
-    fit_columns(printer, &broken, rows, droppable)
+    // Names are broken earlier before the layout of a table is given up, unless it is too narrow to be of use.
+    let broken = with_broken_names(columns).filter(|_| printer.terminal.width >= MIN_TABLE_WIDTH);
+    broken.map_or_else(|| columns.to_vec(), |broken| fit_columns(printer, &broken, rows, droppable))
 }
 
 /// The columns with names that are broken earlier; `None` if that cannot be.
