@@ -81,6 +81,7 @@ fn shown_commands() -> Command {
     let all = Cli::command();
     let shown: Vec<Command> = all.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned().collect();
     let mut bare = Command::new("mk").args(all.get_arguments().cloned()).subcommands(shown);
+    bare = bare.disable_help_subcommand(true); // `mk help` is a command of ours
     bare.build();
     bare
 }
