@@ -16,18 +16,23 @@ fn block(block: &Block) -> String {
         Block::Paragraph(text) => format!("<p>{}</p>\n", inlines(text)),
         Block::List { is_numbered, items } => {
             let tag = if *is_numbered { "ol" } else { "ul" };
-            let items: String = items.iter().map(|blocks| format!("<li>{}</li>\n", item(blocks))).collect();
-            format!("<{tag}>\n{items}</{tag}>\n")
+            let items: Vec<String> =
+                items.iter().map(|blocks| format!("<li>{}</li>\n", item(blocks))).collect();
+            format!("<{tag}>\n{}</{tag}>\n", items.concat())
         }
         // Whoever goes by the keyboard scrolls what can have the focus.
         Block::Code(code) => {
             format!("<pre tabindex=\"0\"><code>{}</code></pre>\n", escape(code))
         }
         Block::Table { head, rows } => {
-            let cells = |tag: &str, cells: &[Vec<Inline>]| -> String {
-                cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", inlines(cell))).collect()
+            let cells = |tag: &str, cells: &[Vec<Inline>]| {
+                let cells: Vec<String> =
+                    cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", inlines(cell))).collect();
+                cells.concat()
             };
-            let rows: String = rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
+            let rows: Vec<String> =
+                rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
+            let rows = rows.concat();
             let head = cells("th", head);
             format!(
                 "<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
