@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, T
 
 use super::printer::Printer;
 use super::term::{Lookup, Terminal};
-use super::wrap::visible_cells;
+use super::wrap::{cut_visible, visible_cells};
 use crate::config::ProgressMode;
 
 /// Redraws per second.
@@ -78,8 +78,11 @@ pub(crate) fn add_row(bars: &MultiProgress) -> ProgressBar {
     row
 }
 
-/// Standard error as a draw target of indicatif. Indicatif fills lines up to the last column instead of ending them, so
-/// it needs the terminal's true size for each drawing; the fields are the fallback where that is unknown. A drawing is
+/// What indicatif takes for the terminal's width: more than any line has, as lines are cut here to the width at the time
+/// of writing, and each takes one row.
+const UNBROKEN: u16 = 1000;
+
+/// Standard error as a draw target of indicatif. The fields are the terminal's size where that is unknown. A drawing is
 /// written in one piece when it is complete: keys typed in the middle of one would shift its last lines.
 #[derive(Debug)]
 struct Stderr {
@@ -117,7 +120,9 @@ impl Drawing {
     /// would erase.
     fn finish(&mut self, columns: usize, breaks_lines: bool) -> String {
         let erased = if columns < self.columns { self.erase(columns, breaks_lines) } else { String::new() };
-        let lines = std::mem::take(&mut self.lines);
+        // Other rows than the one that changed may still be as wide as the terminal was.
+        let room = columns.saturating_sub(1);
+        let lines: Vec<String> = self.lines.drain(..).map(|line| cut_visible(&line, room)).collect();
         self.is_filler_next = false;
         self.columns = columns;
         self.shown = lines.iter().map(|line| visible_cells(line)).collect();
@@ -143,6 +148,11 @@ fn breaks_lines() -> bool {
 }
 
 impl Stderr {
+    /// The width of the terminal.
+    fn columns(&self) -> usize {
+        terminal_size::terminal_size().map_or(self.width, |(width, _)| usize::from(width.0))
+    }
+
     /// The pending drawing, also after a panic elsewhere: the next drawing overwrites an unfinished one.
     fn state(&self) -> MutexGuard<'_, Drawing> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -162,8 +172,7 @@ impl Stderr {
 
 impl TermLike for Stderr {
     fn width(&self) -> u16 {
-        let known = terminal_size::terminal_size().map(|(width, _)| width.0);
-        known.unwrap_or_else(|| u16::try_from(self.width).unwrap_or(u16::MAX))
+        UNBROKEN
     }
 
     fn height(&self) -> u16 {
@@ -207,7 +216,7 @@ impl TermLike for Stderr {
     }
 
     fn flush(&self) -> io::Result<()> {
-        let drawing = self.state().finish(usize::from(self.width()), breaks_lines());
+        let drawing = self.state().finish(self.columns(), breaks_lines());
         let mut stderr = io::stderr().lock();
         stderr.write_all(drawing.as_bytes())?;
         stderr.flush()
@@ -254,11 +263,17 @@ mod tests {
             }
             drawing.finish(columns, breaks_lines)
         };
-        let text = "header\r\n\u{1b}[36m✓\u{1b}[0m a claim of twenty-six cells\r\nlast\r";
+        let claim = "\u{1b}[36m✓\u{1b}[0m a claim of twenty-six cells";
+        let text = format!("header\r\n{claim}\r\nlast\r");
         assert_eq!(draw(80, true), text);
         assert_eq!(draw(60, true), format!("\u{1b}[2A\u{1b}[J\u{1b}[2B{text}"));
-        assert_eq!(draw(20, true), format!("\u{1b}[3A\u{1b}[J\u{1b}[2B{text}"));
-        assert_eq!(draw(10, false), format!("\u{1b}[2A\u{1b}[J\u{1b}[2B{text}"));
+        let cut = "header\r\n\u{1b}[36m✓\u{1b}[0m a claim of twenty\r\nlast\r";
+        assert_eq!(
+            draw(20, true),
+            format!("\u{1b}[3A\u{1b}[J\u{1b}[2B{cut}"),
+            "of which one line was broken"
+        );
+        assert!(draw(10, false).starts_with("\u{1b}[2A\u{1b}[J\u{1b}[2Bheader\r\n"));
         assert_eq!(draw(80, true), text, "a wider terminal breaks nothing");
     }
 

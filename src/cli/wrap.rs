@@ -11,6 +11,29 @@ pub(crate) fn cells(text: &str) -> usize {
     text.width()
 }
 
+/// Truncates text that contains our own colours to at most `width` cells.
+pub(crate) fn cut_visible(painted: &str, width: usize) -> String {
+    if visible_cells(painted) <= width {
+        return painted.to_owned();
+    }
+    let (mut kept, mut room, mut rest) = (String::new(), width, painted);
+    while let Some(c) = rest.chars().next() {
+        let colour = rest.strip_prefix("\u{1b}[").and_then(|behind| behind.find('m'));
+        let length = colour.map_or(c.len_utf8(), |end| end + "\u{1b}[m".len());
+        let (piece, behind) = rest.split_at(length);
+        let needed = if colour.is_some() { 0 } else { c.width().unwrap_or(0) };
+        if needed > room {
+            // What follows may be what ends a colour.
+            room = 0;
+        } else {
+            room -= needed;
+            kept.push_str(piece);
+        }
+        rest = behind;
+    }
+    kept
+}
+
 /// The width in cells of text that contains our own colours.
 pub(crate) fn visible_cells(painted: &str) -> usize {
     let mut visible = String::with_capacity(painted.len());

@@ -114,12 +114,21 @@ fn a_table_has_one_row_per_claim() {
 fn a_resize_leaves_no_debris_and_uses_the_new_width() {
     let text =
         "The Eiffel Tower is in Paris [sandbox:slow]. The capital of Australia is Canberra [sandbox:slow].";
-    let mk = Mk::new().after("echo above").args(["verify", "--sandbox", text]);
+    let mk = Mk::new().after("echo above && echo $$ > process").args(["verify", "--sandbox", text]);
     // The emulator of these tests cuts lines for which it gets too narrow, as xterm does.
     let mk = mk.env("XTERM_VERSION", "x");
     let mut person = Person::at(&mk.command());
     person.until_on_screen("asking models");
+    let process = std::fs::read_to_string(mk.home().join("process")).unwrap();
+    let signal = |name: &str| {
+        let sent = std::process::Command::new("kill").args([name, process.trim()]).status().unwrap();
+        assert!(sent.success());
+    };
+    // Stopped meanwhile, so that no drawing for the old width is on its way.
+    signal("-STOP");
+    person.until_quiet();
     person.resize(44, 24);
+    signal("-CONT");
     person.until_screen("rows for the new width", |screen| screen.contains('…'));
     let screen = person.screen();
     assert!(screen.starts_with("above\n"), "{screen}");

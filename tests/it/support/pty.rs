@@ -119,6 +119,11 @@ impl Person {
         self.read_until(what, |person| is_so(&person.screen()));
     }
 
+    /// Reads until nothing more arrives from a command that writes nothing any more.
+    pub fn until_quiet(&mut self) {
+        while self.is_open && self.read() {}
+    }
+
     /// Gives the terminal another size, which cuts lines and breaks none.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.terminal.resize(Size::new(rows, columns)).unwrap();
