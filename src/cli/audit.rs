@@ -30,7 +30,7 @@ Examples:
 
 /// The contents of a line, last in its help.
 pub(crate) const NOTES: &str = "\
-An entry is written with each change, in the same transaction, and never changed.
+An entry is written in the same transaction as its change, and never changed.
 Times are UTC.
 
 In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard,

@@ -145,7 +145,8 @@ impl Calls<'_> {
             let mut setbacks: Option<Box<Setbacks>> = None;
             loop {
                 if permit.is_none() {
-                    permit = Some(self.queue.acquire(self.meter.key_id(), model).await);
+                    // Boxed, as every open call would reserve memory for the wait before it.
+                    permit = Some(Box::pin(self.queue.acquire(self.meter.key_id(), model)).await);
                 }
                 // A call that is not needed takes no slot of the pace, which another may wait for.
                 let Some(mut chat) = prompt() else { return Err(pacing::not_made(Duration::ZERO)) };

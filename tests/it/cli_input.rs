@@ -136,6 +136,8 @@ fn values_without_a_unit_or_a_host_are_completed() {
         (&["serve", "--sandbox", "--check", "--listen", "8081"], "hint: did you mean `127.0.0.1:8081`?"),
         (&["serve", "--sandbox", "--check", "--listen", ":8081"], "hint: did you mean `127.0.0.1:8081`?"),
         (&["server"], "hint: did you mean `serve`?"),
+        (&["help", "verfy"], "hint: did you mean `mk help verify`?"),
+        (&["help", "keys", "craete"], "hint: did you mean `create`?"),
     ] {
         let ran = Mk::new().args(arguments.iter().copied()).run();
         assert!(ran.code() == 2 && ran.stderr.contains(meant), "{ran:?}");
