@@ -297,7 +297,7 @@ fn lists_stay_readable_where_a_table_does_not_fit() {
     assert_eq!(made.code(), 0, "{made:?}");
     let listed = user.args(["keys", "list"]);
     let narrow = pty::run(&listed, 44, 24).last;
-    for words in ["nightly build", "active", "last used", "default"] {
+    for words in ["nightly build", "active", "created", "default"] {
         assert!(narrow.contains(words), "{words:?} is not in\n{narrow}");
     }
     assert!(pty::run(&listed, 80, 24).last.contains("last used\n"), "a table if there is room");
