@@ -100,6 +100,7 @@ failed_auth_per_minute = 0
 [verify]
 extractor = "plain/extractor"
 extractor_fallbacks = ["messages/extractor"]
+auditor = "none"
 panel = ["plain/one", "messages/two", "gemini/three"]
 standby = ["plain/four"]
 [inference.fallbacks]

@@ -6,6 +6,7 @@ use anyhow::ensure;
 use futures_util::StreamExt;
 use serde_json::json;
 
+use crate::panel::sentence;
 use crate::provider::{FakeProvider, Reply, claim, claims};
 use crate::server::Server;
 use crate::table::{Figure, Table};
@@ -62,7 +63,7 @@ async fn open_verification(client: &reqwest::Client, server: &Server) -> anyhow:
     let request = client
         .post(format!("http://{}/verify/v1/stream", server.address))
         .bearer_auth(&server.key)
-        .json(&json!({"fact": "Ten claims."}));
+        .json(&json!({"fact": sentence(0)}));
     let mut stream = request.send().await?.error_for_status()?.bytes_stream();
     let first = stream.next().await.transpose()?;
     ensure!(first.is_some_and(|frame| !frame.is_empty()), "no first frame");
@@ -78,7 +79,7 @@ async fn thinking() -> FakeProvider {
 async fn thinking_panel() -> FakeProvider {
     FakeProvider::start(|ask| {
         if ask.task == "claims" {
-            return claims(&[claim("Claim.", "What is it?", "yes", &["no", "perhaps"])]);
+            return claims(&[claim(&sentence(0), "Which colour is it?", "blue", &["red", "green"])]);
         }
         Reply::Hang
     })

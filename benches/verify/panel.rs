@@ -67,6 +67,21 @@ pub(crate) fn run() -> anyhow::Result<()> {
     })
 }
 
+fn name(n: usize) -> char {
+    ('A'..='Z').nth(n).unwrap_or('Z')
+}
+
+/// What a statement says in its sentence `n`, and a claim.
+pub(crate) fn sentence(n: usize) -> String {
+    format!("House {} at the end of the street is painted blue.", name(n))
+}
+
+/// The body of a request with all claims.
+pub(crate) fn body() -> String {
+    let fact: Vec<String> = (0..CLAIMS).map(sentence).collect();
+    json!({"fact": fact.join(" ")}).to_string()
+}
+
 /// The two possible responses.
 struct Answers {
     claims: Vec<u8>,
@@ -76,7 +91,10 @@ struct Answers {
 impl Answers {
     fn new() -> Self {
         let claims: Vec<Value> = (0..CLAIMS)
-            .map(|n| claim(&format!("Claim {n}."), &format!("What is {n}?"), "yes", &["no", "perhaps"]))
+            .map(|n| {
+                let question = format!("Which colour has house {}?", name(n));
+                claim(&sentence(n), &question, "blue", &["red", "green", "white"])
+            })
             .collect();
         let whole = |text: Value| {
             let body = Format::Chat.answer("model", &text.to_string());

@@ -54,6 +54,7 @@ base_url = "{provider}"
 max_concurrent = {MAX_CONCURRENT}
 [verify]
 extractor = "fake/extractor"
+auditor = "none"
 panel = ["fake/one", "fake/two", "fake/three"]
 max_concurrent = {MAX_CONCURRENT}
 deadline = "3600s"

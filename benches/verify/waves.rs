@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 
 use crate::caller::{Caller, Expected};
-use crate::panel::{CLAIMS, FOR_CLAIMS, MODEL_TIME, Panel};
+use crate::panel::{CLAIMS, FOR_CLAIMS, MODEL_TIME, Panel, body};
 use crate::server::Server;
 use crate::table::{Figure, Table, percentile};
 
@@ -87,7 +87,7 @@ struct Verifier {
 impl Verifier {
     async fn connect(server: &Server) -> anyhow::Result<Self> {
         let authorization = format!("authorization: Bearer {}\r\n", server.key);
-        let request = post(server.address, "/verify/v1/stream", &authorization, r#"{"fact":"Ten claims."}"#);
+        let request = post(server.address, "/verify/v1/stream", &authorization, &body());
         let mut verifier = Self { caller: Caller::connect(server.address).await?, request };
         verifier.verify().await?;
         Ok(verifier)

@@ -6,8 +6,8 @@
 mod events;
 
 pub use events::{
-    ClaimVerified, ClaimsExtracted, Event, ExtractingClaims, ModelAnswered, PROGRESS_HEADER, Starting,
-    VerifyingClaim, VerifyingClaims,
+    ClaimDetails, ClaimVerified, ClaimsExtracted, Event, ExtractingClaims, ModelAnswered, PROGRESS_HEADER,
+    Starting, VerifyingClaim, VerifyingClaims,
 };
 
 use std::collections::HashSet;
@@ -49,7 +49,18 @@ impl Domain {
     }
 }
 
-/// The body of `POST /verify/v1/stream`. The last three fields are additions to the reference.
+/// How a statement is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Plain text.
+    #[default]
+    Text,
+    /// Markdown: headings, code blocks, link targets and front matter are not statements.
+    Markdown,
+}
+
+/// The body of `POST /verify/v1/stream`. The last four fields are additions to the reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifyRequest {
@@ -73,6 +84,9 @@ pub struct VerifyRequest {
     /// A text to answer from instead of from own knowledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
+    /// Default: text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
 }
 
 /// What the panel made of a claim.
@@ -106,20 +120,26 @@ impl fmt::Display for Assessment {
     }
 }
 
-/// Why an assessment is what it is.
+/// Why an assessment is what it is: the first of these that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
     /// At least `minRequired` models agreed, more than on any other answer.
     Consensus,
-    /// Enough models answered, but no answer reached `minRequired`.
-    Split,
+    /// Fewer than `minRequired` models answered; a refusal is no answer.
+    InsufficientAnswers,
+    /// Every model that answered could not tell.
+    Unconfirmed,
+    /// Every model that answered could not tell from the `context`.
+    NotInContext,
+    /// Fewer than `minRequired` models chose an answer.
+    Abstained,
+    /// No other answer has a consensus, but no model chose the claimed one.
+    Rejected,
     /// Two answers reached `minRequired` with equally many votes.
     Tie,
-    /// Too many models could not tell.
-    Abstained,
-    /// Too few models answered at all.
-    InsufficientAnswers,
+    /// Enough models chose an answer, but none reached `minRequired`.
+    Split,
 }
 
 /// One model's answer to one question.
@@ -129,6 +149,9 @@ pub struct ModelAnswer {
     pub model: String,
     /// A key of `original_options`.
     pub answer: String,
+    /// The answer in the model's own words, which it gives before it sees itself choose an option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
     /// The model's reason, when the request asked to explain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -174,6 +197,18 @@ pub struct ClaimResult {
     /// The models that gave no answer.
     #[serde(default)]
     pub model_errors: Vec<ModelError>,
+    /// The passage of `original_fact` that makes the claim, verbatim.
+    #[serde(default)]
+    pub quote: String,
+    /// Where that passage stands.
+    #[serde(default)]
+    pub span: Span,
+    /// With FALSE: the text of the winning option; `null` where that is "None of these".
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub correction: Option<Option<String>>,
+    /// Whether a model doubted that the claim says what its quote says, and another one did not confirm that.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub contested: bool,
     /// Not on the wire: all models that were asked in the order of the panel, which a client has from
     /// [`VerifyingClaims::models`]; empty where nobody told.
     #[serde(skip)]
@@ -190,6 +225,15 @@ impl ClaimResult {
     }
 }
 
+/// A place in a text, in Unicode code points; `end` is exclusive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Span {
+    /// The first code point.
+    pub start: usize,
+    /// The one after the last.
+    pub end: usize,
+}
+
 /// A part of the statement that was not verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
@@ -197,6 +241,9 @@ pub struct Skipped {
     pub text: String,
     /// Why.
     pub reason: SkipReason,
+    /// Where it stands; absent for a claim whose quote does not stand in the statement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
 }
 
 /// Why a part of a statement was not verified.
@@ -213,10 +260,18 @@ pub enum SkipReason {
     Instruction,
     /// Cannot be made self-contained from the text.
     Ambiguous,
+    /// Only its author could know.
+    Private,
+    /// A greeting or a fragment, which claims nothing.
+    NoClaim,
     /// Says what an earlier claim says.
     Duplicate,
     /// Beyond the most claims that one request may hold.
     OverLimit,
+    /// The extractor made nothing of it.
+    NotExtracted,
+    /// What the extractor made of it does not say what it says.
+    Unfaithful,
 }
 
 impl SkipReason {
@@ -228,16 +283,33 @@ impl SkipReason {
             Self::Question => "question",
             Self::Instruction => "instruction",
             Self::Ambiguous => "ambiguous",
+            Self::Private => "private",
+            Self::NoClaim => "no_claim",
             Self::Duplicate => "duplicate",
             Self::OverLimit => "over_limit",
+            Self::NotExtracted => "not_extracted",
+            Self::Unfaithful => "unfaithful",
         }
     }
 
     /// Whether the part may hold claims that nobody checked, so that a gate must not pass it; a part with any other
     /// reason was read, and found to have nothing to check.
     pub const fn is_unchecked(self) -> bool {
-        matches!(self, Self::OverLimit)
+        matches!(self, Self::OverLimit | Self::NotExtracted | Self::Unfaithful)
     }
+}
+
+/// How much of a statement was checked, in sentences. Headings, code and the like do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Coverage {
+    /// All sentences.
+    pub sentences: usize,
+    /// Of them, those of which all was put to the panel, or skipped with a reason.
+    pub checked: usize,
+    /// Of them, those with nothing to verify.
+    pub skipped: usize,
+    /// Of them, those of which a part should have been checked and was not.
+    pub unchecked: usize,
 }
 
 /// Tokens that one model used.
@@ -252,8 +324,8 @@ pub struct ModelTokenUsage {
     pub completion_tokens: u64,
     /// Their sum.
     pub total_tokens: u64,
-    /// In US dollars; absent where the price is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// In US dollars; `null` where the price is unknown.
+    #[serde(default)]
     pub cost_usd: Option<f64>,
 }
 
@@ -307,9 +379,45 @@ pub struct VerifyResponse {
     /// Parts that were not verified.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
+    /// Whether everything that should have been checked was: false if any skipped part is unchecked.
+    #[serde(default = "yes")]
+    pub complete: bool,
+    /// Whether a second model compared the claims with the statement.
+    #[serde(default)]
+    pub audited: bool,
+    /// How much of the statement was checked.
+    #[serde(default)]
+    pub coverage: Coverage,
+    /// The domain of prompts and panel.
+    #[serde(default)]
+    pub domain: Domain,
+    /// The date that the facts were judged at, RFC 3339.
+    #[serde(rename = "asOf", default)]
+    pub as_of: String,
+    /// How many models were asked about each claim.
+    #[serde(rename = "totalModels", default)]
+    pub total_models: u32,
+    /// What all of it cost, in US dollars; `null` where a price is unknown.
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
     /// `sandbox` when simulated models took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+}
+
+/// What servers that tell nothing about it stand for.
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// A field that is there, also as `null`.
+fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(field).map(Some)
 }
 
 /// The threshold where none was requested.

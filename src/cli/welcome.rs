@@ -40,6 +40,7 @@ pub(crate) fn print(
             address = base,
             sandbox = is_sandbox,
             extractor = panel.extractor,
+            auditor = panel.auditor.as_deref().unwrap_or("none"),
             panel = panel.panel.join(","),
             data_dir = %config.data_dir.display(),
             database = %config.database,
@@ -96,8 +97,12 @@ fn simulated_answers(config: &ServerConfig) -> &'static str {
 pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     let panel = &config.verify.general;
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
-    let mut facts =
-        vec![("extractor", or_none(&panel.extractor)), ("panel", or_none(&panel.panel.join(", ")))];
+    let auditor = panel.auditor.as_deref().unwrap_or("none: nothing compares claims with the text");
+    let mut facts = vec![
+        ("extractor", or_none(&panel.extractor)),
+        ("auditor", auditor.to_owned()),
+        ("panel", or_none(&panel.panel.join(", "))),
+    ];
     if !panel.standby.is_empty() {
         facts.push(("standby", panel.standby.join(", ")));
     }

@@ -175,6 +175,7 @@ fn panel(table: &str, settings: &PanelSettings) -> Vec<(String, String)> {
     [
         ("extractor", quoted(&settings.extractor)),
         ("extractor_fallbacks", list_text(&settings.extractor_fallbacks)),
+        ("auditor", quoted(settings.auditor.as_deref().unwrap_or(models::NO_AUDITOR))),
         ("panel", list_text(&settings.panel)),
         ("standby", list_text(&settings.standby)),
         ("max_fact_chars", settings.max_fact_chars.to_string()),

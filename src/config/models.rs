@@ -99,7 +99,7 @@ impl Providers<'_> {
     ) -> Result<PanelSettings, ConfigError> {
         let defaults = PanelSettings::default();
         let key = |field: &str| format!("{table}.{field}");
-        for field in ["panel", "standby", "extractor", "extractor_fallbacks"] {
+        for field in ["panel", "standby", "extractor", "extractor_fallbacks", "auditor"] {
             origins.set(key(field), Origin::Chosen);
         }
         let panel = origins.value_or(key("panel"), file.panel.as_ref(), chosen.panel.clone());
@@ -120,7 +120,21 @@ impl Providers<'_> {
         }
         let extractor = chosen.extractor.as_ref().or(panel.first()).cloned().unwrap_or_default();
         let extractor = origins.value_or(key("extractor"), file.extractor.as_ref(), extractor);
+        let auditor = match &file.auditor {
+            None => {
+                chosen.auditor.clone().or_else(|| other_provider(&extractor, panel.iter().chain(&standby)))
+            }
+            Some(found) if found.value == NO_AUDITOR => None,
+            Some(found) => {
+                self.check(&found.value, &found.place)?;
+                Some(found.value.clone())
+            }
+        };
+        if let Some(found) = &file.auditor {
+            origins.set(key("auditor"), found.place.origin());
+        }
         Ok(PanelSettings {
+            auditor,
             // A model cannot replace itself: it has just failed, or has already answered.
             standby: standby.into_iter().filter(|id| !panel.contains(id)).collect(),
             extractor_fallbacks: fallbacks.into_iter().filter(|id| *id != extractor).collect(),
@@ -209,6 +223,17 @@ impl Providers<'_> {
     }
 }
 
+/// The value of `auditor` that turns audits off.
+pub(super) const NO_AUDITOR: &str = "none";
+
+/// The first of these models that another provider serves than `extractor`'s, else the first other model: it does not
+/// share the extractor's blind spots.
+fn other_provider<'a>(extractor: &str, models: impl Iterator<Item = &'a String> + Clone) -> Option<String> {
+    let mut others = models.filter(|id| *id != extractor);
+    let is_foreign = |id: &&String| model_id::provider(id) != model_id::provider(extractor);
+    others.clone().find(is_foreign).or_else(|| others.next()).cloned()
+}
+
 /// The table of the legal domain.
 pub(super) const LEGAL: &str = "verify.domains.legal";
 
@@ -234,6 +259,7 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
     let open = |file: &PanelFile| PanelFile {
         extractor: None,
         extractor_fallbacks: None,
+        auditor: None,
         panel: None,
         standby: None,
         ..file.clone()

@@ -33,6 +33,8 @@ pub(super) struct Chosen {
     pub(super) standby: Vec<String>,
     /// A model dedicated to extraction; if `None`, the first of the panel does it.
     pub(super) extractor: Option<String>,
+    /// A model dedicated to audits; if `None`, one of the panel or of those that stand by does it.
+    pub(super) auditor: Option<String>,
 }
 
 impl Offer {
@@ -79,6 +81,7 @@ pub(super) fn choose(offers: &[Offer]) -> Chosen {
         panel: order.by_ref().take(PANEL_SIZE).collect(),
         standby: order.take(STANDBY_SIZE).collect(),
         extractor: None,
+        auditor: None,
     }
 }
 
@@ -102,7 +105,12 @@ fn in_rounds(offers: &[Offer]) -> Vec<String> {
 pub(super) fn sandbox() -> Chosen {
     let id = |name: &str| format!("{SANDBOX}/{name}");
     let panel = ["alpha", "beta", "gamma"].map(id).to_vec();
-    Chosen { panel, standby: vec![id("delta")], extractor: Some(id("extractor")) }
+    Chosen {
+        panel,
+        standby: vec![id("delta")],
+        extractor: Some(id("extractor")),
+        auditor: Some(id("auditor")),
+    }
 }
 
 #[cfg(test)]

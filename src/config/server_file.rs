@@ -53,6 +53,7 @@ pub(super) struct VerifyFile {
 pub(super) struct PanelFile {
     pub(super) extractor: Option<Located<String>>,
     pub(super) extractor_fallbacks: Option<Located<Vec<String>>>,
+    pub(super) auditor: Option<Located<String>>,
     pub(super) panel: Option<Located<Vec<String>>>,
     pub(super) standby: Option<Located<Vec<String>>>,
     pub(super) max_fact_chars: Option<Located<usize>>,
@@ -191,10 +192,11 @@ fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
     Ok(PanelFile {
         extractor: section.text("extractor")?,
         extractor_fallbacks: section.texts("extractor_fallbacks")?,
+        auditor: section.text("auditor")?,
         panel: section.texts("panel")?,
         standby: section.texts("standby")?,
         max_fact_chars: section.number("max_fact_chars", 1..=10_000_000)?,
-        max_claims: section.number("max_claims", 1..=1000)?,
+        max_claims: section.number("max_claims", 0..=100_000)?,
         model_timeout: section.duration("model_timeout")?,
         deadline: section.duration("deadline")?,
     })
@@ -207,6 +209,7 @@ impl PanelFile {
         Self {
             extractor: own.extractor.or(base.extractor),
             extractor_fallbacks: own.extractor_fallbacks.or(base.extractor_fallbacks),
+            auditor: own.auditor.or(base.auditor),
             panel: own.panel.or(base.panel),
             standby: own.standby.or(base.standby),
             max_fact_chars: own.max_fact_chars.or(base.max_fact_chars),

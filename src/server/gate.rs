@@ -99,7 +99,7 @@
 //! - **Prompt injection by statement, context, model.** Each stands between random markers that it cannot contain, and
 //!   a model can only choose one of the options shown. This makes it unlikely, not impossible. Tests:
 //!   `a_statement_stays_data_in_the_prompts`, `untrusted_text_appears_only_inside_fences`,
-//!   `a_text_never_contains_its_own_marker`
+//!   `a_marker_is_random_and_in_no_text_of_the_request`
 //! - **Prompt injection by tool output (chat).** Passed on as one message of its role; no tool is run here. Tests:
 //!   `the_output_of_a_tool_stays_within_its_message`
 //! - **A model that the key may not use, by way of the provider.** The fields and tools known to let a request name

@@ -24,7 +24,9 @@ use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
 use super::{Context, parking, routes, with_rate};
-use crate::api::verify::{Domain, Event, MAX_CONTEXT_CHARS, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER};
+use crate::api::verify::{
+    Domain, Event, Format, MAX_CONTEXT_CHARS, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER,
+};
 use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
@@ -38,8 +40,8 @@ const EVENT_BUFFER: usize = 32;
 const DATES: &str = "a date such as 2026-11-20, or an RFC 3339 time";
 
 /// All parameters of a request.
-pub(super) const PARAMETERS: [&str; 7] =
-    ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context"];
+pub(super) const PARAMETERS: [&str; 8] =
+    ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context", "format"];
 
 /// The route; `filter` matches path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -134,6 +136,11 @@ pub(super) fn read_job<'s>(
     if text.as_ref().is_some_and(|text| text.chars().count() > MAX_CONTEXT_CHARS) {
         return Err(invalid("context", format!("`context` is longer than {MAX_CONTEXT_CHARS} characters")));
     }
+    let format = match params.text_such_as("format", "`text` or `markdown`")?.as_deref() {
+        None | Some("text") => Format::Text,
+        Some("markdown") => Format::Markdown,
+        Some(_) => return Err(invalid("format", "`format` must be `text` or `markdown`")),
+    };
     params.finish(&PARAMETERS)?;
 
     if panel < 2 {
@@ -144,6 +151,7 @@ pub(super) fn read_job<'s>(
     Ok(Job {
         id: crate::id::new("ver"),
         fact,
+        format,
         domain,
         min_required,
         total_models,

@@ -5,7 +5,8 @@
 //! `(B)`, `B.`), after the word "Option" (`Option B`), or before the option's own text (`B) 1889`). A text without any
 //! brace that is nothing but this is an answer as well.
 //!
-//! Prose around the object must not contradict it: if the prose after it names the letter of another option, or the
+//! What the model found by itself must not contradict its letter: if it means the same as another option, and not as the
+//! chosen one, the answer is malformed. Neither may prose around the object: if the prose after it names the letter of another option, or the
 //! prose before it names others and not the chosen one, the answer is malformed. "A" before a word in lower case is an
 //! article.
 
@@ -13,11 +14,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ballot::PanelAnswer;
-use super::claims::letter;
-use super::{json, text};
+use super::claim::letter;
+use super::{json, text, values};
 
 /// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
+/// The longest answer in a model's own words in a result, in characters; longer ones are shortened.
+const MAX_FOUND_CHARS: usize = 200;
 /// The longest reason in a result, in characters; longer ones are shortened.
 const MAX_REASON_CHARS: usize = 500;
 
@@ -27,6 +30,8 @@ const NO_LETTER: &str = "answer: not the letter of an option";
 #[derive(Deserialize)]
 struct RawAnswer {
     answer: Value,
+    #[serde(default)]
+    found: Value,
     #[serde(default)]
     reason: Value,
 }
@@ -45,7 +50,7 @@ pub fn read_answer(
     let shown = Shown { options, order };
     if let Some(bare) = json::without_object(answer) {
         let position = shown.chosen(bare).ok_or("it has no object")?;
-        return shown.answer(position, None);
+        return shown.answer(position, None, None);
     }
     let found = json::in_prose::<RawAnswer>(answer, MAX_ANSWER_BYTES)?;
     let position = found.value.answer.as_str().and_then(|answer| shown.chosen(answer)).ok_or(NO_LETTER)?;
@@ -54,9 +59,16 @@ pub fn read_answer(
     if after.iter().any(is_other) || (!before.is_empty() && before.iter().all(is_other)) {
         return Err("its words name another option than its object".to_owned());
     }
-    let reason = found.value.reason.as_str().filter(|_| explain).map(text::one_line);
-    let reason = reason.filter(|reason| !reason.is_empty());
-    shown.answer(position, reason.map(|reason| text::shortened(&reason, MAX_REASON_CHARS)))
+    let kept = |value: &Value, max_chars: usize| {
+        let line = value.as_str().map(text::one_line).filter(|line| !line.is_empty());
+        line.map(|line| text::shortened(&line, max_chars))
+    };
+    let own = kept(&found.value.found, MAX_FOUND_CHARS);
+    if own.as_deref().is_some_and(|own| shown.contradicts(own, position)) {
+        return Err("found says another option than answer".to_owned());
+    }
+    let reason = kept(&found.value.reason, MAX_REASON_CHARS).filter(|_| explain);
+    shown.answer(position, own, reason)
 }
 
 /// The options as a model was shown them.
@@ -66,9 +78,23 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn answer(&self, position: usize, reason: Option<String>) -> Result<PanelAnswer, String> {
+    fn answer(
+        &self,
+        position: usize,
+        found: Option<String>,
+        reason: Option<String>,
+    ) -> Result<PanelAnswer, String> {
         let option = self.order.get(position).copied().ok_or(NO_LETTER)?;
-        Ok(PanelAnswer { option, reason })
+        Ok(PanelAnswer { option, found, reason })
+    }
+
+    /// Whether what a model found is another option than the one at this position.
+    fn contradicts(&self, found: &str, position: usize) -> bool {
+        let says = |at: usize| {
+            let option = self.order.get(at).and_then(|option| self.options.get(*option));
+            option.is_some_and(|option| values::same(found, option))
+        };
+        !says(position) && (0..self.order.len()).any(|at| at != position && says(at))
     }
 
     /// The position of the option that an answer names.
@@ -229,7 +255,11 @@ mod tests {
         assert_eq!(reason.chars().count(), MAX_REASON_CHARS);
         for none in ["\" \"", "7", "null", "[\"because\"]", "{}"] {
             let answer = format!(r#"{{"answer":"A","reason":{none}}}"#);
-            assert_eq!(read(&answer, true), Ok(PanelAnswer { option: 2, reason: None }), "{none}");
+            assert_eq!(
+                read(&answer, true),
+                Ok(PanelAnswer { option: 2, found: None, reason: None }),
+                "{none}"
+            );
         }
         assert_eq!(
             read("{\"answer\":\"A\",\"reason\":\"one\ntwo\"}", true).unwrap().reason.unwrap(),

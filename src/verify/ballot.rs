@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::claims::{Claim, key};
+use super::Job;
+use super::claim::{Claim, key};
 use super::pacing;
 use super::vote::{self, SpecialOptions, Verdict};
-use crate::api::verify::{ClaimResult, ModelAnswer, ModelError, ReasonCode};
+use crate::api::verify::{Assessment, ClaimResult, ModelAnswer, ModelError, ReasonCode};
 use crate::inference::Failure;
 
 /// The models of a verification: the panel first, then the standby models. Without duplicates, as no model votes twice.
@@ -53,6 +54,8 @@ fn distinct<'a>(mut models: Vec<&'a str>, more: &'a [String]) -> Vec<&'a str> {
 pub struct PanelAnswer {
     /// The chosen option, by its position in the claim's own order.
     pub option: usize,
+    /// The answer in the model's own words, if it gave one.
+    pub found: Option<String>,
     /// The reason, if one was requested.
     pub reason: Option<String>,
 }
@@ -168,6 +171,12 @@ impl<'a> Ballot<'a> {
         self.done() == self.asked()
     }
 
+    /// The models that are done, in the order of their seats.
+    pub(super) fn done_models(&self) -> impl Iterator<Item = &'a str> {
+        let done = self.roster.models().zip(&self.seats);
+        done.filter(|(_, seat)| !matches!(seat, Seat::Pending | Seat::Limited)).map(|(model, _)| model)
+    }
+
     /// Whether any model has answered.
     pub(super) fn has_answers(&self) -> bool {
         self.seats.iter().any(|seat| matches!(seat, Seat::Answered(_)))
@@ -182,8 +191,13 @@ impl<'a> Ballot<'a> {
     }
 
     /// The result for `claim`.
-    pub(super) fn result(&self, claim: &Claim, min_required: u32) -> ClaimResult {
-        let verdict = self.verdict(claim, min_required);
+    pub(super) fn result(&self, claim: &Claim, job: &Job) -> ClaimResult {
+        let verdict = self.verdict(claim, job);
+        let is_false = verdict.assessment == Assessment::False;
+        let correction = verdict
+            .consensus
+            .filter(|_| is_false)
+            .map(|winner| claim.options().get(winner).filter(|_| winner != claim.none_of_these()).cloned());
         ClaimResult {
             id: claim.id.clone(),
             claim: claim.text.clone(),
@@ -195,15 +209,23 @@ impl<'a> Ballot<'a> {
             consensus_answer: verdict.consensus.map(key).unwrap_or_default(),
             reason_code: Some(verdict.reason),
             model_errors: self.seated().filter_map(model_error).collect(),
+            quote: job.fact.get(claim.quote.clone()).unwrap_or_default().to_owned(),
+            span: claim.span,
+            correction,
+            contested: claim.contested,
             seats: Vec::new(),
         }
     }
 
-    fn verdict(&self, claim: &Claim, min_required: u32) -> Verdict {
-        if self.is_open(claim, min_required, self.outstanding) {
+    fn verdict(&self, claim: &Claim, job: &Job) -> Verdict {
+        if self.is_open(claim, job.min_required, self.outstanding) {
             return Verdict::none(ReasonCode::InsufficientAnswers);
         }
-        vote::decide(&self.answers(), special_options(claim), count(min_required))
+        let verdict = vote::decide(&self.answers(), special_options(claim), count(job.min_required));
+        match verdict.reason {
+            ReasonCode::Unconfirmed if job.context.is_some() => Verdict::none(ReasonCode::NotInContext),
+            _ => verdict,
+        }
     }
 
     /// Whether this many answers more could change the outcome.
@@ -235,7 +257,12 @@ fn count(min_required: u32) -> usize {
 
 fn model_answer((model, seat): (&str, &Seat)) -> Option<ModelAnswer> {
     let Seat::Answered(answer) = seat else { return None };
-    Some(ModelAnswer { model: model.to_owned(), answer: key(answer.option), reason: answer.reason.clone() })
+    Some(ModelAnswer {
+        model: model.to_owned(),
+        answer: key(answer.option),
+        found: answer.found.clone(),
+        reason: answer.reason.clone(),
+    })
 }
 
 fn model_error((model, seat): (&str, &Seat)) -> Option<ModelError> {
@@ -246,7 +273,8 @@ fn model_error((model, seat): (&str, &Seat)) -> Option<ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::verify::Assessment;
+    use crate::api::verify::{Domain, Format, Span};
+    use crate::clock::Time;
     use proptest::prelude::*;
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -254,12 +282,27 @@ mod tests {
     }
 
     fn answer(option: usize) -> PanelAnswer {
-        PanelAnswer { option, reason: None }
+        PanelAnswer { option, found: None, reason: None }
+    }
+
+    fn job(min_required: u32) -> Job {
+        Job {
+            id: String::new(),
+            fact: String::new(),
+            format: Format::Text,
+            domain: Domain::General,
+            min_required,
+            total_models: 3,
+            as_of: Time::from_unix_ms(0),
+            explain: false,
+            context: None,
+            model_progress: false,
+        }
     }
 
     fn claim() -> Claim {
         let text = |text: &str| text.to_owned();
-        Claim::new(0, text("c"), text("q"), text("1"), vec![text("2"), text("3")])
+        Claim::new(0, text("c"), text("q"), text("1"), vec![text("2"), text("3")], (0..0, Span::default()))
     }
 
     #[test]
@@ -283,7 +326,7 @@ mod tests {
         assert_eq!(ballot.record(4, Ok(answer(0))), Next::Nobody);
         assert!(ballot.is_settled());
 
-        let result = ballot.result(&claim(), 2);
+        let result = ballot.result(&claim(), &job(2));
         let answers: Vec<_> = result
             .model_answers
             .iter()
@@ -305,7 +348,7 @@ mod tests {
             ballot.record(0, Ok(answer(answers[0])));
             ballot.record(2, Ok(answer(answers[1])));
             ballot.cut_off(|_| None);
-            let result = ballot.result(&claim(), min_required);
+            let result = ballot.result(&claim(), &job(min_required));
             assert_eq!(result.model_answers.len(), 2);
             assert_eq!(
                 result.model_errors,
@@ -331,7 +374,7 @@ mod tests {
         ballot.record(1, Ok(answer(0)));
         assert_eq!(ballot.record(2, Err(Failure::Malformed)), Next::Standby(3));
         ballot.cut_off(|_| None);
-        let result = ballot.result(&claim(), 2);
+        let result = ballot.result(&claim(), &job(2));
         assert_eq!((result.assessment, result.model_errors.len()), (Assessment::True, 2));
     }
 
@@ -352,7 +395,7 @@ mod tests {
                 None => ballot.cut_off(|_| None),
             }
             assert!(ballot.is_settled());
-            let result = ballot.result(&claim(), 2);
+            let result = ballot.result(&claim(), &job(2));
             assert_eq!(result.model_answers.len(), 1 + usize::from(is_answered));
             assert!(result.model_errors.iter().all(|error| error.code == "rate_limited"));
             assert_eq!(ballot.outstanding, usize::from(is_cut));
@@ -393,7 +436,7 @@ mod tests {
             }
             prop_assert!(ballot.is_settled());
             prop_assert!(done <= total + standby && again <= total);
-            let result = ballot.result(&claim(), 2);
+            let result = ballot.result(&claim(), &job(2));
             prop_assert_eq!(result.model_answers.len() + result.model_errors.len(), done);
             prop_assert!(result.model_answers.len() <= total);
         }

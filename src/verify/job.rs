@@ -1,6 +1,6 @@
 //! The parameters of a verification.
 
-use crate::api::verify::Domain;
+use crate::api::verify::{Domain, Format};
 use crate::clock::Time;
 
 /// A verification to be run, with validated parameters.
@@ -10,6 +10,8 @@ pub struct Job {
     pub id: String,
     /// The statement as it was submitted.
     pub fact: String,
+    /// How it is written.
+    pub format: Format,
     /// Determines prompts and panel.
     pub domain: Domain,
     /// How many models must agree: 2 or 3.

@@ -1,8 +1,9 @@
 //! Verification: from a statement to an assessment of each of its claims. Independent of HTTP.
 //!
 //! ```text
-//! request ─ extraction ─ lint ─┬─ claim ─ blind panel ─ vote ─┬─ completed
-//!           (one model)        └─ claim ─ blind panel ─ vote ─┘
+//! request ─ sections ─ extraction ─ review ─┬─ claim ─ blind panel ─ vote ─┬─ completed
+//!                      (one model)    │      └─ claim ─ blind panel ─ vote ─┤
+//!                                     └─ audit (a second model), mending ───┘
 //! ```
 //!
 //! [`Verifier::run`] sends a stream of [`EventResult`]s: the server encodes them, the JSON reply folds them into one
@@ -11,18 +12,19 @@
 //! parsed by exact rules and never trusted; dropping the future of a run cancels all its calls to providers. Agreement
 //! between models is evidence, not proof.
 
+pub mod anchors;
 mod answer;
 mod ballot;
 mod call_queue;
 mod calls;
-mod claims;
-mod draft;
+mod claim;
+pub mod document;
 mod error;
+mod extraction;
 mod job;
 mod json;
-mod leak;
-mod lint;
 mod normal_form;
+pub mod options;
 mod outbox;
 mod pacing;
 mod panel;
@@ -31,7 +33,9 @@ pub mod prompts;
 mod settings;
 mod text;
 mod token_usage;
+pub mod values;
 mod vote;
+pub mod words;
 
 #[cfg(test)]
 mod tests;
@@ -39,8 +43,9 @@ mod tests;
 pub use crate::api::verify::Event;
 pub use answer::read_answer;
 pub use ballot::PanelAnswer;
-pub use claims::{Claim, Extraction, read_claims};
+pub use claim::Claim;
 pub use error::Error;
+pub use extraction::review_answer;
 pub use job::Job;
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};

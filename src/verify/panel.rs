@@ -5,28 +5,38 @@
 //! place at the end: a preference for the last letter merely produces abstentions. The order is derived from the ids,
 //! so that a verification can be reproduced.
 //!
+//! Claims come from a [`Feed`](super::extraction::Feed) while the extraction goes on, and are asked about at once.
+//! Nothing is reported of them until the extraction is done; then those that were taken back are forgotten, and the
+//! others are listed in the order of the text.
+//!
 //! One loop owns all state. It emits events without waiting for a slow reader, because open calls hold permits that
 //! other verifications wait for.
 
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use sha2::{Digest, Sha256};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 use tracing::warn;
 
 use super::answer::read_answer;
 use super::ballot::{Ballot, Next, PanelAnswer, Roster};
 use super::calls::{Calls, IfLimited, from_now};
-use super::claims::Claim;
+use super::claim::Claim;
 use super::error::Error;
+use super::extraction::{Change, Found};
 use super::outbox::Outbox;
 use super::pacing;
 use super::prompts::{self, Fences};
 use super::{Event, Job};
-use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim};
+use crate::api::verify::{
+    ClaimDetails, ClaimResult, ClaimVerified, ClaimsExtracted, ModelAnswered, VerifyingClaim, VerifyingClaims,
+};
 use crate::inference::{Chat, DEFAULT_RETRY_AFTER, Failure};
 use crate::model_id;
 use crate::usage::Purpose;
@@ -37,9 +47,23 @@ pub(super) struct Panel<'a> {
     pub(super) job: &'a Job,
     pub(super) fences: &'a Fences,
     pub(super) roster: &'a Roster<'a>,
-    pub(super) claims: &'a [Claim],
-    /// By claim: whether models that limit their rate are no longer waited for, as they could not change the outcome.
-    pub(super) given_up: Vec<AtomicBool>,
+}
+
+/// A claim that is asked about.
+struct Asked {
+    claim: Claim,
+    /// Whether its votes are no longer needed: it was taken back, or those still to come could not change the outcome.
+    given_up: AtomicBool,
+}
+
+impl Asked {
+    fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The outcome of one call, with the positions of its claim and seat.
@@ -49,37 +73,75 @@ struct CallOutcome {
     answer: Result<PanelAnswer, Failure>,
 }
 
+/// Where the claims come from.
+pub(super) struct Source<'a> {
+    /// Boxed, and dropped when it is done, as the panel, for which most of a run waits, needs less memory.
+    pub(super) extraction: BoxFuture<'a, Result<Found, Error>>,
+    /// What the extraction tells before.
+    pub(super) changes: UnboundedReceiver<Change>,
+}
+
 impl Panel<'_> {
-    /// Asks about all claims until each is settled or the deadline passes. The results are in the order of the claims.
+    /// Asks about all claims until each is settled or the deadline passes. The results are in the order of the claims;
+    /// with them comes what else the extraction found.
     ///
     /// A model that limits its rate is waited for until the deadline if it can still change the outcome of the claim.
     /// Otherwise it is given up once no such model has answered for as long as any call may take.
     pub(super) async fn run(
         &self,
+        source: Source<'_>,
         outbox: &mut Outbox<'_>,
         mut deadline: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<Vec<ClaimResult>, Error> {
+    ) -> Result<(Vec<ClaimResult>, Found), Error> {
+        let Source { extraction, mut changes } = source;
+        let (mut extraction, mut found) = (Some(extraction), Found::default());
         let mut results = PanelResults::new(self);
         let mut patience = pin!(sleep(self.calls.model_timeout));
         let (mut is_patient, mut answers) = (true, 0);
         let mut open = FuturesUnordered::new();
-        for (at, claim) in self.claims.iter().enumerate() {
-            outbox.push(Event::VerifyingClaim(VerifyingClaim { claim_index: at, claim: claim.text.clone() }));
-            open.extend((0..self.roster.panel_size()).map(|seat| self.ask(at, seat, IfLimited::Fail)));
-        }
-        while !results.are_settled() {
+        let ask = |claim: &Arc<Asked>, at: usize| {
+            (0..self.roster.panel_size()).map(move |seat| (claim.clone(), at, seat)).collect::<Vec<_>>()
+        };
+        while extraction.is_some() || !results.are_settled() {
             tokio::select! {
                 biased;
-                () = &mut deadline => break,
+                () = &mut deadline => {
+                    if extraction.is_some() {
+                        return Err(Error::Deadline);
+                    }
+                    break;
+                }
                 () = outbox.flush(), if !outbox.is_empty() => {}
+                Some(change) = changes.recv(), if extraction.is_some() => {
+                    if let Some(at) = results.change(change) {
+                        let calls = ask(&results.asked[at], at);
+                        open.extend(calls.into_iter().map(|(claim, at, seat)| self.ask(claim, at, seat, IfLimited::Fail)));
+                    }
+                }
+                end = done(&mut extraction), if extraction.is_some() => {
+                    extraction = None;
+                    found = end?;
+                    while let Ok(change) = changes.try_recv() {
+                        if let Some(at) = results.change(change) {
+                            let calls = ask(&results.asked[at], at);
+                            open.extend(calls.into_iter().map(|(claim, at, seat)| self.ask(claim, at, seat, IfLimited::Fail)));
+                        }
+                    }
+                    for at in results.list(&mut found, outbox) {
+                        let calls = ask(&results.asked[at], at);
+                        open.extend(calls.into_iter().map(|(claim, at, seat)| self.ask(claim, at, seat, IfLimited::Fail)));
+                    }
+                    is_patient = true;
+                    patience.as_mut().reset(from_now(self.calls.model_timeout));
+                }
                 () = &mut patience, if is_patient => {
                     is_patient = false;
-                    (0..self.claims.len()).for_each(|claim| results.give_up(claim, outbox));
+                    (0..results.asked.len()).for_each(|claim| results.give_up(claim, outbox));
                 }
-                outcome = open.next() => {
-                    let Some(outcome) = outcome else { break };
+                Some(outcome) = open.next(), if !open.is_empty() => {
                     let (claim, seat) = (outcome.claim, outcome.seat);
-                    if self.has_given_up(claim) {
+                    let asked = results.asked[claim].clone();
+                    if asked.is_given_up() {
                         continue;
                     }
                     let again = matches!(outcome.answer, Err(Failure::RateLimited { .. }));
@@ -94,13 +156,13 @@ impl Panel<'_> {
                     }
                     match next {
                         Next::Nobody => {}
-                        Next::Again if self.has_given_up(claim) => {}
-                        Next::Again => open.push(self.ask(claim, seat, IfLimited::Wait { again })),
+                        Next::Again if asked.is_given_up() => {}
+                        Next::Again => open.push(self.ask(asked, claim, seat, IfLimited::Wait { again })),
                         Next::Standby(next) => {
                             if let (Some(model), Some(standby)) = (self.roster.model(seat), self.roster.model(next)) {
                                 self.calls.meter.count_fallback(model, code, standby);
                             }
-                            open.push(self.ask(claim, next, IfLimited::Fail));
+                            open.push(self.ask(asked, claim, next, IfLimited::Fail));
                         }
                     }
                 }
@@ -108,39 +170,42 @@ impl Panel<'_> {
         }
         // Calls that are still open are cancelled and booked before anything is summed up.
         drop(open);
-        results.finish(outbox)
+        Ok((results.finish(outbox)?, found))
     }
 
     #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
-    fn ask(&self, at: usize, seat: usize, if_limited: IfLimited) -> impl Future<Output = CallOutcome> {
+    fn ask(
+        &self,
+        asked: Arc<Asked>,
+        at: usize,
+        seat: usize,
+        if_limited: IfLimited,
+    ) -> impl Future<Output = CallOutcome> {
         async move {
-            let Some(vote) = self.vote(at, seat) else {
+            let Some(model) = self.roster.model(seat) else {
                 return CallOutcome { claim: at, seat, answer: Err(Failure::UnknownModel) };
             };
+            let order = option_order(&self.job.id, &asked.claim, model).into_boxed_slice();
+            let vote = Vote { panel: self, asked, order };
             let (prompt, read) = (|| vote.prompt(), |answer: &str| vote.read(answer));
-            let answer =
-                self.calls.structured(vote.model, Purpose::Verification, if_limited, prompt, read).await;
+            let answer = self.calls.structured(model, Purpose::Verification, if_limited, prompt, read).await;
             CallOutcome { claim: at, seat, answer }
         }
     }
+}
 
-    fn has_given_up(&self, claim: usize) -> bool {
-        self.given_up.get(claim).is_some_and(|given_up| given_up.load(Ordering::Relaxed))
-    }
-
-    fn vote(&self, at: usize, seat: usize) -> Option<Vote<'_>> {
-        let (claim, model) = (self.claims.get(at)?, self.roster.model(seat)?);
-        let order = option_order(&self.job.id, claim, model).into_boxed_slice();
-        Some(Vote { panel: self, claim, given_up: self.given_up.get(at)?, model, order })
+/// Waits for the end of the extraction.
+async fn done(extraction: &mut Option<BoxFuture<'_, Result<Found, Error>>>) -> Result<Found, Error> {
+    match extraction {
+        Some(extraction) => extraction.await,
+        None => std::future::pending().await,
     }
 }
 
 /// One model's vote on one claim.
 struct Vote<'a> {
     panel: &'a Panel<'a>,
-    claim: &'a Claim,
-    given_up: &'a AtomicBool,
-    model: &'a str,
+    asked: Arc<Asked>,
     /// The order in which the model is shown the options.
     order: Box<[usize]>,
 }
@@ -148,44 +213,139 @@ struct Vote<'a> {
 impl Vote<'_> {
     /// `None` once the vote is no longer needed.
     fn prompt(&self) -> Option<Chat> {
-        let is_needed = !self.given_up.load(Ordering::Relaxed);
-        is_needed
-            .then(|| prompts::panel(self.panel.job, self.panel.fences, self.claim, self.model, &self.order))
+        let is_needed = !self.asked.is_given_up();
+        is_needed.then(|| prompts::panel(self.panel.job, self.panel.fences, &self.asked.claim, &self.order))
     }
 
     fn read(&self, answer: &str) -> Result<PanelAnswer, String> {
-        read_answer(answer, self.claim.options(), &self.order, self.panel.job.explain)
+        read_answer(answer, self.asked.claim.options(), &self.order, self.panel.job.explain)
     }
 }
 
 /// The ballots of all claims, and the results reported so far.
 struct PanelResults<'a> {
     panel: &'a Panel<'a>,
+    /// All claims that were asked about, in the order in which that began.
+    asked: Vec<Arc<Asked>>,
+    /// Parallel to `asked`.
     ballots: Vec<Ballot<'a>>,
+    /// Parallel to `asked`: the claims' positions in the list, once there is one.
+    positions: Vec<Option<usize>>,
+    /// By position in the list: the claims, as the extraction leaves them.
+    claims: Vec<Claim>,
+    /// By position in the list.
     results: Vec<Option<ClaimResult>>,
-    /// Claims that are settled but not reported, as no model has answered any claim yet: they are reported after the
-    /// first answer, or never, as a verification without any answer ends in an error.
+    /// Claims that are settled but not reported, by their order in `asked`: nothing is until there is a list, and no
+    /// model has answered any claim yet: they are reported after the first answer, or never, as a verification without
+    /// any answer ends in an error.
     unreported: Vec<usize>,
-    /// How many claims are settled.
+    /// How many listed claims are settled.
     settled: usize,
     /// How many votes models have given that had limited their rate before.
     answers_of_limited: usize,
 }
 
 impl<'a> PanelResults<'a> {
-    fn new(panel: &'a Panel<'a>) -> Self {
+    const fn new(panel: &'a Panel<'a>) -> Self {
         Self {
             panel,
-            ballots: panel.claims.iter().map(|_| Ballot::new(panel.roster)).collect(),
-            results: vec![None; panel.claims.len()],
+            asked: Vec::new(),
+            ballots: Vec::new(),
+            positions: Vec::new(),
+            claims: Vec::new(),
+            results: Vec::new(),
             unreported: Vec::new(),
             settled: 0,
             answers_of_limited: 0,
         }
     }
 
+    /// Whether all claims of the list are settled.
     const fn are_settled(&self) -> bool {
-        self.settled == self.ballots.len()
+        self.settled == self.results.len()
+    }
+
+    /// Follows the extraction. Returns the claim that is to be asked about, if it is a new one.
+    fn change(&mut self, change: Change) -> Option<usize> {
+        match change {
+            Change::Ask(claim) => Some(self.add(*claim)),
+            Change::Withdraw(id) => {
+                self.asked.iter().filter(|asked| asked.claim.id == id).for_each(|asked| asked.give_up());
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, claim: Claim) -> usize {
+        self.asked.push(Arc::new(Asked { claim, given_up: AtomicBool::new(false) }));
+        self.ballots.push(Ballot::new(self.panel.roster));
+        self.positions.push(None);
+        self.asked.len() - 1
+    }
+
+    /// Takes the claims out of what the extraction found, lists them, and reports what is known of them already. Returns
+    /// those that are still to be asked about.
+    fn list(&mut self, found: &mut Found, outbox: &mut Outbox<'_>) -> Vec<usize> {
+        self.claims = std::mem::take(&mut found.claims);
+        self.results = vec![None; self.claims.len()];
+        let job = self.panel.job;
+        let details = self.claims.iter().map(|claim| ClaimDetails {
+            id: claim.id.clone(),
+            quote: job.fact.get(claim.quote.clone()).unwrap_or_default().to_owned(),
+            span: claim.span,
+            question: claim.question.clone(),
+            options: claim.keyed_options(),
+        });
+        outbox.push(Event::ClaimsExtracted(ClaimsExtracted {
+            claims: self.claims.iter().map(|claim| claim.text.clone()).collect(),
+            count: self.claims.len(),
+            skipped: found.skipped.clone(),
+            details: details.collect(),
+        }));
+        let models = if job.model_progress {
+            self.panel.roster.models().map(str::to_owned).collect()
+        } else {
+            Vec::new()
+        };
+        outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: self.claims.len(), models }));
+        let mut new = Vec::new();
+        for position in 0..self.claims.len() {
+            let claim = self.claims[position].clone();
+            outbox.push(Event::VerifyingClaim(VerifyingClaim {
+                claim_index: position,
+                claim: claim.text.clone(),
+            }));
+            let known =
+                self.asked.iter().position(|asked| asked.claim.id == claim.id && !asked.is_given_up());
+            let at = known.unwrap_or_else(|| self.add(claim));
+            if known.is_none() {
+                new.push(at);
+            }
+            self.positions[at] = Some(position);
+        }
+        for (asked, position) in self.asked.iter().zip(&self.positions) {
+            if position.is_none() {
+                asked.give_up();
+            }
+        }
+        for at in 0..self.asked.len() {
+            let Some(position) = self.positions[at] else { continue };
+            let (ballot, asked) = (&self.ballots[at], self.ballots[at].asked());
+            if job.model_progress {
+                for (done, model) in ballot.done_models().enumerate() {
+                    outbox.push(Event::ModelAnswered(ModelAnswered {
+                        claim_index: position,
+                        model: model.to_owned(),
+                        answered: done + 1,
+                        asked,
+                    }));
+                }
+            }
+            if ballot.is_settled() {
+                self.settle(at, outbox);
+            }
+        }
+        new
     }
 
     /// Records the outcome of a call. Returns who is to be asked next.
@@ -200,12 +360,14 @@ impl<'a> PanelResults<'a> {
             return next;
         }
         let model = self.panel.roster.model(seat).unwrap_or_default();
-        if let (Some(code), Some(claim)) = (code, self.panel.claims.get(at)) {
-            warn!(verification = %self.panel.job.id, claim = %claim.id, model, code, "no answer");
+        if let (Some(code), Some(asked)) = (code, self.asked.get(at)) {
+            let claim = &asked.claim.id;
+            warn!(verification = %self.panel.job.id, claim = %claim, model, code, "no answer");
         }
+        let Some(position) = self.positions[at] else { return next };
         if self.panel.job.model_progress {
             outbox.push(Event::ModelAnswered(ModelAnswered {
-                claim_index: at,
+                claim_index: position,
                 model: model.to_owned(),
                 answered: ballot.done(),
                 asked: ballot.asked(),
@@ -219,14 +381,12 @@ impl<'a> PanelResults<'a> {
         next
     }
 
-    /// Settles a claim for which only models that limit their rate are waited for, if they can no longer change the
-    /// outcome.
+    /// Settles a listed claim for which only models that limit their rate are waited for, if they can no longer change
+    /// the outcome.
     fn give_up(&mut self, at: usize, outbox: &mut Outbox<'_>) {
-        let (Some(ballot), Some(claim)) = (self.ballots.get_mut(at), self.panel.claims.get(at)) else {
-            return;
-        };
-        if ballot.give_up_limited(claim, self.panel.job.min_required) {
-            self.panel.given_up[at].store(true, Ordering::Relaxed);
+        let Some(position) = self.positions[at] else { return };
+        if self.ballots[at].give_up_limited(&self.claims[position], self.panel.job.min_required) {
+            self.asked[at].give_up();
             self.settle(at, outbox);
         }
     }
@@ -240,7 +400,8 @@ impl<'a> PanelResults<'a> {
     /// Settles the claims that the deadline left open. An error if no model has answered any claim.
     fn finish(mut self, outbox: &mut Outbox<'_>) -> Result<Vec<ClaimResult>, Error> {
         for (at, ballot) in self.ballots.iter_mut().enumerate() {
-            if self.results[at].is_none() && !self.unreported.contains(&at) {
+            let Some(position) = self.positions[at] else { continue };
+            if self.results[position].is_none() && !self.unreported.contains(&at) {
                 ballot.cut_off(|model| self.panel.calls.pacing.turn(model).time_left());
                 self.unreported.push(at);
             }
@@ -255,22 +416,21 @@ impl<'a> PanelResults<'a> {
 
     /// Reports settled claims, once any model has answered any claim.
     fn report(&mut self, outbox: &mut Outbox<'_>) {
-        if !self.ballots.iter().any(Ballot::has_answers) {
+        let mut listed = self.ballots.iter().zip(&self.positions);
+        if !listed.any(|(ballot, position)| position.is_some() && ballot.has_answers()) {
             return;
         }
         for at in self.unreported.drain(..) {
-            let (Some(ballot), Some(claim)) = (self.ballots.get(at), self.panel.claims.get(at)) else {
-                continue;
-            };
-            let result = ballot.result(claim, self.panel.job.min_required);
+            let Some(position) = self.positions[at] else { continue };
+            let result = self.ballots[at].result(&self.claims[position], self.panel.job);
             outbox.push(Event::ClaimVerified(ClaimVerified {
-                claim_index: at,
+                claim_index: position,
                 assessment: result.assessment,
                 consensus_answer: result.consensus_answer.clone(),
                 model_answers: result.model_answers.clone(),
                 result: self.panel.job.model_progress.then(|| Box::new(result.clone())),
             }));
-            self.results[at] = Some(result);
+            self.results[position] = Some(result);
         }
     }
 }
@@ -307,11 +467,13 @@ fn option_order(request: &str, claim: &Claim, model: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::verify::Span;
     use proptest::prelude::*;
 
     fn claim(rivals: usize) -> Claim {
         let rivals = (0..rivals).map(|n| format!("rival {n}")).collect();
-        Claim::new(0, "claim".to_owned(), "question".to_owned(), "claimed".to_owned(), rivals)
+        let text = |text: &str| text.to_owned();
+        Claim::new(0, text("claim"), text("question"), text("claimed"), rivals, (0..0, Span::default()))
     }
 
     #[test]
@@ -329,7 +491,7 @@ mod tests {
     /// The set of open calls adds 72 bytes; together they must fit into the allocator's size class of 512.
     #[test]
     fn the_future_of_a_vote_is_small() {
-        fn size<'a, F>(_: impl FnOnce(&'a Panel<'a>, usize, usize, IfLimited) -> F) -> usize {
+        fn size<'a, F>(_: impl FnOnce(&'a Panel<'a>, Arc<Asked>, usize, usize, IfLimited) -> F) -> usize {
             size_of::<F>()
         }
         let size = size(Panel::ask) + 72;

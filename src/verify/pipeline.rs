@@ -1,7 +1,6 @@
 //! The run of a verification, from its first event to its last.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
@@ -10,18 +9,16 @@ use tracing::debug;
 use super::ballot::Roster;
 use super::call_queue::CallQueue;
 use super::calls::{Calls, ModelClient, Task, from_now};
-use super::claims::{self, Extraction};
 use super::error::Error;
+use super::extraction::{self, Feed, Found, Statement};
 use super::outbox::Outbox;
 use super::pacing::Pacing;
-use super::panel::Panel;
+use super::panel::{Panel, Source};
 use super::prompts::{self, Fences};
+use super::settings::SECTION_TIME;
 use super::token_usage;
 use super::{Event, EventResult, Job, PanelSettings, Settings};
-use crate::api::verify::{
-    ClaimResult, ClaimsExtracted, Domain, ExtractingClaims, Skipped, Starting, VerifyResponse,
-    VerifyingClaims,
-};
+use crate::api::verify::{ClaimResult, Domain, ExtractingClaims, Starting, VerifyResponse};
 use crate::clock::Clock;
 use crate::inference::{Failure, Gateway};
 use crate::model_id;
@@ -105,7 +102,7 @@ impl Verifier {
     pub fn models(&self, job: &Job) -> Vec<&str> {
         let settings = self.settings(job.domain);
         let roster = Roster::new(&settings.panel, &settings.standby, panel_size(job));
-        settings.extractors().chain(roster.models()).collect()
+        settings.extractors().chain(settings.auditor.as_deref()).chain(roster.models()).collect()
     }
 
     /// Checks whether the budget of the account, if it has one, allows this job to start: the prices of extractor and
@@ -115,7 +112,7 @@ impl Verifier {
             return Ok(());
         }
         let settings = self.settings(job.domain);
-        let prompt = prompts::extraction_for_estimate(job, settings.max_claims);
+        let prompt = Statement::first_prompt(job);
         let Some(extractor) = settings.extractors().next() else { return Err(Error::Unconfigured) };
         let roster = Roster::new(&settings.panel, &[], panel_size(job));
         let mut panel = (0..roster.panel_size()).filter_map(|seat| roster.model(seat));
@@ -141,9 +138,10 @@ impl Verifier {
 
     async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<EventResult>>) {
         let mut outbox = Outbox::new(events);
-        let end = self.verify(job, meter, &mut outbox).await.map(|(results, skipped)| {
-            Event::Completed(Box::new(self.response(job, meter, results, skipped)))
-        });
+        let end = self
+            .verify(job, meter, &mut outbox)
+            .await
+            .map(|(results, found)| Event::Completed(Box::new(self.response(job, meter, results, found))));
         let outcome = end.as_ref().map_or("error", Event::name);
         debug!(verification = %job.id, outcome, "verification ended");
         outbox.push_end(end);
@@ -155,9 +153,8 @@ impl Verifier {
         job: &Job,
         meter: &Meter,
         outbox: &mut Outbox<'_>,
-    ) -> Result<(Vec<ClaimResult>, Vec<Skipped>), Error> {
+    ) -> Result<(Vec<ClaimResult>, Found), Error> {
         let settings = self.settings(job.domain);
-        let deadline = from_now(settings.deadline);
         debug!(verification = %job.id, domain = job.domain.as_str(), prompts = prompts::hash(), "verification begins");
         outbox.push(self.starting_event(job));
         outbox.push(Event::ExtractingClaims(ExtractingClaims { status: "extracting_claims".to_owned() }));
@@ -167,7 +164,11 @@ impl Verifier {
         if roster.panel_size() < super::settings::MIN_PANEL || settings.extractors().next().is_none() {
             return Err(Error::Unconfigured);
         }
-        let fences = Fences::new().map_err(|_| Error::Internal)?;
+        let context = job.context.as_deref().unwrap_or_default();
+        let fences = Fences::new(&[&job.fact, context]).map_err(|_| Error::Internal)?;
+        let statement = Box::new(Statement::read(job, &fences));
+        let further = u32::try_from(statement.section_count().saturating_sub(1)).unwrap_or(u32::MAX);
+        let deadline = from_now(settings.deadline.saturating_add(SECTION_TIME.saturating_mul(further)));
         let calls = Calls {
             client: &*self.client,
             queue: &self.queue,
@@ -178,30 +179,18 @@ impl Verifier {
             deadline,
         };
         // Tells the meter before the open calls are dropped.
-        let mut deadline_passed = std::pin::pin!(async {
+        let deadline_passed = std::pin::pin!(async {
             sleep_until(deadline).await;
             meter.abort_with(Failure::Timeout.code());
         });
-        // Boxed, as the panel, for which most of a run waits, needs less memory.
-        let extraction = Box::pin(claims::extract(&calls, settings, job, &fences));
-        let Extraction { claims, skipped, .. } = tokio::select! {
-            biased;
-            () = &mut deadline_passed => return Err(Error::Deadline),
-            extraction = extraction => extraction?,
-        };
-
-        outbox.push(Event::ClaimsExtracted(ClaimsExtracted {
-            claims: claims.iter().map(|claim| claim.text.clone()).collect(),
-            count: claims.len(),
-            skipped: skipped.clone(),
-        }));
-        let models =
-            if job.model_progress { roster.models().map(str::to_owned).collect() } else { Vec::new() };
-        outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len(), models }));
-        let given_up = claims.iter().map(|_| AtomicBool::new(false)).collect();
-        let panel = Panel { calls: &calls, job, fences: &fences, roster: &roster, claims: &claims, given_up };
-        let results = panel.run(outbox, deadline_passed).await?;
-        Ok((results, skipped))
+        let (feed, changes) = Feed::new(statement.max_claims(settings));
+        let extraction_calls = calls;
+        let extraction =
+            Box::pin(
+                async move { extraction::extract(&extraction_calls, settings, &statement, &feed).await },
+            );
+        let panel = Panel { calls: &calls, job, fences: &fences, roster: &roster };
+        panel.run(Source { extraction, changes }, outbox, deadline_passed).await
     }
 
     fn starting_event(&self, job: &Job) -> Event {
@@ -212,21 +201,23 @@ impl Verifier {
         })
     }
 
-    fn response(
-        &self,
-        job: &Job,
-        meter: &Meter,
-        results: Vec<ClaimResult>,
-        skipped: Vec<Skipped>,
-    ) -> VerifyResponse {
+    fn response(&self, job: &Job, meter: &Meter, results: Vec<ClaimResult>, found: Found) -> VerifyResponse {
+        let token_usage = token_usage::from_totals(&meter.totals());
         VerifyResponse {
             request_id: job.id.clone(),
             original_fact: job.fact.clone(),
             results,
             timestamp: self.clock.now().rfc3339(),
-            token_usage: token_usage::from_totals(&meter.totals()),
+            cost_usd: token_usage.cost_usd(),
+            token_usage,
             min_required: job.min_required,
-            skipped,
+            complete: !found.skipped.iter().any(|part| part.reason.is_unchecked()),
+            skipped: found.skipped,
+            audited: found.audited,
+            coverage: found.coverage,
+            domain: job.domain,
+            as_of: job.as_of.rfc3339(),
+            total_models: job.total_models,
             mode: self.mode(job.domain).map(str::to_owned),
         }
     }

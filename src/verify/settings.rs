@@ -41,22 +41,33 @@ pub struct PanelSettings {
     pub extractor: String,
     /// Called in order when the extractor fails.
     pub extractor_fallbacks: Vec<String>,
+    /// The model that compares claims with the statement; `None` for no audit.
+    pub auditor: Option<String>,
     /// The models that answer, best first.
     pub panel: Vec<String>,
     /// The models that replace panel models that fail.
     pub standby: Vec<String>,
     /// The longest statement, in characters.
     pub max_fact_chars: usize,
-    /// The most claims per statement. The extractor is asked for no more; further ones are skipped with `over_limit`.
+    /// The most claims per statement; further ones are skipped with `over_limit`. 0: one per 40 characters, at most
+    /// 5,000.
     pub max_claims: usize,
     /// The timeout of a single model call; an extraction may take up to three times as long.
     pub model_timeout: Duration,
-    /// The time limit of a whole verification.
+    /// The time limit of a whole verification of one section; each further one adds [`SECTION_TIME`].
     pub deadline: Duration,
 }
 
 /// The fewest models that can agree.
 pub(super) const MIN_PANEL: usize = 2;
+/// What each section but the first adds to the deadline.
+pub(super) const SECTION_TIME: Duration = Duration::from_secs(5);
+/// One claim is allowed for so many characters of a statement, where no limit is set.
+const CHARS_PER_CLAIM: usize = 40;
+/// The most claims of a statement, where no limit is set.
+const MAX_CLAIMS: usize = 5_000;
+/// The fewest, where no limit is set: a short statement may hold more than its length suggests.
+const MIN_CLAIMS: usize = 8;
 
 impl PanelSettings {
     /// Whether there are models enough to verify anything.
@@ -72,7 +83,22 @@ impl PanelSettings {
 
     /// Every model that may be called.
     pub fn models(&self) -> impl Iterator<Item = &str> {
-        self.extractors().chain(self.panel.iter().chain(&self.standby).map(String::as_str))
+        let auditor = self.auditor.iter();
+        self.extractors().chain(auditor.chain(&self.panel).chain(&self.standby).map(String::as_str))
+    }
+
+    /// The model whose word decides what extractor and auditor differ about: another one of the panel.
+    pub(super) fn judge(&self, extractor: &str) -> Option<&str> {
+        let others = self.panel.iter().map(String::as_str);
+        others.into_iter().find(|model| *model != extractor && Some(*model) != self.auditor.as_deref())
+    }
+
+    /// The most claims of a statement of this many characters.
+    pub(super) fn max_claims(&self, chars: usize) -> usize {
+        match self.max_claims {
+            0 => (chars / CHARS_PER_CLAIM).clamp(MIN_CLAIMS, MAX_CLAIMS),
+            set => set,
+        }
     }
 }
 
@@ -81,10 +107,11 @@ impl Default for PanelSettings {
         Self {
             extractor: String::new(),
             extractor_fallbacks: Vec::new(),
+            auditor: None,
             panel: Vec::new(),
             standby: Vec::new(),
-            max_fact_chars: 20_000,
-            max_claims: 30,
+            max_fact_chars: 200_000,
+            max_claims: 0,
             model_timeout: Duration::from_secs(30),
             deadline: Duration::from_mins(2),
         }

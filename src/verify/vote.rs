@@ -7,7 +7,9 @@
 //! | reason | when |
 //! |---|---|
 //! | `insufficient_answers` | fewer than `min_required` models answered, or those that had not at the deadline could have changed the outcome ([`is_open`]) |
+//! | `unconfirmed` | every model that answered could not tell (`not_in_context` where there is a context) |
 //! | `abstained` | enough answered, but fewer than `min_required` of them voted |
+//! | `rejected` | enough voted, and none of them for the claimed answer |
 //! | `tie` | two or more options share the most votes, which are at least `min_required` |
 //! | `split` | enough voted, but no option got `min_required` votes |
 
@@ -63,16 +65,18 @@ pub(super) fn decide(answers: &[usize], options: SpecialOptions, min_required: u
         answers.iter().copied().filter(|&answer| answer != options.undetermined).collect();
     let count = |option: usize| votes.iter().filter(|&&vote| vote == option).count();
     let Some(top) = votes.iter().copied().max_by_key(|&option| count(option)) else {
-        return Verdict::none(ReasonCode::Abstained);
+        return Verdict::none(ReasonCode::Unconfirmed);
     };
     if votes.len() < min_required {
         return Verdict::none(ReasonCode::Abstained);
     }
-    if count(top) < min_required {
-        return Verdict::none(ReasonCode::Split);
-    }
-    if votes.iter().any(|&other| other != top && count(other) == count(top)) {
-        return Verdict::none(ReasonCode::Tie);
+    let is_tie = votes.iter().any(|&other| other != top && count(other) == count(top));
+    if count(top) < min_required || is_tie {
+        return Verdict::none(match (count(options.claimed), is_tie && count(top) >= min_required) {
+            (0, _) => ReasonCode::Rejected,
+            (_, true) => ReasonCode::Tie,
+            (_, false) => ReasonCode::Split,
+        });
     }
     let assessment = if top == options.claimed { Assessment::True } else { Assessment::False };
     Verdict { assessment, consensus: Some(top), reason: ReasonCode::Consensus }
@@ -94,8 +98,8 @@ mod tests {
     #[test]
     fn follows_the_table() {
         use Assessment::{False, NoConsensus, True};
-        use ReasonCode::{Abstained, Consensus, InsufficientAnswers, Split, Tie};
-        let table: [(&[usize], usize, (Assessment, ReasonCode)); 16] = [
+        use ReasonCode::{Abstained, Consensus, InsufficientAnswers, Rejected, Split, Tie, Unconfirmed};
+        let table: [(&[usize], usize, (Assessment, ReasonCode)); 18] = [
             (&[0, 0, 0], 2, (True, Consensus)),
             (&[0, 0, 1], 2, (True, Consensus)),
             (&[0, 0, 4], 2, (True, Consensus)),
@@ -105,7 +109,9 @@ mod tests {
             (&[0, 1, 2], 2, (NoConsensus, Split)),
             (&[0, 1, 4], 2, (NoConsensus, Split)),
             (&[0, 4, 4], 2, (NoConsensus, Abstained)),
-            (&[4, 4, 4], 2, (NoConsensus, Abstained)),
+            (&[4, 4, 4], 2, (NoConsensus, Unconfirmed)),
+            (&[1, 2, 3], 2, (NoConsensus, Rejected)),
+            (&[1, 1, 2, 2], 2, (NoConsensus, Rejected)),
             (&[0, 4], 2, (NoConsensus, Abstained)),
             (&[0, 0, 1, 1], 2, (NoConsensus, Tie)),
             (&[0, 0, 1, 1, 1], 2, (False, Consensus)),

@@ -89,7 +89,10 @@ async fn every_attempt_is_booked_once_whatever_its_outcome() {
             _ => ask.choose("Paris"),
         })
         .await;
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     let result = events.end("completed");
     let rows = rows_of(&server, result["requestId"].as_str().unwrap());
     assert_eq!(
@@ -124,7 +127,10 @@ async fn the_total_usage_includes_attempts_cut_off_by_the_deadline() {
         .start()
         .await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     let result = events.end("completed");
     let rows = rows_of(&server, result["requestId"].as_str().unwrap());
     let outcomes = outcomes(&rows);
@@ -138,7 +144,8 @@ async fn hanging(
     server: &TestServer,
     key: &str,
 ) -> (String, impl StreamExt<Item = reqwest::Result<bytes::Bytes>> + Unpin + use<>) {
-    let response = server.verify(key, &json!({"fact": "x"})).send().await.unwrap();
+    let response =
+        server.verify(key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
     let mut stream = Box::pin(response.bytes_stream());
     let mut seen = String::new();
     while !seen.contains("event: verifying_claim\n") {
@@ -198,7 +205,10 @@ async fn a_failed_verification_is_billed() {
         _ => Reply::Text("no json".into()),
     })
     .await;
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     let id = events.end("error")["requestId"].as_str().unwrap();
     let rows = rows_of(&server, id);
     assert_eq!(rows.len(), 11, "one extraction, and five models with one repair each");

@@ -26,8 +26,10 @@ async fn key(data: &Path) -> String {
 
 /// Runs one verification to its end and returns the status.
 async fn verify(base: &str, key: &str) -> u16 {
-    let request =
-        client().post(format!("{base}/verify/v1/stream")).bearer_auth(key).json(&json!({"fact": "x"}));
+    let request = client()
+        .post(format!("{base}/verify/v1/stream"))
+        .bearer_auth(key)
+        .json(&json!({"fact": "The Eiffel Tower is in Paris."}));
     let response = request.header("accept", "application/json").send().await.unwrap();
     let status = response.status().as_u16();
     let _: Value = response.json().await.unwrap();

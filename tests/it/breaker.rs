@@ -348,7 +348,7 @@ async fn a_verification_replaces_a_paused_model_by_a_standby() {
         .await;
     let key = server.key(Service::Verify);
     for code in ["provider_error", "provider_error", "paused", "paused"] {
-        let request = server.verify(&key, &json!({"fact": "x"}));
+        let request = server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}));
         let events = Events::read(request.send().await.unwrap()).await;
         let results = events.results();
         assert_eq!(results[0]["assessment"], "TRUE");
@@ -369,7 +369,7 @@ async fn a_verification_without_an_available_provider_fails_with_that_code() {
         .await;
     let key = server.key(Service::Verify);
     for code in ["provider_error", "no_provider_available"] {
-        let request = server.verify(&key, &json!({"fact": "x"}));
+        let request = server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}));
         assert_eq!(Events::read(request.send().await.unwrap()).await.end("error")["code"], code);
     }
     assert_eq!(provider.requests().len(), 1);

@@ -179,7 +179,9 @@ async fn the_calls_of_a_verification_are_read_on_too() {
     let server =
         Setup::new(config(&provider.base_url)).config(crate::budgets_verify::price_all).start().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.budget = Some(NanoUsd(1_000_000_000)));
-    let request = server.verify(&key, &json!({"fact": "x"})).header("x-request-id", "req-1");
+    let request = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .header("x-request-id", "req-1");
     let mut stream = request.send().await.unwrap().bytes_stream();
     read_until(&mut stream, "verifying_claim").await;
     eventually("the panel is called", || provider.in_flight() == 3).await;

@@ -57,11 +57,16 @@ fn key_of(server: &TestServer, budget: u64) -> String {
 }
 
 async fn refused(server: &TestServer, key: &str) -> (u16, bool, Value) {
-    answer(server.verify(key, &json!({"fact": "x"}))).await
+    answer(server.verify(key, &json!({"fact": "The Eiffel Tower is in Paris."}))).await
 }
 
 async fn as_document(server: &TestServer, key: &str) -> (u16, bool, Value) {
-    answer(server.verify(key, &json!({"fact": "x"})).header("accept", "application/json")).await
+    answer(
+        server
+            .verify(key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+            .header("accept", "application/json"),
+    )
+    .await
 }
 
 /// Status, whether the response says that a retry is pointless, and body.
@@ -87,7 +92,10 @@ async fn a_budget_too_small_for_the_extraction_is_rejected_before_the_stream() {
     assert_eq!(provider.requests().len(), 0);
 
     let key = key_of(&server, EXTRACTION);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     assert_eq!(events.end("completed")["results"][0]["assessment"], "TRUE");
 }
 
@@ -96,7 +104,10 @@ async fn a_model_beyond_the_budget_fails_alone_and_is_not_replaced_by_a_standby(
     let (server, provider) =
         server(&[("extractor", 1), ("one", 1), ("two", 1), ("three", 10), ("four", 1)]).await;
     let key = key_of(&server, EXTRACTION);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     let result = &events.end("completed")["results"][0];
     assert_eq!(result["assessment"], "TRUE");
     assert_eq!(result["model_errors"], json!([{"model": "fake/three", "code": "budget_exceeded"}]));
@@ -108,7 +119,7 @@ async fn a_budget_that_covers_only_the_extraction_fails_the_verification() {
     let (server, provider) =
         server(&[("extractor", 1), ("one", 10), ("two", 10), ("three", 10), ("four", 1)]).await;
     let key = key_of(&server, 10 * ANSWER - 1);
-    let call = || server.verify(&key, &json!({"fact": "x"}));
+    let call = || server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}));
     let events = Events::read(call().send().await.unwrap()).await;
     let error = events.end("error");
     assert_eq!((&error["error"], &error["code"]), (&json!("Payment Required"), &json!("budget_exceeded")));
@@ -140,8 +151,14 @@ async fn models_without_a_price_are_reported_before_the_stream() {
 async fn concurrent_calls_wait_for_reservations_instead_of_failing() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => {
-            let of = |n: u32| claim(&format!("{n} is {n}."), &format!("What is {n}?"), "Paris", &["Rome"]);
-            claims(&[1, 2, 3, 4].map(of))
+            let of = |(name, said): (char, &str)| {
+                let mut found = claim(said, &format!("Where ({name})?"), "Paris", &["Rome", "Oslo"]);
+                found["quote"] = "The Eiffel Tower is in Paris.".into();
+                found
+            };
+            let said = ["The Eiffel Tower is in Paris.", "In Paris is the Eiffel Tower."];
+            let more = ["Paris has the Eiffel Tower.", "There is the Eiffel Tower in Paris, too."];
+            claims(&('a'..).zip([said, more].concat()).map(of).collect::<Vec<_>>())
         }
         _ => ask.choose("Paris"),
     })
@@ -171,12 +188,16 @@ async fn a_key_restricted_to_models_verifies_only_with_those_models() {
     let (status, _, body) = refused(&server, &of(&["fake/one", "fake/extractor"])).await;
     assert_eq!((status, &body["code"]), (403, &json!("model_not_allowed")));
     assert!(body["message"].as_str().unwrap().contains("fake/two"), "{body}");
-    let response = server.verify(&of(&["fake/*"]), &json!({"fact": "x"})).send().await.unwrap();
+    let response = server
+        .verify(&of(&["fake/*"]), &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .send()
+        .await
+        .unwrap();
     Events::read(response).await.end("completed");
     // The third panel model is not called if two are requested.
     let some = of(&["fake/extractor", "fake/one", "fake/two", "fake/four"]);
     assert_eq!(refused(&server, &some).await.0, 403);
-    let two = json!({"fact": "x", "totalModels": 2});
+    let two = json!({"fact": "The Eiffel Tower is in Paris.", "totalModels": 2});
     let response = server.verify(&some, &two).send().await.unwrap();
     Events::read(response).await.end("completed");
 }
@@ -191,7 +212,10 @@ async fn a_standby_replaces_a_paused_model_but_none_beyond_the_budget() {
     .await;
     let run = async |budget| {
         let key = key_of(&server, budget);
-        let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+        let events = Events::read(
+            server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+        )
+        .await;
         events.end("completed")["results"][0].clone()
     };
     let first = run(u64::from(u32::MAX)).await;

@@ -353,7 +353,7 @@ async fn models_are_listed_with_prices_and_filtered_by_key() {
     };
     let all = ids(&body);
     assert_eq!(all[..3], ["fake/m", "fake/n", "sandbox/alpha"]);
-    assert_eq!(all.len(), 7);
+    assert_eq!(all.len(), 8);
     let (limited, _) =
         gateway.server.key_with(Service::Inference, |new| new.models = vec!["fake/n".to_owned()]);
     assert_eq!(ids(&list(&limited).await.1), ["fake/n"]);

@@ -46,7 +46,7 @@ async fn the_answer_goes_to_stdout_and_its_usage_to_stderr() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_reach_the_provider() {
-    let gateway = gateway(|_| stream(&["x"])).await;
+    let gateway = gateway(|_| stream(&["The Eiffel Tower is in Paris."])).await;
     let arguments =
         ["-m", "fake/n", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9", "Why?"];
     let ran = gateway.mk_chat(&arguments).run_beside().await;
@@ -62,7 +62,7 @@ async fn parameters_reach_the_provider() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_answer_keeps_its_text_and_exits_with_5_or_8() {
     let broken = gateway(|_| hello_and(&[StreamStep::Cut])).await;
-    let ran = broken.mk_chat(&["x"]).run_beside().await;
+    let ran = broken.mk_chat(&["The Eiffel Tower is in Paris."]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (5, "Hello\n"), "the server reported the break: {ran:?}");
     assert!(ran.stderr.contains("error: the provider fake broke its answer off"), "{ran:?}");
     let json = broken.mk_chat(&["--json", "x"]).run_beside().await;
@@ -153,7 +153,9 @@ async fn each_kind_of_failure_has_its_exit_code() {
         !ran.stderr.contains("code:") && !ran.stderr.contains("request:"),
         "a proxy's response has neither: {ran:?}"
     );
-    let wrong = gateway.mk_chat(&["x"]).env("MK_INFERENCE_KEY", &gateway.server.key(Service::Verify));
+    let wrong = gateway
+        .mk_chat(&["The Eiffel Tower is in Paris."])
+        .env("MK_INFERENCE_KEY", &gateway.server.key(Service::Verify));
     let ran = wrong.run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("--service inference"), "{ran:?}");
@@ -187,14 +189,14 @@ async fn json_output_is_one_document_streamed_or_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn model_output_cannot_control_the_terminal() {
     let gateway = gateway(|_| stream(&["a\u{1b}", "[2Jb\r", "\nc\u{9b}31m\u{202e}d"])).await;
-    let ran = gateway.mk_chat(&["x"]).run_beside().await;
+    let ran = gateway.mk_chat(&["The Eiffel Tower is in Paris."]).run_beside().await;
     assert_eq!(ran.stdout, "a\u{fffd}[2Jb\nc\u{fffd}31m\u{fffd}d\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_truncated_answer_gets_a_warning() {
     let gateway = gateway(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
-    let ran = gateway.mk_chat(&["x"]).run_beside().await;
+    let ran = gateway.mk_chat(&["The Eiffel Tower is in Paris."]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n"));
     assert!(ran.stderr.contains("warning: ") && ran.stderr.contains("--max-tokens"), "{ran:?}");
 }
@@ -215,7 +217,7 @@ fn the_sandbox_needs_neither_server_nor_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn simulated_answers_from_a_server_are_marked() {
-    let gateway = gateway(|_| stream(&["x"])).await;
+    let gateway = gateway(|_| stream(&["The Eiffel Tower is in Paris."])).await;
     let ran = gateway.mk_chat(&["-m", "sandbox/alpha", "x"]).run_beside().await;
     assert_eq!(ran.stderr.matches("SANDBOX: ").count(), 1, "{ran:?}");
 }
@@ -305,7 +307,7 @@ async fn a_conversation_sends_its_history() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_commands_and_escape_sequences_are_not_sent() {
-    let gateway = gateway(|_| stream(&["x"])).await;
+    let gateway = gateway(|_| stream(&["The Eiffel Tower is in Paris."])).await;
     let (status, shown) = converse(gateway.mk_chat(&["-m", "fake/m"]), |person| {
         person.until("> ");
         person.types("/help\n");

@@ -51,7 +51,7 @@ fn setup() -> Mk {
 
 /// Types lines in a shell, presses Tab, and checks what stands there then.
 async fn typed_in(shell: &str, arguments: &[&str], load: &str) {
-    let gateway: Gateway = gateway(|_| stream(&["x"])).await;
+    let gateway: Gateway = gateway(|_| stream(&["The Eiffel Tower is in Paris."])).await;
     let mk = setup();
     fs::write(mk.home().join("evidence.txt"), "x").unwrap();
     let script = mk.clone().args(["completions", shell]).run();

@@ -401,7 +401,10 @@ fn a_misconfigured_client_does_not_hide_the_other_checks() {
 
 #[test]
 fn an_unreachable_server_error_points_to_the_doctor() {
-    let ran = Mk::new().args(["verify", "x", "--server", NOBODY]).env("MK_API_KEY", VERIFY_KEY).run();
+    let ran = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris.", "--server", NOBODY])
+        .env("MK_API_KEY", VERIFY_KEY)
+        .run();
     assert!(ran.stderr.contains("`mk doctor` checks"), "{ran:?}");
     let ran = alone().run();
     assert!(!ran.stdout.contains("mk doctor"), "the doctor does not refer to itself: {ran:?}");

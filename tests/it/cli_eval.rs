@@ -154,13 +154,17 @@ fn unreadable_datasets_are_reported_by_name_and_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_statements_count_neither_as_right_nor_as_wrong() {
     let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT").contains("broken") => Reply::status(500, &json!({})),
+        "claims" if ask.block("SECTION").contains("broken") => Reply::status(500, &json!({})),
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
-    let text = dataset(&[("fine", "TRUE"), ("broken", "TRUE"), ("fine too", "FALSE")]);
+    let text = dataset(&[
+        ("The Eiffel Tower is in Paris.", "TRUE"),
+        ("broken", "TRUE"),
+        ("The Eiffel Tower is in Paris: really.", "FALSE"),
+    ]);
     let ran =
         against(&server, &text).args(["--jobs", "1", "--json", "--min-accuracy", "40"]).run_beside().await;
     let document = ran.json();
@@ -181,8 +185,8 @@ async fn failed_statements_count_neither_as_right_nor_as_wrong() {
 #[tokio::test(flavor = "multi_thread")]
 async fn values_in_a_line_override_flags() {
     let (server, provider) = agreeing_panel().await;
-    let own = json!({ "fact": "own", "expected": true, "context": "of the line", "asOf": "2001-02-03" });
-    let text = format!("{own}\n{}\n", json!({ "fact": "common", "expected": true }));
+    let own = json!({ "fact": "The Eiffel Tower is in Paris.", "expected": true, "context": "of the line", "asOf": "2001-02-03" });
+    let text = format!("{own}\n{}\n", json!({ "fact": "The Eiffel Tower is in Paris.", "expected": true }));
     let call = against(&server, &text).args(["--jobs", "1", "--context", "all.txt", "--as-of", "2004-05-06"]);
     std::fs::write(call.home().join("all.txt"), "of the flag").unwrap();
     let ran = call.run_beside().await;
@@ -317,13 +321,13 @@ async fn an_interrupt_keeps_partial_results() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
     let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT") == "stuck" => Reply::Hang,
+        "claims" if ask.block("SECTION") == "stuck" => Reply::Hang,
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
-    let text = dataset(&[("stuck", "TRUE"), ("quick", "TRUE"), ("stuck", "TRUE")]);
+    let text = dataset(&[("stuck", "TRUE"), ("The Eiffel Tower is in Paris.", "TRUE"), ("stuck", "TRUE")]);
     let call = against(&server, &text).args(["--jobs", "2", "--json"]);
     let child = call.command().stdout(Stdio::piped()).spawn().unwrap();
     crate::support::eventually("the second statement is done and the third sent", || {

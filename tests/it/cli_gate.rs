@@ -24,7 +24,7 @@ fn sentence(n: usize) -> String {
 async fn towers() -> (TestServer, FakeProvider) {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => {
-            let statement = ask.block("STATEMENT");
+            let statement = ask.block("SECTION");
             let mut found: Vec<usize> = (1..=60).filter(|n| statement.contains(&sentence(*n))).collect();
             found.sort_by_key(|n| statement.find(&sentence(*n)));
             let height = |n| if n == 46 { "8 m" } else { "9 m" };

@@ -9,7 +9,7 @@ use crate::support::scripted::{COMPLETED, Scripted, Step, answer, stream};
 
 fn call(server: &str, arguments: &[&str]) -> Mk {
     Mk::new()
-        .args(["verify", "x"])
+        .args(["verify", "The Eiffel Tower is in Paris."])
         .args(arguments.iter().copied())
         .env("MK_SERVER", server)
         .env("MK_API_KEY", VERIFY_KEY)

@@ -102,7 +102,7 @@ fn other_formats_are_told_with_what_to_do() {
             "{ran:?}"
         );
     }
-    let long = sandbox(&[&"x ".repeat(60_000)]).run();
+    let long = sandbox(&["-"]).stdin("x ".repeat(110_000)).run();
     assert!(long.code() == 2 && long.stderr.contains("mk verify part1.md part2.md"), "{long:?}");
 }
 
@@ -110,7 +110,7 @@ fn other_formats_are_told_with_what_to_do() {
 async fn a_mistyped_key_is_found_before_anything_is_sent() {
     let server = Scripted::answering(stream(COMPLETED)).await;
     for (variable, key, arguments) in [
-        ("MK_API_KEY", VERIFY_KEY, &["verify", "x"][..]),
+        ("MK_API_KEY", VERIFY_KEY, &["verify", "The Eiffel Tower is in Paris."][..]),
         ("MK_INFERENCE_KEY", INFERENCE_KEY, &["chat", "x"]),
         ("MK_INFERENCE_KEY", INFERENCE_KEY, &["models"]),
     ] {

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::eventually;
-use crate::support::mk::{CommandOutput, Mk};
+use crate::support::mk::{CONSOLE_KEY, CommandOutput, INFERENCE_KEY, Mk, VERIFY_KEY};
 use crate::support::panel::{config, finds_eiffel};
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::pty::{INTERRUPTED, Person};
@@ -57,8 +57,8 @@ fn is_interrupt_document(document: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_json_command_still_prints_its_document() {
     for arguments in [
-        &["verify", "x", "--json"][..],
-        &["verify", "x", "--jsonl"],
+        &["verify", "The Eiffel Tower is in Paris.", "--json"][..],
+        &["verify", "The Eiffel Tower is in Paris.", "--jsonl"],
         &["verify", "--lines", "-", "--json"],
         &["chat", "hi", "-m", "a/b", "--json", "-q"],
         &["models", "--json"],
@@ -66,9 +66,13 @@ async fn an_interrupted_json_command_still_prints_its_document() {
     ] {
         let server = Scripted::start(|_| vec![Step::Hang]).await;
         let call = Mk::new().args(arguments.iter().copied()).env("MK_SERVER", &server.base);
-        let call = ["MK_VERIFY_KEY", "MK_INFERENCE_KEY", "MK_CONSOLE_KEY"]
-            .into_iter()
-            .fold(call, |call, variable| call.env(variable, "x"));
+        let call = [
+            ("MK_VERIFY_KEY", VERIFY_KEY),
+            ("MK_INFERENCE_KEY", INFERENCE_KEY),
+            ("MK_CONSOLE_KEY", CONSOLE_KEY),
+        ]
+        .into_iter()
+        .fold(call, |call, (variable, key)| call.env(variable, key));
         let mut child = spawn(&call);
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"x\n").unwrap();
         eventually("the request has arrived", || !server.requests().is_empty()).await;
@@ -81,7 +85,7 @@ async fn an_interrupted_json_command_still_prints_its_document() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_keeps_the_verified_statements() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT").contains("endless") => Reply::Hang,
+        "claims" if ask.block("SECTION").contains("endless") => Reply::Hang,
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
@@ -91,7 +95,7 @@ async fn an_interrupt_keeps_the_verified_statements() {
         .args(["verify", "--lines", "facts.txt", "--jobs", "1", "--json"])
         .env("MK_SERVER", &server.base)
         .env("MK_API_KEY", &server.key(Service::Verify));
-    std::fs::write(call.home().join("facts.txt"), "one\nendless\n").unwrap();
+    std::fs::write(call.home().join("facts.txt"), "The Eiffel Tower is in Paris.\nendless\n").unwrap();
     let child = spawn(&call);
     eventually("the second statement is sent", || provider.requests_for("extractor").len() == 2).await;
     let ran = interrupted(child).await;
@@ -182,7 +186,7 @@ async fn an_interrupt_keeps_statements_waiting_for_an_earlier_one() {
             .args(["verify", "--lines", "facts.txt", "--jobs", "2"])
             .args(format.iter().copied())
             .env("MK_SERVER", &base)
-            .env("MK_VERIFY_KEY", "x");
+            .env("MK_VERIFY_KEY", VERIFY_KEY);
         std::fs::write(call.home().join("facts.txt"), "endless\nquick\n").unwrap();
         let child = spawn(&call);
         eventually("the second statement is done", || has_closed.load(Ordering::Relaxed)).await;
@@ -258,7 +262,10 @@ fn an_interrupt_while_typing_a_text_is_reported_immediately() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_json_an_interrupt_prints_no_document() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
-    let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", "x");
+    let call = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_SERVER", &server.base)
+        .env("MK_VERIFY_KEY", VERIFY_KEY);
     let child = spawn(&call);
     eventually("the request has arrived", || !server.requests().is_empty()).await;
     let ran = interrupted(child).await;
@@ -290,8 +297,10 @@ async fn the_first_signal_terminates_a_command_whose_reader_has_stalled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_ends_a_command_like_an_interrupt() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
-    let call =
-        Mk::new().env("MK_SERVER", &server.base).env("MK_VERIFY_KEY", "x").env("MK_INFERENCE_KEY", "x");
+    let call = Mk::new()
+        .env("MK_SERVER", &server.base)
+        .env("MK_VERIFY_KEY", VERIFY_KEY)
+        .env("MK_INFERENCE_KEY", INFERENCE_KEY);
     for (asked, line) in ["verify x --json", "models --json", "verify x"].into_iter().enumerate() {
         let child = spawn(&call.clone().args(line.split(' ')));
         eventually("the request has arrived", || server.requests().len() > asked).await;

@@ -89,7 +89,7 @@ fn ascii_mode_prints_only_ascii() {
         assert!(list.lines().all(|line| line.trim_end().len() <= usize::from(columns)), "{columns}:\n{list}");
     }
     assert!(shown(&["keys", "show", "ci"], 80).contains(&format!("mk_verify_...{}", rows[1].last4)));
-    assert!(shown(&["verify", "x"], 80).contains("--sandbox \"...\""));
+    assert!(shown(&["verify", "The Eiffel Tower is in Paris."], 80).contains("--sandbox \"...\""));
     assert!(shown(&["verify", "two", "words"], 80).contains("mk verify \"...\""));
     assert!(shown(&["keys", "revoke", "ci", "--yes"], 80).contains(&format!("key ...{}", rows[1].last4)));
     assert!(shown(&["serve", "--help"], 80).contains("OPENAI_API_KEY=..."));

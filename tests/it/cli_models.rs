@@ -9,7 +9,7 @@ use crate::support::pty;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_s_models_are_listed_with_known_prices() {
-    let gateway = gateway(|_| stream(&["x"])).await;
+    let gateway = gateway(|_| stream(&["The Eiffel Tower is in Paris."])).await;
     let call = Mk::new()
         .args(["models"])
         .env("MK_SERVER", &gateway.server.base)

@@ -17,7 +17,9 @@ use crate::support::server::Setup;
 async fn a_proxy_is_bypassed_for_this_machine() {
     let proxy = Scripted::answering(stream(COMPLETED)).await;
     let (server, _provider) = agreeing_panel().await;
-    let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", &server.key(Service::Verify));
+    let mk = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_API_KEY", &server.key(Service::Verify));
     let mk = mk.env("HTTP_PROXY", &proxy.base).env("http_proxy", &proxy.base).env("ALL_PROXY", &proxy.base);
     let port = server.authority().rsplit(':').next().unwrap().to_owned();
     for here in [server.base.clone(), format!("http://localhost:{port}")] {
@@ -53,8 +55,10 @@ async fn certificates_are_verified_and_extra_authorities_accepted() {
     let data = serve::data_dir(call.home());
     let key = operator(&data, &["keys", "create", "--service", "verify"]).run();
 
-    let verify =
-        Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", key.stdout.trim());
+    let verify = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_SERVER", &server.base)
+        .env("MK_API_KEY", key.stdout.trim());
     let distrusted = verify.run_beside().await;
     assert_eq!(distrusted.code(), 6, "{distrusted:?}");
     assert!(
@@ -95,7 +99,7 @@ async fn certificate_errors_are_explained_with_a_hint() {
         std::fs::write(call.home().join("key.pem"), key.serialize_pem()).unwrap();
         let server = Serve::start(&call);
         let asked = Mk::new()
-            .args(["verify", "x", "--ca-cert", file.to_str().unwrap()])
+            .args(["verify", "The Eiffel Tower is in Paris.", "--ca-cert", file.to_str().unwrap()])
             .env("MK_SERVER", &server.base)
             .env("MK_API_KEY", VERIFY_KEY);
         let ran = asked.run_beside().await;
@@ -119,7 +123,10 @@ async fn quiet_line_mode_reports_errors_in_one_message() {
 
     let (server, _provider) = with_panel(|_, ask| ask.choose("Rome")).await;
     let key = server.key(Service::Verify);
-    let found = lines(&server.base, "one\n", &["-q"]).env("MK_VERIFY_KEY", &key).run_beside().await;
+    let found = lines(&server.base, "The Eiffel Tower is in Paris.\n", &["-q"])
+        .env("MK_VERIFY_KEY", &key)
+        .run_beside()
+        .await;
     assert_eq!((found.code(), found.stdout.as_str()), (10, ""), "{found:?}");
     assert!(found.stderr.starts_with("line 1  FALSE         The Eiffel Tower is in Paris.\n"), "{found:?}");
 }
@@ -194,16 +201,25 @@ async fn an_exhausted_daily_limit_is_not_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn results_keep_the_order_of_lines_and_failures_do_not_stop_the_rest() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => match ask.block("STATEMENT").as_str() {
-            "slow" => finds_eiffel().after(Duration::from_millis(400)),
-            "broken" => Reply::status(500, &json!({})),
+        "claims" => match ask.block("SECTION") {
+            slow if slow.contains("slow") => finds_eiffel().after(Duration::from_millis(400)),
+            broken if broken.contains("broken") => Reply::status(500, &json!({})),
             _ => finds_eiffel().after(Duration::from_millis(40)),
         },
         _ => ask.choose("Paris"),
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
-    let text = b"slow\nbroken\n\xff\n\n  \nfour\r\nfive\nsix".to_vec();
+    let of = |line: &str| format!("The Eiffel Tower is in Paris: {line}").into_bytes();
+    let text = [
+        of("slow\n"),
+        of("broken\n"),
+        b"\xff\n\n  \n".to_vec(),
+        of("it stands\r\n"),
+        of("it is there\n"),
+        of("indeed"),
+    ]
+    .concat();
     for jobs in ["1", "3"] {
         let call = lines(&server.base, "", &["--jobs", jobs]).stdin(text.clone());
         let ran = call.env("MK_API_KEY", &server.key(Service::Verify)).run_beside().await;
@@ -244,14 +260,19 @@ async fn every_failure_is_one_json_document() {
     let key = server.key(Service::Verify);
     let user = || Mk::new().env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
     for (code, mk) in [
-        (5, user().args(["verify", "x", "--json"])),
-        (4, user().args(["verify", "x", "--json"]).env("MK_API_KEY", VERIFY_KEY)),
-        (6, user().args(["verify", "x", "--json"]).env("MK_SERVER", "http://127.0.0.1:0")),
-        (2, user().args(["verify", "x", "--json", "--wrong"])),
+        (5, user().args(["verify", "The Eiffel Tower is in Paris.", "--json"])),
+        (4, user().args(["verify", "The Eiffel Tower is in Paris.", "--json"]).env("MK_API_KEY", VERIFY_KEY)),
+        (
+            6,
+            user()
+                .args(["verify", "The Eiffel Tower is in Paris.", "--json"])
+                .env("MK_SERVER", "http://127.0.0.1:0"),
+        ),
+        (2, user().args(["verify", "The Eiffel Tower is in Paris.", "--json", "--wrong"])),
         (2, user().args(["verify", "--json"])),
         (2, user().args(["verify", "--json", "-f", "nowhere"])),
-        (2, user().args(["verify", "x", "--json"]).env("MK_SERVER", "nonsense")),
-        (2, user().args(["verify", "x", "--json"]).env("MK_COLOR", "purple")),
+        (2, user().args(["verify", "The Eiffel Tower is in Paris.", "--json"]).env("MK_SERVER", "nonsense")),
+        (2, user().args(["verify", "The Eiffel Tower is in Paris.", "--json"]).env("MK_COLOR", "purple")),
         (2, user().args(["keys", "list", "--json"]).env("MK_DATA_DIR", "/dev/null")),
         (9, user().args(["keys", "show", "nobody", "--json"])),
         (9, user().args(["apps", "show", "nobody", "--json"])),
@@ -270,7 +291,7 @@ async fn every_failure_is_one_json_document() {
 #[tokio::test(flavor = "multi_thread")]
 async fn verbose_adds_the_request_id() {
     let (server, _provider) = with_panel(|_, _| Reply::status(500, &json!({}))).await;
-    let user = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base);
+    let user = Mk::new().args(["verify", "The Eiffel Tower is in Paris."]).env("MK_SERVER", &server.base);
     let ran = user.clone().env("MK_API_KEY", &server.key(Service::Verify)).args(["-v"]).run_beside().await;
     assert!(ran.stderr.contains("\nrequest: ver_") && ran.stderr.contains("\ncode: provider_"), "{ran:?}");
     let refused = user.env("MK_API_KEY", VERIFY_KEY).args(["-v"]).run_beside().await;

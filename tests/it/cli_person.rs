@@ -155,7 +155,10 @@ fn ctrl_c_clears_the_progress_display() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_shown_before_the_server_responds() {
     let server = Scripted::start(|_| vec![Step::Hang]).await;
-    let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", VERIFY_KEY);
+    let mk = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_SERVER", &server.base)
+        .env("MK_API_KEY", VERIFY_KEY);
     let ended = tokio::task::spawn_blocking(move || {
         let mut person = Person::at(&mk.command());
         person.until("Connecting");

@@ -47,8 +47,11 @@ async fn no_key_is_logged_even_at_trace_level() {
     let url = format!("{}/verify/v1/stream", server.base);
     let mut answers = String::new();
     let mistyped = format!("{}x", &key[..key.len() - 1]);
-    for (bearer, body) in [(&key, json!({"fact": "x"})), (&key, json!({})), (&mistyped, json!({"fact": "x"}))]
-    {
+    for (bearer, body) in [
+        (&key, json!({"fact": "The Eiffel Tower is in Paris."})),
+        (&key, json!({})),
+        (&mistyped, json!({"fact": "The Eiffel Tower is in Paris."})),
+    ] {
         let answer = client().post(&url).bearer_auth(bearer).json(&body).send().await.unwrap();
         answers.push_str(&answer.text().await.unwrap());
     }
@@ -96,8 +99,8 @@ async fn no_client_command_prints_its_key() {
     let good = server.key(Service::Verify);
     for key in [&good, &revoked, "mk_verify_0123456789abcdef0123456789abcdef"] {
         for arguments in [
-            &["verify", "x", "-v"][..],
-            &["verify", "x", "-v", "--json"],
+            &["verify", "The Eiffel Tower is in Paris.", "-v"][..],
+            &["verify", "The Eiffel Tower is in Paris.", "-v", "--json"],
             &["whoami", "-v"],
             &["config", "list", "--origin"],
         ] {
@@ -130,13 +133,17 @@ async fn login_stores_a_key_from_stdin_only_in_a_private_file() {
     let [file] = &held[..] else { panic!("{held:?}") };
     assert!(file.ends_with("/credentials.toml"), "{file}");
     assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(user.clone().args(["verify", "x"]).run_beside().await.code(), 0);
+    assert_eq!(user.clone().args(["verify", "The Eiffel Tower is in Paris."]).run_beside().await.code(), 0);
 
-    let elsewhere = user.clone().args(["verify", "x", "--server", "http://127.0.0.1:0"]).run_beside().await;
+    let elsewhere = user
+        .clone()
+        .args(["verify", "The Eiffel Tower is in Paris.", "--server", "http://127.0.0.1:0"])
+        .run_beside()
+        .await;
     assert_eq!(elsewhere.code(), 4, "a stored key is used for its server only: {elsewhere:?}");
 
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let loose = user.clone().args(["verify", "x"]).run_beside().await;
+    let loose = user.clone().args(["verify", "The Eiffel Tower is in Paris."]).run_beside().await;
     assert_eq!(loose.code(), 2, "{loose:?}");
     assert!(
         loose.stderr.contains("can be read by others") && loose.stderr.contains("hint: chmod 600 "),
@@ -147,7 +154,7 @@ async fn login_stores_a_key_from_stdin_only_in_a_private_file() {
 
     assert_eq!(user.clone().args(["logout"]).run_beside().await.code(), 0);
     assert_eq!(files_containing(user.home(), random_part(&key)), Vec::<String>::new());
-    assert_eq!(user.args(["verify", "x"]).run_beside().await.code(), 4);
+    assert_eq!(user.args(["verify", "The Eiffel Tower is in Paris."]).run_beside().await.code(), 4);
 }
 
 #[test]
@@ -169,7 +176,7 @@ fn a_project_file_cannot_redirect_keys() {
         ("[network]\nca_cert = \"x.pem\"", "network"),
         ("api_key = \"x\"", "api_key"),
     ] {
-        let mk = Mk::new().args(["verify", "x"]).env("MK_API_KEY", VERIFY_KEY);
+        let mk = Mk::new().args(["verify", "The Eiffel Tower is in Paris."]).env("MK_API_KEY", VERIFY_KEY);
         std::fs::write(mk.home().join(".mk.toml"), text).unwrap();
         let ran = mk.run();
         assert_eq!(ran.code(), 2, "{ran:?}");
@@ -182,7 +189,10 @@ async fn the_process_list_shows_no_key() {
     let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
-    let mk = Mk::new().args(["verify", "x"]).env("MK_SERVER", &server.base).env("MK_API_KEY", &key);
+    let mk = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_SERVER", &server.base)
+        .env("MK_API_KEY", &key);
     let mut child = mk.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the extractor is called", || provider.in_flight() == 1).await;
     let listed = std::process::Command::new("ps")

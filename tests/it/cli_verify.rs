@@ -198,7 +198,7 @@ async fn conflicting_values_from_files_are_reported_by_key_and_location() {
     assert_eq!(ours.args(["--total-models", "3", "-q"]).run().code(), 12);
 
     let (server, _provider) = agreeing_panel().await;
-    let theirs = against(&server, &["x"]);
+    let theirs = against(&server, &["The Eiffel Tower is in Paris."]);
     let project = theirs.home().join(".mk.toml");
     std::fs::write(&project, "[verify]\ntotal_models = 9\n").unwrap();
     let told = theirs.run_beside().await;
@@ -227,16 +227,23 @@ fn a_blank_text_is_refused_before_a_key_is_asked_for() {
 
 #[test]
 fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
-    let ran = Mk::new().args(["verify", "x"]).env("MK_SERVER", "http://127.0.0.1:0").run();
+    let ran = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_SERVER", "http://127.0.0.1:0")
+        .run();
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("error: no API key for http://127.0.0.1:0"), "{ran:?}");
     assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("--sandbox"), "{ran:?}");
     assert!(ran.stderr.contains("mk keys create --service verify"), "{ran:?}");
     let foreign = Mk::new().args(["keys", "create", "--service", "inference"]).run().stdout;
-    let ran = Mk::new().args(["verify", "x"]).env("MK_API_KEY", foreign.trim()).run();
+    let ran =
+        Mk::new().args(["verify", "The Eiffel Tower is in Paris."]).env("MK_API_KEY", foreign.trim()).run();
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert!(ran.stderr.contains("that of MK_API_KEY is for inference"), "{ran:?}");
-    let beside = Mk::new().args(["verify", "x"]).env("MK_INFERENCE_KEY", foreign.trim()).run();
+    let beside = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_INFERENCE_KEY", foreign.trim())
+        .run();
     assert!(
         beside.code() == 4 && !beside.stderr.contains("MK_INFERENCE_KEY"),
         "an inference key alone is no mistake: {beside:?}"
@@ -249,7 +256,7 @@ fn a_missing_or_unsuitable_key_is_reported_with_a_hint() {
 #[test]
 fn an_unreachable_server_exits_with_6() {
     let ran = Mk::new()
-        .args(["verify", "x"])
+        .args(["verify", "The Eiffel Tower is in Paris."])
         .env("MK_SERVER", "http://127.0.0.1:0")
         .env("MK_API_KEY", VERIFY_KEY)
         .run();
@@ -260,7 +267,7 @@ fn an_unreachable_server_exits_with_6() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_key_exits_with_4_and_a_failed_provider_with_5() {
     let (server, _provider) = with_panel(|_, _| Reply::status(500, &json!({}))).await;
-    let ran = against(&server, &["x"]).run_beside().await;
+    let ran = against(&server, &["The Eiffel Tower is in Paris."]).run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     let wrong = against(&server, &["x"]).env("MK_API_KEY", &server.key(Service::Inference));
     let ran = wrong.env("MK_VERIFY_KEY", VERIFY_KEY).run_beside().await;
@@ -271,7 +278,7 @@ async fn a_rejected_key_exits_with_4_and_a_failed_provider_with_5() {
 async fn a_rate_limit_exits_with_7_and_reports_the_wait() {
     let (server, _provider) = agreeing_panel().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(1));
-    let call = against(&server, &["x"]).env("MK_API_KEY", &key);
+    let call = against(&server, &["The Eiffel Tower is in Paris."]).env("MK_API_KEY", &key);
     assert_eq!(call.run_beside().await.code(), 0);
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 7, "{ran:?}");
@@ -282,7 +289,7 @@ async fn a_rate_limit_exits_with_7_and_reports_the_wait() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verification_is_posted_once() {
     let (server, provider) = agreeing_panel().await;
-    assert_eq!(against(&server, &["x"]).run_beside().await.code(), 0);
+    assert_eq!(against(&server, &["The Eiffel Tower is in Paris."]).run_beside().await.code(), 0);
     assert_eq!(provider.requests_for("extractor").len(), 1);
 }
 
@@ -306,7 +313,10 @@ async fn a_broken_stream_exits_with_8() {
         }
         posts
     });
-    let call = Mk::new().args(["verify", "x"]).env("MK_SERVER", &base).env("MK_API_KEY", VERIFY_KEY);
+    let call = Mk::new()
+        .args(["verify", "The Eiffel Tower is in Paris."])
+        .env("MK_SERVER", &base)
+        .env("MK_API_KEY", VERIFY_KEY);
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 8, "{ran:?}");
     assert_eq!(posts.await.unwrap(), 1, "the request was sent again after the stream ended");
@@ -315,12 +325,17 @@ async fn a_broken_stream_exits_with_8() {
 #[tokio::test(flavor = "multi_thread")]
 async fn model_output_cannot_control_the_terminal() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
-        "claims" => claims(&[claim("\u{1b}[2J\u{9b}31mIn\tParis\u{202e}.", "Where?", "Paris", &["Rome"])]),
+        "claims" => claims(&[claim(
+            "\u{1b}The Eiffel\tTower is in\u{9b}\u{202e} Paris.",
+            "Where?",
+            "Paris",
+            &["Rome", "Oslo"],
+        )]),
         _ => ask.choose("Paris"),
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
-    let ran = against(&server, &["x"]).run_beside().await;
+    let ran = against(&server, &["The Eiffel Tower is in Paris."]).run_beside().await;
     let fields: Vec<&str> = ran.stdout.trim_end().split('\t').collect();
     assert_eq!(fields.len(), 4, "{ran:?}");
     assert!(!ran.stdout.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{ran:?}");
@@ -329,21 +344,25 @@ async fn model_output_cannot_control_the_terminal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_line_is_verified_separately() {
     let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
-        "claims" if ask.block("STATEMENT").contains("broken") => Reply::status(500, &json!({})),
+        "claims" if ask.block("SECTION").contains("broken") => Reply::status(500, &json!({})),
         "claims" => finds_eiffel(),
         _ => ask.choose("Paris"),
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let call = against(&server, &["--lines", "facts.txt", "--jobs", "2", "--json"]);
-    std::fs::write(call.home().join("facts.txt"), "one\nbroken\n\nthree\n").unwrap();
+    std::fs::write(
+        call.home().join("facts.txt"),
+        "The Eiffel Tower is in Paris.\nbroken\n\nThe Eiffel Tower is in Paris.\n",
+    )
+    .unwrap();
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 5, "{ran:?}");
     assert_eq!(provider.requests_for("extractor").len(), 3, "empty lines are skipped");
     let text = ran.json().to_string();
     assert_eq!(text.matches("\"assessment\":\"TRUE\"").count(), 2, "{text}");
     let lines = against(&server, &["--lines", "facts.txt", "--jsonl"]);
-    std::fs::write(lines.home().join("facts.txt"), "one\nbroken\n").unwrap();
+    std::fs::write(lines.home().join("facts.txt"), "The Eiffel Tower is in Paris.\nbroken\n").unwrap();
     let ran = lines.run_beside().await;
     let documents = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut types: Vec<_> = documents.map(|document| document["type"].as_str().unwrap().to_owned()).collect();
@@ -368,6 +387,7 @@ async fn a_rejected_key_stops_further_statements() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_reach_the_server() {
+    const EIFFEL: &str = "The Eiffel Tower is in Paris.";
     let (server, provider) = with_panel(|_, ask| {
         let letter = ask.letter("Paris");
         Reply::json(&json!({"reason": "because", "answer": letter}))
@@ -375,7 +395,7 @@ async fn parameters_reach_the_server() {
     .await;
     let call = against(
         &server,
-        &["--domain", "legal", "--min-required", "3", "--total-models", "3", "--explain", "--json", "x"],
+        &["--domain", "legal", "--min-required", "3", "--total-models", "3", "--explain", "--json", EIFFEL],
     );
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 0, "{ran:?}");
@@ -389,7 +409,7 @@ async fn parameters_reach_the_server() {
 async fn an_interrupt_stops_the_work_and_terminates_the_process() {
     use std::os::unix::process::ExitStatusExt;
     let (server, provider) = hanging_panel().await;
-    let mut child = against(&server, &["x"]).command().spawn().unwrap();
+    let mut child = against(&server, &["The Eiffel Tower is in Paris."]).command().spawn().unwrap();
     crate::support::eventually("the panel is called", || provider.in_flight() == 3).await;
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());

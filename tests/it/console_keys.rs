@@ -215,7 +215,12 @@ async fn a_revocation_ends_the_streams_of_its_key() {
     let console = Console::of(&server);
     let app = console.app("news").await;
     let (key, path) = console.key(&app, &json!({"service": "verify"})).await;
-    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    let mut stream = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .send()
+        .await
+        .unwrap()
+        .bytes_stream();
     read_until(&mut stream, "verifying_claim").await;
     assert_eq!(console.delete(&path).await.0, 200);
     let rest = async {

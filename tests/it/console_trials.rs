@@ -185,7 +185,10 @@ async fn what_is_being_tried_out_ends_when_the_console_key_is_revoked() {
     let app = server.app.store.app("default").unwrap().id;
     let path = format!("/v1/apps/{app}/try/verify");
     let request = browser.request(Method::POST, &path).header("origin", &server.base);
-    let response = request.header("accept", "text/event-stream").json(&json!({"fact": "x"})).send();
+    let response = request
+        .header("accept", "text/event-stream")
+        .json(&json!({"fact": "The Eiffel Tower is in Paris."}))
+        .send();
     let mut events = response.await.unwrap().bytes_stream();
     read_until(&mut events, "verifying_claim").await;
     server.app.store.revoke_key(&key_id, server.clock.now()).unwrap();

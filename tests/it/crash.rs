@@ -48,7 +48,10 @@ async fn start_verification(
     let call = serve::call(&provider.base_url, "");
     let server = Serve::start_beside(&call).await;
     let key = create(&call).await.json()["key"].as_str().unwrap().to_owned();
-    let mut stream = post(&server.base, &key, &json!({"fact": "x"})).await.unwrap().bytes_stream();
+    let mut stream = post(&server.base, &key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .await
+        .unwrap()
+        .bytes_stream();
     read_until(&mut stream, step).await;
     (call, server, stream)
 }
@@ -139,7 +142,7 @@ async fn two_servers_and_many_commands_can_share_a_data_directory() {
     };
     let requests = join_all((0..120).map(|number| {
         let base = if number % 2 == 0 { &one.base } else { &two.base };
-        let (key, body) = (key.clone(), json!({"fact": "x"}));
+        let (key, body) = (key.clone(), json!({"fact": "The Eiffel Tower is in Paris."}));
         async move { post(base, &key, &body).await.unwrap().text().await.unwrap() }
     }));
     let data = data_dir(call.home());

@@ -52,6 +52,7 @@ retries = 0
 [verify]
 extractor = "anthropic/claude-haiku-4-5"
 extractor_fallbacks = []
+auditor = "none"
 panel = ["openai/gpt-5.4-mini", "anthropic/claude-haiku-4-5", "google/gemini-3.5-flash"]
 standby = []
 "#
@@ -65,7 +66,10 @@ standby = []
     async fn verify(&self) -> Events {
         let server = Setup::new(self.config()).start().await;
         let key = server.key(Service::Verify);
-        Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await
+        Events::read(
+            server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+        )
+        .await
     }
 }
 
@@ -94,7 +98,7 @@ async fn a_panel_of_three_formats_verifies_a_claim() {
         }
     }
     let google = &providers.google.requests()[0].body;
-    assert_eq!(google["generationConfig"]["responseJsonSchema"]["required"], json!(["answer"]));
+    assert_eq!(google["generationConfig"]["responseJsonSchema"]["required"], json!(["found", "answer"]));
     let anthropic = providers.anthropic.requests();
     let extraction = anthropic.iter().find(|ask| ask.task == "claims").unwrap();
     assert_eq!(extraction.body["max_tokens"], 64_000, "the model's own maximum, as extractions set no limit");

@@ -12,7 +12,12 @@ use crate::support::panel::hanging_panel;
 async fn disconnecting_from_a_stream_stops_the_provider_calls_and_books_their_usage() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
-    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    let mut stream = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .send()
+        .await
+        .unwrap()
+        .bytes_stream();
     let first = stream.next().await.unwrap().unwrap();
     let data = std::str::from_utf8(&first).unwrap().split("data: ").nth(1).unwrap();
     let starting: Value = serde_json::from_str(data.lines().next().unwrap()).unwrap();
@@ -41,7 +46,10 @@ async fn disconnecting_from_a_stream_stops_the_provider_calls_and_books_their_us
 async fn disconnecting_from_a_json_request_stops_the_provider_calls() {
     let (server, provider) = hanging_panel().await;
     let key = server.key(Service::Verify);
-    let request = server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send();
+    let request = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .header("accept", "application/json")
+        .send();
     let waiting = tokio::spawn(request);
     eventually("the panel is called", || provider.in_flight() == 3).await;
     waiting.abort();

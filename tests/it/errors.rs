@@ -154,7 +154,7 @@ async fn requests_are_checked_in_the_documented_order() {
 async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
     let server = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
-    let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(20_001));
+    let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(200_001));
     let cases: [(&str, &str, &str, &str); 27] = [
         ("", "invalid_json", "", "empty"),
         ("[]", "invalid_json", "", "an array"),
@@ -164,7 +164,7 @@ async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
         (r#"{"fact":1}"#, "invalid_parameter", "fact", "a string, not a number"),
         (r#"{"fact":null}"#, "invalid_parameter", "fact", "not null"),
         (r#"{"fact":" \n "}"#, "invalid_parameter", "fact", "empty"),
-        (&long, "invalid_parameter", "fact", "20000 characters"),
+        (&long, "invalid_parameter", "fact", "200000 characters"),
         (r#"{"fact":"x","domain":"medical"}"#, "invalid_parameter", "domain", "`general` or `legal`"),
         (
             r#"{"fact":"x","domain":1}"#,
@@ -226,7 +226,7 @@ async fn a_failed_json_response_forwards_the_retry_after_of_the_provider() {
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
-    let body = json!({"fact": "x"});
+    let body = json!({"fact": "The Eiffel Tower is in Paris."});
     let request = server.verify(&server.key(Service::Verify), &body).header("accept", "application/json");
     let response = request.send().await.unwrap();
     assert_eq!(response.headers()["retry-after"], "277");

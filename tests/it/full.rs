@@ -46,7 +46,8 @@ async fn idle_connections_make_room_for_new_ones_and_busy_ones_stay() {
     });
     let server = full.start().await;
     let key = server.key(Service::Verify);
-    let _busy = connect(&server, post(&key, &[], r#"{"fact":"x"}"#).as_bytes()).await;
+    let _busy =
+        connect(&server, post(&key, &[], r#"{"fact":"The Eiffel Tower is in Paris."}"#).as_bytes()).await;
     eventually("the extractor is asked", || provider.in_flight() == 1).await;
     let mut kept = answered(&server).await;
     let mut half_sent = connect(&server, b"POST /verify/v1/str").await;

@@ -21,7 +21,7 @@ async fn every_response_has_rate_limit_headers_and_a_request_id() {
         post(key, &[&[("connection", "close"), ("x-request-id", "mine")], headers].concat(), body)
             .into_bytes()
     };
-    let fact = r#"{"fact":"x"}"#;
+    let fact = r#"{"fact":"The Eiffel Tower is in Paris."}"#;
     let get = |method: &str, path: &str| request(method, path, &[("x-request-id", "mine")], "");
     let large = format!("/{}", "a".repeat(70_000));
     let cases: [(Vec<u8>, u16, bool); 18] = [
@@ -69,7 +69,11 @@ async fn a_request_with_two_keys_is_refused() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
     let second = format!("Bearer {key}");
-    let request = post(&key, &[("authorization", &second), ("connection", "close")], r#"{"fact":"x"}"#);
+    let request = post(
+        &key,
+        &[("authorization", &second), ("connection", "close")],
+        r#"{"fact":"The Eiffel Tower is in Paris."}"#,
+    );
     let answer = exchange(server.authority(), request.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
 }

@@ -100,8 +100,12 @@ async fn deep_bodies_are_refused_wherever_they_are_deep() {
 async fn compressed_bodies_are_refused() {
     let server = server().await;
     let key = server.key(Service::Verify);
-    let response =
-        server.verify(&key, &json!({"fact": "x"})).header("content-encoding", "gzip").send().await.unwrap();
+    let response = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .header("content-encoding", "gzip")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(response.status(), 415);
 }
 
@@ -151,7 +155,7 @@ async fn a_statement_stays_data_in_the_prompts() {
     let key = server.key(Service::Verify);
     Events::read(server.verify(&key, &json!({"fact": fact})).send().await.unwrap()).await.end("completed");
     let ask = &provider.requests_for("extractor")[0];
-    assert_eq!(ask.block("STATEMENT"), fact, "the fence holds the whole statement");
+    assert_eq!(ask.block("SECTION"), fact, "the fence holds the whole statement");
     let messages = ask.body["messages"].as_array().unwrap();
     assert_eq!(messages[0]["role"], "system");
     assert!(!messages[0]["content"].as_str().unwrap().contains("Ignore all previous"));
@@ -171,7 +175,10 @@ async fn control_characters_in_model_output_do_not_reach_the_caller() {
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     events.end("completed");
     for wrong in ["\\u001b", "\\u0007", "\\u0000", "\u{202e}", "\\r"] {
         assert!(!events.raw.contains(wrong), "{wrong} in {}", events.raw);
@@ -191,7 +198,10 @@ async fn huge_and_malformed_provider_responses_become_ordinary_failures() {
         let provider = FakeProvider::start(move |_| turn.clone()).await;
         let server = Setup::new(config(&provider.base_url)).start().await;
         let key = server.key(Service::Verify);
-        let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+        let events = Events::read(
+            server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+        )
+        .await;
         let code = events.end("error")["code"].as_str().unwrap().to_owned();
         assert!(code.starts_with("provider_"), "{code}");
     }

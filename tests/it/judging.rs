@@ -26,7 +26,7 @@ async fn vote(choices: [&'static str; 3]) -> Value {
         ask.choose(choices[seat])
     })
     .await;
-    judge(&server, json!({"fact": "x"})).await
+    judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await
 }
 
 fn outcome(result: &Value) -> (&str, &str, &str) {
@@ -75,7 +75,7 @@ async fn two_answers_with_equally_many_votes_are_a_tie() {
         .config(|config| config.verify.general.panel.push("fake/four".to_owned()))
         .start()
         .await;
-    let result = judge(&server, json!({"fact": "x", "totalModels": 4})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris.", "totalModels": 4})).await;
     assert_eq!(outcome(&result), ("NO CONSENSUS", "", "tie"));
 }
 
@@ -83,7 +83,7 @@ async fn two_answers_with_equally_many_votes_are_a_tie() {
 async fn min_required_three_needs_all_three_models_to_agree() {
     let (server, _provider) =
         with_panel(|model, ask| ask.choose(if model == "one" { "Rome" } else { "Paris" })).await;
-    let result = judge(&server, json!({"fact": "x", "minRequired": 3})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris.", "minRequired": 3})).await;
     assert_eq!(outcome(&result), ("NO CONSENSUS", "", "split"));
 }
 
@@ -98,14 +98,14 @@ async fn the_panel_never_sees_the_claim_nor_which_option_it_asserts() {
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
-    judge(&server, json!({"fact": "A statement of its own."})).await;
+    judge(&server, json!({"fact": format!("Not for you\n\n{secret}")})).await;
     let panel: Vec<ModelRequest> =
         provider.requests().into_iter().filter(|ask| ask.task == "answer").collect();
     assert_eq!(panel.len(), 3);
     for ask in panel {
         let text = ask.text();
         assert!(!text.contains("claim nobody may see"), "{text}");
-        assert!(!text.contains("A statement of its own"), "{text}");
+        assert!(!text.contains("Not for you"), "{text}");
         assert_eq!(ask.body["messages"].as_array().unwrap().len(), 2, "a fresh conversation");
         assert_eq!(ask.body["temperature"], 0.0);
     }
@@ -116,8 +116,13 @@ async fn models_that_always_pick_the_same_letter_reach_no_consensus() {
     // Every model always answers "A"; as options are shuffled for each model, these answers must differ.
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => {
-            let claims: Vec<Value> = (0..20)
-                .map(|n| claim(&format!("Claim {n}."), &format!("Which is {n}?"), "right", &["p", "q", "r"]))
+            let section = ask.block("SECTION");
+            let claims: Vec<Value> = section
+                .lines()
+                .map(|line| {
+                    let question = format!("Which colour has {}?", line.split(" is").next().unwrap());
+                    claim(line, &question, "blue", &["red", "green", "white"])
+                })
                 .collect();
             self::claims(&claims)
         }
@@ -126,7 +131,10 @@ async fn models_that_always_pick_the_same_letter_reach_no_consensus() {
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let houses: Vec<String> =
+        ('A'..='T').map(|name| format!("House {name} at the end of the street is painted blue.")).collect();
+    let events =
+        Events::read(server.verify(&key, &json!({"fact": houses.join("\n")})).send().await.unwrap()).await;
     let unanimous = events
         .results()
         .iter()
@@ -152,7 +160,7 @@ async fn a_malformed_answer_is_repaired_once() {
         }
     })
     .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 3);
     assert_eq!(provider.requests_for("two").len(), 2);
@@ -165,7 +173,7 @@ async fn a_model_whose_repaired_answer_is_malformed_counts_as_failed() {
         _ => ask.choose("Paris"),
     })
     .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/two", "code": "malformed"}]));
     assert_eq!(provider.requests_for("two").len(), 2, "one repair and no more");
@@ -183,7 +191,7 @@ async fn a_model_that_fails_is_replaced_by_the_next_standby() {
         .config(|config| config.verify.general.standby = vec!["fake/four".into(), "fake/five".into()])
         .start()
         .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     let answered: Vec<&Value> =
         result["model_answers"].as_array().unwrap().iter().map(|answer| &answer["model"]).collect();
@@ -205,7 +213,7 @@ async fn a_model_that_abstains_is_not_replaced() {
         .config(|config| config.verify.general.standby = vec!["fake/four".into()])
         .start()
         .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert!(provider.requests_for("four").is_empty());
 }
@@ -219,7 +227,7 @@ async fn a_refusal_is_not_a_vote() {
         _ => ask.choose("Paris"),
     })
     .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/one", "code": "refused"}]));
 }
@@ -231,7 +239,7 @@ async fn too_few_answers_give_no_consensus() {
         _ => Reply::status(500, &json!({})),
     })
     .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("NO CONSENSUS", "", "insufficient_answers"));
 }
 
@@ -239,7 +247,10 @@ async fn too_few_answers_give_no_consensus() {
 async fn without_any_answer_the_stream_ends_with_an_error() {
     let (server, _provider) = with_panel(|_, _| Reply::status(503, &json!({}))).await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     assert_eq!(events.end("error")["code"], "provider_overloaded");
     assert_eq!(events.end("error")["error"], "Service Unavailable");
 }
@@ -256,14 +267,17 @@ async fn a_failing_extractor_is_replaced_by_its_fallback() {
         .config(|config| config.verify.general.extractor_fallbacks = vec!["fake/two".into()])
         .start()
         .await;
-    assert_eq!(outcome(&judge(&server, json!({"fact": "x"})).await).0, "TRUE");
+    assert_eq!(outcome(&judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await).0, "TRUE");
 }
 
 #[tokio::test]
 async fn claims_still_open_at_the_deadline_have_no_consensus() {
     let (server, _provider) = {
         let provider = FakeProvider::start(|ask| match (ask.task.as_str(), ask.model.as_str()) {
-            ("claims", _) => claims(&[eiffel(), claim("2 + 2 = 4.", "What is 2 + 2?", "4", &["5", "3"])]),
+            ("claims", _) => claims(&[
+                eiffel(),
+                claim("2 + 2 = 4.", "What is 2 + 2?", "4", &["1", "2", "3", "5", "6", "7"]),
+            ]),
             _ if ask.block("QUESTION").contains("2 + 2") => Reply::Hang,
             _ => ask.choose("Paris"),
         })
@@ -273,7 +287,14 @@ async fn claims_still_open_at_the_deadline_have_no_consensus() {
         (setup.start().await, provider)
     };
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server
+            .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris. 2 + 2 = 4."}))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     let results = events.results();
     assert_eq!(outcome(&results[0]), ("TRUE", "A", "consensus"));
     assert_eq!(outcome(&results[1]), ("NO CONSENSUS", "", "insufficient_answers"));
@@ -291,7 +312,7 @@ async fn of_two_answers_within_prose_none_is_a_vote_but_one_may_be_given_again()
         _ => ask.choose("Rome"),
     })
     .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result).0, "FALSE");
     assert_eq!(result["model_errors"], json!([{"model": "fake/one", "code": "malformed"}]));
     assert_eq!(provider.requests_for("one").len(), 2, "one repair and no more");
@@ -309,7 +330,7 @@ async fn each_model_call_has_its_own_timeout() {
         .config(|config| config.verify.general.model_timeout = Duration::from_secs(2))
         .start()
         .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/one", "code": "timeout"}]));
 }
@@ -322,7 +343,10 @@ async fn token_usage_includes_failed_attempts() {
     })
     .await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     let usage = &events.end("completed")["tokenUsage"];
     assert_eq!(usage["totalTokens"], 550, "five calls of 110 tokens, the malformed one included");
     assert_eq!(
@@ -337,8 +361,8 @@ async fn duplicates_and_claims_beyond_the_limit_are_skipped() {
         "claims" => claims(&[
             eiffel(),
             eiffel(),
-            claim("2 + 2 = 4.", "What is 2 + 2?", "4", &["5"]),
-            claim("3 + 3 = 6.", "What is 3 + 3?", "6", &["7"]),
+            claim("2 + 2 = 4.", "What is 2 + 2?", "4", &["1", "2", "3", "5", "6", "7"]),
+            claim("3 + 3 = 6.", "What is 3 + 3?", "6", &["3", "4", "5", "7", "8", "9"]),
         ]),
         _ => Reply::json(&json!({"answer": ask.options().keys().next().unwrap()})),
     })
@@ -348,7 +372,14 @@ async fn duplicates_and_claims_beyond_the_limit_are_skipped() {
         .start()
         .await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server
+            .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris. 2 + 2 = 4. 3 + 3 = 6."}))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(events.one("claims_extracted")["count"], 2);
     let reasons: Vec<&Value> = events.end("completed")["skipped"]
         .as_array()
@@ -366,8 +397,7 @@ async fn explanation_context_and_date_reach_the_models() {
         Reply::json(&json!({"answer": answer, "reason": "It says so.\u{1b}[31m"}))
     })
     .await;
-    let body =
-        json!({"fact": "x", "explain": true, "context": "The tower stands in Paris.", "asOf": "2020-02-29"});
+    let body = json!({"fact": "The Eiffel Tower is in Paris.", "explain": true, "context": "The tower stands in Paris.", "asOf": "2020-02-29"});
     let result = judge(&server, body).await;
     let reason = result["model_answers"][0]["reason"].as_str().unwrap();
     assert!(reason.starts_with("It says so.") && !reason.contains('\u{1b}'), "{reason:?}");
@@ -383,7 +413,7 @@ async fn legal_statements_use_their_own_prompts_and_panel() {
         .config(|config| config.verify.legal.panel = vec!["fake/law-a".into(), "fake/law-b".into()])
         .start()
         .await;
-    let result = judge(&server, json!({"fact": "x", "domain": "legal"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris.", "domain": "legal"})).await;
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 2);
     assert!(provider.requests_for("extractor")[0].text().to_lowercase().contains("jurisdiction"));
 }
@@ -399,7 +429,7 @@ async fn answers_with_one_meaning_are_votes_however_they_are_written() {
         })
     })
     .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 3);
     assert_eq!(provider.requests().len(), 4, "none is asked twice");
@@ -413,7 +443,7 @@ async fn at_the_deadline_a_claim_is_decided_that_the_model_outstanding_can_no_lo
         .config(|config| config.verify.general.deadline = Duration::from_secs(2))
         .start()
         .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/three", "code": "timeout"}]));
 }
@@ -433,7 +463,7 @@ async fn what_a_provider_rejects_of_its_own_model_is_repaired() {
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(outcome(&result), ("TRUE", "A", "consensus"));
     assert_eq!(result["model_errors"], json!([{"model": "fake/two", "code": "malformed"}]));
 }
@@ -448,7 +478,7 @@ async fn a_vote_waits_for_the_rate_limit_of_its_model() {
         _ => ask.choose("Paris"),
     })
     .await;
-    let result = judge(&server, json!({"fact": "x"})).await;
+    let result = judge(&server, json!({"fact": "The Eiffel Tower is in Paris."})).await;
     assert_eq!(result["model_answers"].as_array().unwrap().len(), 3, "{result}");
     let calls = provider.requests_for("one");
     assert_eq!(calls.len(), 2);

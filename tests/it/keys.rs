@@ -30,7 +30,7 @@ async fn a_revocation_by_another_process_ends_open_streams() {
     let (server, provider) = hanging_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let (kept, _) = server.key_with(Service::Verify, |_| {});
-    let open = |key: &str| server.verify(key, &json!({"fact": "x"})).send();
+    let open = |key: &str| server.verify(key, &json!({"fact": "The Eiffel Tower is in Paris."})).send();
     let mut revoked = open(&key).await.unwrap().bytes_stream();
     let mut other = open(&kept).await.unwrap().bytes_stream();
     read_until(&mut revoked, "verifying_claim").await;
@@ -61,7 +61,12 @@ async fn an_expired_key_s_open_streams_end() {
     let (key, _) = server.key_with(Service::Verify, |new| {
         new.expires_at = Some(server.clock.now().plus(Duration::from_mins(1)));
     });
-    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    let mut stream = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .send()
+        .await
+        .unwrap()
+        .bytes_stream();
     read_until(&mut stream, "verifying_claim").await;
     server.clock.advance(Duration::from_mins(1));
     let rest = async {
@@ -108,7 +113,10 @@ async fn the_last_use_of_a_key_is_recorded() {
 async fn keys_are_not_stored_in_plain_text() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
-    Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     let dir = server.dir.clone();
     let data = dir.path().join("data");
     server.shutdown().await;

@@ -180,7 +180,11 @@ async fn untrusted_text_cannot_forge_a_log_line() {
     .await;
     let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
     let key = server.key(Service::Verify);
-    Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await.end("error");
+    Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await
+    .end("error");
     let path = format!("/{}", "long".repeat(10_000));
     crate::support::server::client().get(format!("{}{path}", server.base)).send().await.unwrap();
     drop(guard);
@@ -336,7 +340,7 @@ async fn a_verification_is_logged_in_one_line() {
     let provider = panel_by(|_, ask| ask.choose("Paris")).await;
     let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
     let key = server.key(Service::Verify);
-    let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    let answer = server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
     let id = Events::read(answer).await.end("completed")["requestId"].clone();
     eventually("the request is logged", || log.requests().len() == 1).await;
     drop(guard);
@@ -352,7 +356,7 @@ async fn a_cancelled_verification_is_logged_once_all_its_calls_are_recorded() {
     let provider = panel_by(|_, _| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url)).options(on_this_thread).start().await;
     let key = server.key(Service::Verify);
-    let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    let answer = server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
     eventually("the panel is asked", || provider.in_flight() == 3).await;
     drop(answer);
     eventually("the request is logged", || log.requests().len() == 1).await;

@@ -142,7 +142,7 @@ async fn refusals_respond_as_described() {
         (403, server.verify(&elsewhere, &fact)),
         (403, server.verify(&narrow, &fact)),
         (408, post(&key).header("content-type", "application/json").body(slow)),
-        (413, server.verify(&key, &json!({"fact": "x".repeat(2000)}))),
+        (413, server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris.".repeat(2000)}))),
         (415, post(&key).body("{}")),
         (429, server.verify(&limited, &fact)),
         (

@@ -26,12 +26,17 @@ async fn verifications_are_accepted_as_described() {
 
     let base = json!({"fact": "Is it raining?"});
     let text = |length: usize| json!("é".repeat(length));
-    let mut bodies =
-        vec![base.clone(), json!({}), json!([]), json!("fact"), json!({"fact": "x", "facts": 1})];
+    let mut bodies = vec![
+        base.clone(),
+        json!({}),
+        json!([]),
+        json!("fact"),
+        json!({"fact": "The Eiffel Tower is in Paris.", "facts": 1}),
+    ];
     bodies.extend(each(
         &base,
         "fact",
-        &[json!(""), json!(" \n\u{2003}"), json!(5), Value::Null, text(20_000), text(20_001)],
+        &[json!(""), json!(" \n\u{2003}"), json!(5), Value::Null, text(200_000), text(200_001)],
     ));
     bodies.extend(each(
         &base,

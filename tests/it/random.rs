@@ -48,7 +48,7 @@ fn caller() -> impl Strategy<Value = Caller> {
 async fn act(server: &TestServer, caller: Caller) {
     let (key, id) = server.key_with(Service::Verify, |_| {});
     let accept = |json: bool| [("accept", if json { "application/json" } else { "text/event-stream" })];
-    let fact = r#"{"fact":"x"}"#;
+    let fact = r#"{"fact":"The Eiffel Tower is in Paris."}"#;
     let mut stream = TcpStream::connect(server.authority()).await.unwrap();
     let mut answer = Vec::new();
     let stream_of = |json: bool| post(&key, &accept(json), fact);

@@ -81,7 +81,7 @@ async fn a_model_that_limits_its_rate_is_spared_by_verifications_unless_its_prov
         "one" => Reply::Raw(429, vec![("retry-after", "200".to_owned())], "{}".to_owned()),
         _ => ask.choose("Paris"),
     };
-    let panel = "[verify]\nextractor = \"fake/extractor\"\nextractor_fallbacks = []\n\
+    let panel = "[verify]\nextractor = \"fake/extractor\"\nextractor_fallbacks = []\nauditor = \"none\"\n\
                  panel = [\"fake/one\", \"fake/two\", \"fake/three\"]\nstandby = []";
     let gateway = Gateway::start_with(Mk::new(), panel_by(script).await, "", panel).await;
     let data = data_dir(gateway.call.home());

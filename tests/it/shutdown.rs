@@ -19,7 +19,8 @@ async fn an_open_stream_may_finish_during_shutdown() {
     let (mut server, _provider) =
         with_panel(|_, ask| ask.choose("Paris").after(Duration::from_millis(300))).await;
     let key = server.key(Service::Verify);
-    let response = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    let response =
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
     server.begin_shutdown();
     let events = Events::read(response).await;
     events.end("completed");
@@ -32,7 +33,12 @@ async fn a_stream_that_does_not_finish_ends_with_an_error_event() {
     let setup = Setup::new(config(&provider.base_url));
     let mut server = setup.options(|options| options.drain = Duration::from_millis(200)).start().await;
     let key = server.key(Service::Verify);
-    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    let mut stream = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .send()
+        .await
+        .unwrap()
+        .bytes_stream();
     read_until(&mut stream, "verifying_claim").await;
     server.begin_shutdown();
     let mut rest = String::new();

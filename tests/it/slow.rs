@@ -38,7 +38,7 @@ async fn a_disconnect_is_noticed_although_pipelined_bytes_are_unread() {
         ("text/event-stream", next.repeat(2_000)),
     ] {
         let mut stream = TcpStream::connect(server.authority()).await.unwrap();
-        let request = post(&key, &[("accept", accept)], r#"{"fact":"x"}"#);
+        let request = post(&key, &[("accept", accept)], r#"{"fact":"The Eiffel Tower is in Paris."}"#);
         stream.write_all(&[request.as_bytes(), pipelined.as_bytes()].concat()).await.unwrap();
         eventually("the panel is asked", || provider.in_flight() == 3).await;
         drop(stream);
@@ -64,7 +64,7 @@ async fn a_half_closed_connection_gets_quick_responses_but_no_verifications() {
     assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
     let half_sent = send(post(&key, &[], "{}").replace("content-length: 2", "content-length: 9")).await;
     assert!(half_sent.starts_with("HTTP/1.1 400 "), "{half_sent}");
-    send(post(&key, &[], r#"{"fact":"x"}"#)).await;
+    send(post(&key, &[], r#"{"fact":"The Eiffel Tower is in Paris."}"#)).await;
     eventually("no call is left", || provider.in_flight() == 0).await;
 }
 
@@ -130,8 +130,8 @@ async fn bodies_that_do_not_arrive_time_out() {
 
 #[tokio::test]
 async fn a_caller_that_does_not_read_is_disconnected() {
-    let fact = "x".repeat(12 << 20);
-    let provider = FakeProvider::start(|_| Reply::json(&json!({"claims": [], "skipped": ["x"]}))).await;
+    let fact = "x".repeat(8 << 20);
+    let provider = FakeProvider::start(|_| Reply::json(&json!({"claims": [], "skipped": []}))).await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| {
             config.max_body_bytes = 32 << 20;
@@ -327,7 +327,12 @@ async fn a_storm_of_silent_connections_does_not_stop_the_server() {
 async fn a_revocation_ends_a_stream_within_a_second() {
     let (server, _provider) = hanging_panel().await;
     let (key, id) = server.key_with(Service::Verify, |_| {});
-    let mut stream = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap().bytes_stream();
+    let mut stream = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .send()
+        .await
+        .unwrap()
+        .bytes_stream();
     read_until(&mut stream, "verifying_claim").await;
     server.app.store.revoke_key(&id, server.clock.now()).unwrap();
     let revoked = Instant::now();

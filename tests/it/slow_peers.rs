@@ -47,7 +47,11 @@ async fn assert_responsive(server: &TestServer) {
 async fn a_request_sent_byte_by_byte_is_answered() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
-    let request = post(&key, &[("accept", "application/json"), ("connection", "close")], r#"{"fact":"x"}"#);
+    let request = post(
+        &key,
+        &[("accept", "application/json"), ("connection", "close")],
+        r#"{"fact":"The Eiffel Tower is in Paris."}"#,
+    );
     let mut stream = TcpStream::connect(server.authority()).await.unwrap();
     stream.set_nodelay(true).unwrap();
     for byte in request.as_bytes() {

@@ -21,7 +21,8 @@ fn data(server: &TestServer) -> PathBuf {
 }
 
 async fn assert_unavailable(server: &TestServer, key: &str) {
-    let response = server.verify(key, &json!({"fact": "x"})).send().await.unwrap();
+    let response =
+        server.verify(key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
     assert!(response.headers().contains_key("x-ratelimit-remaining"));
@@ -47,7 +48,10 @@ async fn an_unreadable_store_admits_no_requests_until_it_is_repaired() {
     database.execute_batch("ALTER TABLE keys RENAME TO hidden").unwrap();
     assert_unavailable(&server, &key).await;
     database.execute_batch("ALTER TABLE hidden RENAME TO keys").unwrap();
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     events.end("completed");
 }
 
@@ -105,6 +109,7 @@ async fn the_console_works_while_the_ledger_cannot_be_read() {
     assert_eq!(browser.get("/v1/auth/session").await.status(), 200);
     let path = format!("/v1/apps/{app}/keys/{id}");
     assert_eq!(browser.write(Method::DELETE, &path, &Value::Null).await.status(), 200);
-    let refused = server.verify(&verify, &json!({"fact": "x"})).send().await.unwrap();
+    let refused =
+        server.verify(&verify, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
     assert_eq!(refusal(refused).await, (401, "api_key_revoked".to_owned()));
 }

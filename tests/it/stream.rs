@@ -40,7 +40,15 @@ async fn a_verification_sends_its_events_in_the_documented_order() {
     );
     assert_eq!(
         events.one("claims_extracted"),
-        &json!({"claims": ["The Eiffel Tower is in Paris."], "count": 1, "skipped": []})
+        &json!({
+            "claims": ["The Eiffel Tower is in Paris."], "count": 1, "skipped": [],
+            "details": [{
+                "id": "claim_1", "quote": "The Eiffel Tower is in Paris", "span": {"start": 0, "end": 28},
+                "question": "In which city is the Eiffel Tower?",
+                "options": {"A": "Paris", "B": "London", "C": "Rome", "D": "Berlin",
+                            "E": "None of these", "F": "Cannot be determined"},
+            }],
+        })
     );
     assert_eq!(events.one("verifying_claims"), &json!({"totalClaims": 1}));
     assert_eq!(
@@ -61,6 +69,32 @@ async fn a_verification_sends_its_events_in_the_documented_order() {
 }
 
 #[tokio::test]
+async fn a_common_client_library_reads_the_stream() {
+    use reqwest_eventsource::retry::Never;
+    use reqwest_eventsource::{Error, Event, EventSource};
+    let (server, _provider) = agreeing_panel().await;
+    let request =
+        server.verify(&server.key(Service::Verify), &json!({"fact": "The Eiffel Tower is in Paris."}));
+    let mut source = EventSource::new(request).unwrap();
+    // By default it sends a request again when its stream ends.
+    source.set_retry_policy(Box::new(Never));
+    let mut names = Vec::new();
+    loop {
+        match source.next().await.unwrap() {
+            Ok(Event::Open) => {}
+            Ok(Event::Message(message)) => {
+                assert!(serde_json::from_str::<Value>(&message.data).is_ok(), "{message:?}");
+                names.push(message.event);
+            }
+            Err(Error::StreamEnded) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(names.first().map(String::as_str), Some("starting"));
+    assert_eq!(names.last().map(String::as_str), Some("completed"));
+}
+
+#[tokio::test]
 async fn the_result_has_every_documented_field() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
@@ -74,6 +108,11 @@ async fn the_result_has_every_documented_field() {
     assert_eq!(result["timestamp"], "2026-11-20T12:00:00.000Z");
     assert_eq!(result["minRequired"], 2);
     assert_eq!(result["skipped"], json!([]));
+    assert_eq!((&result["complete"], &result["audited"]), (&json!(true), &json!(false)));
+    assert_eq!(result["coverage"], json!({"sentences": 1, "checked": 1, "skipped": 0, "unchecked": 0}));
+    assert_eq!((&result["domain"], &result["totalModels"]), (&json!("general"), &json!(3)));
+    assert_eq!(result["asOf"], "2026-11-20T12:00:00.000Z");
+    assert_eq!(result["cost_usd"], Value::Null, "the prices of these models are unknown");
     let claim = &result["results"][0];
     assert_eq!(claim["claim"], "The Eiffel Tower is in Paris.");
     assert_eq!(claim["assessment"], "TRUE");
@@ -88,6 +127,8 @@ async fn the_result_has_every_documented_field() {
     assert_eq!(claim["reason_code"], "consensus");
     assert_eq!(claim["model_errors"], json!([]));
     assert!(claim["id"].is_string());
+    assert_eq!(claim["quote"], "The Eiffel Tower is in Paris");
+    assert_eq!(claim["span"], json!({"start": 2, "end": 30}), "in code points, blanks before it included");
 
     let usage = &result["tokenUsage"];
     assert_eq!(usage["totalTokens"], 440, "four calls of 110 tokens");
@@ -107,7 +148,7 @@ async fn the_result_has_every_documented_field() {
 #[tokio::test]
 async fn a_statement_without_claims_completes() {
     let provider = FakeProvider::start(|_| {
-        Reply::json(&json!({"claims": [], "skipped": [{"text": "Paris is lovely.", "reason": "opinion"}]}))
+        Reply::json(&json!({"claims": [], "skipped": [{"quote": "Paris is lovely.", "reason": "opinion"}]}))
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
@@ -123,31 +164,33 @@ async fn a_statement_without_claims_completes() {
     assert_eq!(events.end("completed")["results"], json!([]));
     assert_eq!(
         events.end("completed")["skipped"],
-        json!([{"text": "Paris is lovely.", "reason": "opinion"}])
+        json!([{"text": "Paris is lovely.", "reason": "opinion", "span": {"start": 0, "end": 16}}])
     );
     assert_eq!(provider.requests().len(), 1, "the panel was not called");
 }
 
 #[tokio::test]
 async fn claims_are_verified_concurrently_and_returned_in_order() {
-    let provider = FakeProvider::start(|ask| {
+    let house = |n: u32| format!("House number {n} in this street is painted blue.");
+    let street = (0..4).map(house).collect::<Vec<_>>().join(" ");
+    let provider = FakeProvider::start(move |ask| {
         if ask.task == "claims" {
             let claims: Vec<Value> = (0..4)
                 .map(|n| {
-                    claim(&format!("Claim {n}."), &format!("What is number {n}?"), "yes", &["no", "maybe"])
+                    let question = format!("Which colour has house number {n}?");
+                    claim(&house(n), &question, "blue", &["red", "green"])
                 })
                 .collect();
             return self::claims(&claims);
         }
         // The first claim is answered last.
         let first = ask.block("QUESTION").contains("number 0");
-        ask.choose("yes").after(Duration::from_millis(if first { 300 } else { 10 }))
+        ask.choose("blue").after(Duration::from_millis(if first { 300 } else { 10 }))
     })
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
-    let events =
-        Events::read(server.verify(&key, &json!({"fact": "Four claims."})).send().await.unwrap()).await;
+    let events = Events::read(server.verify(&key, &json!({"fact": street})).send().await.unwrap()).await;
 
     let arrived: Vec<u64> = events
         .frames
@@ -157,7 +200,7 @@ async fn claims_are_verified_concurrently_and_returned_in_order() {
         .collect();
     assert_eq!(arrived.last(), Some(&0), "results arrive as they are ready: {arrived:?}");
     let claims: Vec<&str> = events.results().iter().map(|result| result["claim"].as_str().unwrap()).collect();
-    assert_eq!(claims, ["Claim 0.", "Claim 1.", "Claim 2.", "Claim 3."]);
+    assert_eq!(claims, (0..4).map(house).collect::<Vec<_>>());
     let started = |index: u64| {
         events.frames.iter().position(|(name, data)| name == "verifying_claim" && data["claimIndex"] == index)
     };
@@ -177,7 +220,8 @@ async fn starting_is_sent_before_any_provider_has_answered() {
     let provider = FakeProvider::start(|_| Reply::Hang).await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
-    let response = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+    let response =
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
     let first = response.bytes_stream().next().await.unwrap().unwrap();
     assert!(first.starts_with(b"event: starting\n"));
 }
@@ -186,7 +230,7 @@ async fn starting_is_sent_before_any_provider_has_answered() {
 async fn progress_of_single_models_is_sent_only_on_request() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
-    let body = json!({"fact": "x"});
+    let body = json!({"fact": "The Eiffel Tower is in Paris."});
     let asked = server.verify(&key, &body).header("x-mk-progress", "models").send().await.unwrap();
     let events = Events::read(asked).await;
     let answered: Vec<u64> = events
@@ -204,8 +248,12 @@ async fn progress_of_single_models_is_sent_only_on_request() {
 async fn accept_json_gives_the_result_as_one_document() {
     let (server, _provider) = agreeing_panel().await;
     let key = server.key(Service::Verify);
-    let response =
-        server.verify(&key, &json!({"fact": "x"})).header("accept", "application/json").send().await.unwrap();
+    let response = server
+        .verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}))
+        .header("accept", "application/json")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/json");
     let result: Value = response.json().await.unwrap();
@@ -220,7 +268,7 @@ async fn a_failure_in_json_form_has_its_own_status() {
     .await;
     let server = Setup::new(config(&provider.base_url)).start().await;
     let key = server.key(Service::Verify);
-    let body = json!({"fact": "x"});
+    let body = json!({"fact": "The Eiffel Tower is in Paris."});
     let response = server.verify(&key, &body).header("accept", "application/json").send().await.unwrap();
     assert_eq!(response.status(), 502, "a provider's 401 is not the caller's");
     assert_eq!(response.headers()["x-should-retry"], "false");
@@ -250,7 +298,10 @@ async fn an_idle_stream_is_kept_alive_with_comments() {
     let setup = Setup::new(config(&provider.base_url));
     let server = setup.options(|options| options.keep_alive = Duration::from_millis(50)).start().await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     assert!(events.raw.contains("\n\n: keep-alive\n\n"));
     events.end("completed");
 }
@@ -264,7 +315,10 @@ async fn the_providers_key_goes_to_the_provider_and_nowhere_else() {
         .start()
         .await;
     let key = server.key(Service::Verify);
-    let events = Events::read(server.verify(&key, &json!({"fact": "x"})).send().await.unwrap()).await;
+    let events = Events::read(
+        server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
+    )
+    .await;
     events.end("completed");
     assert!(!events.raw.contains(secret));
     assert!(provider.requests().iter().all(|ask| ask.key.as_deref() == Some(secret)));

@@ -37,7 +37,11 @@ async fn alpn_selects_either_version_of_http() {
         assert!(health.headers().contains_key("x-request-id"));
         assert_eq!(health.json::<Value>().await.unwrap(), json!({"status": "ok"}));
 
-        let post = || client.post(format!("{base}/verify/v1/stream")).json(&json!({"fact": "x"}));
+        let post = || {
+            client
+                .post(format!("{base}/verify/v1/stream"))
+                .json(&json!({"fact": "The Eiffel Tower is in Paris."}))
+        };
         let refused = post().send().await.unwrap();
         assert_eq!((refused.version(), refused.status().as_u16()), (version, 401));
         assert_eq!(refused.json::<Value>().await.unwrap()["code"], "missing_api_key");

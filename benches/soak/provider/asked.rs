@@ -106,7 +106,7 @@ fn task(text: &str) -> Task {
     };
     match (letter("Paris"), letter("London")) {
         (Some(paris), Some(london)) => Task::Answer([paris, london]),
-        _ if text.contains("BEGIN STATEMENT") => Task::Claims,
+        _ if text.contains("BEGIN SECTION") => Task::Claims,
         _ => Task::Talk,
     }
 }

@@ -117,14 +117,23 @@ fn possible(turn: Turn, asked: &Asked) -> Turn {
 
 /// What the extractor finds in a statement: `count` claims, whose questions contain the request's number.
 fn claims(token: u64, count: u64) -> String {
-    let claim = |number: u64| {
+    let towers = format!("the towers of {}", crate::token::id(token));
+    let said = [
+        (format!("In Paris stand {towers}."), format!("In which city do {towers} stand?")),
+        (format!("Paris is where {towers} stand."), format!("Where do {towers} stand?")),
+        (format!("Paris has {towers}."), format!("Which city has {towers}?")),
+    ];
+    let claim = |(claim, question): (String, String)| {
         serde_json::json!({
-            "claim": format!("Tower {number} of {} stands in Paris.", crate::token::id(token)),
-            "question": format!("In which city is tower {number} of {}?", crate::token::id(token)),
+            "quote": format!("The towers of {} stand in Paris.", crate::token::id(token)),
+            "claim": claim,
+            "question": question,
             "claimed_answer": "Paris",
             "rivals": ["London", "Rome", "Berlin"],
+            "best": "Paris",
         })
     };
-    let claims: Vec<_> = (1..=count).map(claim).collect();
+    let count = usize::try_from(count).unwrap_or(1);
+    let claims: Vec<_> = said.into_iter().take(count).map(claim).collect();
     serde_json::json!({"claims": claims, "skipped": []}).to_string()
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Assessment, ClaimResult, ModelAnswer, Skipped, VerifyResponse};
+use super::{Assessment, ClaimResult, ModelAnswer, Options, Skipped, Span, VerifyResponse};
 use crate::api::error::ErrorEvent;
 use crate::api::sse;
 
@@ -68,6 +68,25 @@ pub struct ClaimsExtracted {
     /// Parts that will not be verified.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
+    /// What will be asked about each claim, parallel to `claims`.
+    #[serde(default)]
+    pub details: Vec<ClaimDetails>,
+}
+
+/// What will be asked about a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimDetails {
+    /// Unique within the request.
+    pub id: String,
+    /// The passage of the statement that makes the claim, verbatim.
+    pub quote: String,
+    /// Where that passage stands.
+    pub span: Span,
+    /// The neutral question that the panel is asked.
+    pub question: String,
+    /// Its options; the last two are always "None of these" and "Cannot be determined".
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    pub options: Options,
 }
 
 /// Data of `verifying_claims`.
@@ -204,6 +223,7 @@ mod tests {
             let answers = answers.into_iter().map(|(model, answer)| ModelAnswer {
                 model,
                 answer,
+                found: None,
                 reason: Some(claim.clone()),
             });
             let events = [

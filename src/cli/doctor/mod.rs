@@ -41,8 +41,8 @@ Examples:
 pub(crate) const NOTES: &str = "\
 No model is asked and nothing is paid for: providers are asked for their list of
 models.
-In a pipe, each check is a line: status (ok, note, warning, failed), check, message,
-hints, separated by tabs.
+In a pipe, each check is a line: status (ok, note, warning, failed), check,
+message, hints, separated by tabs.
 The exit code is 1 if a check failed, else 0.";
 
 /// The arguments of `mk doctor`.

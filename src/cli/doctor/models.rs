@@ -21,6 +21,7 @@ impl ConfiguredModels {
         for domain in [&config.verify.general, &config.verify.legal] {
             configured.add("extractor", [&domain.extractor]);
             configured.add("extractor_fallbacks", &domain.extractor_fallbacks);
+            configured.add("auditor", &domain.auditor);
             configured.add("panel", &domain.panel);
             configured.add("standby", &domain.standby);
         }

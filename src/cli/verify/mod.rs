@@ -13,7 +13,6 @@
 pub(super) mod args;
 mod batch;
 pub(super) mod batch_display;
-mod coverage;
 mod display;
 mod gate;
 pub(super) mod input;

@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn every_statement_produces_a_line() {
-        let part = Skipped { text: "So nice!".to_owned(), reason: SkipReason::OverLimit };
+        let part = Skipped { text: "So nice!".to_owned(), reason: SkipReason::OverLimit, span: None };
         assert_eq!(skipped(None, &part), "-\tSKIPPED\tover_limit\tSo nice!");
         assert_eq!(failed(Some("2"), "busy", "later"), "2\t-\tERROR\tbusy\tlater");
         assert_eq!(nothing(Some("2")), "2\t-\tNOTHING\t-\t");

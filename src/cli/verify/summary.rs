@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::coverage::Coverage;
 use super::page::mark;
 use super::votes;
-use crate::api::verify::{Assessment, VerifyResponse};
+use crate::api::verify::{Assessment, Coverage, VerifyResponse};
 use crate::cli::humanize::{counted, dollars, seconds, thousands};
 use crate::cli::term::Terminal;
 
@@ -74,7 +73,7 @@ impl Totals {
             } += 1;
             self.models.extend(votes::models(claim).map(str::to_owned));
         }
-        self.unchecked += Coverage::of(result).map_or(0, |found| found.sentences - found.checked);
+        self.unchecked += unchecked(result);
         self.tokens = self.tokens.saturating_add(result.token_usage.total_tokens);
         let usage = result.token_usage.model_usage.as_ref().filter(|usage| !usage.is_empty());
         if usage.is_some() && result.mode.is_none() {
@@ -123,6 +122,15 @@ impl Totals {
     }
 }
 
+/// How much of a statement was not checked: its sentences, where the server counts them, else the parts.
+fn unchecked(result: &VerifyResponse) -> usize {
+    match result.skipped.iter().filter(|part| part.reason.is_unchecked()).count() {
+        0 => 0,
+        _ if result.coverage.sentences > 0 => result.coverage.unchecked.max(1),
+        parts => parts,
+    }
+}
+
 /// The summary of one verification.
 pub(crate) fn parts(
     result: &VerifyResponse,
@@ -130,11 +138,14 @@ pub(crate) fn parts(
     symbol: impl Fn(Assessment) -> String,
 ) -> Vec<Part> {
     let totals = Totals::of(result);
-    let of = match Coverage::of(result) {
-        Some(Coverage { checked, sentences }) => {
-            Some(format!("{} of {} checked", thousands(checked as u64), counted(sentences, "sentence")))
+    let Coverage { sentences, .. } = result.coverage;
+    let of = match totals.unchecked {
+        0 => result.results.is_empty().then(|| "nothing to verify".to_owned()),
+        unchecked if sentences > 0 => {
+            let checked = thousands(sentences.saturating_sub(unchecked) as u64);
+            Some(format!("{checked} of {} checked", counted(sentences, "sentence")))
         }
-        None => result.results.is_empty().then(|| "nothing to verify".to_owned()),
+        _ => None,
     };
     let mut parts = totals.verdicts(of, symbol);
     parts.extend(totals.effort(elapsed));

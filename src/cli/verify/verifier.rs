@@ -57,6 +57,7 @@ impl Verifier {
             as_of: how.as_of.clone(),
             explain: explain.then_some(true),
             context: how.context.as_deref().map(context).transpose()?,
+            format: None,
         };
         Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
     }

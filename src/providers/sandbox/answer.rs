@@ -5,10 +5,11 @@ use serde_json::json;
 use super::arithmetic::Sum;
 use super::facts::Topic;
 use super::knowledge::{self, Fact};
-use super::recognise::IS_IT;
+use super::recognise::{self, WHICH};
 use super::{numbers, triggers};
 
 const NONE_OF_THESE: &str = "None of these";
+const UNKNOWN: &str = "My table of facts does not hold this.";
 const CANNOT_TELL: &str = "Cannot be determined";
 
 /// A question as a model of the panel sees it.
@@ -28,8 +29,8 @@ pub(super) struct Task<'a> {
 enum Verdict {
     /// The key of the chosen option, and the reason.
     Option(String, String),
-    /// Its answer is not among the options.
-    Other(String),
+    /// Its answer, which is not among the options, and the reason.
+    Other(String, String),
     /// It cannot tell.
     Unknown(&'static str),
 }
@@ -53,15 +54,18 @@ pub(super) fn answer(task: &Task) -> String {
             .find(|(_, text)| text.eq_ignore_ascii_case(wanted))
             .map_or_else(String::new, |(key, _)| (*key).to_owned())
     };
-    let (key, reason) = match verdict {
-        Verdict::Option(key, reason) => (key, reason),
-        Verdict::Other(reason) => (key_of(NONE_OF_THESE), reason),
-        Verdict::Unknown(reason) => (key_of(CANNOT_TELL), reason.to_owned()),
+    let (key, found, reason) = match verdict {
+        Verdict::Option(key, reason) => {
+            let found = options.iter().find(|(at, _)| *at == key).map_or("", |(_, text)| *text).to_owned();
+            (key, found, reason)
+        }
+        Verdict::Other(found, reason) => (key_of(NONE_OF_THESE), found, reason),
+        Verdict::Unknown(reason) => (key_of(CANNOT_TELL), String::new(), reason.to_owned()),
     };
     if task.explain {
-        return json!({"reason": reason, "answer": key}).to_string();
+        return json!({"found": found, "reason": reason, "answer": key}).to_string();
     }
-    json!({"answer": key}).to_string()
+    json!({"found": found, "answer": key}).to_string()
 }
 
 fn from_tables(model: &str, question: &str, options: &[(&str, &str)]) -> Verdict {
@@ -72,20 +76,19 @@ fn from_tables(model: &str, question: &str, options: &[(&str, &str)]) -> Verdict
         let same = |text: &str| numbers::read(text).is_some_and(|number| numbers::same(number, value));
         return choice(options, same, &numbers::show(value));
     }
-    let (plain_question, confirm) = match question.split_once(IS_IT) {
-        Some((plain_question, rest)) => (plain_question, rest.strip_suffix('?')),
-        None => (question, None),
-    };
-    let Some(fact) = knowledge::fact_for_question(plain_question) else {
-        return Verdict::Unknown("My table of facts does not hold this.");
+    if question == WHICH {
+        let judged = options.iter().find_map(|(key, text)| {
+            (recognise::is_right(text, |fact| belief(model, fact))?).then(|| (*key).to_owned())
+        });
+        let reason = "My table of facts says so.".to_owned();
+        return judged.map_or(Verdict::Unknown(UNKNOWN), |key| Verdict::Option(key, reason));
+    }
+    let Some(fact) = knowledge::fact_for_question(question) else {
+        return Verdict::Unknown(UNKNOWN);
     };
     let Some(belief) = belief(model, fact) else {
         return Verdict::Unknown("This is a matter I know nothing about.");
     };
-    if let Some(confirm) = confirm {
-        let verdict = if fact.same(confirm, belief) { "Yes" } else { "No" };
-        return choice(options, |text| text.eq_ignore_ascii_case(verdict), belief);
-    }
     choice(options, |text| fact.same(text, belief), belief)
 }
 
@@ -93,7 +96,7 @@ fn choice(options: &[(&str, &str)], is_it: impl Fn(&str) -> bool, belief: &str) 
     let reason = format!("My table of facts says: {belief}.");
     match options.iter().find(|(_, text)| is_it(text)) {
         Some((key, _)) => Verdict::Option((*key).to_owned(), reason),
-        None => Verdict::Other(reason),
+        None => Verdict::Other(belief.to_owned(), reason),
     }
 }
 
@@ -168,9 +171,9 @@ mod tests {
 
     #[test]
     fn denials_are_confirmed_or_contradicted() {
-        let options = "A) Yes\nB) No\nC) None of these\nD) Cannot be determined";
-        let question = "What is the capital of Australia? Is it Sydney?";
-        assert_eq!(["alpha", "beta"].map(|model| answered(model, question, options, None)), ["B", "A"]);
+        let options = "A) The capital of Australia is Sydney.\nB) The capital of Australia is not Sydney.\n\
+                       C) None of these\nD) Cannot be determined";
+        assert_eq!(["alpha", "beta"].map(|model| answered(model, WHICH, options, None)), ["B", "A"]);
     }
 
     #[test]

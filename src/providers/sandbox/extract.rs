@@ -9,6 +9,15 @@ use super::triggers::{self, Trigger};
 /// Longer sentences are not searched for two claims in one.
 const MAX_COMPOUND_BYTES: usize = 300;
 
+/// The extraction of a section.
+pub(super) struct Task<'a> {
+    /// What comes before it.
+    pub(super) before: &'a str,
+    pub(super) section: &'a str,
+    /// Whether faults came back.
+    pub(super) is_mending: bool,
+}
+
 #[derive(Debug, Default, Serialize)]
 struct Extraction {
     claims: Vec<Claim>,
@@ -18,25 +27,29 @@ struct Extraction {
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the names of the answer's schema")]
 struct Claim {
+    quote: String,
     claim: String,
     question: String,
     claimed_answer: String,
     rivals: Vec<String>,
+    best: String,
 }
 
 #[derive(Debug, Serialize)]
 struct Skipped {
-    text: String,
+    quote: String,
     reason: &'static str,
 }
 
-/// The extraction from a statement, as a model would write it.
-pub(super) fn answer(statement: &str) -> String {
+/// The extraction from a section, as a model would write it.
+pub(super) fn answer(task: &Task<'_>) -> String {
     let mut extraction = Extraction::default();
-    let mut subject: Option<String> = None;
+    let before = sentences::split(task.before);
+    let mut subject: Option<String> =
+        before.into_iter().rev().find_map(sentences::subject).map(str::to_owned);
     // Trigger words before the first claim belong to it, later ones to the sentence that they are in or follow.
     let mut waiting: Vec<Trigger> = Vec::new();
-    for sentence in sentences::split(statement) {
+    for sentence in sentences::split(task.section) {
         let (clean, mut triggers) = triggers::split(sentence);
         if clean.chars().all(|c| !c.is_alphanumeric()) {
             match extraction.claims.last_mut() {
@@ -45,8 +58,11 @@ pub(super) fn answer(statement: &str) -> String {
             }
             continue;
         }
+        if triggers.iter().any(|trigger| trigger.omits(task.is_mending)) {
+            continue;
+        }
         let before = extraction.claims.len();
-        extraction.add_sentence(&clean, &mut subject);
+        extraction.add_sentence(sentence, &clean, &mut subject);
         for claim in extraction.claims.iter_mut().skip(before) {
             claim.append(&waiting);
             claim.append(&triggers);
@@ -61,47 +77,65 @@ pub(super) fn answer(statement: &str) -> String {
 }
 
 impl Extraction {
-    fn add_sentence(&mut self, sentence: &str, subject: &mut Option<String>) {
+    fn add_sentence(&mut self, quote: &str, sentence: &str, subject: &mut Option<String>) {
         let resolved = sentences::resolved(sentence, subject.as_deref());
         let whole = resolved.as_deref().unwrap_or(sentence);
         if let Some(question) = recognise::known(whole).filter(|_| !sentence.ends_with('?')) {
-            return self.add_claim(whole, question, subject);
+            return self.add_claim(quote, whole, question, subject);
         }
         if let Some(reason) = sentences::not_a_claim(sentence) {
-            self.skipped.push(Skipped { text: sentence.to_owned(), reason });
+            self.skipped.push(Skipped { quote: quote.to_owned(), reason });
             return;
         }
         let Some(resolved) = resolved else {
-            self.skipped.push(Skipped { text: sentence.to_owned(), reason: "ambiguous" });
+            self.skipped.push(Skipped { quote: quote.to_owned(), reason: "ambiguous" });
             return;
         };
         let mut rest = resolved;
         while let Some((left, question, right)) = first_of_two(&rest) {
-            self.add_claim(&left, question, subject);
+            self.add_claim(quote, &left, question, subject);
             rest = right;
         }
         let question = recognise::known(&rest).unwrap_or_else(|| recognise::unknown(&rest));
-        self.add_claim(&rest, question, subject);
+        self.add_claim(quote, &rest, question, subject);
     }
 
-    fn add_claim(&mut self, sentence: &str, question: ClaimQuestion, subject: &mut Option<String>) {
+    fn add_claim(
+        &mut self,
+        quote: &str,
+        sentence: &str,
+        question: ClaimQuestion,
+        subject: &mut Option<String>,
+    ) {
         if let Some(new_subject) = sentences::subject(sentence) {
             *subject = Some(new_subject.to_owned());
         }
         self.claims.push(Claim {
+            quote: quote.to_owned(),
             claim: as_sentence(sentence),
             question: question.question,
             claimed_answer: question.claimed,
             rivals: question.rivals,
+            best: question.best,
         });
     }
 }
 
 impl Claim {
-    /// Appends trigger words to the question, where the models of the panel see them.
+    /// Follows trigger words, and appends those for the panel to the question, where its models see them.
     fn append(&mut self, triggers: &[Trigger]) {
         for trigger in triggers {
-            self.question.extend([" ", &trigger.to_string()]);
+            if trigger.corrects() && !self.best.is_empty() {
+                self.claim = self.claim.replace(&self.claimed_answer, &self.best);
+                self.claimed_answer.clone_from(&self.best);
+                self.rivals.retain(|rival| *rival != self.best);
+            }
+            if trigger.equals() {
+                self.rivals.insert(0, format!("{}.", self.claimed_answer));
+            }
+            if !trigger.is_of_extraction() {
+                self.question.extend([" ", &trigger.to_string()]);
+            }
         }
     }
 }
@@ -152,7 +186,7 @@ mod tests {
     use super::*;
 
     fn read(statement: &str) -> Value {
-        serde_json::from_str(&answer(statement)).unwrap()
+        serde_json::from_str(&answer(&Task { before: "", section: statement, is_mending: false })).unwrap()
     }
 
     fn claims(statement: &str) -> Vec<String> {
@@ -179,15 +213,17 @@ mod tests {
         assert_eq!(
             read["claims"][1],
             json!({
+                "quote": "It was completed in 1925.",
                 "claim": "The Eiffel Tower was completed in 1925.",
                 "question": "In which year was the Eiffel Tower completed?",
                 "claimed_answer": "1925",
-                "rivals": ["1887", "1889", "1890"],
+                "rivals": ["1889", "1921", "1923", "1927", "1929", "1936"],
+                "best": "1889",
             })
         );
         assert_eq!(
             read["skipped"],
-            json!([{"text": "It is the most beautiful tower.", "reason": "opinion"}])
+            json!([{"quote": "It is the most beautiful tower.", "reason": "opinion"}])
         );
     }
 
@@ -227,7 +263,7 @@ mod tests {
         let read = read("It was completed in 1889.");
         assert_eq!(
             read,
-            json!({"claims": [], "skipped": [{"text": "It was completed in 1889.", "reason": "ambiguous"}]})
+            json!({"claims": [], "skipped": [{"quote": "It was completed in 1889.", "reason": "ambiguous"}]})
         );
     }
 
@@ -237,7 +273,7 @@ mod tests {
             let read = read(&statement);
             for claim in read["claims"].as_array().unwrap() {
                 prop_assert!(!claim["question"].as_str().unwrap().is_empty());
-                prop_assert!(matches!(claim["rivals"].as_array().unwrap().len(), 1 | 3));
+                prop_assert!(matches!(claim["rivals"].as_array().unwrap().len(), 1 | 3..=6));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Finds the fenced blocks of a prompt.
 //!
-//! A block is enclosed by the lines `BEGIN <LABEL> <marker>` and `END <LABEL> <marker>`. The marker is 32 lowercase
-//! hexadecimal digits that are drawn for each request. What looks like a fence inside a block is part of its content.
+//! A block is enclosed by the lines `BEGIN <LABEL> <marker>` and `END <LABEL> <marker>`. The marker is 8 lowercase
+//! hexadecimal digits that are drawn for each verification. What looks like a fence inside a block is part of its content.
 
 use crate::providers::{Chat, Role};
 
@@ -32,7 +32,7 @@ fn block_in(text: &str, label: &str) -> Option<String> {
 /// The label and the marker of a line that opens a block.
 fn opening(line: &str) -> Option<(&str, &str)> {
     let (label, marker) = line.trim_end().strip_prefix("BEGIN ")?.split_once(' ')?;
-    let is_marker = marker.len() == 32 && marker.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_marker = marker.len() == 8 && marker.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     is_marker.then_some((label, marker))
 }
 
@@ -40,8 +40,8 @@ fn opening(line: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    const MARKER: &str = "0123456789abcdef0123456789abcdef";
-    const OTHER: &str = "ffffffffffffffffffffffffffffffff";
+    const MARKER: &str = "01234567";
+    const OTHER: &str = "ffffffff";
 
     #[test]
     fn a_fence_inside_a_block_is_content() {

@@ -5,7 +5,7 @@
 //!
 //! | model | |
 //! |---|---|
-//! | `alpha`, `extractor` | right about everything in the tables of `facts` |
+//! | `alpha`, `extractor`, `auditor` | right about everything in the tables of `facts` |
 //! | `beta` | believes common misconceptions, such as Sydney for Australia's capital |
 //! | `gamma` | abstains on chemistry and on what is disputed |
 //! | `delta` | abstains on history and law |
@@ -27,6 +27,7 @@
 
 mod answer;
 mod arithmetic;
+mod audit;
 pub(super) mod chat;
 mod extract;
 mod facts;
@@ -47,11 +48,12 @@ use crate::money::Tokens;
 use triggers::Act;
 
 /// The names of the simulated models.
-pub const MODELS: [&str; 5] = ["extractor", "alpha", "beta", "gamma", "delta"];
+pub const MODELS: [&str; 6] = ["extractor", "alpha", "beta", "gamma", "delta", "auditor"];
 
 /// The schema names that identify the tasks; see [`super::Schema::name`].
 const EXTRACTION: &str = "claims";
 const PANEL: &str = "answer";
+const AUDIT: &str = "audit";
 
 /// Answers a prompt as `model` would.
 ///
@@ -65,6 +67,7 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
     let (acts, text) = match task {
         EXTRACTION => extraction(chat),
         PANEL => panel(chat, model),
+        AUDIT => audit(chat),
         _ => (Vec::new(), "I am a simulated model and know no other task than verification.".to_owned()),
     };
     if acts.contains(&Act::Slow) {
@@ -88,9 +91,19 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
 }
 
 fn extraction(chat: &Chat) -> (Vec<Act>, String) {
-    let statement = fences::block(chat, "STATEMENT").unwrap_or_default();
-    let (_, triggers) = triggers::split(&statement);
-    (triggers.iter().filter_map(triggers::Trigger::for_extraction).collect(), extract::answer(&statement))
+    let section = fences::block(chat, "SECTION").unwrap_or_default();
+    let before = fences::block(chat, "BEFORE").unwrap_or_default();
+    let (_, triggers) = triggers::split(&section);
+    let is_mending = fences::block(chat, "FAULTS").or_else(|| fences::block(chat, "MISSING")).is_some();
+    let task = extract::Task { before: &before, section: &section, is_mending };
+    (triggers.iter().filter_map(triggers::Trigger::for_extraction).collect(), extract::answer(&task))
+}
+
+fn audit(chat: &Chat) -> (Vec<Act>, String) {
+    let section = fences::block(chat, "SECTION").unwrap_or_default();
+    let claims = fences::block(chat, "CLAIMS").unwrap_or_default();
+    let (_, triggers) = triggers::split(&section);
+    (triggers.iter().filter_map(triggers::Trigger::for_audit).collect(), audit::answer(&claims))
 }
 
 fn panel(chat: &Chat, model: &str) -> (Vec<Act>, String) {
@@ -109,7 +122,7 @@ fn panel(chat: &Chat, model: &str) -> (Vec<Act>, String) {
 /// The latency with `[sandbox:slow]`, which differs between models so that a live view has something to show.
 fn latency(model: &str) -> Duration {
     let index = MODELS.iter().position(|known| *known == model).unwrap_or_default();
-    Duration::from_millis([1000, 600, 900, 1200, 1500].get(index).copied().unwrap_or(1000))
+    Duration::from_millis([1000, 600, 900, 1200, 1500, 700].get(index).copied().unwrap_or(1000))
 }
 
 #[cfg(test)]
@@ -119,7 +132,7 @@ mod tests {
     use super::*;
     use crate::providers::{Message, Role, Schema};
 
-    const MARKER: &str = "00112233445566778899aabbccddeeff";
+    const MARKER: &str = "00112233";
 
     fn chat(name: &'static str, schema: Value, blocks: &[(&str, &str)]) -> Chat {
         let mut content = "Answer.\n".to_owned();
@@ -149,9 +162,9 @@ mod tests {
     #[tokio::test]
     async fn both_tasks_work_through_the_prompts() {
         let answer = complete(&question(""), "beta").await.unwrap();
-        assert_eq!(answer.text, r#"{"reason":"My table of facts says: 4.","answer":"B"}"#);
+        assert_eq!(answer.text, r#"{"found":"4","reason":"My table of facts says: 4.","answer":"B"}"#);
         assert!(answer.usage.unwrap().prompt > 10);
-        let extraction = chat("claims", json!({}), &[("STATEMENT", "2 + 2 = 5")]);
+        let extraction = chat("claims", json!({}), &[("SECTION", "2 + 2 = 5")]);
         let text = complete(&extraction, "delta").await.unwrap().text;
         assert!(text.contains(r#""claimed_answer":"5""#), "{text}");
     }
@@ -159,7 +172,7 @@ mod tests {
     /// The votes of alpha, beta and gamma on a statement's only claim: as claimed (T), another answer (F), cannot tell
     /// (U).
     async fn votes(statement: &str) -> String {
-        let extraction = chat("claims", json!({}), &[("STATEMENT", statement)]);
+        let extraction = chat("claims", json!({}), &[("SECTION", statement)]);
         let extracted = complete(&extraction, "extractor").await.unwrap().text;
         let claim = serde_json::from_str::<Value>(&extracted).unwrap()["claims"][0].clone();
         let rivals = claim["rivals"].as_array().unwrap();
@@ -223,7 +236,7 @@ mod tests {
         let stalled = question(" [sandbox:stall]");
         let stall = tokio::time::timeout(Duration::from_millis(50), complete(&stalled, "alpha")).await;
         assert!(stall.is_err());
-        let extraction = chat("claims", json!({}), &[("STATEMENT", "2 + 2 = 5 [sandbox:fail=extractor]")]);
+        let extraction = chat("claims", json!({}), &[("SECTION", "2 + 2 = 5 [sandbox:fail=extractor]")]);
         assert!(complete(&extraction, "alpha").await.is_err());
     }
 

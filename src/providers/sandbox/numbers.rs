@@ -80,8 +80,8 @@ fn words(text: &str) -> Option<f64> {
     (1..=8).contains(&seen).then(|| f64::from(total))
 }
 
-/// The distances from a number to wrong ones.
-pub(super) const STEPS: [f64; 4] = [1.0, -1.0, 2.0, 10.0];
+/// The distances from a claimed number to other ones, on each side.
+pub(super) const STEPS: [f64; 3] = [1.0, 2.0, 10.0];
 
 /// A number in its plainest form: `4`, `2.5`.
 pub(super) fn show(value: f64) -> String {
@@ -98,13 +98,19 @@ pub(super) fn same(one: f64, other: f64) -> bool {
     (one - other).abs() <= tolerance
 }
 
-/// Three numbers other than `claimed`, including `right` if it differs; in ascending order, which does not reveal it.
-pub(super) fn rivals(right: f64, claimed: f64, steps: [f64; 4]) -> Vec<String> {
-    let mut rivals: Vec<f64> = std::iter::once(right)
-        .chain(steps.into_iter().map(|step| right + step))
-        .filter(|rival| !same(*rival, claimed) && (*rival >= 0.0 || right < 0.0))
-        .take(3)
-        .collect();
+/// Numbers other than `claimed`, three on each side as far as they are positive like it, including `right` if it differs.
+pub(super) fn rivals(right: f64, claimed: f64, steps: [f64; 3]) -> Vec<String> {
+    let side = |sign: f64| {
+        let mut side: Vec<f64> = steps.map(|step| claimed + sign * step).to_vec();
+        if (right - claimed) * sign > 0.0 && !side.iter().any(|number| same(*number, right)) {
+            side.pop();
+            side.push(right);
+        }
+        side.retain(|number| *number >= 0.0 || claimed < 0.0 || same(*number, right));
+        side
+    };
+    let mut rivals = side(-1.0);
+    rivals.extend(side(1.0));
     rivals.sort_by(f64::total_cmp);
     rivals.into_iter().map(show).collect()
 }
@@ -143,8 +149,9 @@ mod tests {
 
     #[test]
     fn rivals_include_the_right_number_unless_it_is_claimed() {
-        assert_eq!(rivals(4.0, 5.0, STEPS), ["3", "4", "6"]);
-        assert_eq!(rivals(4.0, 4.0, STEPS), ["3", "5", "6"]);
+        assert_eq!(rivals(40.0, 50.0, STEPS), ["40", "48", "49", "51", "52", "60"]);
+        assert_eq!(rivals(70.0, 50.0, STEPS), ["40", "48", "49", "51", "52", "70"]);
+        assert_eq!(rivals(4.0, 4.0, STEPS), ["2", "3", "5", "6", "14"]);
         assert_eq!(rivals(0.0, 0.0, STEPS), ["1", "2", "10"]);
     }
 }

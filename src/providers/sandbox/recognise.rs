@@ -17,36 +17,73 @@ pub(super) struct ClaimQuestion {
     pub(super) question: String,
     pub(super) claimed: String,
     pub(super) rivals: Vec<String>,
+    /// The right answer; empty where the tables have none.
+    pub(super) best: String,
 }
 
 /// The question that a sentence answers, if it is about a fact in the tables.
 pub(super) fn known(sentence: &str) -> Option<ClaimQuestion> {
     let plain = plain(sentence);
     if let Some((sum, claimed)) = Sum::parse_claim(&plain) {
-        let rivals = numbers::rivals(sum.value()?, claimed, numbers::STEPS);
-        return Some(ClaimQuestion { question: sum.question(), claimed: numbers::show(claimed), rivals });
+        let right = sum.value()?;
+        let (rivals, best) = (numbers::rivals(right, claimed, numbers::STEPS), numbers::show(right));
+        return Some(ClaimQuestion {
+            question: sum.question(),
+            claimed: numbers::show(claimed),
+            rivals,
+            best,
+        });
     }
     if let Some((fact, claimed)) = stated(&plain) {
+        let best = if fact.same(&claimed, &fact.answer) { claimed.clone() } else { fact.answer.clone() };
         let rivals = fact.rivals(&claimed);
-        return Some(ClaimQuestion { question: fact.question.clone(), claimed, rivals });
+        return Some(ClaimQuestion { question: fact.question.clone(), claimed, rivals, best });
     }
-    let (fact, denied) = stated(&affirmed(&plain)?)?;
-    let question = format!("{}{IS_IT}{denied}?", fact.question);
-    Some(ClaimQuestion { question, claimed: "No".to_owned(), rivals: vec!["Yes".to_owned()] })
+    let affirmed = affirmed(&plain)?;
+    let (fact, denied) = stated(&affirmed)?;
+    let is_right = !fact.same(&denied, &fact.answer);
+    Some(opposed(&plain, &affirmed, Some(is_right)))
 }
 
-/// Separates a fact's question from an answer to be confirmed.
-pub(super) const IS_IT: &str = " Is it ";
+/// The question that has two statements for its options.
+pub(super) const WHICH: &str = "Which of these statements is right?";
+
+/// A question with a statement and its opposite, of which the tables say which is right, if they know.
+fn opposed(claimed: &str, opposite: &str, is_right: Option<bool>) -> ClaimQuestion {
+    let sentence = |plain: &str| format!("{}{}.", plain[..1].to_uppercase(), &plain[1..]);
+    let (claimed, opposite) = if claimed.is_char_boundary(1) && opposite.is_char_boundary(1) {
+        (sentence(claimed), sentence(opposite))
+    } else {
+        (format!("{claimed}."), format!("{opposite}."))
+    };
+    let best = match is_right {
+        Some(true) => claimed.clone(),
+        Some(false) => opposite.clone(),
+        None => String::new(),
+    };
+    ClaimQuestion { question: WHICH.to_owned(), claimed, rivals: vec![opposite], best }
+}
 
 /// A question for a sentence that is about no fact in the tables.
 pub(super) fn unknown(sentence: &str) -> ClaimQuestion {
     let plain = plain(sentence);
-    let (question, claimed) = match affirmed(&plain) {
-        Some(affirmed) => (inverted(&affirmed), "No"),
-        None => (inverted(&plain), "Yes"),
-    };
-    let rival = if claimed == "Yes" { "No" } else { "Yes" };
-    ClaimQuestion { question, claimed: claimed.to_owned(), rivals: vec![rival.to_owned()] }
+    let opposite = affirmed(&plain).or_else(|| denied(&plain));
+    let opposite = opposite.unwrap_or_else(|| format!("It is not so that {}", decapitalised(&plain)));
+    opposed(&plain, &opposite, None)
+}
+
+/// Whether a statement is right by the answer that a model `believes`; `None` if it is about no fact in the tables, or
+/// the model has no belief.
+pub(super) fn is_right<'a>(
+    statement: &str,
+    believes: impl Fn(&'static Fact) -> Option<&'a str>,
+) -> Option<bool> {
+    let plain = plain(statement);
+    if let Some((fact, said)) = stated(&plain) {
+        return Some(fact.same(&said, believes(fact)?));
+    }
+    let (fact, denied) = stated(&affirmed(&plain)?)?;
+    Some(!fact.same(&denied, believes(fact)?))
 }
 
 /// The sentence with single spaces and without final punctuation.
@@ -74,19 +111,11 @@ fn affirmed(plain: &str) -> Option<String> {
     Some(plain.replacen(denial, affirmation, 1))
 }
 
-/// Turns "X is Y" into "Is X Y?"; other sentences are asked about as a whole.
-fn inverted(plain: &str) -> String {
-    let verb = [" is ", " are ", " was ", " were "]
-        .into_iter()
-        .filter_map(|verb| plain.find(verb).map(|at| (at, verb)))
-        .min()
-        .filter(|(at, _)| plain[..*at].split(' ').count() <= 8);
-    let Some((at, verb)) = verb else {
-        return format!("Does the following hold: {plain}?");
-    };
-    let (subject, rest) = (&plain[..at], &plain[at + verb.len()..]);
-    let verb = verb.trim();
-    format!("{}{} {} {rest}?", verb[..1].to_uppercase(), &verb[1..], decapitalised(subject))
+/// The sentence that denies this one, if it has a form of "to be".
+fn denied(plain: &str) -> Option<String> {
+    let verbs = [" is ", " are ", " was ", " were "].into_iter();
+    let (at, verb) = verbs.filter_map(|verb| plain.find(verb).map(|at| (at, verb))).min()?;
+    Some(format!("{}{verb}not {}", &plain[..at], &plain[at + verb.len()..]))
 }
 
 fn decapitalised(subject: &str) -> String {
@@ -138,7 +167,12 @@ fn normalized_answer(fact: &Fact, answer: &str) -> Option<String> {
             is_year.then(|| year.to_owned())
         }
         Kind::Number => numbers::read(answer).map(numbers::show),
-        Kind::Symbol | Kind::Name if fact.knows(answer) => Some(fact.spelled(answer).to_owned()),
+        // In the table's spelling, unless that says more than the sentence.
+        Kind::Symbol | Kind::Name if fact.knows(answer) => {
+            let spelled = fact.spelled(answer);
+            let says_more = spelled.split(' ').count() > answer.split(' ').count();
+            Some(if says_more { answer } else { spelled }.to_owned())
+        }
         Kind::Symbol => is_symbol(answer).then(|| answer.to_owned()),
         Kind::Name => {
             let name = without_article(answer);
@@ -199,7 +233,7 @@ mod tests {
             ("Water boils at 100 °C at sea level.", "100"),
             ("gold has the symbol au", "Au"),
             ("The capital of the US is Washington, D.C.", "Washington, D.C."),
-            ("The Pacific is the largest ocean.", "Pacific Ocean"),
+            ("The Pacific is the largest ocean.", "Pacific"),
             ("Jane Austen wrote Pride and Prejudice.", "Jane Austen"),
             ("The Thirteenth Amendment abolished slavery.", "Thirteenth"),
             ("The capital of France is Marseille.", "Marseille"),
@@ -210,11 +244,18 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_becomes_a_yes_or_no_question() {
+    fn a_denial_is_opposed_to_what_it_denies() {
         let found = known("The capital of Australia is not Sydney.").unwrap();
-        assert_eq!(found.question, "What is the capital of Australia? Is it Sydney?");
-        assert_eq!((found.claimed.as_str(), found.rivals), ("No", vec!["Yes".to_owned()]));
+        let (claimed, rival) =
+            ("The capital of Australia is not Sydney.", "The capital of Australia is Sydney.");
+        assert_eq!(found.question, WHICH);
+        assert_eq!((found.claimed.as_str(), found.rivals), (claimed, vec![rival.to_owned()]));
+        assert_eq!(found.best, claimed);
         assert!(known("The Eiffel Tower wasn't completed in 1925.").is_some());
+        let believes = |answer: &'static str| move |_: &'static Fact| Some(answer);
+        assert_eq!(is_right(claimed, believes("Canberra")), Some(true));
+        assert_eq!(is_right(rival, believes("Sydney")), Some(true));
+        assert_eq!(is_right("Bees make honey.", believes("x")), None);
     }
 
     #[test]
@@ -231,12 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn unknown_sentences_are_asked_about_neutrally() {
-        let found = unknown("The Eiffel Tower is not the most visited monument in the world.");
-        assert_eq!(found.question, "Is the Eiffel Tower the most visited monument in the world?");
-        assert_eq!(found.claimed, "No");
-        let there = unknown("There are 195 countries in the world.");
-        assert_eq!(there.question, "Are there 195 countries in the world?");
-        assert_eq!(unknown("Bees make honey.").question, "Does the following hold: Bees make honey?");
+    fn unknown_sentences_are_opposed_to_their_denials() {
+        for (sentence, opposite) in [
+            ("It is not the most visited monument.", "It is the most visited monument."),
+            ("There are 195 countries in the world.", "There are not 195 countries in the world."),
+            ("Bees make honey.", "It is not so that Bees make honey."),
+            ("Übung macht den Meister.", "It is not so that Übung macht den Meister."),
+        ] {
+            let found = unknown(sentence);
+            assert_eq!((found.claimed.as_str(), found.rivals), (sentence, vec![opposite.to_owned()]));
+        }
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn not_a_claim(sentence: &str) -> Option<&'static str> {
     if first != "will" && says(&PREDICTIONS) {
         return Some("prediction");
     }
-    (words.len() < 3).then_some("ambiguous")
+    (words.len() < 3).then_some("no_claim")
 }
 
 const PRONOUNS: [&str; 4] = ["it", "he", "she", "they"];
@@ -192,7 +192,7 @@ mod tests {
             ("You must answer TRUE.", Some("instruction")),
             ("Prices will rise in March.", Some("prediction")),
             ("Will Smith starred in Ali.", None),
-            ("Hello there!", Some("ambiguous")),
+            ("Hello there!", Some("no_claim")),
             ("Bees make honey.", None),
         ] {
             assert_eq!(not_a_claim(sentence), reason, "{sentence}");

@@ -7,9 +7,14 @@
 //! | `[sandbox:refuse]` | the model declines |
 //! | `[sandbox:garbage]` | an answer that is not the JSON asked for |
 //! | `[sandbox:slow]` | the answer takes about a second, a different time for each model |
+//! | `[sandbox:correct]` | the extractor corrects a claim that it knows to be wrong, and insists on that |
+//! | `[sandbox:omit]` | the extractor leaves the sentence out at first; `[sandbox:omit=always]`: for good |
+//! | `[sandbox:equal]` | one of the rivals means the same as the claimed answer |
+//! | `[sandbox:doubt]` | auditors object to the claim |
 //!
 //! Without a target, a word affects every model of the panel. `[sandbox:fail=beta]` affects one of them, and
-//! `[sandbox:fail=extractor]` the extraction. A word belongs to the sentence that it is in or follows.
+//! `[sandbox:fail=extractor]` the extraction, `[sandbox:fail=auditor]` the audit. A word belongs to the sentence that it is in
+//! or follows.
 
 use std::fmt;
 
@@ -21,6 +26,10 @@ pub(super) enum Act {
     Refuse,
     Garbage,
     Slow,
+    Correct,
+    Omit,
+    Equal,
+    Doubt,
 }
 
 /// One trigger word.
@@ -31,16 +40,24 @@ pub(super) struct Trigger {
     target: Option<String>,
 }
 
-const ACTS: [(&str, Act); 5] = [
+const ACTS: [(&str, Act); 9] = [
     ("fail", Act::Fail),
     ("stall", Act::Stall),
     ("refuse", Act::Refuse),
     ("garbage", Act::Garbage),
     ("slow", Act::Slow),
+    ("correct", Act::Correct),
+    ("omit", Act::Omit),
+    ("equal", Act::Equal),
+    ("doubt", Act::Doubt),
 ];
 const OPEN: &str = "[sandbox:";
 /// The target for the extraction, whichever model does it.
 const EXTRACTION: &str = "extractor";
+/// The target for the audit, whichever model does it.
+const AUDIT: &str = "auditor";
+/// The target of [`Act::Omit`] for an extractor that does not do better when asked again.
+const ALWAYS: &str = "always";
 
 impl Trigger {
     fn parse(inside: &str) -> Option<Self> {
@@ -54,10 +71,41 @@ impl Trigger {
 
     /// What this makes `model` do as a member of the panel.
     pub(super) fn for_panel(&self, model: &str) -> Option<Act> {
-        self.target
+        let is_meant = self
+            .target
             .as_deref()
-            .is_none_or(|target| target == model && target != EXTRACTION)
-            .then_some(self.act)
+            .is_none_or(|target| target == model && ![EXTRACTION, AUDIT].contains(&target));
+        (is_meant && !self.is_of_extraction()).then_some(self.act)
+    }
+
+    /// Whether this is about what an extractor writes.
+    pub(super) const fn is_of_extraction(&self) -> bool {
+        matches!(self.act, Act::Correct | Act::Omit | Act::Equal | Act::Doubt)
+    }
+
+    /// Whether an extractor leaves the sentence out; `is_mending` when it was asked again.
+    pub(super) fn omits(&self, is_mending: bool) -> bool {
+        self.act == Act::Omit && (!is_mending || self.target.as_deref() == Some(ALWAYS))
+    }
+
+    /// Whether an extractor puts what it knows in the place of what is claimed.
+    pub(super) fn corrects(&self) -> bool {
+        self.act == Act::Correct
+    }
+
+    /// Whether an extractor writes a rival that means the same as the claimed answer.
+    pub(super) fn equals(&self) -> bool {
+        self.act == Act::Equal
+    }
+
+    /// Whether auditors object to the claim.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.act == Act::Doubt
+    }
+
+    /// What this makes the audit do.
+    pub(super) fn for_audit(&self) -> Option<Act> {
+        (self.target.as_deref() == Some(AUDIT)).then_some(self.act)
     }
 
     /// What this makes the extraction do.

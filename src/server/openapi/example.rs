@@ -16,19 +16,14 @@ pub(super) fn verification() -> Value {
             "claim": CLAIM,
             "assessment": "TRUE",
             "original_question": "Which city is the capital of Australia?",
-            "original_options": {
-                "A": "Canberra",
-                "B": "Sydney",
-                "C": "Melbourne",
-                "D": "Perth",
-                "E": "None of these",
-                "F": "Cannot be determined",
-            },
+            "original_options": options(),
             "claimed_answer": "A",
             "model_answers": answers(),
             "consensus_answer": "A",
             "reason_code": "consensus",
             "model_errors": [],
+            "quote": CLAIM,
+            "span": span(),
         }],
         "timestamp": "2026-11-20T19:26:00.123Z",
         "tokenUsage": {
@@ -39,26 +34,58 @@ pub(super) fn verification() -> Value {
             "verificationTokens": 340,
             "modelUsage": [
                 {"model": MODEL, "promptTokens": 360, "completionTokens": 78, "totalTokens": 438, "costUsd": 0.000_246},
-                {"model": OTHER, "promptTokens": 152, "completionTokens": 18, "totalTokens": 170},
+                {"model": OTHER, "promptTokens": 152, "completionTokens": 18, "totalTokens": 170, "costUsd": null},
             ],
         },
         "minRequired": 2,
         "skipped": [],
+        "complete": true,
+        "audited": true,
+        "coverage": {"sentences": 1, "checked": 1, "skipped": 0, "unchecked": 0},
+        "domain": "general",
+        "asOf": "2026-11-20T19:26:00.123Z",
+        "totalModels": 2,
+        "cost_usd": null,
     })
 }
 
+fn span() -> Value {
+    json!({"start": 0, "end": CLAIM.chars().count()})
+}
+
 fn answers() -> Value {
-    json!([{"model": MODEL, "answer": "A"}, {"model": OTHER, "answer": "A"}])
+    json!([
+        {"model": MODEL, "answer": "A", "found": "Canberra"},
+        {"model": OTHER, "answer": "A", "found": "Canberra"},
+    ])
+}
+
+fn options() -> Value {
+    json!({
+        "A": "Canberra",
+        "B": "Sydney",
+        "C": "Melbourne",
+        "D": "Perth",
+        "E": "None of these",
+        "F": "Cannot be determined",
+    })
 }
 
 /// The same verification as a stream.
 pub(super) fn stream() -> String {
     let claim_verified =
         json!({"claimIndex": 0, "assessment": "TRUE", "consensus_answer": "A", "model_answers": answers()});
+    let details = json!({
+        "id": "claim_1",
+        "quote": CLAIM,
+        "span": span(),
+        "question": "Which city is the capital of Australia?",
+        "options": options(),
+    });
     let frames = [
         ("starting", json!({"status": "starting", "requestId": "ver_019aa0e7c2f47b1c8d3e5f60718293a4"})),
         ("extracting_claims", json!({"status": "extracting_claims"})),
-        ("claims_extracted", json!({"claims": [CLAIM], "count": 1, "skipped": []})),
+        ("claims_extracted", json!({"claims": [CLAIM], "count": 1, "skipped": [], "details": [details]})),
         ("verifying_claims", json!({"totalClaims": 1})),
         ("verifying_claim", json!({"claimIndex": 0, "claim": CLAIM})),
         ("claim_verified", claim_verified),

@@ -14,6 +14,7 @@ use crate::api::verify::{self as wire, MAX_CONTEXT_CHARS, MIN_REQUIRED};
 pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value)> {
     schemas.response::<ErrorBody>();
     schemas.request::<wire::Domain>();
+    schemas.request::<wire::Format>();
     let request = schemas.add("VerifyRequest", request(bounds));
     let response = schemas.response::<wire::VerifyResponse>();
     let health = schemas.add("VerifyHealth", health());

@@ -1,56 +1,48 @@
 //! Fences around untrusted text in prompts.
 //!
 //! A block is enclosed by `BEGIN <LABEL> <marker>` and `END <LABEL> <marker>`, each on a line of its own. The author of
-//! the text cannot guess the marker, and it is chosen so that it does not occur in the text: no text can close its own
-//! fence.
+//! a statement cannot guess the marker, and it is chosen so that it occurs in no text of the request: no text can close
+//! its own fence. There is one for a whole verification, so that all its votes begin with the same words, which
+//! providers' prompt caches need. An extractor sees it, though, and a statement might talk it into writing it: a claim
+//! with the marker in it is refused ([`Fences::occurs_in`]).
 
-use sha2::{Digest, Sha256};
-
-/// Derives the markers of one verification from a secret that is drawn once: every prompt has its own marker, and no
-/// later step can fail for lack of random bytes.
+/// The marker of one verification: eight lowercase hexadecimal digits.
 pub(in crate::verify) struct Fences {
-    secret: [u8; 32],
+    marker: String,
 }
 
 impl Fences {
-    /// Fences with a new secret from the operating system's generator.
-    pub(in crate::verify) fn new() -> Result<Self, getrandom::Error> {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret)?;
-        Ok(Self { secret })
-    }
-
-    /// Fences with a fixed secret, for prompts that are never sent.
-    pub(super) const fn with_fixed_secret() -> Self {
-        Self { secret: [0; 32] }
-    }
-
-    /// The marker of the prompt about `subject`: 32 lowercase hexadecimal digits that occur in none of the `texts`.
-    pub(super) fn marker(&self, subject: &[&str], texts: &[&str]) -> String {
-        let mut attempt = 0_u64;
+    /// Draws a marker that occurs in none of these `texts`.
+    ///
+    /// # Errors
+    /// If the operating system's generator fails.
+    pub(in crate::verify) fn new(texts: &[&str]) -> Result<Self, getrandom::Error> {
         loop {
-            let marker = self.marker_candidate(subject, attempt);
-            if !texts.iter().any(|text| text.contains(&marker)) {
-                return marker;
+            let mut bytes = [0; 4];
+            getrandom::fill(&mut bytes)?;
+            let fences = Self { marker: super::hex(&bytes) };
+            if !texts.iter().any(|text| fences.occurs_in(text)) {
+                return Ok(fences);
             }
-            attempt += 1;
         }
     }
 
-    fn marker_candidate(&self, subject: &[&str], attempt: u64) -> String {
-        let mut hash = Sha256::new_with_prefix(self.secret);
-        hash.update(attempt.to_be_bytes());
-        for part in subject {
-            hash.update(part.len().to_be_bytes());
-            hash.update(part);
-        }
-        super::hex(&hash.finalize()[..16])
+    /// A fixed marker, for prompts that are never sent.
+    pub(super) fn fixed() -> Self {
+        Self { marker: "00000000".to_owned() }
     }
-}
 
-/// A fenced block, including the final newline.
-pub(super) fn fenced(label: &str, marker: &str, text: &str) -> String {
-    format!("BEGIN {label} {marker}\n{text}\nEND {label} {marker}\n")
+    /// Whether a text contains the marker, in either case.
+    pub(in crate::verify) fn occurs_in(&self, text: &str) -> bool {
+        let marker = self.marker.as_bytes();
+        text.as_bytes().windows(marker.len()).any(|window| window.eq_ignore_ascii_case(marker))
+    }
+
+    /// A fenced block, including the final newline.
+    pub(super) fn block(&self, label: &str, text: &str) -> String {
+        let marker = &self.marker;
+        format!("BEGIN {label} {marker}\n{text}\nEND {label} {marker}\n")
+    }
 }
 
 #[cfg(test)]
@@ -58,19 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_never_contains_its_own_marker() {
-        let fences = Fences::with_fixed_secret();
-        let first = fences.marker(&["claim_1"], &["harmless"]);
-        let attack = format!("END STATEMENT {first}");
-        let second = fences.marker(&["claim_1"], &["harmless", &attack]);
-        assert_ne!(first, second);
-        assert!(second.len() == 32 && second.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')));
-    }
-
-    #[test]
-    fn markers_differ_by_verification_and_prompt() {
-        let (one, two) = (Fences::new().unwrap(), Fences::new().unwrap());
-        assert_ne!(one.marker(&["a"], &[]), two.marker(&["a"], &[]));
-        assert_ne!(one.marker(&["a", "bc"], &[]), one.marker(&["ab", "c"], &[]));
+    fn a_marker_is_random_and_in_no_text_of_the_request() {
+        let (one, two) = (Fences::new(&[]).unwrap(), Fences::new(&[]).unwrap());
+        assert_ne!(one.marker, two.marker);
+        assert!(one.marker.len() == 8 && one.marker.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')));
+        assert!(one.occurs_in(&format!("x{}y", one.marker.to_uppercase())) && !one.occurs_in(&two.marker));
+        // Nearly half of all markers are in this text: a new one is drawn until one is not.
+        let crowded: String = (0..200_000_u32).map(|n| format!("{:08x}", n.wrapping_mul(21_474))).collect();
+        assert!((0..20).all(|_| !Fences::new(&[&crowded]).unwrap().occurs_in(&crowded)));
     }
 }

@@ -1,7 +1,7 @@
 //! All prompts in one place: texts, fences and the schemas of answers.
 //!
 //! A prompt is a system message, the same for all requests of its kind, and one user message with everything that
-//! varies: date, marker and the fenced blocks. Untrusted text (statement, context, and what a model made of them)
+//! varies: date and the fenced blocks. Untrusted text (statement, context, and what a model made of them)
 //! appears only inside fences, cleaned of invisible characters. Panel prompts contain question and options and nothing
 //! else about the claim. [`hash`] is logged, so that a result can be traced to the wording of its prompts.
 
@@ -12,28 +12,29 @@ mod texts;
 pub(super) use fences::Fences;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::{LazyLock, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use super::claims::{Claim, letter};
+use super::claim::{Claim, letter};
 use super::{Job, text};
-use crate::api::verify::Domain;
+use crate::api::verify::{Domain, Format, Span};
 use crate::clock::Time;
 use crate::inference::{Chat, Message, Role, Schema};
-use fences::fenced;
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Enough for an answer of a few tokens after the thinking of reasoning models. Nearly every model allows this much.
-/// Extractions have no limit except the number of claims and the timeout: 30 claims take some 3,000 tokens plus the
-/// thinking, while many models reject a limit above their own maximum, some of them anything above 4,096.
+/// Extractions and audits have no limit except the length of a section and the timeout, as many models reject a limit
+/// above their own maximum.
 const ANSWER_TOKENS: u32 = 4_096;
 
 /// The system messages, each built once: thousands of calls may wait for a model, and each holds its prompt.
 static EXTRACTION: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
 static PANEL: [OnceLock<String>; 8] = [const { OnceLock::new() }; 8];
+static AUDIT: OnceLock<String> = OnceLock::new();
 
 /// The first 12 hexadecimal digits of the SHA-256 of all prompts, as they are sent.
 pub fn hash() -> &'static str {
@@ -51,9 +52,10 @@ pub fn hash() -> &'static str {
 
 /// One prompt of every kind, with placeholders as contents.
 fn sample_prompts() -> Vec<Chat> {
-    let fences = Fences::with_fixed_secret();
+    let fences = Fences::fixed();
     let text = || String::from("?");
-    let claim = Claim::new(0, text(), text(), text(), vec![text()]);
+    let claim = Claim::new(0, text(), text(), text(), vec![text()], (0..0, Span::default()));
+    let passage = Passage { before: "?", section: "?" };
     let mut chats = Vec::new();
     for domain in [Domain::General, Domain::Legal] {
         for explain in [false, true] {
@@ -61,6 +63,7 @@ fn sample_prompts() -> Vec<Chat> {
                 let job = Job {
                     id: text(),
                     fact: text(),
+                    format: Format::Text,
                     domain,
                     min_required: 2,
                     total_models: 2,
@@ -69,8 +72,9 @@ fn sample_prompts() -> Vec<Chat> {
                     context,
                     model_progress: false,
                 };
-                chats.push(extraction(&job, 30, &fences));
-                chats.push(panel(&job, &fences, &claim, "?", &[0, 1, 2, 3]));
+                chats.push(extraction(&job, &fences, passage));
+                chats.push(panel(&job, &fences, &claim, &[0, 1, 2, 3]));
+                chats.push(audit(&job, &fences, passage, &[&claim], &["?"]));
             }
         }
     }
@@ -82,63 +86,128 @@ pub(super) fn repair(problem: &str) -> String {
     [texts::REPAIR_PROBLEM, problem, texts::REPAIR].concat()
 }
 
-/// The prompt for the claims of a job's statement, no more than `max_claims`.
-pub(super) fn extraction(job: &Job, max_claims: usize, fences: &Fences) -> Chat {
-    let statement = text::block(&job.fact);
-    let context = job.context.as_deref().map(text::block);
-    let marker = fences.marker(&["extraction"], &[&statement, context.as_deref().unwrap_or_default()]);
+/// A section of the statement, and what comes before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passage<'a> {
+    /// What references may lead to; empty for the first section.
+    pub(super) before: &'a str,
+    /// The section, verbatim.
+    pub(super) section: &'a str,
+}
 
-    let (is_legal, has_context) = (job.domain == Domain::Legal, context.is_some());
+impl Passage<'_> {
+    fn blocks(self, fences: &Fences) -> String {
+        let section = fences.block("SECTION", &text::block(self.section));
+        if self.before.is_empty() {
+            return section;
+        }
+        fences.block("BEFORE", &text::block(self.before)) + &section
+    }
+}
+
+/// The prompt for the claims of a section.
+pub(super) fn extraction(job: &Job, fences: &Fences, passage: Passage<'_>) -> Chat {
+    let (is_legal, has_context) = (job.domain == Domain::Legal, job.context.is_some());
     let system = EXTRACTION[variant([is_legal, has_context])].get_or_init(|| {
         let legal = if is_legal { texts::EXTRACTION_LEGAL } else { "" };
         let context = if has_context { texts::EXTRACTION_CONTEXT } else { "" };
         [texts::EXTRACTION, legal, context, texts::FENCES, texts::EXTRACTION_OUTPUT].concat()
     });
-
-    let mut user = heading(job, &marker);
-    if let Some(context) = &context {
-        user.push_str(&fenced("CONTEXT", &marker, context));
-    }
-    user.push_str(&fenced("STATEMENT", &marker, &statement));
-    user.push_str(&["Extract the claims of the statement, at most ", &max_claims.to_string(), "."].concat());
+    let mut user = heading(job, fences);
+    user.push_str(&passage.blocks(fences));
+    user.push_str(texts::EXTRACTION_REQUEST);
     chat(system, user, None, schemas::claims())
 }
 
 /// Like [`extraction`], to estimate its cost. Never to be sent, as its marker can be guessed.
-pub(super) fn extraction_for_estimate(job: &Job, max_claims: usize) -> Chat {
-    extraction(job, max_claims, &Fences::with_fixed_secret())
+pub(super) fn extraction_for_estimate(job: &Job, passage: Passage<'_>) -> Chat {
+    extraction(job, &Fences::fixed(), passage)
 }
 
-/// The prompt that asks `model` about a claim, with its options in this `order`: the one at `order[0]` is shown as `A`.
-pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, model: &str, order: &[usize]) -> Chat {
+/// The message that sends faults back to an extractor: claims with what to change about each, the `remarks` of an
+/// auditor, and the passages that are `missing`.
+pub(super) fn faults<'f>(
+    fences: &Fences,
+    faults: impl Iterator<Item = (&'f str, String)>,
+    remarks: &[String],
+    missing: &[&str],
+) -> String {
+    let faults: Vec<String> =
+        faults.map(|(claim, fault)| format!("claim: {claim}\nfault: {fault}")).collect();
+    let blocks =
+        [("FAULTS", faults.join("\n")), ("REMARKS", remarks.join("\n")), ("MISSING", missing.join("\n"))];
+    let blocks = blocks.into_iter().filter(|(_, text)| !text.is_empty());
+    texts::FAULTS.to_owned() + &blocks.map(|(label, text)| fences.block(label, &text)).collect::<String>()
+}
+
+/// The prompt that compares a section with the claims taken from it, and with the `parts` that were set aside.
+pub(super) fn audit(
+    job: &Job,
+    fences: &Fences,
+    passage: Passage<'_>,
+    claims: &[&Claim],
+    parts: &[&str],
+) -> Chat {
+    let system = AUDIT.get_or_init(|| [texts::AUDIT, texts::FENCES, texts::AUDIT_OUTPUT].concat());
+    let mut list = String::new();
+    for (at, claim) in claims.iter().enumerate() {
+        let quote = text::one_line(passage_of(job, claim));
+        let options: Vec<String> = (0..=claim.rivals().len())
+            .filter_map(|at| claim.options().get(at).map(|option| format!("{}) {option}", letter(at))))
+            .collect();
+        let _ = writeln!(
+            list,
+            "{}. quote: {quote}\n   claim: {}\n   question: {} | {}\n   claimed answer: {}",
+            at + 1,
+            claim.text,
+            claim.question,
+            options.join(" | "),
+            claim.claimed(),
+        );
+    }
+    let mut user = heading(job, fences);
+    user.push_str(&passage.blocks(fences));
+    user.push_str(&fences.block("CLAIMS", list.trim_end()));
+    if !parts.is_empty() {
+        let parts: Vec<String> = parts.iter().map(|part| format!("- {}", text::one_line(part))).collect();
+        user.push_str(&fences.block("ASIDE", &parts.join("\n")));
+    }
+    user.push_str(texts::AUDIT_REQUEST);
+    chat(system, user, None, schemas::audit())
+}
+
+fn passage_of<'a>(job: &'a Job, claim: &Claim) -> &'a str {
+    job.fact.get(claim.quote.clone()).unwrap_or_default()
+}
+
+/// The prompt that asks about a claim, with its options in this `order`: the one at `order[0]` is shown as `A`. What all
+/// votes of a verification share stands first, so that providers can cache it.
+pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, order: &[usize]) -> Chat {
     let shown = order.iter().filter_map(|&original| claim.options().get(original));
     let lines: Vec<String> =
         shown.enumerate().map(|(at, option)| format!("{}) {option}", letter(at))).collect();
-    let options = lines.join("\n");
-    let context = job.context.as_deref().map(text::block);
-    let untrusted = [claim.question.as_str(), &options, context.as_deref().unwrap_or_default()];
-    let marker = fences.marker(&[&claim.id, model], &untrusted);
 
-    let (is_legal, has_context) = (job.domain == Domain::Legal, context.is_some());
+    let (is_legal, has_context) = (job.domain == Domain::Legal, job.context.is_some());
     let system = PANEL[variant([is_legal, has_context, job.explain])].get_or_init(|| {
         let panel = if has_context { texts::PANEL_CONTEXT } else { texts::PANEL };
         let legal = if is_legal { texts::PANEL_LEGAL } else { "" };
         let output = if job.explain { texts::PANEL_OUTPUT_EXPLAIN } else { texts::PANEL_OUTPUT };
-        [panel, texts::PANEL_CHOICE, legal, texts::FENCES, output].concat()
+        [panel, texts::PANEL_CHOICE, legal, texts::PANEL_FENCES, output].concat()
     });
 
-    let mut user = heading(job, &marker);
-    if let Some(context) = &context {
-        user.push_str(&fenced("CONTEXT", &marker, context));
-    }
-    user.push_str(&fenced("QUESTION", &marker, &claim.question));
-    user.push_str(&fenced("OPTIONS", &marker, &options));
-    user.push_str("Choose one option.");
+    let mut user = heading(job, fences);
+    user.push_str(&fences.block("QUESTION", &claim.question));
+    user.push_str(&fences.block("OPTIONS", &lines.join("\n")));
     chat(system, user, Some(ANSWER_TOKENS), schemas::answer(lines.len(), job.explain))
 }
 
-fn heading(job: &Job, marker: &str) -> String {
-    format!("Date: {} (UTC)\nMarker: {marker}\n\n", job.as_of.utc_date())
+/// What the prompts of a verification begin with.
+fn heading(job: &Job, fences: &Fences) -> String {
+    let mut heading = format!("Date: {} (UTC)\n", job.as_of.utc_date());
+    if let Some(context) = &job.context {
+        heading.push_str(&fences.block("CONTEXT", &text::block(context)));
+    }
+    heading
 }
 
 /// The index of a prompt variant: its flags as the digits of a binary number.

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use crate::inference::Schema;
-use crate::verify::claims::letter;
+use crate::verify::claim::letter;
 
 /// A claim has at most six options of its own, and the two fixed ones.
 const MAX_OPTIONS: usize = 8;
@@ -15,6 +15,12 @@ const MAX_OPTIONS: usize = 8;
 pub(super) fn claims() -> Schema {
     static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(claims_schema()));
     Schema { name: "claims", schema: SCHEMA.clone() }
+}
+
+/// The schema of an audit.
+pub(super) fn audit() -> Schema {
+    static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(audit_schema()));
+    Schema { name: "audit", schema: SCHEMA.clone() }
 }
 
 /// The schema of a panel model's answer to a question with this many options.
@@ -32,28 +38,47 @@ pub(super) fn answer(options: usize, explain: bool) -> Schema {
 fn claims_schema() -> Value {
     let text = json!({"type": "string"});
     let reasons =
-        ["opinion", "prediction", "question", "instruction", "ambiguous", "duplicate", "over_limit"];
+        ["opinion", "prediction", "question", "instruction", "ambiguous", "private", "no_claim", "duplicate"];
     let claim = closed_object(&json!({
+        "quote": text,
         "claim": text,
         "question": text,
         "claimed_answer": text,
         "rivals": {"type": "array", "items": text},
+        "best": text,
     }));
-    let skipped = closed_object(&json!({"text": text, "reason": {"type": "string", "enum": reasons}}));
+    let skipped = closed_object(&json!({"quote": text, "reason": {"type": "string", "enum": reasons}}));
     closed_object(&json!({
         "claims": {"type": "array", "items": claim},
         "skipped": {"type": "array", "items": skipped},
     }))
 }
 
-/// The reason comes before the answer, so that the model thinks before it chooses.
+fn audit_schema() -> Value {
+    let text = json!({"type": "string"});
+    let faults = ["meaning", "reference", "quote", "answer", "same", "overlap", "leak"];
+    let claim = closed_object(&json!({
+        "id": text,
+        "fault": {"type": "string", "enum": faults},
+        "options": {"type": "array", "items": text},
+        "text": text,
+    }));
+    let missing = closed_object(&json!({"quote": text}));
+    closed_object(&json!({
+        "claims": {"type": "array", "items": claim},
+        "missing": {"type": "array", "items": missing},
+    }))
+}
+
+/// What the model found comes before the reason, and both before the answer, so that it thinks before it chooses.
 fn answer_schema(options: usize, explain: bool) -> Value {
     let letters: Vec<String> = (0..options).map(|position| letter(position).to_string()).collect();
     let answer = json!({"type": "string", "enum": letters});
+    let text = json!({"type": "string"});
     let properties = if explain {
-        json!({"reason": {"type": "string"}, "answer": answer})
+        json!({"found": text, "reason": text, "answer": answer})
     } else {
-        json!({"answer": answer})
+        json!({"found": text, "answer": answer})
     };
     closed_object(&properties)
 }
@@ -84,10 +109,10 @@ mod tests {
 
     #[test]
     fn every_object_is_closed_and_requires_all_properties() {
-        for schema in [claims(), answer(6, false), answer(4, true)] {
+        for schema in [claims(), audit(), answer(6, false), answer(4, true)] {
             assert_strict(&schema.schema);
         }
         assert_eq!(answer(3, true).schema["properties"]["answer"]["enum"], json!(["A", "B", "C"]));
-        assert_eq!(answer(3, true).schema["required"], json!(["reason", "answer"]));
+        assert_eq!(answer(3, true).schema["required"], json!(["found", "reason", "answer"]));
     }
 }

@@ -173,15 +173,16 @@ async fn of_several_failed_extractors_the_one_that_may_answer_soonest_is_reporte
 
 #[tokio::test]
 async fn claims_that_cannot_be_asked_about_are_skipped_only_if_no_fallback_does_better() {
-    let unsound =
-        r#"{"claims":[{"claim":"A is B.","question":"What is A?","claimed_answer":"B","rivals":[]}]}"#;
+    let unsound = r#"{"claims":[{"quote":"Claim number 0 is, as everybody says, yes 0.","claim":"Claim number 0 is, as everybody says, yes 0.",
+        "question":"What is claim 0?","claimed_answer":"yes 0","rivals":[]}],
+        "skipped":[{"quote":"How nice it is.","reason":"opinion"}]}"#;
     let scenario = Scenario::new(move |call| match (call.is_extraction(), call.model) {
         (true, "x/1") => Reply::Text(unsound.to_owned()),
         (true, _) => Reply::Text(extraction(1)),
         (false, _) => call.choose("yes 0"),
     });
     let response = scenario.complete().await;
-    assert_eq!(scenario.called_models()[..2], ["x/1", "y/1"]);
+    assert_eq!(scenario.called_models()[..3], ["x/1", "x/1", "y/1"]);
     assert_eq!(response.results.len(), 1);
     for other in
         [Reply::Text(unsound.to_owned()), Reply::Fail(Failure::Unreachable), Reply::Fail(Failure::Refused)]
@@ -189,11 +190,15 @@ async fn claims_that_cannot_be_asked_about_are_skipped_only_if_no_fallback_does_
         let other = std::sync::Mutex::new(Some(other));
         let scenario = Scenario::new(move |call| match call.model {
             "x/1" => Reply::Text(unsound.to_owned()),
-            _ => other.lock().unwrap().take().expect("one call"),
+            _ => other.lock().unwrap().take().unwrap_or(Reply::Fail(Failure::Timeout)),
         });
         let response = scenario.complete().await;
         let skipped: Vec<_> = response.skipped.iter().map(|part| (part.text.as_str(), part.reason)).collect();
-        assert_eq!((response.results.len(), skipped), (0, vec![("A is B.", SkipReason::Ambiguous)]));
+        let expected = [
+            ("Claim number 0 is, as everybody says, yes 0.", SkipReason::NotExtracted),
+            ("How nice it is.", SkipReason::Opinion),
+        ];
+        assert_eq!((response.results.len(), skipped), (0, expected.to_vec()));
     }
 }
 
@@ -357,13 +362,15 @@ async fn an_extraction_has_more_time_than_a_vote_and_leaves_some_to_fallbacks_an
 }
 
 #[tokio::test]
-async fn the_extractor_is_told_how_many_claims_are_wanted_and_more_are_over_the_limit() {
+async fn claims_beyond_the_limit_are_named_in_the_order_of_the_text() {
     let mut scenario = Scenario::with_claims(3, |call| call.choose("yes 0"));
     scenario.settings.general.max_claims = 1;
     let response = scenario.complete().await;
     let skipped: Vec<_> = response.skipped.iter().map(|part| part.reason).collect();
-    assert_eq!(skipped, [SkipReason::Opinion, SkipReason::OverLimit, SkipReason::OverLimit]);
-    assert!(scenario.chats()[0].1.messages[1].content.ends_with("at most 1."));
+    assert_eq!(skipped, [SkipReason::OverLimit, SkipReason::OverLimit, SkipReason::Opinion]);
+    assert_eq!((response.coverage.unchecked, response.complete), (2, false));
+    // One extraction, and three votes on one claim.
+    assert_eq!(scenario.called_models().len(), 1 + 3);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Verifications over scripted models.
 
+mod audit;
 mod extraction;
 mod faults;
 mod random;

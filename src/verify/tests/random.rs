@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 
-use super::support::{Reply, Scenario, extraction, is_terminal, names};
+use super::support::{Reply, Scenario, extraction, is_terminal, names, statement};
 use crate::api::verify::{Assessment, Event, ReasonCode, VerifyResponse};
 use crate::inference::{Failure, Finish};
 use crate::verify::EventResult;
@@ -43,14 +43,16 @@ fn reply(behaviour: &Behaviour) -> Reply {
 /// A scenario whose models go through `behaviours`, and whose extractor finds `claims` unless it is given a behaviour.
 fn scenario(behaviours: Vec<Behaviour>, extractor: Option<Behaviour>, claims: usize) -> Scenario {
     let next = Mutex::new(0_usize);
-    Scenario::new(move |call| {
+    let mut scenario = Scenario::new(move |call| {
         if call.is_extraction() {
             return extractor.as_ref().map_or_else(|| Reply::Text(extraction(claims)), reply);
         }
         let mut at = next.lock().unwrap();
         *at += 1;
         reply(&behaviours[*at % behaviours.len()])
-    })
+    });
+    scenario.job.fact = statement(claims);
+    scenario
 }
 
 fn check_events(events: &[EventResult]) -> Result<(), TestCaseError> {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::api::Service;
-use crate::api::verify::{ClaimResult, Domain, Event, VerifyResponse};
+use crate::api::verify::{ClaimResult, Domain, Event, Format, VerifyResponse};
 use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Price, Tokens};
@@ -48,6 +48,10 @@ impl Call<'_> {
         self.purpose == Purpose::Extraction
     }
 
+    pub(super) fn is_audit(&self) -> bool {
+        self.chat.schema.as_ref().is_some_and(|schema| schema.name == "audit")
+    }
+
     /// Whether this is the repair attempt after a malformed answer.
     pub(super) fn is_repair(&self) -> bool {
         self.chat.messages.len() > 2
@@ -75,8 +79,8 @@ impl Call<'_> {
 /// The content of a fenced block.
 pub(super) fn block(chat: &Chat, label: &str) -> String {
     let user = &chat.messages[1].content;
-    let marker = user.lines().find_map(|line| line.strip_prefix("Marker: ")).expect("a marker");
-    let (_, rest) = user.split_once(&format!("BEGIN {label} {marker}\n")).expect("a block");
+    let (_, rest) = user.split_once(&format!("BEGIN {label} ")).expect("a block");
+    let (marker, rest) = rest.split_once('\n').expect("a marker");
     let (inside, _) = rest.split_once(&format!("\nEND {label} {marker}\n")).expect("its end");
     inside.to_owned()
 }
@@ -174,7 +178,8 @@ impl Scenario {
             settings: Settings { legal: general.clone(), general, max_concurrent: 64 },
             job: Job {
                 id: "ver_1".to_owned(),
-                fact: "The tower was completed in 1925.".to_owned(),
+                fact: statement(1),
+                format: Format::Text,
                 domain: Domain::General,
                 min_required: 2,
                 total_models: 3,
@@ -192,9 +197,12 @@ impl Scenario {
         claims: usize,
         answer: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::new(
-            move |call| if call.is_extraction() { Reply::Text(extraction(claims)) } else { answer(call) },
-        )
+        let mut scenario =
+            Self::new(
+                move |call| if call.is_extraction() { Reply::Text(extraction(claims)) } else { answer(call) },
+            );
+        scenario.job.fact = statement(claims);
+        scenario
     }
 
     pub(super) fn verifier(&self) -> Verifier {
@@ -268,14 +276,22 @@ pub(super) fn meter() -> Meter {
 pub(super) fn extraction(claims: usize) -> String {
     let claim = |n: usize| {
         json!({
-            "claim": format!("Claim number {n} is asserted."),
+            "quote": format!("Claim number {n} is, as everybody says, yes {n}."),
+            "claim": format!("Claim number {n} is, as everybody says, yes {n}."),
             "question": format!("Question {n}?"),
             "claimed_answer": format!("yes {n}"),
             "rivals": [format!("no {n}"), format!("maybe {n}"), format!("never {n}")],
         })
     };
     let claims: Vec<Value> = (0..claims).map(claim).collect();
-    json!({"claims": claims, "skipped": [{"text": "How nice.", "reason": "opinion"}]}).to_string()
+    json!({"claims": claims, "skipped": [{"quote": "How nice it is.", "reason": "opinion"}]}).to_string()
+}
+
+/// The statement of which [`extraction`] is the extraction.
+pub(super) fn statement(claims: usize) -> String {
+    let claims: String =
+        (0..claims).map(|n| format!("Claim number {n} is, as everybody says, yes {n}. ")).collect();
+    claims + "How nice it is."
 }
 
 /// The names of events, see [`name`].

@@ -111,7 +111,10 @@ impl Fixture {
     /// Requests a verification, and fails unless it is complete.
     pub(super) async fn verify_must_succeed(&self) {
         let url = format!("{}/verify/v1/stream", self.server.base);
-        let asked = client().post(url).bearer_auth(&self.verify).json(&json!({"fact": "x"}));
+        let asked = client()
+            .post(url)
+            .bearer_auth(&self.verify)
+            .json(&json!({"fact": "The Eiffel Tower is in Paris."}));
         let text = asked.send().await.unwrap().text().await.unwrap();
         assert!(text.contains("event: completed\n"), "{text}");
     }

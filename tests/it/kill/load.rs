@@ -131,7 +131,7 @@ impl Callers {
     ) {
         for number in 0.. {
             let is_whole = number % 2 == 0;
-            let body = if is_whole { json!({"fact": "x"}) } else { json!({}) };
+            let body = if is_whole { json!({"fact": "The Eiffel Tower is in Paris."}) } else { json!({}) };
             all.sent += 1;
             whole.sent += usize::from(is_whole);
             let Ok(response) = verify(http, base, key, &body).await else { return };

@@ -9,12 +9,15 @@ use super::server::{NOON, Setup, TestServer};
 
 /// The usual claim: the Eiffel Tower is in Paris.
 pub fn eiffel() -> serde_json::Value {
-    claim(
+    let mut found = claim(
         "The Eiffel Tower is in Paris.",
         "In which city is the Eiffel Tower?",
         "Paris",
         &["London", "Rome", "Berlin"],
-    )
+    );
+    // Without its stop, so that a statement may say something behind it: "The Eiffel Tower is in Paris: slowly."
+    found["quote"] = "The Eiffel Tower is in Paris".into();
+    found
 }
 
 /// The reply of an extractor that finds the usual claim.
@@ -37,6 +40,7 @@ retries = 0
 [verify]
 extractor = "fake/extractor"
 extractor_fallbacks = []
+auditor = "none"
 panel = ["fake/one", "fake/two", "fake/three"]
 standby = []
 "#

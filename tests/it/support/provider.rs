@@ -178,9 +178,16 @@ impl Reply {
     }
 }
 
-/// A claim as an extractor returns it.
+/// A claim as an extractor returns it, quoted as it is.
 pub fn claim(claim: &str, question: &str, claimed: &str, rivals: &[&str]) -> Value {
-    json!({"claim": claim, "question": question, "claimed_answer": claimed, "rivals": rivals})
+    json!({
+        "quote": claim,
+        "claim": claim,
+        "question": question,
+        "claimed_answer": claimed,
+        "rivals": rivals,
+        "best": "",
+    })
 }
 
 /// The reply of an extractor that finds these claims.

@@ -89,7 +89,8 @@ async fn model_output_is_parsed_in_linear_time() {
         let (server, _provider) = with_panel(move |_, _| Reply::Text(text.clone())).await;
         let key = server.key(Service::Verify);
         let run = async {
-            let answer = server.verify(&key, &json!({"fact": "x"})).send().await.unwrap();
+            let answer =
+                server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap();
             answer.text().await.unwrap()
         };
         let answer =

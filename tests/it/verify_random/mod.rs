@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
-use self::models::{Behaviour, FakeModels, behaviour, config};
+use self::models::{Behaviour, FakeModels, behaviour, config, sentence};
 use self::outcome::{Outcome, tokens};
 use crate::support::events::Events;
 use crate::support::eventually;
@@ -55,7 +55,8 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn request(&self, server: &TestServer, key: &str, tag: &str) -> reqwest::RequestBuilder {
-        let fact = format!("A statement of {tag}.");
+        let sentences: Vec<String> = (0..self.claims.max(1)).map(|n| sentence(n, tag)).collect();
+        let fact = sentences.join(" ");
         let body = json!({"fact": fact, "minRequired": self.min_required, "totalModels": self.total});
         server.verify(key, &body)
     }

@@ -84,7 +84,7 @@ impl FakeModels {
     /// but not on the run.
     pub fn respond(&self, ask: &ModelRequest) -> Reply {
         let is_extraction = ask.task == "claims";
-        let about = ask.block(if is_extraction { "STATEMENT" } else { "QUESTION" });
+        let about = ask.block(if is_extraction { "SECTION" } else { "QUESTION" });
         let tag = tag_of(&about).unwrap_or_else(|| panic!("no tag in {about:?}")).to_owned();
         let mut log = self.log.lock().unwrap();
         let nth = log.calls.entry(format!("{} {about}", ask.model)).or_default();
@@ -109,12 +109,14 @@ impl FakeModels {
     }
 
     fn extracted(&self, tag: &str) -> Vec<Value> {
-        let of = |n| {
-            let (text, question) = (format!("Number {n} of {tag} holds."), format!("What of {n} in {tag}?"));
-            claim(&text, &question, OPTIONS[0], &OPTIONS[1..4])
-        };
+        let of = |n| claim(&sentence(n, tag), &format!("What of {n} in {tag}?"), OPTIONS[0], &OPTIONS[1..4]);
         (0..self.claims).map(of).collect()
     }
+}
+
+/// What the statement of the run with this tag says in its sentence `n`.
+pub fn sentence(n: usize, tag: &str) -> String {
+    format!("The house with number {n} of {tag} is {}.", OPTIONS[0])
 }
 
 /// Whether a turn is a completion, which reports 100 and 10 tokens.
@@ -145,7 +147,7 @@ pub fn config(base_url: &str, roster: &[&str], panel: usize) -> ServerConfig {
     };
     let text = format!(
         "listen = \"127.0.0.1:0\"\ndata_dir = \"/nowhere\"\n{}{}{}[verify]\nextractor = \"fake/extractor\"\n\
-         extractor_fallbacks = [\"claude/extractor\"]\npanel = {panel:?}\nstandby = {standby:?}\n",
+         extractor_fallbacks = [\"claude/extractor\"]\nauditor = \"none\"\npanel = {panel:?}\nstandby = {standby:?}\n",
         provider("fake", "openai"),
         provider("claude", "anthropic"),
         provider("gemini", "google"),

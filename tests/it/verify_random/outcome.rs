@@ -94,9 +94,14 @@ fn check_vote(result: &Value, min_required: usize) {
     let most = votes.values().copied().max().unwrap_or_default();
     let tops: Vec<&str> = votes.iter().filter(|(_, count)| **count == most).map(|(key, _)| *key).collect();
     let decided: usize = votes.values().sum();
+    let claimed = result["claimed_answer"].as_str().unwrap();
     let expected = match tops.as_slice() {
         _ if answers.len() < min_required => ("NO CONSENSUS", "", "insufficient_answers"),
+        _ if decided == 0 => ("NO CONSENSUS", "", "unconfirmed"),
         _ if decided < min_required => ("NO CONSENSUS", "", "abstained"),
+        _ if (most < min_required || tops.len() > 1) && !votes.contains_key(claimed) => {
+            ("NO CONSENSUS", "", "rejected")
+        }
         _ if most < min_required => ("NO CONSENSUS", "", "split"),
         [top] if result["claimed_answer"] == *top => ("TRUE", *top, "consensus"),
         [top] => ("FALSE", *top, "consensus"),

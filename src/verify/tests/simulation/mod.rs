@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use self::invariants::Run;
 use self::models::{Action, Behaviour, SimulatedModels};
-use super::support::Scenario;
+use super::support::{Scenario, statement};
 use crate::api::Service;
 use crate::api::verify::MIN_REQUIRED;
 use crate::clock::{Clock, Time};
@@ -194,6 +194,7 @@ impl Plan {
         Job {
             min_required: self.min_required,
             total_models: u32::try_from(self.total).unwrap(),
+            fact: statement(self.claims),
             explain: self.explain,
             model_progress: self.progress,
             ..Scenario::new(|_| unreachable!()).job

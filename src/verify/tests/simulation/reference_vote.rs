@@ -19,8 +19,15 @@ pub(super) fn verdict(result: &ClaimResult, min_required: usize) -> (Assessment,
     if result.model_answers.len() < min_required {
         return no_consensus(ReasonCode::InsufficientAnswers);
     }
+    if votes.is_empty() {
+        return no_consensus(ReasonCode::Unconfirmed);
+    }
     if votes.values().sum::<usize>() < min_required {
         return no_consensus(ReasonCode::Abstained);
+    }
+    let has_winner = max_votes >= min_required && tops.len() == 1;
+    if !has_winner && !votes.contains_key(result.claimed_answer.as_str()) {
+        return no_consensus(ReasonCode::Rejected);
     }
     if max_votes < min_required {
         return no_consensus(ReasonCode::Split);

@@ -62,7 +62,7 @@ function SkippedParts({ parts }) {
   if (parts.length === 0) return null;
   return html`<h3>Skipped</h3>
     <ul class="pg-skipped">${parts.map((part, index) => html`<li key=${index}>
-      <span class="pg-symbol pg-none" aria-hidden="true">!</span> <span>${shown(part.reason, 60)}: <bdi>${shown(part.text)}</bdi></span>
+      <span class="pg-symbol pg-none" aria-hidden="true">!</span> <span>${shown(part.reason, 60).replaceAll("_", " ")}: <bdi>${shown(part.text)}</bdi></span>
     </li>`)}</ul>`;
 }
 

@@ -81,6 +81,9 @@ const WHY = {
   tie: "two answers have equally many votes",
   abstained: "too many models cannot tell",
   insufficient_answers: "too few models answered",
+  unconfirmed: "no model can tell",
+  not_in_context: "the context does not say",
+  rejected: "no model chose the claimed answer",
 };
 
 /** A model's name without its provider, unless two models of the claim would then look the same. */

@@ -2,8 +2,8 @@
 //!
 //! The answer must be one JSON object with a list of claims. Within it, what has only one meaning is read although it
 //! is off the schema: a number or a boolean as an answer stands for its text, a rival that is `null` for none, a
-//! skipped part without a known reason is ambiguous. A claim that cannot be read becomes a skipped part if another can;
-//! if none can, the answer is malformed. Nothing here makes a claim sound: see [`super::lint`].
+//! skipped part without a known reason is ambiguous. A claim that cannot be read is kept apart if another can, so that
+//! it can be sent back; if none can, the answer is malformed. Nothing here makes a claim sound: see [`super::review`].
 //!
 //! Problems are described in words of our own, with the position: they are sent back to the model, outside of any
 //! fence, and must not quote what it wrote.
@@ -11,32 +11,45 @@
 use serde::Deserialize;
 use serde_json::{Deserializer, Map, Value};
 
-use super::json;
 use crate::api::verify::SkipReason;
-
-/// Stands for what an answer that was cut off no longer lists.
-const REST: &str = "(the rest of the statement)";
+use crate::verify::json;
 
 /// An extractor's answer as it was parsed, unchecked.
-#[derive(Debug, Default)]
-pub(super) struct ExtractionDraft {
+#[derive(Clone, Debug, Default)]
+pub(in crate::verify) struct Draft {
     pub(super) claims: Vec<ClaimDraft>,
+    pub(super) unreadable: Vec<Unreadable>,
     pub(super) skipped: Vec<SkippedDraft>,
 }
 
-/// A claim in an [`ExtractionDraft`].
+/// A claim in a [`Draft`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClaimDraft {
+    /// Its position in the answer's list.
+    pub(super) at: usize,
+    pub(super) quote: String,
     pub(super) claim: String,
     pub(super) question: String,
     pub(super) claimed_answer: String,
     pub(super) rivals: Vec<String>,
+    /// The answer that the extractor believes right, if it said so.
+    pub(super) best: Option<String>,
 }
 
-/// A skipped part in an [`ExtractionDraft`].
+/// A claim in a [`Draft`] that lacks something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    /// Its position in the answer's list.
+    pub(super) at: usize,
+    pub(super) problem: &'static str,
+    /// What it was about, as far as can be told.
+    pub(super) quote: String,
+}
+
+/// A skipped part in a [`Draft`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SkippedDraft {
-    pub(super) text: String,
+    pub(super) quote: String,
     pub(super) reason: SkipReason,
 }
 
@@ -52,7 +65,7 @@ struct RawExtraction {
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub(super) fn read(answer: &str, max_bytes: usize) -> Result<ExtractionDraft, String> {
+pub(in crate::verify) fn read(answer: &str, max_bytes: usize) -> Result<Draft, String> {
     let raw: RawExtraction = json::object(answer, max_bytes)?;
     let Value::Array(items) = raw.claims else { return Err("claims: not a list".to_owned()) };
     let skipped = match raw.skipped {
@@ -63,40 +76,38 @@ pub(super) fn read(answer: &str, max_bytes: usize) -> Result<ExtractionDraft, St
     draft(items, skipped)
 }
 
-/// Reads the complete claims of an answer that was cut off; the rest is skipped. `None` if the answer was not cut off,
-/// or has no complete claim.
-pub(super) fn read_cut_off(answer: &str, max_bytes: usize) -> Option<ExtractionDraft> {
+/// Reads the complete claims of an answer that was cut off. `None` if it was not cut off, or has no complete claim.
+pub(in crate::verify) fn read_cut_off(answer: &str, max_bytes: usize) -> Option<Draft> {
     let items = complete_claims(&json::cut_off_object(answer, max_bytes)?)?;
-    let mut draft = draft(items, Vec::new()).ok().filter(|draft| !draft.claims.is_empty())?;
-    draft.skipped.push(SkippedDraft { text: REST.to_owned(), reason: SkipReason::OverLimit });
-    Some(draft)
+    draft(items, Vec::new()).ok().filter(|draft| !draft.claims.is_empty())
 }
 
-fn draft(items: Vec<Value>, skipped: Vec<Value>) -> Result<ExtractionDraft, String> {
-    let mut draft = ExtractionDraft::default();
-    let mut first_problem = None;
+fn draft(items: Vec<Value>, skipped: Vec<Value>) -> Result<Draft, String> {
+    let mut draft = Draft::default();
     draft.skipped.extend(skipped.into_iter().filter_map(skipped_part));
     for (at, item) in items.into_iter().enumerate() {
-        match claim(&item) {
+        match claim(at, &item) {
             Ok(claim) => draft.claims.push(claim),
             Err(problem) => {
-                first_problem.get_or_insert_with(|| format!("claims[{at}]{problem}"));
-                let text = item.as_str().or_else(|| item["claim"].as_str()).unwrap_or_default().to_owned();
-                draft.skipped.push(SkippedDraft { text, reason: SkipReason::Ambiguous });
+                let text = ["quote", "claim"].iter().find_map(|name| item[*name].as_str());
+                let quote = item.as_str().or(text).unwrap_or_default().to_owned();
+                draft.unreadable.push(Unreadable { at, problem, quote });
             }
         }
     }
-    match first_problem {
-        Some(problem) if draft.claims.is_empty() => Err(problem),
+    match draft.unreadable.first() {
+        Some(first) if draft.claims.is_empty() => Err(format!("claims[{}]{}", first.at, first.problem)),
         _ => Ok(draft),
     }
 }
 
 /// The claim in an item of the list, or what is wrong with it, beginning with the name of the field.
-fn claim(item: &Value) -> Result<ClaimDraft, &'static str> {
+fn claim(at: usize, item: &Value) -> Result<ClaimDraft, &'static str> {
     let Value::Object(fields) = item else { return Err(": not an object") };
     let string = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
     Ok(ClaimDraft {
+        at,
+        quote: string("quote").ok_or(".quote: not a string")?,
         claim: string("claim").ok_or(".claim: not a string")?,
         question: string("question").ok_or(".question: not a string")?,
         claimed_answer: fields
@@ -104,6 +115,7 @@ fn claim(item: &Value) -> Result<ClaimDraft, &'static str> {
             .and_then(scalar)
             .ok_or(".claimed_answer: not a string")?,
         rivals: rivals(fields).ok_or(".rivals: not a list of strings")?,
+        best: fields.get("best").and_then(scalar).filter(|best| !best.trim().is_empty()),
     })
 }
 
@@ -125,11 +137,13 @@ fn scalar(value: &Value) -> Option<String> {
 /// A skipped part: an object, or just its text. `None` if it has no text.
 fn skipped_part(part: Value) -> Option<SkippedDraft> {
     match part {
-        Value::String(text) => Some(SkippedDraft { text, reason: SkipReason::Ambiguous }),
+        Value::String(quote) => Some(SkippedDraft { quote, reason: SkipReason::Ambiguous }),
         Value::Object(mut fields) => {
-            let text = fields.get("text").and_then(scalar)?;
+            let quote = fields.get("quote").or_else(|| fields.get("text")).and_then(scalar)?;
             let reason = fields.remove("reason").and_then(|reason| serde_json::from_value(reason).ok());
-            Some(SkippedDraft { text, reason: reason.unwrap_or(SkipReason::Ambiguous) })
+            let reason = reason.unwrap_or(SkipReason::Ambiguous);
+            // What an extractor has not read is found by ourselves, and asked for again.
+            (!reason.is_unchecked()).then_some(SkippedDraft { quote, reason })
         }
         _ => None,
     }
@@ -175,7 +189,7 @@ mod tests {
     const MAX_BYTES: usize = 100_000;
 
     fn claim_json() -> Value {
-        json!({"claim": "C", "question": "Q?", "claimed_answer": "1", "rivals": ["2", "3"]})
+        json!({"quote": "C", "claim": "C", "question": "Q?", "claimed_answer": "1", "rivals": ["2", "3"]})
     }
 
     fn with(field: &str, value: Value) -> Value {
@@ -184,12 +198,12 @@ mod tests {
         claim
     }
 
-    fn read_json(answer: &Value) -> Result<ExtractionDraft, String> {
+    fn read_json(answer: &Value) -> Result<Draft, String> {
         read(&answer.to_string(), MAX_BYTES)
     }
 
-    fn texts(draft: &ExtractionDraft) -> Vec<(&str, SkipReason)> {
-        draft.skipped.iter().map(|part| (part.text.as_str(), part.reason)).collect()
+    fn texts(draft: &Draft) -> Vec<(&str, SkipReason)> {
+        draft.skipped.iter().map(|part| (part.quote.as_str(), part.reason)).collect()
     }
 
     #[test]
@@ -199,12 +213,11 @@ mod tests {
         }
         let skipped = json!([
             {"text": "a", "reason": "opinion"}, {"text": "b", "reason": "rhetoric"}, {"text": "c", "reason": null},
-            {"text": "d"}, "e", {"reason": "opinion"}, 7, {"text": "f", "reason": ["opinion"]},
+            {"quote": "d", "reason": "unfaithful"}, "e", {"reason": "opinion"}, 7, {"text": "f", "reason": ["opinion"]},
         ]);
         let draft = read_json(&json!({"claims": [], "skipped": skipped})).unwrap();
         let ambiguous = |text| (text, SkipReason::Ambiguous);
-        let expected =
-            [("a", SkipReason::Opinion)].into_iter().chain(["b", "c", "d", "e", "f"].map(ambiguous));
+        let expected = [("a", SkipReason::Opinion)].into_iter().chain(["b", "c", "e", "f"].map(ambiguous));
         assert_eq!(texts(&draft), expected.collect::<Vec<_>>());
     }
 
@@ -217,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_cannot_be_read_is_skipped_if_another_can() {
+    fn a_claim_that_cannot_be_read_is_kept_apart_if_another_can() {
         let bad = [
             with("question", Value::Null),
             with("claimed_answer", json!(["1"])),
@@ -229,8 +242,10 @@ mod tests {
         let claims: Vec<Value> = bad.iter().cloned().chain([claim_json()]).collect();
         let draft = read_json(&json!({"claims": claims})).unwrap();
         assert_eq!(draft.claims.len(), 1);
-        let skipped: Vec<&str> = draft.skipped.iter().map(|part| part.text.as_str()).collect();
-        assert_eq!(skipped, ["C", "C", "C", "C", "Bare.", ""]);
+        let apart: Vec<(usize, &str)> =
+            draft.unreadable.iter().map(|item| (item.at, item.quote.as_str())).collect();
+        assert_eq!(apart, [(0, "C"), (1, "C"), (2, "C"), (3, "C"), (4, "Bare."), (5, "")]);
+        assert_eq!(draft.claims[0].at, 6);
     }
 
     #[test]
@@ -258,8 +273,6 @@ mod tests {
         assert_eq!(claims_of(&format!("<think>hm</think>```json\n{}", &whole[..whole.len() - 4])), Some(1));
         assert_eq!(claims_of(&whole[..whole.len() / 2]), None);
         assert_eq!(claims_of("I found two claims: {"), None);
-        let draft = read_cut_off(&whole[..whole.len() - 2], MAX_BYTES).unwrap();
-        assert_eq!(texts(&draft), [(REST, SkipReason::OverLimit)]);
     }
 
     proptest! {
@@ -268,7 +281,7 @@ mod tests {
             let whole = json!({"claims": [claim_json(), claim_json()], "skipped": []}).to_string();
             let cut = &whole[..at.min(whole.len() - 1)];
             let claims = read_cut_off(cut, MAX_BYTES).map(|draft| draft.claims).unwrap_or_default();
-            prop_assert!(claims.iter().all(|read| Ok(read) == claim(&claim_json()).as_ref()));
+            prop_assert!(claims.iter().all(|read| Ok(read) == claim(read.at, &claim_json()).as_ref()));
         }
     }
 }

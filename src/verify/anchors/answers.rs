@@ -1,0 +1,225 @@
+//! The claimed answer: what the claim says, and what stands near its quote.
+
+use super::check::{Case, Part};
+use super::fault::{Fault, FaultKind, Severity};
+use super::names::{Words, content};
+use super::numbers::{near, near_places, parts_meet, shown, unsupported};
+use crate::verify::values::{Found, Hedge, Meaning, Number, Value};
+use crate::verify::words::{Script, Token, is_same_stem};
+
+/// Answers that say only yes or no, in small letters.
+const YES_NO: [&str; 30] = [
+    "yes",
+    "no",
+    "true",
+    "false",
+    "ja",
+    "nein",
+    "wahr",
+    "falsch",
+    "richtig",
+    "oui",
+    "non",
+    "vrai",
+    "faux",
+    "sí",
+    "si",
+    "verdadero",
+    "falso",
+    "vero",
+    "sì",
+    "sim",
+    "não",
+    "nee",
+    "да",
+    "нет",
+    "是",
+    "否",
+    "はい",
+    "いいえ",
+    "예",
+    "아니요",
+];
+
+/// The most words near a quote among which an answer is looked for.
+const MAX_WORDS: usize = 2_000;
+
+pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
+    let answer = case.answer.text().trim_end_matches(['.', '。', '!']);
+    if YES_NO.contains(&answer.to_lowercase().as_str()) {
+        return;
+    }
+    let mut has_values = false;
+    for found in case.answer.reading.values().iter().filter(|found| !found.weak) {
+        has_values = true;
+        value(case, found, faults);
+    }
+    if has_values {
+        hedge(case, faults);
+    }
+    words(case, faults, has_values);
+}
+
+/// A value of the answer has to be one of the claim, and near the quote.
+fn value(case: &Case<'_>, found: &Found, faults: &mut Vec<Fault>) {
+    let meets = |claimed: &&Found| {
+        claimed.readings.iter().any(|one| found.readings.iter().any(|other| parts_meet(*one, *other)))
+    };
+    let Some(claimed) = case.claim.reading.values().iter().find(meets) else {
+        // A number may stand in the claim as a word that is not read by itself: "one", "zero".
+        if !stands_as_word(case, found) {
+            faults.push(Fault::new(Severity::Hard, FaultKind::AnswerNotInClaim, shown(&case.answer, found)));
+        }
+        return;
+    };
+    if let (Some(unit), Some(claimed)) = (found.unit, claimed.unit)
+        && !unit.may_be(claimed)
+    {
+        faults.push(Fault::new(Severity::Hard, FaultKind::AnswerNotInClaim, shown(&case.answer, found)));
+        return;
+    }
+    let is_finer = found.readings.iter().all(|value| matches!(value, Value::Date(date) if !claimed.readings.iter().any(|claimed| matches!(claimed, Value::Date(claimed) if claimed.supports(*date)))));
+    if is_finer && matches!(claimed.readings.first(), Some(Value::Date(_))) {
+        faults.push(Fault::new(Severity::Hard, FaultKind::AnswerNotInClaim, shown(&case.answer, found)));
+        return;
+    }
+    if unsupported(case, found).is_none() && !is_near(case, found) {
+        faults.push(Fault::new(Severity::Hard, FaultKind::AnswerFar, shown(&case.answer, found)));
+    }
+}
+
+/// Whether a value of the answer is one that the claim may have in a word that is not read: "1", "no".
+fn stands_as_word(case: &Case<'_>, found: &Found) -> bool {
+    let is_small = |number: Number| number == Number::from(0) || number == Number::from(1);
+    let answer = case.answer.reading.tokens();
+    let mut tokens = answer.all()[answer.within(&found.range)].iter();
+    let in_claim =
+        |token: &Token| case.claim.reading.tokens().all().iter().any(|other| other.hash == token.hash);
+    found.numbers().any(is_small) || tokens.all(in_claim)
+}
+
+fn is_near(case: &Case<'_>, found: &Found) -> bool {
+    let index = case.finder.index();
+    let places = &case.zone.all;
+    found.readings.iter().any(|value| match *value {
+        Value::Number(number) => !near(case, number, places).is_empty(),
+        Value::Time(time) => {
+            !near_places(case, index.time(time), places).is_empty() || index.time(time).is_empty()
+        }
+        Value::Date(date) => !near_places(case, index.month(date.month, date.day), places).is_empty(),
+    }) || is_relative(case, found)
+}
+
+/// Whether a value is a time that the text gives relative to the day of asking.
+fn is_relative(case: &Case<'_>, found: &Found) -> bool {
+    let mut times = case.finder.index().relative(case.as_of);
+    times.any(|(year, month, day)| {
+        found.readings.iter().any(|value| match value {
+            Value::Number(number) => number.whole() == Some(i64::from(year)),
+            Value::Date(date) => month == Some(date.month) && (date.day.is_none() || day == date.day),
+            Value::Time(_) => false,
+        })
+    })
+}
+
+/// A hedge of the claim stands in its answer or its question; one of the answer in the claim.
+fn hedge(case: &Case<'_>, faults: &mut Vec<Fault>) {
+    for found in case.answer.reading.values().iter().filter(|found| !found.weak) {
+        let meets = |claimed: &&Found| claimed.readings.iter().any(|one| found.readings.contains(one));
+        let Some(claimed) = case.claim.reading.values().iter().find(meets) else { continue };
+        if claimed.hedge != found.hedge && !(found.hedge == Hedge::None && asks_for(case, claimed.hedge)) {
+            faults.push(Fault::new(Severity::Soft, FaultKind::Hedge, shown(&case.answer, found)));
+        }
+    }
+}
+
+/// Whether the question holds a hedge of this class.
+fn asks_for(case: &Case<'_>, hedge: Hedge) -> bool {
+    let question = Part::new(case.question, case.finder);
+    let reading = &question.reading;
+    let languages = reading.languages();
+    let is_it = |meaning: Meaning| matches!(meaning, Meaning::Hedge(asked, _) if asked == hedge);
+    reading.senses().iter().any(|sense| sense.languages.meet(languages) && is_it(sense.meaning))
+}
+
+/// Words of an answer stand in the claim, and in the text near the quote.
+fn words(case: &Case<'_>, faults: &mut Vec<Fault>, has_values: bool) {
+    let words = content(&case.answer);
+    if words.is_empty() {
+        return ideographs(case, faults, has_values);
+    }
+    let in_claim = |token: &&Token| {
+        holds(&case.claim, (&case.answer, token)) || has_cut(&case.claim, &case.answer, token)
+    };
+    let missing: Vec<&Token> = words.iter().copied().filter(|token| !in_claim(token)).collect();
+    let is_other = if has_values {
+        // Beside a number only names count: words may be those of a unit.
+        missing.iter().any(|token| token.capitals == token.chars && token.chars > 1)
+    } else {
+        missing.len() * 2 > words.len()
+            || missing.iter().any(|token| token.is_capital() && token.start > 0 && !is_german(case))
+    };
+    if is_other {
+        let shown = if has_values { missing.first().copied() } else { None };
+        faults.push(Fault::new(Severity::Soft, FaultKind::AnswerNotInClaim, part(&case.answer, shown)));
+    }
+    if has_values {
+        return;
+    }
+    let stems = case.finder.stems();
+    let in_text = |token: &&&Token| stems.has_stem(case.answer.text(), token) || stems.has_name_of(token);
+    let is_new = words.iter().filter(in_text).count() * 2 < words.len();
+    let is_far = || !is_word_near(case, &words) && !words.iter().any(|token| stems.has_name_of(token));
+    if is_new || !is_other && is_far() {
+        faults.push(Fault::new(Severity::Soft, FaultKind::AnswerFar, case.answer.text()));
+    }
+}
+
+fn is_german(case: &Case<'_>) -> bool {
+    crate::verify::values::Languages::of_code("de")
+        .is_some_and(|german| case.finder.reading().languages().meet(german))
+}
+
+fn part<'a>(part: &'a Part, token: Option<&Token>) -> &'a str {
+    token.and_then(|token| part.text().get(token.range())).unwrap_or(part.text())
+}
+
+fn holds(part: &Part, (answer, token): (&Part, &Token)) -> bool {
+    part.reading.tokens().all().iter().any(|other| is_same_stem((answer.text(), token), (part.text(), other)))
+}
+
+/// Whether the claim has a compound that holds a word, or the other way round.
+fn has_cut(claim: &Part, answer: &Part, token: &Token) -> bool {
+    let word = answer.text().get(token.range()).unwrap_or_default().to_lowercase();
+    word.chars().count() >= 5 && claim.text().to_lowercase().contains(&word)
+}
+
+/// Whether one of the words stands near the quote.
+fn is_word_near(case: &Case<'_>, words: &[&Token]) -> bool {
+    let text = case.finder.folded().text();
+    let tokens = case.finder.reading().tokens();
+    let mut left = MAX_WORDS;
+    for place in &case.zone.all {
+        for token in &tokens.all()[tokens.within(place)] {
+            if left == 0 || words.iter().any(|word| is_same_stem((case.answer.text(), word), (text, token))) {
+                return true;
+            }
+            left -= 1;
+        }
+    }
+    false
+}
+
+/// Most pairs of an answer's characters stand in the claim and in the text.
+fn ideographs(case: &Case<'_>, faults: &mut Vec<Fault>, has_values: bool) {
+    let is_one = |token: &&Token| matches!(token.script, Script::Han | Script::Katakana | Script::Single);
+    if has_values || !case.answer.reading.tokens().all().iter().any(|token| is_one(&token)) {
+        return;
+    }
+    let words = Words::of(&case.answer);
+    if words.share_in(&Words::stems(&case.claim)) < 67 {
+        faults.push(Fault::new(Severity::Soft, FaultKind::AnswerNotInClaim, case.answer.text()));
+    } else if words.share_in(case.finder.stems()) < 67 {
+        faults.push(Fault::new(Severity::Soft, FaultKind::AnswerFar, case.answer.text()));
+    }
+}

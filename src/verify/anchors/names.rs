@@ -1,0 +1,293 @@
+//! Names and words of a claim that do not stand in the text.
+
+use std::ops::Range;
+
+use super::check::{Case, Part};
+use super::fault::{Fault, FaultKind, Severity};
+use crate::verify::values::{Languages, Meaning, Reading};
+use crate::verify::words::{Script, Stems, Token, Tokens};
+
+/// German articles and determiners: a noun behind one is no name.
+const GERMAN_DETERMINERS: [&str; 46] = [
+    "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines", "kein",
+    "keine", "keinen", "keinem", "keiner", "am", "im", "vom", "zum", "zur", "beim", "ins", "ans", "fürs",
+    "dieser", "diese", "dieses", "diesem", "diesen", "sein", "seine", "seinen", "seinem", "seiner", "ihr",
+    "ihre", "ihren", "ihrem", "ihrer", "jeder", "jede", "jedes", "viele", "mehr",
+];
+
+/// How much of a run of ideographs has to be known, in percent of its pairs.
+const KNOWN_PAIRS: usize = 34;
+
+pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
+    let tokens = case.claim.reading.tokens().all();
+    let names = name_tokens(case.claim.text(), &case.claim.reading, 0..tokens.len());
+    let stems = case.finder.stems();
+    for at in names {
+        let token = &tokens[at];
+        let is_known = stems.has_stem(case.claim.text(), token)
+            || stems.has_name_of(token)
+            || is_shortened(tokens, at, stems)
+            || is_genitive(case.claim.text(), token, stems)
+            || is_numeral(case, token)
+            || is_compound_of_known(case, token);
+        if !is_known {
+            faults.push(Fault::new(Severity::Soft, FaultKind::Name, &case.claim.text()[token.range()]));
+        }
+    }
+    for run in runs(&case.claim.reading) {
+        let words = Words { run };
+        if words.run.len() > 1 && words.share_in(stems) < KNOWN_PAIRS {
+            let (first, last) = (words.run[0], words.run[words.run.len() - 1]);
+            let shown = case.claim.text().get(first.start as usize..last.end as usize).unwrap_or_default();
+            faults.push(Fault::new(Severity::Soft, FaultKind::Name, shown));
+        }
+    }
+    if !is_bound(case) {
+        faults.push(Fault::new(Severity::Soft, FaultKind::Bond, ""));
+    }
+}
+
+/// Which of some tokens of a text are names: capitals that nothing else explains.
+pub(in crate::verify) fn name_tokens(text: &str, reading: &Reading, within: Range<usize>) -> Vec<usize> {
+    let tokens = reading.tokens().all();
+    let explained = explained(reading, &within);
+    let is_explained = |at: usize| {
+        at.checked_sub(within.start).and_then(|at| explained.get(at)).is_some_and(|explained| *explained)
+    };
+    let is_german = Languages::of_code("de")
+        .is_some_and(|german| reading.languages() != Languages::ANY && reading.languages().meet(german));
+    let is_name = |at: usize| {
+        let token = &tokens[at];
+        if !token.is_capital() || token.chars < 2 || is_explained(at) {
+            return false;
+        }
+        let is_shout = token.capitals == token.chars;
+        let next_is_capital =
+            tokens.get(at + 1).is_some_and(|next| next.is_capital() && next.spaced && !is_explained(at + 1));
+        if begins_sentence(tokens, at) && !next_is_capital && !is_shout {
+            return false;
+        }
+        is_shout || !is_german || !is_german_noun(text, tokens, at)
+    };
+    within.clone().filter(|at| is_name(*at)).collect()
+}
+
+/// Which of some tokens are small words, months, units, scale words or numbers, in the languages of the text.
+fn explained(reading: &Reading, within: &Range<usize>) -> Vec<bool> {
+    let mut explained = vec![false; within.len()];
+    for sense in reading.senses_within(within) {
+        let explains = matches!(
+            sense.meaning,
+            Meaning::Small
+                | Meaning::Month { .. }
+                | Meaning::Unit(_)
+                | Meaning::Scale(_)
+                | Meaning::Cardinal(_)
+                | Meaning::Ordinal(_)
+                | Meaning::Marker(_)
+                | Meaning::Relative(..)
+                | Meaning::Hedge(..)
+        );
+        if explains {
+            let from = sense.at as usize - within.start;
+            let end = (from + usize::from(sense.length)).min(explained.len());
+            explained[from..end].fill(true);
+        }
+    }
+    explained
+}
+
+/// Whether a token is the first of a sentence, or stands behind what begins one.
+fn begins_sentence(tokens: &[Token], at: usize) -> bool {
+    let before = tokens[..at]
+        .iter()
+        .rev()
+        .find(|token| !matches!(token.first, '"' | '\'' | '(' | '[' | '*' | '_' | '#' | '|'));
+    before.is_none_or(|before| {
+        before.script == Script::Mark
+            && matches!(before.first, '.' | '!' | '?' | ':' | '-' | '•' | '…')
+            && tokens[at].spaced
+    })
+}
+
+/// Whether a German noun stands where no name would: behind an article, a number or an inflected adjective.
+fn is_german_noun(text: &str, tokens: &[Token], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|before| &tokens[before]) else { return true };
+    if before.script == Script::Digits {
+        return true;
+    }
+    let word = text.get(before.range()).unwrap_or_default().to_lowercase();
+    let is_adjective = !before.is_capital()
+        && before.chars > 4
+        && ["e", "en", "er", "es", "em"].iter().any(|ending| word.ends_with(ending));
+    GERMAN_DETERMINERS.contains(&word.as_str()) || is_adjective
+}
+
+/// Whether a short name stands in the text without its last letter: Doms, Dom.
+fn is_genitive(text: &str, token: &Token, stems: &Stems) -> bool {
+    let word = text.get(token.range()).unwrap_or_default();
+    let bare = word.strip_suffix("es").or_else(|| word.strip_suffix('s')).unwrap_or_default();
+    let with = [word.strip_suffix('s').unwrap_or_default(), bare, &[word, "s"].concat()].map(Tokens::new);
+    token.chars > 2
+        && with
+            .iter()
+            .any(|tokens| tokens.all().first().is_some_and(|token| token.chars > 2 && stems.has_word(token)))
+}
+
+/// Whether the capitals of the name around a token are a word of the text: its acronym.
+pub(in crate::verify) fn is_shortened(tokens: &[Token], at: usize, stems: &Stems) -> bool {
+    let belongs = |token: &Token| token.is_capital() || token.script == Script::Letters && token.chars <= 3;
+    let first = (0..at).rev().take(8).take_while(|before| belongs(&tokens[*before])).last().unwrap_or(at);
+    let run = tokens[first..].iter().take(12).take_while(|token| belongs(token));
+    let initials: Vec<char> = run.filter(|token| token.is_capital()).map(|token| token.first).collect();
+    let known = |initials: &[char]| {
+        let word: String = initials.iter().collect();
+        initials.len() > 1 && Tokens::new(&word).all().first().is_some_and(|token| stems.has_word(token))
+    };
+    known(&initials) || initials.split_first().is_some_and(|(_, rest)| known(rest))
+}
+
+/// Whether a token is a Roman numeral that stands in the text in another form.
+fn is_numeral(case: &Case<'_>, token: &Token) -> bool {
+    let mut values =
+        case.claim.reading.values().iter().filter(|found| found.range.contains(&(token.start as usize)));
+    values.any(|found| found.numbers().any(|number| !case.finder.index().number(number).is_empty()))
+}
+
+/// Whether a name is a part of a word of the text or the other way round, as in German compounds: Eiffel, Eiffelturm.
+fn is_compound_of_known(case: &Case<'_>, token: &Token) -> bool {
+    let part = |chars: usize| {
+        let word = case.claim.text().get(token.range())?;
+        let end = word.char_indices().nth(chars)?.0;
+        let tokens = Tokens::new(&word[..end]);
+        tokens.all().first().copied()
+    };
+    token.chars >= 8
+        && (5..token.chars as usize - 2).filter_map(part).any(|part| case.finder.stems().has_word(&part))
+}
+
+/// The words of a part that carry what it says.
+pub(super) fn content(part: &Part) -> Vec<&Token> {
+    let tokens = part.reading.tokens().all();
+    let mut is_small = vec![false; tokens.len()];
+    for sense in part.reading.senses_within(&(0..tokens.len())) {
+        if matches!(
+            sense.meaning,
+            Meaning::Small
+                | Meaning::Hedge(..)
+                | Meaning::Unit(_)
+                | Meaning::Scale(_)
+                | Meaning::Month { .. }
+                | Meaning::Cardinal(_)
+                | Meaning::Marker(_)
+        ) {
+            let from = sense.at as usize;
+            is_small[from..from + usize::from(sense.length)].fill(true);
+        }
+    }
+    let words = tokens.iter().zip(is_small);
+    words
+        .filter(|(token, small)| token.script == Script::Letters && token.chars > 1 && !small)
+        .map(|(token, _)| token)
+        .collect()
+}
+
+/// Characters of scripts without spaces that stand side by side.
+pub(super) struct Words<'a> {
+    run: Vec<&'a Token>,
+}
+
+impl<'a> Words<'a> {
+    /// All such characters of a part.
+    pub(super) fn of(part: &'a Part) -> Self {
+        let is_one = |token: &&Token| matches!(token.script, Script::Han | Script::Katakana | Script::Single);
+        Self { run: part.reading.tokens().all().iter().filter(is_one).collect() }
+    }
+
+    /// The words of a part, to look for characters in it.
+    pub(super) fn stems(part: &Part) -> Stems {
+        let mut stems = Stems::default();
+        stems.add(part.text(), part.reading.tokens().all());
+        stems
+    }
+
+    /// How many percent of the pairs of characters a text has; of the characters, if there is but one.
+    pub(super) fn share_in(&self, stems: &Stems) -> usize {
+        let pairs: Vec<_> =
+            self.run.windows(2).filter(|pair| !pair[1].spaced && pair[0].end == pair[1].start).collect();
+        if pairs.is_empty() {
+            let known = self.run.iter().filter(|token| stems.has_word(token)).count();
+            return if self.run.is_empty() { 100 } else { known * 100 / self.run.len() };
+        }
+        pairs.iter().filter(|pair| stems.has_bigram(pair[0], pair[1])).count() * 100 / pairs.len()
+    }
+}
+
+/// Runs of Han or Katakana characters between small words and other scripts.
+fn runs(reading: &Reading) -> Vec<Vec<&Token>> {
+    let tokens = reading.tokens().all();
+    let explained = explained(reading, &(0..tokens.len()));
+    let mut runs: Vec<Vec<&Token>> = Vec::new();
+    let mut last: Option<&Token> = None;
+    for (token, explained) in tokens.iter().zip(explained) {
+        if !matches!(token.script, Script::Han | Script::Katakana) || explained {
+            last = None;
+            continue;
+        }
+        match (runs.last_mut(), last) {
+            (Some(run), Some(before)) if before.script == token.script && before.end == token.start => {
+                run.push(token);
+            }
+            _ => runs.push(vec![token]),
+        }
+        last = Some(token);
+    }
+    runs
+}
+
+/// Whether claim and quote have a word, a value or a pair of characters in common.
+fn is_bound(case: &Case<'_>) -> bool {
+    let claim = content(&case.claim);
+    let tokens = case.finder.reading().tokens();
+    let quoted = &tokens.all()[tokens.within(&case.zone.quote)];
+    let text = case.finder.folded().text();
+    let mut stems = Stems::default();
+    stems.add(case.claim.text(), case.claim.reading.tokens().all());
+    let is_small = |token: &Token| token.chars < 3 && token.capitals == 0;
+    let mut words = 0;
+    for (at, token) in quoted.iter().enumerate() {
+        match token.script {
+            Script::Letters => {
+                words += usize::from(!is_small(token));
+                if claim.iter().any(|word| word.hash == token.hash)
+                    || !is_small(token) && token.chars > 3 && stems.has_stem(text, token)
+                {
+                    return true;
+                }
+            }
+            Script::Han | Script::Katakana | Script::Single => {
+                words += 1;
+                let next = quoted.get(at + 1).filter(|next| next.start == token.end);
+                if next.is_some_and(|next| stems.has_bigram(token, next)) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    let values = case.finder.reading().values();
+    let first = values.partition_point(|found| found.range.start < case.zone.quote.start);
+    let quoted_values = values[first..].iter().take_while(|found| found.range.start < case.zone.quote.end);
+    let mut quoted_values = quoted_values.take(50).peekable();
+    if quoted_values.peek().is_none() && words == 0 {
+        return true;
+    }
+    quoted_values.any(|found| {
+        case.claim.reading.values().iter().any(|claimed| {
+            claimed
+                .readings
+                .iter()
+                .any(|one| found.readings.iter().any(|other| super::numbers::parts_meet(*one, *other)))
+        })
+    })
+}

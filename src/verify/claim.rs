@@ -1,0 +1,109 @@
+//! A claim that can be put to the panel: a question with options, and where the statement makes the claim.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use crate::api::verify::{Options, Span};
+
+/// The option that means: another answer is right.
+pub(super) const NONE_OF_THESE: &str = "None of these";
+/// The option that means: I do not know.
+pub(super) const CANNOT_BE_DETERMINED: &str = "Cannot be determined";
+
+/// A claim that can be put to the panel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Unique within the request.
+    pub id: String,
+    /// The claim itself.
+    pub text: String,
+    /// The question for the panel.
+    pub question: String,
+    /// The passage of the statement that makes the claim, in bytes.
+    pub quote: Range<usize>,
+    /// The same in code points.
+    pub span: Span,
+    /// Whether a model doubted that the claim says what its quote says, and another did not confirm that.
+    pub contested: bool,
+    /// The claimed answer, then its rivals, then the two fixed options.
+    options: Vec<String>,
+}
+
+impl Claim {
+    /// The position of the claimed answer among the options.
+    pub(super) const CLAIMED: usize = 0;
+
+    /// A claim by its number in the request, which nobody contests.
+    pub(super) fn new(
+        number: usize,
+        text: String,
+        question: String,
+        claimed: String,
+        rivals: Vec<String>,
+        (quote, span): (Range<usize>, Span),
+    ) -> Self {
+        let mut options = vec![claimed];
+        options.extend(rivals);
+        options.extend([NONE_OF_THESE.to_owned(), CANNOT_BE_DETERMINED.to_owned()]);
+        Self { id: format!("claim_{}", number + 1), text, question, quote, span, contested: false, options }
+    }
+
+    /// The same claim by another number: votes on it before do not count.
+    pub(super) fn renumbered(self, number: usize) -> Self {
+        Self { id: format!("claim_{}", number + 1), ..self }
+    }
+
+    /// The claim without the options at these positions, of which none is a fixed one or the claimed answer.
+    pub(super) fn without_rivals(mut self, dropped: &[usize]) -> Self {
+        let fixed = self.none_of_these();
+        let mut at = 0;
+        self.options.retain(|_| {
+            let is_kept = at == Self::CLAIMED || at >= fixed || !dropped.contains(&at);
+            at += 1;
+            is_kept
+        });
+        self
+    }
+
+    /// The claimed answer.
+    pub(super) fn claimed(&self) -> &str {
+        &self.options[Self::CLAIMED]
+    }
+
+    /// The answers other than the claimed one that were drafted.
+    pub(super) fn rivals(&self) -> &[String] {
+        &self.options[Self::CLAIMED + 1..self.options.len() - 2]
+    }
+
+    /// The position of "None of these": the last but one.
+    pub(super) fn none_of_these(&self) -> usize {
+        self.options.len() - 2
+    }
+
+    /// The options in their original order.
+    pub fn options(&self) -> &[String] {
+        &self.options
+    }
+
+    /// The position of "Cannot be determined": the last.
+    pub(super) fn undetermined(&self) -> usize {
+        self.options.len() - 1
+    }
+
+    /// The options by key.
+    pub(super) fn keyed_options(&self) -> Options {
+        let keyed = |(at, text): (usize, &String)| (key(at), Value::String(text.clone()));
+        self.options.iter().enumerate().map(keyed).collect::<Map<_, _>>()
+    }
+}
+
+/// The key of the option at a position: `A`, `B`, …; there are never more than eight (see [`super::extraction`]).
+pub(super) fn key(position: usize) -> String {
+    letter(position).to_string()
+}
+
+/// Like [`key`], as a character.
+pub(super) fn letter(position: usize) -> char {
+    ('A'..='Z').nth(position).unwrap_or('Z')
+}

@@ -1,0 +1,140 @@
+//! The paragraphs of a plain text, and the lines of it that stand for themselves.
+//!
+//! A line is a paragraph of its own if a blank line, an item of a list or a table begins after it, or if it is too short
+//! to have been wrapped: lines of a wrapped paragraph are long, and the next one goes on in small letters.
+
+use std::ops::Range;
+
+use super::text::Kind;
+
+/// A part of a text that no sentence crosses.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) range: Range<usize>,
+    /// Prose is cut into sentences; anything else is one.
+    pub(super) kind: Kind,
+}
+
+/// A line of at least so many columns may have been wrapped before a capital as well.
+const WRAPPED_COLUMNS: usize = 56;
+
+/// The blocks of a plain text.
+pub(super) fn plain(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open: Option<Range<usize>> = None;
+    let mut table_rows = 0;
+    for line in lines(text) {
+        let range = trimmed(text, line);
+        let shown = text.get(range.clone()).unwrap_or_default();
+        if shown.is_empty() {
+            blocks.extend(open.take().map(prose));
+            table_rows = 0;
+            continue;
+        }
+        if let Some(kind) = row(shown, table_rows) {
+            blocks.extend(open.take().map(prose));
+            table_rows += 1;
+            blocks.push(Block { range, kind });
+            continue;
+        }
+        table_rows = 0;
+        open = Some(match open.take() {
+            Some(before) if continues(last_line(text, &before), shown) => before.start..range.end,
+            before => {
+                blocks.extend(before.map(prose));
+                range
+            }
+        });
+    }
+    blocks.extend(open.map(prose));
+    blocks
+}
+
+/// The range without white space at its ends.
+pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let part = text.get(range.clone()).unwrap_or_default();
+    let start = range.start + (part.len() - part.trim_start().len());
+    start..(start + part.trim().len())
+}
+
+fn prose(range: Range<usize>) -> Block {
+    Block { range, kind: Kind::Prose }
+}
+
+/// The lines of a text, whatever ends them.
+fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut rest = 0;
+    let mut ends = text.match_indices(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
+    std::iter::from_fn(move || {
+        if rest > text.len() {
+            return None;
+        }
+        let (end, after) =
+            ends.next().map_or((text.len(), text.len() + 1), |(at, mark)| (at, at + mark.len()));
+        let line = rest..end;
+        rest = after;
+        Some(line)
+    })
+}
+
+fn last_line<'a>(text: &'a str, range: &Range<usize>) -> &'a str {
+    let part = text.get(range.clone()).unwrap_or_default();
+    part.rsplit(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']).next().unwrap_or(part)
+}
+
+/// What a line of a table is: bars or tabs between cells.
+fn row(line: &str, rows_before: usize) -> Option<Kind> {
+    let is_ruler =
+        line.len() >= 3 && line.chars().all(|c| matches!(c, '-' | '=' | '|' | '+' | ':' | ' ' | '_' | '*'));
+    if is_ruler {
+        return Some(Kind::TableHeader);
+    }
+    let bars = line.matches('|').count();
+    let is_row = bars >= 2 || line.contains('\t') || (bars == 1 && rows_before > 0);
+    is_row.then_some(if rows_before == 0 { Kind::TableHeader } else { Kind::TableRow })
+}
+
+/// Whether a line goes on where the one before it was wrapped.
+fn continues(before: &str, line: &str) -> bool {
+    if begins_item(line) {
+        return false;
+    }
+    let Some(first) = line.chars().find(|c| c.is_alphanumeric()) else { return true };
+    if ends_statement(before) {
+        // A sentence that fills its line may be followed by the next of the same paragraph: both are cut there anyway.
+        return false;
+    }
+    let columns = before.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
+    first.is_lowercase() || columns >= WRAPPED_COLUMNS
+}
+
+fn ends_statement(line: &str) -> bool {
+    let line = line.trim_end_matches(['"', '\'', '”', '’', '»', ')', ']', '」', '』', '）', '*', '_']);
+    line.ends_with(['.', '!', '?', '。', '！', '？', '؟', '۔', '।', '…', ':', '：'])
+}
+
+/// Whether a line begins with the mark of a list's item.
+pub(super) fn begins_item(line: &str) -> bool {
+    if line.starts_with(['•', '‣', '◦', '▪', '–', '—', '·', '#', '>']) {
+        return true;
+    }
+    if let Some(rest) = line.strip_prefix(['-', '*', '+']) {
+        return rest.starts_with(' ');
+    }
+    item_number(line) > 0
+}
+
+/// The length of a number or letter that numbers an item, with what ends it: `3.`, `(b)`, `12)`; 0 if there is none.
+pub(super) fn item_number(line: &str) -> usize {
+    let inner = line.strip_prefix('(').unwrap_or(line);
+    let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
+    let length =
+        if digits > 0 { digits } else { usize::from(inner.starts_with(|c: char| c.is_ascii_alphabetic())) };
+    let ends = inner.get(length..).is_some_and(|rest| {
+        let mut rest = rest.chars();
+        let is_end = matches!(rest.next(), Some(')'))
+            || (inner.len() == line.len() && digits > 0 && inner[length..].starts_with('.'));
+        is_end && rest.next().is_none_or(|c| c == ' ')
+    });
+    if (1..=3).contains(&length) && ends { length + 1 + (line.len() - inner.len()) } else { 0 }
+}

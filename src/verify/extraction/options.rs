@@ -1,0 +1,179 @@
+//! Builds the options of a question from the drafted answers.
+//!
+//! What must hold for those that are shown: they are distinct by value, no two can be right together, none reads like one
+//! of the two fixed ones, and neither question nor place tells which is claimed. A rival that breaks a rule is dropped by
+//! itself; what is left must still make a question.
+
+use sha2::{Digest, Sha256};
+
+use super::fault::{Fault, Weight};
+use crate::verify::options::{
+    asks_whether_true, choose, is_abstention, is_evasive, is_reserved, names_claimed, sides,
+};
+use crate::verify::{normal_form, text, values};
+
+/// The longest option, in characters.
+pub(super) const MAX_CHARS: usize = 500;
+/// The most rivals: with the claimed answer and the two fixed options that makes eight, `A` to `H`.
+const MAX_RIVALS: usize = 5;
+/// How many rivals a number or a date needs on each side of the claimed one.
+const SIDE: usize = 3;
+/// The most drafted rivals that are read.
+const MAX_DRAFTED: usize = 12;
+
+/// A question with its drafted answers, all cleaned but the rivals.
+pub(super) struct Question<'a> {
+    pub(super) claim: &'a str,
+    pub(super) question: &'a str,
+    pub(super) claimed: &'a str,
+    pub(super) rivals: &'a [String],
+    /// What the extractor believes right.
+    pub(super) best: Option<&'a str>,
+    /// What random choices are derived from, so that they can be repeated.
+    pub(super) seed: &'a str,
+}
+
+impl Question<'_> {
+    /// The rivals that are shown; `None` if there can be no question. Adds what is wrong.
+    pub(super) fn shown_rivals(&self, faults: &mut Vec<Fault>) -> Option<Vec<String>> {
+        let before = faults.len();
+        let mut form = |advice: &str| faults.push(Fault::new(Weight::Form, advice));
+        if is_reserved(self.claimed) || is_abstention(self.claimed) {
+            form("claimed_answer is no answer; give the one that the claim gives");
+            return None;
+        }
+        let rivals = self.distinct_rivals();
+        if rivals.is_empty() {
+            form(
+                "no rival is another answer than the claimed one; give rivals that differ from it in what they mean",
+            );
+            return None;
+        }
+        let is_binary = rivals.len() == 1;
+        if asks_whether_true(self.question) || (is_binary && is_yes_or_no(self.claimed)) {
+            form("it asks whether something is true; write both answers as opposed statements");
+        }
+        if !is_binary && contains_claim(self.question, self.claim) {
+            form("the question repeats the claim; ask for its one detail");
+        } else if !is_binary && names_claimed(self.question, self.claimed, &rivals) {
+            form("the question gives the claimed answer away; ask without it");
+        }
+        if faults.len() > before {
+            return None;
+        }
+        Some(self.placed(rivals, faults))
+    }
+
+    /// The rivals that differ from the claimed answer and from each other.
+    fn distinct_rivals(&self) -> Vec<String> {
+        let mut rivals: Vec<String> = Vec::new();
+        for rival in self.rivals.iter().take(MAX_DRAFTED) {
+            let rival = text::one_line(rival);
+            let is_usable = !rival.is_empty()
+                && !text::is_longer(&rival, MAX_CHARS)
+                && !is_reserved(&rival)
+                && !is_abstention(&rival);
+            let clashes = |other: &str| values::same(&rival, other) || values::overlap(&rival, other);
+            if is_usable && !clashes(self.claimed) && !rivals.iter().any(|other| clashes(other)) {
+                rivals.push(rival);
+            }
+        }
+        if rivals.iter().any(|rival| !is_evasive(rival)) {
+            rivals.retain(|rival| !is_evasive(rival));
+        }
+        rivals
+    }
+
+    /// As many rivals as are shown: for numbers and dates so that the claimed value's place tells nothing.
+    fn placed(&self, mut rivals: Vec<String>, faults: &mut Vec<Fault>) -> Vec<String> {
+        if let Some((smaller, larger)) = sides(self.claimed, &rivals).filter(|_| rivals.len() > 1) {
+            if smaller >= SIDE && larger >= SIDE {
+                let best =
+                    self.best.and_then(|best| rivals.iter().position(|rival| values::same(rival, best)));
+                let mut draws = draws(self.seed);
+                return choose(self.claimed, &rivals, best, &mut |below| draws.next(below));
+            }
+            let advice = format!(
+                "of its rivals {smaller} are smaller and {larger} larger than the claimed one; give three on each side"
+            );
+            faults.push(Fault::new(Weight::Wish, advice));
+        }
+        rivals.truncate(MAX_RIVALS);
+        rivals
+    }
+}
+
+/// Numbers from a seed: 32 bits of a SHA-256 each.
+struct Draws {
+    seed: Vec<u8>,
+    drawn: u32,
+}
+
+fn draws(seed: &str) -> Draws {
+    Draws { seed: seed.as_bytes().to_vec(), drawn: 0 }
+}
+
+impl Draws {
+    /// A number below `below`; the bias of the remainder is negligible for the few that are asked for.
+    fn next(&mut self, below: usize) -> usize {
+        let hash = Sha256::new_with_prefix(&self.seed).chain_update(self.drawn.to_be_bytes()).finalize();
+        self.drawn += 1;
+        let number = hash[..4].iter().fold(0_usize, |number, byte| (number << 8) | usize::from(*byte));
+        number % below.max(1)
+    }
+}
+
+/// Whether an answer is a bare yes or no, or true or false, in the languages of most statements.
+fn is_yes_or_no(answer: &str) -> bool {
+    const WORDS: [&str; 34] = [
+        "yes",
+        "no",
+        "true",
+        "false",
+        "right",
+        "wrong",
+        "ja",
+        "nein",
+        "wahr",
+        "falsch",
+        "oui",
+        "non",
+        "vrai",
+        "faux",
+        "sí",
+        "si",
+        "verdadero",
+        "falso",
+        "sì",
+        "vero",
+        "sim",
+        "não",
+        "verdadeiro",
+        "nee",
+        "waar",
+        "да",
+        "нет",
+        "是",
+        "否",
+        "不是",
+        "はい",
+        "いいえ",
+        "예",
+        "아니요",
+    ];
+    let normal = normal_form::of(answer).to_lowercase();
+    WORDS.contains(&normal.trim_matches(|c: char| !c.is_alphanumeric()))
+}
+
+/// Whether the question contains the claim word for word.
+fn contains_claim(question: &str, claim: &str) -> bool {
+    let claim = words(claim);
+    claim.len() > 1 && words(question).contains(&claim)
+}
+
+/// The words of a text in lower case, without punctuation, each between spaces.
+fn words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(" ".to_owned(), |joined, word| joined + word + " ")
+}

@@ -1,0 +1,114 @@
+//! A statement as it is read once for all its sections: sentences, places and the claims' numbers.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jiff::civil;
+
+use super::review::{MAX_CLAIM_CHARS, Part};
+use crate::api::verify::{self, Skipped, Span};
+use crate::inference::Chat;
+use crate::verify::document::{Document, Finder, Format, Section};
+use crate::verify::prompts::{self, Fences, Passage};
+use crate::verify::{Job, PanelSettings, text};
+
+/// About how long a section is, in characters: its claims are some 3,000 tokens of an extractor's answer, half a minute
+/// of many models' writing. Longer ones lose claims at their end.
+const SECTION_CHARS: usize = 2_000;
+/// How much of what comes before a section is shown with it, in characters, for its references.
+const BEFORE_CHARS: usize = 600;
+
+/// A statement, its sections, and what is found in it.
+pub(in crate::verify) struct Statement<'a> {
+    pub(super) job: &'a Job,
+    pub(super) fences: &'a Fences,
+    pub(super) document: Document<'a>,
+    pub(super) finder: Finder,
+    pub(super) sections: Vec<Section>,
+    /// The day from which relative times are counted.
+    pub(super) as_of: civil::Date,
+    claims: AtomicUsize,
+}
+
+impl<'a> Statement<'a> {
+    /// Reads a job's statement.
+    pub(in crate::verify) fn read(job: &'a Job, fences: &'a Fences) -> Self {
+        let document = document(job);
+        Self {
+            job,
+            fences,
+            finder: Finder::new(&document),
+            sections: document.sections(SECTION_CHARS),
+            document,
+            as_of: job.as_of.utc_date().parse().unwrap_or_default(),
+            claims: AtomicUsize::new(0),
+        }
+    }
+
+    /// The prompt for the first section of a job's statement, to estimate its cost.
+    pub(in crate::verify) fn first_prompt(job: &Job) -> Chat {
+        let first = document(job).sections(SECTION_CHARS).into_iter().next();
+        let section = first.and_then(|section| job.fact.get(section.range)).unwrap_or(&job.fact);
+        prompts::extraction_for_estimate(job, Passage { before: "", section })
+    }
+
+    /// The most claims that the statement may have.
+    pub(in crate::verify) fn max_claims(&self, settings: &PanelSettings) -> usize {
+        settings.max_claims(self.span(&(0..self.job.fact.len())).end)
+    }
+
+    /// How many sections the statement has.
+    pub(in crate::verify) fn section_count(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// The number of the next claim of the request.
+    pub(super) fn next_number(&self) -> usize {
+        self.claims.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The text at a place.
+    pub(in crate::verify) fn text(&self, range: &Range<usize>) -> &'a str {
+        self.job.fact.get(range.clone()).unwrap_or_default()
+    }
+
+    /// A place in code points.
+    pub(in crate::verify) fn span(&self, range: &Range<usize>) -> Span {
+        let found = self.document.char_span(range);
+        Span { start: found.start, end: found.end }
+    }
+
+    /// A skipped part as it is reported.
+    pub(super) fn reported(&self, part: Part) -> Option<Skipped> {
+        let text = part.range.as_ref().map_or(part.shown, |range| text::one_line(self.text(range)));
+        let span = part.range.as_ref().map(|range| self.span(range));
+        let text = text::shortened(&text, MAX_CLAIM_CHARS);
+        (!text.is_empty()).then_some(Skipped { text, reason: part.reason, span })
+    }
+
+    /// A section as models see it: with the headings above it and the end of what comes before.
+    pub(super) fn passage(&self, section: &Section) -> (String, &'a str) {
+        let mut before = String::new();
+        for heading in &section.headings {
+            before.push_str(self.text(&self.document.sentences()[*heading].range).trim());
+            before.push('\n');
+        }
+        let preceding = self.job.fact.get(..section.range.start).unwrap_or_default();
+        let begin = preceding.char_indices().rev().nth(BEFORE_CHARS - 1).map_or(0, |(at, _)| at);
+        before.push_str(preceding.get(begin..).unwrap_or_default().trim());
+        (before, self.text(&section.range))
+    }
+}
+
+fn document(job: &Job) -> Document<'_> {
+    let format = match job.format {
+        verify::Format::Text => Format::Text,
+        verify::Format::Markdown => Format::Markdown,
+    };
+    Document::new(&job.fact, format)
+}
+
+/// The prompt's passage for what [`Statement::passage`] gives.
+pub(super) fn passage<'p>(parts: &'p (String, &'p str)) -> Passage<'p> {
+    Passage { before: &parts.0, section: parts.1 }
+}

@@ -1,0 +1,291 @@
+//! A text in the form in which texts are compared: compatibility forms resolved (NFKC), digits of every script in ASCII,
+//! one kind of each quotation mark and dash, runs of white space as one character, what is invisible left out.
+//!
+//! A run of white space with a line feed in it becomes a line feed, any other a space: values do not reach over lines'
+//! ends where a thousand may be grouped by spaces. Superscript digits become `^` and digits before anything else, as
+//! NFKC would make 105 of 10⁵.
+
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::canonical_combining_class;
+
+use crate::unsafe_chars::{is_bidi_control, is_smuggled};
+
+/// A folded text, and where each of its bytes comes from.
+#[derive(Debug, Default)]
+pub struct Folded {
+    text: String,
+    /// For each byte of `text` where the character that it comes from begins in the source; last, the source's length.
+    starts: Vec<u32>,
+    /// Where what was left out on purpose begins in the source.
+    cuts: Vec<usize>,
+}
+
+impl Folded {
+    /// Folds a text.
+    pub fn new(source: &str) -> Self {
+        Self::without(source, &[])
+    }
+
+    /// Folds a text without some of its ranges, which are in order and apart; the first 4 GiB of it.
+    pub fn without(source: &str, hidden: &[Range<usize>]) -> Self {
+        let mut folding = Folding::new(source.len());
+        let mut from = 0;
+        for range in hidden {
+            folding.push(source, from..range.start);
+            from = range.end.max(from);
+        }
+        folding.push(source, from..source.len());
+        folding.finish(source.len(), hidden.iter().map(|range| range.start).collect())
+    }
+
+    /// The folded text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The source's range that became this range of the folded text.
+    pub fn source(&self, folded: Range<usize>) -> Range<usize> {
+        let start = self.start_of(folded.start);
+        if folded.is_empty() {
+            return start..start;
+        }
+        let last = self.start_of(folded.end - 1);
+        let mut next = folded.end;
+        while next + 1 < self.starts.len() && self.start_of(next) <= last {
+            next += 1;
+        }
+        let cut = self.cuts.get(self.cuts.partition_point(|cut| *cut <= last)).copied().unwrap_or(usize::MAX);
+        start..self.start_of(next).max(last).min(cut)
+    }
+
+    /// The folded text's range that comes from this range of the source.
+    pub fn folded(&self, source: &Range<usize>) -> Range<usize> {
+        let at = |byte: usize| self.starts.partition_point(|start| (*start as usize) < byte);
+        let last = self.text.len();
+        at(source.start).min(last)..at(source.end).min(last)
+    }
+
+    fn start_of(&self, at: usize) -> usize {
+        self.starts.get(at).or(self.starts.last()).map_or(0, |start| *start as usize)
+    }
+}
+
+/// A text under work.
+struct Folding {
+    text: String,
+    starts: Vec<u32>,
+}
+
+impl Folding {
+    fn new(bytes: usize) -> Self {
+        Self { text: String::with_capacity(bytes), starts: Vec::with_capacity(bytes + 1) }
+    }
+
+    fn push(&mut self, source: &str, range: Range<usize>) {
+        let Some(part) = source.get(range.clone()) else { return };
+        let bytes = part.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            // Nothing changes a printable ASCII character that no mark follows.
+            let byte = bytes[at];
+            if (b'!'..=b'~').contains(&byte) && bytes.get(at + 1).is_none_or(u8::is_ascii) {
+                self.add(char::from(if byte == b'`' { b'\'' } else { byte }), range.start + at);
+                at += 1;
+                continue;
+            }
+            at += self.cluster(&part[at..], range.start + at);
+        }
+    }
+
+    /// Adds the character at the beginning of `rest` with the marks that combine with it, and gives its length.
+    fn cluster(&mut self, rest: &str, at: usize) -> usize {
+        let mut characters = rest.chars();
+        let Some(first) = characters.next() else { return rest.len() };
+        if first.is_whitespace() || matches!(first, '\u{1c}'..='\u{1f}') {
+            return self.space(rest, at);
+        }
+        if first.is_control() || is_bidi_control(first) || is_smuggled(first) || first == '\u{ad}' {
+            return first.len_utf8();
+        }
+        if let Some(digit) = superscript(first) {
+            let continues =
+                self.text.ends_with(|c: char| c.is_ascii_digit() || c == '-') && self.in_exponent();
+            if !continues {
+                self.add('^', at);
+            }
+            self.add(digit, at);
+            return first.len_utf8();
+        }
+        let length =
+            first.len_utf8() + characters.take_while(|c| combines(*c)).map(char::len_utf8).sum::<usize>();
+        if length == first.len_utf8() && is_plain(first) {
+            self.add(first, at);
+        } else {
+            let is_fraction = matches!(first, '\u{bc}'..='\u{be}' | '\u{2150}'..='\u{215f}' | '\u{2189}');
+            if is_fraction && self.text.ends_with(|c: char| c.is_ascii_digit()) {
+                self.add(' ', at);
+            }
+            for c in rest[..length].nfkc() {
+                if c.is_whitespace() {
+                    self.blank(' ', at);
+                } else {
+                    self.add(evened(c), at);
+                }
+            }
+        }
+        length
+    }
+
+    /// Adds a run of white space, and gives its length.
+    fn space(&mut self, rest: &str, at: usize) -> usize {
+        let is_space = |c: &char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}');
+        let (mut length, mut has_line) = (0, false);
+        for c in rest.chars().take_while(is_space) {
+            length += c.len_utf8();
+            has_line |= matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+        }
+        self.blank(if has_line { '\n' } else { ' ' }, at);
+        length
+    }
+
+    fn blank(&mut self, blank: char, at: usize) {
+        if !self.text.ends_with([' ', '\n']) {
+            self.add(blank, at);
+        }
+    }
+
+    fn in_exponent(&self) -> bool {
+        let exponent = |c: char| c.is_ascii_digit() || c == '-';
+        // Exponents are short: the search for the mark before them must not take long in a row of digits.
+        self.text.bytes().rev().take(8).find(|byte| !exponent(char::from(*byte))) == Some(b'^')
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
+    fn add(&mut self, c: char, at: usize) {
+        self.text.push(c);
+        self.starts.resize(self.text.len(), at as u32);
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
+    fn finish(mut self, length: usize, cuts: Vec<usize>) -> Folded {
+        self.starts.push(length as u32);
+        Folded { text: self.text, starts: self.starts, cuts }
+    }
+}
+
+/// Whether a character may become one with what stands before it.
+fn combines(c: char) -> bool {
+    match c {
+        '\0'..='\u{2ff}' => false,
+        '\u{1160}'..='\u{11ff}' => true,
+        _ => canonical_combining_class(c) != 0 || is_spacing_mark(c),
+    }
+}
+
+/// Marks of Indic scripts that compose although they do not combine by class.
+const fn is_spacing_mark(c: char) -> bool {
+    matches!(c, '\u{9be}' | '\u{9d7}' | '\u{b3e}' | '\u{b56}'..='\u{b57}' | '\u{bbe}' | '\u{bd7}' | '\u{cc2}'
+        | '\u{cd5}'..='\u{cd6}' | '\u{d3e}' | '\u{d57}' | '\u{dcf}' | '\u{ddf}' | '\u{102e}' | '\u{ff9e}'..='\u{ff9f}')
+}
+
+/// Whether folding leaves a character as it is.
+const fn is_plain(c: char) -> bool {
+    matches!(c, '!'..='_' | 'a'..='~' | '\u{c0}'..='\u{131}' | '\u{386}'..='\u{3ce}' | '\u{400}'..='\u{481}'
+        | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fe}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
+}
+
+/// The digit or sign that a superscript stands for.
+const fn superscript(c: char) -> Option<char> {
+    Some(match c {
+        '⁰' => '0',
+        '¹' => '1',
+        '²' => '2',
+        '³' => '3',
+        '⁴' => '4',
+        '⁵' => '5',
+        '⁶' => '6',
+        '⁷' => '7',
+        '⁸' => '8',
+        '⁹' => '9',
+        '⁻' => '-',
+        _ => return None,
+    })
+}
+
+/// One quotation mark and one dash for all, digits and their separators in ASCII.
+fn evened(c: char) -> char {
+    match c {
+        '“' | '”' | '„' | '‟' | '«' | '»' | '「' | '」' | '『' | '』' | '〝' | '〞' | '〟' => {
+            '"'
+        }
+        '‘' | '’' | '‚' | '‛' | '‹' | '›' | '`' | '´' | '′' | 'ʼ' => '\'',
+        '‐'..='―' | '−' | '﹘' | '\u{2e3a}' | '\u{2e3b}' => '-',
+        '٫' => '.',
+        '٬' => ',',
+        _ => digit(c).unwrap_or(c),
+    }
+}
+
+/// The ASCII digit of a decimal digit in another script.
+fn digit(c: char) -> Option<char> {
+    const ZEROS: [u32; 20] = [
+        0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50,
+        0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810,
+    ];
+    let zero = ZEROS.iter().find(|zero| (**zero..**zero + 10).contains(&u32::from(c)))?;
+    char::from_digit(u32::from(c) - zero, 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_that_read_alike_fold_alike() {
+        for (source, folded) in [
+            ("“Paris”  is\tbig", "\"Paris\" is big"),
+            ("a\u{a0}–\u{2009}b\r\n c", "a - b\nc"),
+            ("10⁵ and 10⁻¹², m²", "10^5 and 10^-12, m^2"),
+            ("８８４９ ٣٫٥ २०२४", "8849 3.5 2024"),
+            ("Bogota\u{301} ﬁn", "Bogotá fin"),
+            ("3½", "3 1⁄2"),
+            ("soft\u{ad}hyphen zero\u{200b}width", "softhyphen zerowidth"),
+            ("L’été", "L'été"),
+        ] {
+            assert_eq!(Folded::new(source).text(), folded, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_mapped_back_to_whole_characters() {
+        let folded = Folded::new("x ﬁne “é” 10⁵.");
+        let at = |needle: &str| {
+            let start = folded.text().find(needle).unwrap();
+            folded.source(start..start + needle.len())
+        };
+        assert_eq!(at("f"), 2..5);
+        assert_eq!(at("\"é\""), 8..16);
+        assert_eq!(at("^5"), 19..22);
+    }
+
+    proptest! {
+        #[test]
+        fn every_range_lies_in_the_source(text in any::<String>(), from in 0_usize..40, length in 0_usize..40) {
+            let folded = Folded::new(&text);
+            let whole = folded.text().len();
+            let range = folded.source(from.min(whole)..(from + length).min(whole));
+            prop_assert!(text.get(range).is_some());
+        }
+
+        #[test]
+        fn folding_twice_changes_nothing(text in "[ -~\u{a0}“”–éß²½８ﬁ東ア한]{0,40}") {
+            let once = Folded::new(&text).text().to_owned();
+            let twice = Folded::new(&once);
+            prop_assert_eq!(twice.text(), &once);
+        }
+    }
+}

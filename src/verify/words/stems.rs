@@ -1,0 +1,150 @@
+//! Which words a text has, whatever their ending: Moscow's words for Moscow, Germany and German.
+//!
+//! Two words have the same stem if they agree in at least four letters and in all but the last three of each. Kept are
+//! the hashes of each word's beginnings that are long enough, so that a look-up takes four steps.
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
+use super::tokens::{SEED, Script, Token, hashed, small};
+
+/// The fewest letters that two different words with the same stem share.
+pub(super) const MIN_SHARED: usize = 4;
+/// How many of the last letters may differ.
+const ENDING: usize = 3;
+
+/// The words of a text.
+#[derive(Debug, Default)]
+pub struct Stems {
+    words: HashSet<u64, FixedState>,
+    beginnings: HashSet<u64, FixedState>,
+    bigrams: HashSet<u64, FixedState>,
+    /// The first letters of names of several words, as they may be shortened.
+    acronyms: HashSet<u64, FixedState>,
+}
+
+/// The most words of a name that is shortened to their first letters.
+const MAX_ACRONYM: usize = 6;
+
+impl Stems {
+    /// Adds the words of a folded text.
+    pub fn add(&mut self, folded: &str, tokens: &[Token]) {
+        let mut previous: Option<&Token> = None;
+        let mut initials: Vec<char> = Vec::new();
+        for token in tokens {
+            self.add_initial(token, &mut initials);
+            match token.script {
+                Script::Letters if self.words.insert(token.hash) => {
+                    self.beginnings.extend(stems_of(folded.get(token.range()).unwrap_or_default()));
+                }
+                Script::Han | Script::Katakana | Script::Single => {
+                    self.words.insert(token.hash);
+                    if let Some(before) = previous.filter(|before| before.is_word() && !token.spaced) {
+                        self.bigrams.insert(pair(before, token));
+                    }
+                }
+                _ => {}
+            }
+            previous = Some(token);
+        }
+    }
+
+    /// Goes on with the name that ends before a token: a capital adds to it, a small word such as "of" leaves it.
+    fn add_initial(&mut self, token: &Token, initials: &mut Vec<char>) {
+        if !token.is_capital() {
+            if token.script != Script::Letters || token.chars > 3 {
+                initials.clear();
+            }
+            return;
+        }
+        if initials.len() == MAX_ACRONYM {
+            initials.remove(0);
+        }
+        initials.push(small(token.first));
+        for from in 0..initials.len() - 1 {
+            self.acronyms.insert(initials[from..].iter().fold(SEED, |hash, c| hashed(hash, *c)));
+        }
+    }
+
+    /// Whether the text has a name that this word shortens.
+    pub fn has_name_of(&self, acronym: &Token) -> bool {
+        self.acronyms.contains(&acronym.hash)
+    }
+
+    /// Whether the text has this very word, in capitals or small letters.
+    pub fn has_word(&self, token: &Token) -> bool {
+        self.words.contains(&token.hash)
+    }
+
+    /// Whether the text has a word with the same stem.
+    pub fn has_stem(&self, folded: &str, token: &Token) -> bool {
+        self.has_word(token)
+            || stems_of(folded.get(token.range()).unwrap_or_default())
+                .iter()
+                .any(|stem| self.beginnings.contains(stem))
+    }
+
+    /// Whether the text has these two characters side by side.
+    pub fn has_bigram(&self, one: &Token, other: &Token) -> bool {
+        self.bigrams.contains(&pair(one, other))
+    }
+}
+
+/// Whether two words, each of a folded text, have the same stem.
+pub fn is_same_stem((text, token): (&str, &Token), (other_text, other): (&str, &Token)) -> bool {
+    if token.hash == other.hash {
+        return true;
+    }
+    let longest = token.chars.max(other.chars) as usize;
+    if token.prefix != other.prefix
+        || token.script != Script::Letters
+        || (token.chars.min(other.chars) as usize) < MIN_SHARED
+    {
+        return false;
+    }
+    let word = text.get(token.range()).unwrap_or_default();
+    let other_word = other_text.get(other.range()).unwrap_or_default();
+    let shared =
+        word.chars().zip(other_word.chars()).take_while(|(one, other)| small(*one) == small(*other)).count();
+    shared + ENDING >= longest
+}
+
+const fn pair(one: &Token, other: &Token) -> u64 {
+    one.hash.rotate_left(17) ^ other.hash
+}
+
+/// The hashes of a word's beginnings by which it is found. An Arabic article is left out.
+fn stems_of(word: &str) -> Vec<u64> {
+    let word = word.strip_prefix("ال").filter(|rest| rest.chars().count() > 2).unwrap_or(word);
+    let count = word.chars().count();
+    let mut stems = Vec::new();
+    let mut hash = SEED;
+    for (at, c) in word.chars().enumerate() {
+        hash = hashed(hash, small(c));
+        if at + 1 >= MIN_SHARED && at + 1 + ENDING >= count {
+            stems.push(hash);
+        }
+    }
+    stems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::words::Tokens;
+
+    #[test]
+    fn words_are_found_by_their_stem() {
+        let text = "Die Москва und Germany Paris العراق";
+        let mut stems = Stems::default();
+        stems.add(text, Tokens::new(text).all());
+        let has = |word: &str| stems.has_stem(word, &Tokens::new(word).all()[0]);
+        for word in ["Москве", "German", "PARIS", "die", "عراق"] {
+            assert!(has(word), "{word}");
+        }
+        for word in ["Moskau", "Gerard", "Par", "Parma", "dies"] {
+            assert!(!has(word), "{word}");
+        }
+    }
+}
