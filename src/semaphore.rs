@@ -1,6 +1,6 @@
 //! A semaphore whose number of permits can change while they are held, and which knows about workers and owners.
 //!
-//! Where permits have owners, no owner gets all of them: one takes at most [`SHARE`] times as many as are left free, so
+//! Where permits have owners, no owner gets all of them: one takes at most `SHARE` times as many as are left free, so
 //! that the next finds some, and a released permit goes to the waiting owner who holds the fewest. Eight permits and more
 //! are never all held by one; fewer may be, until the first of them is released.
 //!

@@ -416,6 +416,7 @@ const fn is_false(value: &bool) -> bool {
 }
 
 /// A field that is there, also as `null`.
+#[expect(clippy::option_option, reason = "no field, `null` and a text are three things")]
 fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(field).map(Some)
 }

@@ -54,7 +54,7 @@ pub struct PanelSettings {
     pub max_claims: usize,
     /// The timeout of a single model call; an extraction may take up to three times as long.
     pub model_timeout: Duration,
-    /// The time limit of a whole verification of one section; each further one adds [`SECTION_TIME`].
+    /// The time limit of a whole verification of one section; each further one adds 5 s.
     pub deadline: Duration,
 }
 

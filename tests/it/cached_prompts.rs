@@ -69,8 +69,8 @@ fn answer(ask: &ModelRequest) -> Reply {
     if !ask.stream {
         return Reply::status(200, &whole);
     }
-    let events: String = events.iter().map(|event: &Value| format!("data: {event}\n\n")).collect();
-    Reply::Stream(vec![StreamStep::Send(events)])
+    let events: Vec<String> = events.iter().map(|event: &Value| format!("data: {event}\n\n")).collect();
+    Reply::Stream(vec![StreamStep::Send(events.concat())])
 }
 
 #[tokio::test]

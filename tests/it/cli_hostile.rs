@@ -298,7 +298,7 @@ async fn a_command_of_many_requests_has_a_time_limit_over_all_of_them() {
     assert_eq!(ran.code(), 6, "{ran:?}");
     assert_clear_error(&ran);
     // Each app alone would be in time.
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
     assert!(server.requests().len() < 20);
 }
 
@@ -313,6 +313,6 @@ async fn what_never_becomes_a_frame_exits_with_5_long_before_the_timeout() {
         assert_eq!(ran.code(), 5, "{shown}: {ran:?}");
         assert_clear_error(&ran);
         assert!(ran.stderr.contains("larger than any"), "{shown}: {ran:?}");
-        assert!(started.elapsed() < Duration::from_secs(60), "{shown}: {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_mins(1), "{shown}: {:?}", started.elapsed());
     }
 }

@@ -14,7 +14,7 @@ pub struct CharSpan {
     pub end: usize,
 }
 
-/// How many characters begin before each [`STEP`] of a text, so that a place is counted in a moment.
+/// How many characters begin before each `STEP` of a text, so that a place is counted in a moment.
 #[derive(Debug, Default)]
 pub struct CharTable(Vec<u32>);
 

@@ -141,7 +141,9 @@ impl Desk<'_> {
                 mark(range, state);
             }
         }
-        claims.iter().for_each(|claim| mark(&claim.quote, State::Checked));
+        for claim in claims {
+            mark(&claim.quote, State::Checked);
+        }
         for (_, state) in sentences.iter().zip(states).filter(|(sentence, _)| !sentence.exempt) {
             coverage.sentences += 1;
             match state.or(unchecked) {

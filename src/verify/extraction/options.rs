@@ -22,7 +22,7 @@ const SIDE: usize = 3;
 const MAX_DRAFTED: usize = 12;
 
 /// A question with its drafted answers, all cleaned but the rivals.
-pub(super) struct Question<'a> {
+pub(super) struct AnswerDraft<'a> {
     pub(super) claim: &'a str,
     pub(super) question: &'a str,
     pub(super) claimed: &'a str,
@@ -33,7 +33,7 @@ pub(super) struct Question<'a> {
     pub(super) seed: &'a str,
 }
 
-impl Question<'_> {
+impl AnswerDraft<'_> {
     /// The rivals that are shown; `None` if there can be no question. Adds what is wrong.
     pub(super) fn shown_rivals(&self, faults: &mut Vec<Fault>) -> Option<Vec<String>> {
         let before = faults.len();

@@ -66,7 +66,7 @@ pub(super) fn review(statement: &Statement<'_>, section: &Section, draft: Draft,
         let shown = shown(&item.quote);
         reviewer.review.faulty.push(Faulty { shown, quote, claim: None, faults });
     }
-    for claim in draft.claims {
+    for claim in &draft.claims {
         reviewer.add(claim);
     }
     // Skipped parts stand anywhere between the claims.
@@ -110,7 +110,7 @@ impl<'s> Reviewer<'s> {
         Some(found)
     }
 
-    fn add(&mut self, draft: ClaimDraft) {
+    fn add(&mut self, draft: &ClaimDraft) {
         let shown = shown(if text::is_blank(&draft.claim) { &draft.question } else { &draft.claim });
         let place = self.place(&draft.quote);
         let mut faults = Vec::new();
@@ -125,7 +125,7 @@ impl<'s> Reviewer<'s> {
             faults.push(Fault::new(Weight::Form, "it contains the marker of the blocks; leave that out"));
             None
         } else {
-            self.build(&draft, quote.clone(), &mut faults)
+            self.build(draft, quote.clone(), &mut faults)
         };
         if let Some(claim) = &claim {
             let sayings = sayings(claim);
@@ -171,7 +171,7 @@ impl<'s> Reviewer<'s> {
         faults.extend(found.iter().map(Fault::from));
         let number = self.statement.next_number();
         let seed = format!("{}\n{number}", self.statement.job.id);
-        let drafted = options::Question {
+        let drafted = options::AnswerDraft {
             claim: &text,
             question: &question,
             claimed: &claimed,

@@ -289,9 +289,9 @@ pub(super) fn extraction(claims: usize) -> String {
 
 /// The statement of which [`extraction`] is the extraction.
 pub(super) fn statement(claims: usize) -> String {
-    let claims: String =
+    let claims: Vec<String> =
         (0..claims).map(|n| format!("Claim number {n} is, as everybody says, yes {n}. ")).collect();
-    claims + "How nice it is."
+    claims.concat() + "How nice it is."
 }
 
 /// The names of events, see [`name`].

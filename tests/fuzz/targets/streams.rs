@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use mk::sse_decoder::Decoder;
 use mk::providers::{
     ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, Kind, ResponseMeta, dialect,
 };
+use mk::sse_decoder::Decoder;
 use mk_fuzz::{is_object, number, pieces};
 use serde_json::Value;
 
