@@ -28,6 +28,9 @@ per_minute = 0
 per_day = 0
 open_pages_per_minute = 0
 failed_auth_per_minute = 0
+# As many characters fit into a body in any notation, so that it is never refused for its size.
+[verify]
+max_fact_chars = 20000
 """
 # Alone, since generators of data get in each other's way. The same seed each time, so that a change is tested and not
 # luck. Later requests are not made of earlier answers, as these name the keys in use.
