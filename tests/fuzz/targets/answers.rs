@@ -17,10 +17,12 @@ use serde_json::Value;
 const STATUSES: [u16; 12] = [200, 204, 301, 400, 401, 402, 403, 404, 413, 429, 500, 529];
 
 fn check(failed: &FailedCall) {
-    if let Failure::Rejected { code, message, param } = &failed.failure {
+    if let Failure::Rejected { code, message, param, generation } = &failed.failure {
         assert!(is_harmless(message) && message.chars().count() <= 300, "{message:?}");
         assert!(is_harmless(code.as_deref().unwrap_or_default()), "{code:?}");
         assert!(param.as_ref().is_none_or(|param| param.is_ascii() && is_harmless(param)), "{param:?}");
+        let longest = 16_384;
+        assert!(generation.as_ref().is_none_or(|text| text.chars().count() <= longest), "{generation:?}");
     }
 }
 
