@@ -64,7 +64,7 @@ pub(crate) const FIGURES: [Figure; 5] = [
         title: "verification, a frame more",
         ask: Ask::Detailed,
         per: Per::EventBeyond(Ask::Verification),
-        budget: 8_300,
+        budget: 10_100,
     },
 ];
 
