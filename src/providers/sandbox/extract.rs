@@ -53,7 +53,16 @@ pub(super) fn answer(task: &Task<'_>) -> String {
         let (clean, mut triggers) = triggers::split(sentence);
         if clean.chars().all(|c| !c.is_alphanumeric()) {
             match extraction.claims.last_mut() {
-                Some(claim) => claim.append(&triggers),
+                Some(_) if triggers.iter().any(|trigger| trigger.omits(task.is_mending)) => {
+                    extraction.claims.pop();
+                }
+                Some(claim) => {
+                    // Auditors see the words in the quote.
+                    if triggers.iter().any(Trigger::is_doubted) {
+                        claim.quote.extend([" ", sentence]);
+                    }
+                    claim.append(&triggers);
+                }
                 None => waiting.append(&mut triggers),
             }
             continue;

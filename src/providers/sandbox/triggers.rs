@@ -100,7 +100,7 @@ impl Trigger {
 
     /// Whether auditors object to the claim.
     pub(super) fn is_doubted(&self) -> bool {
-        self.act == Act::Doubt
+        matches!(self.act, Act::Doubt | Act::Correct)
     }
 
     /// What this makes the audit do.
