@@ -67,7 +67,9 @@ pub(super) fn kind(sentence: &str, is_last: bool) -> Kind {
         return Kind::ColonLine;
     }
     let bare = sentence.trim_end_matches(is_closer);
-    let has_stop = bare.ends_with(is_stop);
+    // A note in brackets may stand behind the stop: "Gold is heavy. [1]".
+    let has_stop = bare.ends_with(is_stop)
+        || sentence.match_indices(['[', '(']).any(|(at, _)| sentence[..at].trim_end().ends_with(is_stop));
     if !has_stop && words(sentence) <= FRAGMENT_WORDS { Kind::Fragment } else { Kind::Prose }
 }
 
@@ -317,6 +319,7 @@ mod tests {
         for (line, kind_of) in [
             ("Contents:", Kind::ColonLine),
             ("Chapter three", Kind::Fragment),
+            ("Gold is heavy. [1]", Kind::Prose),
             ("概要", Kind::Fragment),
             ("It rains.", Kind::Prose),
             ("Height of the tower: 330 m", Kind::Prose),
