@@ -96,6 +96,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Verify the text of a file; repeat it for several')
             [CompletionResult]::new('--file', '--file', [CompletionResultType]::ParameterName, 'Verify the text of a file; repeat it for several')
             [CompletionResult]::new('--lines', '--lines', [CompletionResultType]::ParameterName, 'Verify each line of a file as a statement of its own; `-` for standard input')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How texts are written: text or markdown, whose headings, code and link targets are not statements [default: by the file''s name, else by its content]')
             [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'How many lines or files are verified at a time [default: 4]')
             [CompletionResult]::new('--max-wait', '--max-wait', [CompletionResultType]::ParameterName, 'How long to wait out the server''s rate limit, per statement [default: 5m with several statements, else 0]')
             [CompletionResult]::new('--domain', '--domain', [CompletionResultType]::ParameterName, 'Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]')

@@ -90,6 +90,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand -f 'Verify the text of a file; repeat it for several'
             cand --file 'Verify the text of a file; repeat it for several'
             cand --lines 'Verify each line of a file as a statement of its own; `-` for standard input'
+            cand --format 'How texts are written: text or markdown, whose headings, code and link targets are not statements [default: by the file''s name, else by its content]'
             cand --jobs 'How many lines or files are verified at a time [default: 4]'
             cand --max-wait 'How long to wait out the server''s rate limit, per statement [default: 5m with several statements, else 0]'
             cand --domain 'Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]'

@@ -52,8 +52,7 @@ async fn what_is_over_the_limit_fails_the_gate_and_is_named_even_with_q() {
     for options in [&[][..], &["-q"], &["--json"], &["--jsonl", "-q"], &["--view", "list"]] {
         let ran = verify(&server, &[options, &[&text]].concat()).await;
         assert_eq!(ran.code(), 13, "{ran:?}");
-        let named =
-            "UNCHECKED     over the limit from here on: Tower 31 is 9 m high.\n30 of 60 sentences checked: ";
+        let named = "UNCHECKED     over the limit, 30 parts from here on: Tower 31 is 9 m high.\n30 of 60 sentences checked: ";
         assert!(ran.stderr.contains(named), "{ran:?}");
         assert!(ran.stderr.trim_end().ends_with("exit 13"), "{ran:?}");
     }
@@ -70,7 +69,7 @@ async fn a_worse_finding_decides_the_exit_code_and_both_are_named() {
     let text = format!("{} {}", sentence(46), sixty_sentences());
     let ran = verify(&server, &["-q", &text]).await;
     assert_eq!(ran.code(), 10, "{ran:?}");
-    let first = "FALSE         Tower 46 is 8 m high.\n              models say 100 m\nUNCHECKED  ";
+    let first = "FALSE         Tower 46 is 8 m high.\n              models say 100 m (3/3)\nUNCHECKED  ";
     assert!(ran.stderr.starts_with(first), "{ran:?}");
     assert!(ran.stderr.contains("✗ 1 false · ") && ran.stderr.ends_with(" · exit 10\n"), "{ran:?}");
 }
@@ -101,7 +100,10 @@ async fn several_statements_end_with_the_worst_and_name_their_sources() {
     std::fs::write(mk.home().join("facts.txt"), format!("{}\n{}\n", sentence(1), sixty_sentences())).unwrap();
     let ran = mk.run_beside().await;
     assert_eq!(ran.code(), 13, "{ran:?}");
-    assert!(ran.stderr.starts_with("line 2  UNCHECKED     over the limit from here on: Tower 31"), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("line 2  UNCHECKED     over the limit, 30 parts from here on: Tower 31"),
+        "{ran:?}"
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn an_argument_that_names_a_file_is_that_file_and_that_is_said() {
     assert_eq!(one.code(), 10, "{one:?}");
     assert!(one.stdout.starts_with("1\tFALSE\t"), "{one:?}");
     assert!(one.stderr.starts_with("reading false.md\n"), "{one:?}");
-    assert!(one.stderr.contains("\nfalse.md  FALSE         The capital of Australia"), "{one:?}");
+    assert!(one.stderr.contains("\nfalse.md:1:1  FALSE         The capital of Australia"), "{one:?}");
 
     let several = with_files(&["true.md", "false.md"]);
     assert_eq!(several.code(), 10, "{several:?}");

@@ -54,6 +54,7 @@ mod cli_messages;
 mod cli_models;
 mod cli_network;
 mod cli_person;
+mod cli_places;
 mod cli_remote;
 mod cli_remote_same;
 mod cli_secrets;

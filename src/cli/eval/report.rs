@@ -73,7 +73,7 @@ impl<'a> Report<'a> {
                 self.worst = verdict::worse(self.worst, failure.kind.code());
             }
         }
-        display.borrow_mut().count(self.score.verified(), self.failed);
+        display.borrow_mut().count(self.score.verified(), self.failed, String::new());
         self.waiting.insert(done.index, done);
         while let Some(next) = self.waiting.remove(&self.printed) {
             self.printed += 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
+use crate::api::verify::{Domain, Format, MIN_REQUIRED, TOTAL_MODELS};
 use crate::cli::backend::BackendArgs;
 use crate::cli::number::within;
 use crate::config::{FailOn, View};
@@ -62,6 +62,11 @@ pub(crate) struct VerifyArgs {
     /// Verify each line of a file as a statement of its own; `-` for standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) lines: Option<PathBuf>,
+
+    /// How texts are written: text or markdown, whose headings, code and link targets are not statements [default: by
+    /// the file's name, else by its content]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    pub(crate) format: Option<FormatArg>,
 
     /// How many lines or files are verified at a time [default: 4]
     #[arg(long, value_name = "N", value_parser = within(1..=64_u16), allow_negative_numbers = true)]
@@ -145,6 +150,24 @@ pub(crate) enum DomainArg {
     General,
     /// Law: jurisdiction and date matter, citations are checked by themselves
     Legal,
+}
+
+/// How a text is written, as a flag's value.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// Plain text
+    Text,
+    /// Markdown
+    Markdown,
+}
+
+impl From<FormatArg> for Format {
+    fn from(arg: FormatArg) -> Self {
+        match arg {
+            FormatArg::Text => Self::Text,
+            FormatArg::Markdown => Self::Markdown,
+        }
+    }
 }
 
 impl From<DomainArg> for Domain {

@@ -13,6 +13,7 @@ use super::input::Source;
 use super::json::{self, Finished};
 use super::observe::Update;
 use super::page::mark;
+use super::place::Places;
 use super::rate_limit::RateLimitWait;
 use super::summary::{self, Totals};
 use super::table::Rows;
@@ -115,7 +116,7 @@ impl Batch<'_> {
             ));
         }
         let announce = |text: &str| self.display.borrow().notice(text);
-        let mut claims = Vec::new();
+        let (mut claims, places) = (Vec::new(), Places::new(Some(source), &text));
         let mut observe = |update: Update<'_>| {
             let event = match update {
                 Update::Tick => {
@@ -128,12 +129,14 @@ impl Batch<'_> {
                 announce(SANDBOX_BANNER);
             }
             if self.plan.format == Format::JsonLines {
-                self.json_line(source, event, &mut claims)?;
+                self.json_line(source, &places, event, &mut claims)?;
             }
             Ok(())
         };
-        let outcome =
-            self.plan.verify(self.backend, text, &self.rate_limit_wait, &announce, &mut observe).await;
+        let outcome = self
+            .plan
+            .verify(self.backend, Some(source), text, &self.rate_limit_wait, &announce, &mut observe)
+            .await;
         let finished = outcome.inspect_err(|failure| {
             if failure.kind == Kind::Unauthorized {
                 self.refusal.replace(Some(failure.message.clone()));
@@ -146,12 +149,18 @@ impl Batch<'_> {
     }
 
     /// Claims are printed in the order in which they arrive, whatever statement they belong to.
-    fn json_line(&self, source: &Source, event: &Event, claims: &mut Vec<String>) -> Result<(), Failure> {
+    fn json_line(
+        &self,
+        source: &Source,
+        places: &Places,
+        event: &Event,
+        claims: &mut Vec<String>,
+    ) -> Result<(), Failure> {
         match event {
             Event::ClaimsExtracted(extracted) => claims.clone_from(&extracted.claims),
             Event::ClaimVerified(verified) => {
                 let text = claims.get(verified.claim_index).map_or("", String::as_str);
-                self.plan.printer.json_line(&json::claim_line(Some(source), text, verified))?;
+                self.plan.printer.json_line(&json::claim_line(Some(source), places, text, verified))?;
             }
             _ => {}
         }
@@ -184,7 +193,7 @@ impl Report<'_, '_> {
                 self.verified += 1;
                 self.empty += usize::from(finished.result.results.is_empty());
                 self.totals.add(&finished.result);
-                self.gate.add(Some(&done.source), &finished.result, &self.batch.plan.fail_on);
+                self.gate.add(Some(&done.source), finished, &self.batch.plan.fail_on);
                 finished.exit
             }
             // Nobody reads any more, so the other statements are pointless.
@@ -200,7 +209,10 @@ impl Report<'_, '_> {
             }
         };
         self.worst = verdict::worse(self.worst, code);
-        self.batch.display.borrow_mut().count(self.verified, self.failed);
+        let terminal = &self.batch.plan.printer.terminal;
+        let found = self.totals.so_far(|assessment| mark(terminal, assessment).0.to_owned());
+        let found = summary::on_one_line(terminal, found);
+        self.batch.display.borrow_mut().count(self.verified, self.failed, found);
         match self.batch.plan.format {
             Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
             Format::JsonLines => self.failed_json_line(&done)?,
@@ -263,7 +275,8 @@ impl Report<'_, '_> {
             return Ok(());
         }
         let terminal = &self.batch.plan.printer.terminal.now();
-        let page = self.batch.plan.page(terminal);
+        let places = done.outcome.as_ref().ok().map(|finished| &finished.places);
+        let page = self.batch.plan.page(terminal, places);
         let heading = format!("{}: {}", done.source.label(), done.text);
         let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
         let mut lines = vec![terminal.out.paint.apply(Style::Strong, &heading)];
@@ -309,7 +322,11 @@ impl Report<'_, '_> {
                     lines.extend((!lines.is_empty()).then(String::new));
                 }
                 let terminal = printer.terminal.now();
-                lines.extend(plan.page(&terminal).summary_of_several(self.lead(), &self.totals, elapsed));
+                lines.extend(plan.page(&terminal, None).summary_of_several(
+                    self.lead(),
+                    &self.totals,
+                    elapsed,
+                ));
                 lines.iter().try_for_each(|line| printer.line(line))?;
             }
             Format::Plain => {}

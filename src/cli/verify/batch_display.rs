@@ -19,6 +19,8 @@ pub(crate) struct BatchDisplay<'a> {
     is_sandbox: bool,
     verified: usize,
     failed: usize,
+    /// The verdicts until now, and what they cost.
+    found: String,
     ticks: usize,
 }
 
@@ -35,6 +37,7 @@ impl<'a> BatchDisplay<'a> {
             is_sandbox,
             verified: 0,
             failed: 0,
+            found: String::new(),
             ticks: 0,
         };
         display.draw();
@@ -73,10 +76,11 @@ impl<'a> BatchDisplay<'a> {
         self.draw();
     }
 
-    /// Updates how many statements are done.
-    pub(crate) fn count(&mut self, verified: usize, failed: usize) {
+    /// Updates how many statements are done, and what was `found` in them.
+    pub(crate) fn count(&mut self, verified: usize, failed: usize, found: String) {
         self.verified = verified;
         self.failed = failed;
+        self.found = found;
         if self.mode == Mode::Lines {
             self.printer.notice(&self.text());
         }
@@ -97,13 +101,15 @@ impl<'a> BatchDisplay<'a> {
         progress::set(line, cut(&text, self.printer.terminal.now().width - 1, ""));
     }
 
-    /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]`
+    /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]  ✓ 30 true, ✗ 1 false · $0.0112`
     fn text(&self) -> String {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         let mode = if self.is_sandbox { "  [SANDBOX]" } else { "" };
         let done = self.verified + self.failed;
         let all = self.all.map(|all| format!(" of {all}")).unwrap_or_default();
-        format!("Verifying statements  {done}{all} done{failed}  {}s{mode}", self.begun.elapsed().as_secs())
+        let found = if self.found.is_empty() { String::new() } else { format!("  {}", self.found) };
+        let seconds = self.begun.elapsed().as_secs();
+        format!("Verifying statements  {done}{all} done{failed}  {seconds}s{mode}{found}")
     }
 }
 

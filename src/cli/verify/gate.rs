@@ -2,10 +2,12 @@
 //! found, or did not read, never does so silently.
 
 use super::input::Source;
+use super::json::Finished;
+use super::page::tally;
 use super::verdict::{self, Fault};
 use super::votes;
 use super::{Format, Plan};
-use crate::api::verify::{SkipReason, VerifyResponse};
+use crate::api::verify::{ClaimResult, SkipReason, Span};
 use crate::cli::exit::Failure;
 use crate::cli::humanize::counted;
 use crate::cli::sanitize;
@@ -29,7 +31,8 @@ pub(crate) struct Gate {
 /// One thing that failed the gate; texts are sanitized.
 #[derive(Debug)]
 struct Finding {
-    source: Option<String>,
+    /// The statement, one of several or a file, with line and column where a file is known.
+    at: Option<String>,
     word: &'static str,
     text: String,
     /// What stands on a line of its own below.
@@ -38,52 +41,67 @@ struct Finding {
 
 impl Gate {
     /// Adds what fails the gate in the result of a statement; one of several has a source.
-    pub(crate) fn add(&mut self, source: Option<&Source>, result: &VerifyResponse, fail_on: &[FailOn]) {
+    pub(crate) fn add(&mut self, source: Option<&Source>, finished: &Finished, fail_on: &[FailOn]) {
+        let parts = &finished.result.skipped;
+        let over_limit = parts.iter().filter(|part| part.reason == SkipReason::OverLimit).count();
         let mut is_over_limit = false;
-        for fault in verdict::faults(result, fail_on) {
+        for fault in verdict::faults(&finished.result, fail_on) {
             // Everything behind the first part over the limit is over it too.
             let repeats = matches!(fault, Fault::Part(part) if part.reason == SkipReason::OverLimit)
                 && std::mem::replace(&mut is_over_limit, true);
             if !repeats {
-                self.name(source, fault);
+                let at =
+                    |span: Option<Span>| finished.places.in_file(span).or_else(|| source.map(Source::name));
+                self.name(fault, over_limit, &at);
             }
         }
     }
 
     /// Adds one of several statements that could not be verified.
     pub(crate) fn add_failure(&mut self, source: &Source, failure: &Failure) {
-        self.push(Some(source), "ERROR", &failure.message, String::new());
+        self.push(Some(source.name()), "ERROR", &failure.message, String::new());
     }
 
-    fn name(&mut self, source: Option<&Source>, fault: Fault<'_>) {
+    fn name(&mut self, fault: Fault<'_>, over_limit: usize, at: &dyn Fn(Option<Span>) -> Option<String>) {
         match fault {
             Fault::False(claim) => {
                 let says = votes::consensus_text(claim);
-                let detail = if says.is_empty() { says } else { format!("models say {says}") };
-                self.push(source, "FALSE", &claim.claim, detail);
+                let says = (!says.is_empty()).then(|| format!("models say {says} ({})", tally(claim).0));
+                self.push(at(Some(claim.span)), "FALSE", &claim.claim, detail(says, claim));
             }
-            Fault::NoConsensus(claim) => self.push(source, "NO CONSENSUS", &claim.claim, String::new()),
+            Fault::NoConsensus(claim) => {
+                self.push(at(Some(claim.span)), "NO CONSENSUS", &claim.claim, detail(None, claim));
+            }
             Fault::Part(part) => {
                 let word = if part.reason.is_unchecked() { "UNCHECKED" } else { "SKIPPED" };
                 let reason = match part.reason {
-                    SkipReason::OverLimit => "over the limit from here on".to_owned(),
+                    SkipReason::OverLimit => {
+                        format!("over the limit, {} from here on", counted(over_limit, "part"))
+                    }
                     other => other.as_str().replace('_', " "),
                 };
-                self.push(source, word, &format!("{reason}: {}", part.text), String::new());
+                self.push(at(part.span), word, &format!("{reason}: {}", part.text), String::new());
             }
             // Of a single statement the summary says it.
-            Fault::Nothing if source.is_none() => {}
-            Fault::Nothing => self.push(source, "NOTHING", "nothing to verify", String::new()),
+            Fault::Unread => {
+                let text = "the server did not check all of the text, and names no part";
+                self.push(at(None), "UNCHECKED", text, String::new());
+            }
+            Fault::Nothing => {
+                if let Some(statement) = at(None) {
+                    self.push(Some(statement), "NOTHING", "nothing to verify", String::new());
+                }
+            }
         }
     }
 
-    fn push(&mut self, source: Option<&Source>, word: &'static str, text: &str, detail: String) {
+    fn push(&mut self, at: Option<String>, word: &'static str, text: &str, detail: String) {
         if self.named.len() == MAX_NAMED {
             self.unnamed += 1;
             return;
         }
-        let source = source.map(|source| sanitize::line(&source.name()).into_owned());
-        self.named.push(Finding { source, word, text: sanitize::line(text).into_owned(), detail });
+        let at = at.map(|at| sanitize::line(&at).into_owned());
+        self.named.push(Finding { at, word, text: sanitize::line(text).into_owned(), detail });
     }
 
     /// Prints the findings and a summary on standard error if the exit code is not 0, even with `-q`; not where the
@@ -99,14 +117,14 @@ impl Gate {
 
     /// The findings, one a line, in columns; cut to the width of a terminal.
     pub(crate) fn lines(&self, terminal: &Terminal) -> Vec<String> {
-        let sources = self.named.iter().filter_map(|finding| finding.source.as_deref());
-        let source_width = sources.map(cells).max().map_or(0, |width| width.min(terminal.width / 3) + 2);
+        let places = self.named.iter().filter_map(|finding| finding.at.as_deref());
+        let place_width = places.map(cells).max().map_or(0, |width| width.min(terminal.width / 3) + 2);
         let mut lines = Vec::new();
-        for Finding { source, word, text, detail } in &self.named {
-            let source = source.as_deref().unwrap_or_default();
-            let source = format!("{source}{:1$}", "", source_width.saturating_sub(cells(source)));
-            let indent = cells(&source) + WORD_WIDTH + 2;
-            lines.push(format!("{source}{word:WORD_WIDTH$}  {text}"));
+        for Finding { at, word, text, detail } in &self.named {
+            let at = at.as_deref().unwrap_or_default();
+            let at = format!("{at}{:1$}", "", place_width.saturating_sub(cells(at)));
+            let indent = cells(&at) + WORD_WIDTH + 2;
+            lines.push(format!("{at}{word:WORD_WIDTH$}  {text}"));
             if !detail.is_empty() {
                 lines.push(format!("{:indent$}{detail}", ""));
             }
@@ -120,6 +138,13 @@ impl Gate {
         }
         lines.into_iter().map(|line| terminal.symbols.adapt(line.into()).into_owned()).collect()
     }
+}
+
+/// What models say of a claim, and its words in the statement where the claim has others.
+fn detail(says: Option<String>, claim: &ClaimResult) -> String {
+    let differs = !claim.quote.is_empty() && claim.quote != claim.claim;
+    let quote = differs.then(|| format!("\"{}\"", sanitize::line(&claim.quote)));
+    says.into_iter().chain(quote).collect::<Vec<_>>().join(" · ")
 }
 
 /// Whether a person reads results and messages on the same terminal.

@@ -139,12 +139,12 @@ fn argument(input: &OsStr, is_text: bool, is_one: bool) -> Result<Given<'_>, Fai
     let is_word = text.is_ascii() && !text.contains(char::is_whitespace);
     let as_text = "--text takes each argument as a text";
     match found {
-        Some(other) if other.is_dir() && is_word => Err(Failure::usage(format!("{shown} is a directory"))
+        Some(other) if other.is_dir() => Err(Failure::usage(format!("{shown} is a directory"))
             .hint(format!("name its files: mk verify {}/*.md; {as_text}", text.trim_end_matches('/')))),
-        Some(_) if is_word => Err(Failure::usage(format!("{shown} is no regular file"))
+        Some(_) if !is_text => Err(Failure::usage(format!("{shown} is no regular file"))
             .hint(format!("-f reads it all the same; {as_text}"))),
-        _ if is_text || !is_word => Ok(Given::Text(text)),
-        _ if looks_like_a_file(text) => {
+        _ if is_text || !is_word && !ends_like_a_file(text) => Ok(Given::Text(text)),
+        _ if !is_word || looks_like_a_file(text) => {
             Err(Failure::usage(format!("there is no file {shown}")).hint(as_text))
         }
         _ if !is_one => Err(Failure::usage(format!("`{shown}` is a single word, and no file has this name"))
@@ -160,6 +160,15 @@ fn looks_like_a_file(word: &str) -> bool {
         && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
         && extension.bytes().any(|byte| byte.is_ascii_alphabetic());
     !word.contains("://") && (word.contains('/') || is_extension)
+}
+
+/// Whether several words end as only the name of a document does.
+fn ends_like_a_file(words: &str) -> bool {
+    let extension =
+        Path::new(words).extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+    let is_document =
+        ["md", "markdown", "txt", "rst", "html", "htm", "pdf", "docx", "odt"].contains(&extension.as_str());
+    is_document && words.lines().count() == 1
 }
 
 /// Whether the arguments lead to standard input.
@@ -288,6 +297,16 @@ fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_words_are_a_text_unless_they_end_like_a_document() {
+        for name in ["no such file.md", "My Report.PDF"] {
+            assert!(ends_like_a_file(name), "{name}");
+        }
+        for text in ["Paris is in France.", "One is in notes.md\nTwo.txt", "He wrote README.md."] {
+            assert!(!ends_like_a_file(text), "{text}");
+        }
+    }
 
     #[test]
     fn what_looks_like_a_file_is_no_text() {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::Source;
+use super::place::Places;
 use super::single::Found;
 use super::summary::Totals;
 use crate::api::verify::{ClaimResult, ClaimVerified, VerifyResponse};
@@ -36,17 +37,22 @@ pub(crate) struct Finished {
     pub(crate) elapsed: Duration,
     /// The resulting exit code.
     pub(crate) exit: u8,
+    /// To find places in the statement.
+    pub(crate) places: Places,
 }
 
 /// The `--json` document for one statement.
-pub(crate) fn document(finished: &Finished) -> impl Serialize + '_ {
-    Document {
-        schema: Some(SCHEMA),
-        source: None,
-        exit: finished.exit,
-        elapsed_ms: milliseconds(finished.elapsed),
-        result: &finished.result,
-    }
+pub(crate) fn document(finished: &Finished) -> Value {
+    located(Some(SCHEMA), None, finished)
+}
+
+/// A verification in which claims and parts say where in the file they stand.
+fn located(schema: Option<&'static str>, source: Option<&Source>, finished: &Finished) -> Value {
+    let (exit, elapsed_ms) = (finished.exit, milliseconds(finished.elapsed));
+    let document = Document { schema, source, exit, elapsed_ms, result: &finished.result };
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    finished.places.add_to(&mut document);
+    document
 }
 
 /// The document of what was found before a verification broke off: the claims that are verified, and how many there are.
@@ -66,21 +72,19 @@ pub(crate) fn batch(entries: &[Value], totals: Option<&Totals>, exit: u8) -> Val
 
 /// The entry for one of several statements.
 pub(crate) fn entry(source: &Source, outcome: &Result<Finished, Failure>) -> Value {
-    let entry = match outcome {
-        Ok(finished) => serde_json::to_value(Document {
-            schema: None,
-            source: Some(source),
-            exit: finished.exit,
-            elapsed_ms: milliseconds(finished.elapsed),
-            result: &finished.result,
-        }),
-        Err(failure) => Ok(failed(source, failure)),
-    };
-    entry.unwrap_or(Value::Null)
+    match outcome {
+        Ok(finished) => located(None, Some(source), finished),
+        Err(failure) => failed(source, failure),
+    }
 }
 
 /// A claim in `--jsonl`, as it arrives. From servers that do not send the full result early, it contains what is known.
-pub(crate) fn claim_line(source: Option<&Source>, text: &str, verified: &ClaimVerified) -> Value {
+pub(crate) fn claim_line(
+    source: Option<&Source>,
+    places: &Places,
+    text: &str,
+    verified: &ClaimVerified,
+) -> Value {
     let mut line = head(source, "claim");
     line["index"] = json!(verified.claim_index);
     let known = match &verified.result {
@@ -93,6 +97,7 @@ pub(crate) fn claim_line(source: Option<&Source>, text: &str, verified: &ClaimVe
         }),
     };
     append(&mut line, known);
+    places.add_to_part(&mut line);
     line
 }
 
@@ -112,6 +117,8 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
             "requestId": result.request_id,
             "claims": result.results.len(),
             "skipped": result.skipped,
+            "complete": result.complete,
+            "coverage": result.coverage,
             "tokenUsage": result.token_usage,
             "minRequired": result.min_required,
             "timestamp": result.timestamp,
@@ -120,6 +127,7 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
     if let Some(mode) = &result.mode {
         line["mode"] = json!(mode);
     }
+    finished.places.add_to(&mut line);
     line
 }
 

@@ -17,8 +17,10 @@ mod display;
 mod gate;
 pub(super) mod input;
 pub(super) mod json;
+mod markup;
 pub(super) mod observe;
 mod page;
+mod place;
 mod plain;
 pub(super) mod rate_limit;
 mod single;
@@ -37,7 +39,7 @@ use futures_util::stream;
 use serde_json::Value;
 
 use crate::api::Service;
-use crate::api::verify::{Event, VerifyRequest};
+use crate::api::verify::{Event, Format as Markup, VerifyRequest};
 use crate::cli::backend::{self, Backend, Chosen, Need};
 use crate::cli::exit::{Failure, Outcome};
 use crate::cli::globals::Session;
@@ -46,10 +48,11 @@ use crate::cli::progress::Mode;
 use crate::cli::term::Terminal;
 use crate::cli::{remote, runtime};
 use crate::config::{ClientConfig, FailOn, View};
-use input::Input;
+use input::{Input, Source};
 use json::Finished;
 use observe::Update;
 use page::Page;
+use place::Places;
 use rate_limit::RateLimitWait;
 use single::Found;
 use verifier::Verifier;
@@ -59,6 +62,9 @@ pub(super) const BATCH_MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// How many statements are verified at a time by default.
 const DEFAULT_JOBS: usize = 4;
+
+/// How many models are asked about a claim unless that is said.
+const USUAL_MODELS: u32 = 3;
 
 /// The format of results on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,8 @@ struct Plan {
     printer: Printer,
     format: Format,
     progress: Mode,
+    /// How texts are written, if that was said.
+    markup: Option<Markup>,
     verifier: Verifier,
     fail_on: Vec<FailOn>,
     jobs: usize,
@@ -144,6 +152,7 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
     Ok(Plan {
         format,
         progress,
+        markup: args.format.map(Into::into),
         verifier: Verifier::new(&args.how, args.explain, config)?,
         fail_on: fail_on(args, config)?,
         jobs: jobs(args.jobs, config),
@@ -192,24 +201,31 @@ pub(super) fn jobs(flag: Option<u16>, config: &ClientConfig) -> usize {
 
 impl Plan {
     /// The page on which results for people are laid out, on a terminal as wide as it is now.
-    fn page<'t>(&self, terminal: &'t Terminal) -> Page<'t> {
-        Page { terminal, explain: self.verifier.request.explain == Some(true) }
+    fn page<'t>(&self, terminal: &'t Terminal, places: Option<&'t Places>) -> Page<'t> {
+        Page { terminal, explain: self.verifier.request.explain == Some(true), places }
     }
 
     /// Runs one verification, again after each 429 that may be waited out.
     async fn verify(
         &self,
         backend: &Backend,
+        source: Option<&Source>,
         fact: String,
         rate_limit_wait: &RateLimitWait,
         announce: &dyn Fn(&str),
         observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
     ) -> Result<Finished, Failure> {
-        let request = VerifyRequest { fact, ..self.verifier.request.clone() };
+        let models = self.verifier.request.total_models.unwrap_or(USUAL_MODELS);
+        if let Some(forecast) = summary::forecast(&fact, models, backend.is_sandbox) {
+            announce(&forecast);
+        }
+        let markup = self.markup.unwrap_or_else(|| markup::format_of(source, &fact));
+        let format = (markup != Markup::default()).then_some(markup);
+        let request = VerifyRequest { fact, format, ..self.verifier.request.clone() };
         let (result, elapsed) =
             self.verifier.verify(backend, &request, rate_limit_wait, announce, observe).await?;
         let exit = verdict::exit_code(&result, &self.fail_on);
-        Ok(Finished { result, elapsed, exit })
+        Ok(Finished { places: Places::new(source, &request.fact), result, elapsed, exit })
     }
 }
 

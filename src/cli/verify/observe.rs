@@ -44,7 +44,7 @@ async fn follow(
     let mut events = backend.client.verify(request);
     let mut ticks = time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut models = Vec::new();
+    let (mut models, mut claims) = (Vec::new(), None);
     loop {
         let next = async {
             // Ticks continue during one and the same read; a new read would lose what was partially read.
@@ -60,11 +60,18 @@ async fn follow(
             return Err(failed(crate::client::Error::Incomplete));
         };
         match &mut event {
+            Event::ClaimsExtracted(extracted) => claims = Some(extracted.claims.len()),
             Event::VerifyingClaims(begun) => models = std::mem::take(&mut begun.models),
             Event::ClaimVerified(verified) => {
                 verified.result.iter_mut().for_each(|result| result.seat(&models));
             }
-            Event::Completed(result) => result.results.iter_mut().for_each(|result| result.seat(&models)),
+            Event::Completed(result) => {
+                // A result that leaves out a claim must not pass for the whole.
+                if claims.is_some_and(|claims| claims != result.results.len()) {
+                    return Err(failed(crate::client::Error::Incomplete));
+                }
+                result.results.iter_mut().for_each(|result| result.seat(&models));
+            }
             _ => {}
         }
         observe(Update::Event(&event))?;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::place::Places;
 use super::summary::{self, Part, Totals};
 use super::votes::{self, Vote};
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
@@ -14,6 +15,9 @@ use crate::cli::sanitize;
 use crate::cli::term::{Style, Terminal};
 use crate::cli::wrap::{cells, visible_cells, wrap};
 
+/// What is said of a claim that may not say what the text says.
+const CONTESTED: &str = "contested: a model doubts that this is what the text says";
+
 /// The page on which results are laid out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page<'a> {
@@ -21,6 +25,8 @@ pub(crate) struct Page<'a> {
     pub(crate) terminal: &'a Terminal,
     /// Whether the models' reasons are shown.
     pub(crate) explain: bool,
+    /// Where claims stand, of a file.
+    pub(crate) places: Option<&'a Places>,
 }
 
 /// The symbol and style of an assessment.
@@ -68,6 +74,14 @@ impl Page<'_> {
         let indent = digits + 5;
         let mut lines = self.headline(number, digits, claim);
         lines.extend(self.paragraph(indent, 0, &sanitize::line(&claim.claim)));
+        if claim.assessment != Assessment::True
+            && let Some(place) = self.places.and_then(|places| places.in_file(Some(claim.span)))
+        {
+            lines.extend(self.paragraph(indent, 2, &format!("at {}", sanitize::line(&place))));
+        }
+        if claim.contested {
+            lines.extend(self.paragraph(indent, 2, CONTESTED));
+        }
         let details = details(claim);
         if claim.assessment == Assessment::False || votes::chose_other_option(claim) {
             let question = format!("Q: {}", sanitize::line(&claim.original_question));
@@ -139,7 +153,10 @@ impl Page<'_> {
         let symbol = self.terminal.symbols.skipped;
         let reason = part.reason.as_str().replace('_', " ");
         let word = if part.reason.is_unchecked() { "not checked" } else { "skipped" };
-        let text = format!("{word} ({reason}): {}", sanitize::line(&part.text));
+        let place = self.places.and_then(|places| places.in_file(part.span));
+        let place = place.filter(|_| part.reason.is_unchecked()).map(|place| format!(" at {place}"));
+        let text = format!("{word} ({reason}){}: {}", place.unwrap_or_default(), part.text);
+        let text = sanitize::line(&text);
         let mut lines = self.paragraph(3, 0, &text);
         if let Some(first) = lines.first_mut() {
             let painted = self.terminal.out.paint.apply(Style::Open, symbol);
@@ -201,7 +218,7 @@ impl Page<'_> {
 }
 
 /// How the votes fell, and which models gave none: `2/2` and `(1 no answer: gemini-z, timeout)`.
-fn tally(claim: &ClaimResult) -> (String, String) {
+pub(crate) fn tally(claim: &ClaimResult) -> (String, String) {
     let missing = missing(claim);
     if claim.assessment == Assessment::NoConsensus {
         let kinds = [(Vote::Claimed, "true"), (Vote::Other, "false"), (Vote::Undecided, "undecided")];

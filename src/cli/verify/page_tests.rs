@@ -44,7 +44,7 @@ fn result() -> VerifyResponse {
 }
 
 fn page(terminal: &Terminal) -> String {
-    let page = Page { terminal, explain: false };
+    let page = Page { terminal, explain: false, places: None };
     let lines = page.result(&result(), Duration::from_millis(2400));
     assert!(lines.iter().all(|line| visible_cells(line) < terminal.width), "{lines:#?}");
     assert!(lines.iter().all(|line| !line.ends_with(' ')), "{lines:#?}");
@@ -151,7 +151,7 @@ fn text_from_models_cannot_reach_the_terminal() {
     hostile.results[3].model_errors[0].code = "\u{9b}31m".to_owned();
     hostile.skipped[0].text = "line\nbreak".to_owned();
     let terminal = Terminal::test(80, Paint::Plain);
-    let lines = Page { terminal: &terminal, explain: false }.result(&hostile, Duration::ZERO);
+    let lines = Page { terminal: &terminal, explain: false, places: None }.result(&hostile, Duration::ZERO);
     assert!(lines.iter().all(|line| !line.chars().any(char::is_control)), "{lines:#?}");
 }
 
@@ -161,7 +161,7 @@ fn reasons_are_shown_when_asked_for() {
     explained.model_answers[0].reason = Some("It is well known.".to_owned());
     explained.model_answers[1].reason = Some("No source.".to_owned());
     let terminal = Terminal::test(80, Paint::Plain);
-    let lines = Page { terminal: &terminal, explain: true }.claim(1, 1, &explained);
+    let lines = Page { terminal: &terminal, explain: true, places: None }.claim(1, 1, &explained);
     assert!(lines.contains(&"      T a: It is well known.".to_owned()), "{lines:#?}");
     assert!(lines.contains(&"      U b: No source.".to_owned()), "{lines:#?}");
 }

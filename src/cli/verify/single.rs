@@ -9,6 +9,7 @@ use super::gate::Gate;
 use super::input::Source;
 use super::json::{self, Finished};
 use super::observe::Update;
+use super::place::Places;
 use super::rate_limit::RateLimitWait;
 use super::{Format, Plan, announces_sandbox, plain, summary, table};
 use crate::api::verify::{ClaimResult, Event};
@@ -38,7 +39,8 @@ pub(crate) async fn run(
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
     let rate_limit_wait = RateLimitWait::new(plan.max_wait.unwrap_or(Duration::ZERO));
     let announce = |text: &str| display.borrow().notice(text);
-    let mut early_output = EarlyOutput::new(plan, &display, found);
+    let places = Places::new(source, &text);
+    let mut early_output = EarlyOutput::new(plan, &places, &display, found);
     let mut observe = |update: Update<'_>| {
         let event = match update {
             Update::Tick => {
@@ -53,7 +55,7 @@ pub(crate) async fn run(
         display.borrow_mut().event(event);
         early_output.event(event)
     };
-    let verified = plan.verify(backend, text, &rate_limit_wait, &announce, &mut observe).await;
+    let verified = plan.verify(backend, source, text, &rate_limit_wait, &announce, &mut observe).await;
     display.borrow_mut().end();
     let finished = match verified {
         Ok(finished) => finished,
@@ -65,7 +67,7 @@ pub(crate) async fn run(
     early_output.finish(&finished)?;
     print(plan, &finished)?;
     let mut gate = Gate::default();
-    gate.add(source, &finished.result, &plan.fail_on);
+    gate.add(source, &finished, &plan.fail_on);
     let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);
     gate.tell(plan, &summary, finished.exit);
     Ok(finished.exit)
@@ -75,7 +77,7 @@ pub(crate) async fn run(
 fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
     let printer = &plan.printer;
     let terminal = printer.terminal.now();
-    let page = plan.page(&terminal);
+    let page = plan.page(&terminal, Some(&finished.places));
     let lines = match plan.format {
         Format::List => page.result(&finished.result, finished.elapsed),
         Format::Table => table::result(&page, &finished.result, finished.elapsed),
@@ -92,6 +94,7 @@ fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
 /// was paid for, and is valid.
 struct EarlyOutput<'a, 'd> {
     plan: &'a Plan,
+    places: &'d Places,
     printer: &'a Printer,
     format: Format,
     display: &'d RefCell<Display<'a>>,
@@ -102,9 +105,15 @@ struct EarlyOutput<'a, 'd> {
 }
 
 impl<'a, 'd> EarlyOutput<'a, 'd> {
-    fn new(plan: &'a Plan, display: &'d RefCell<Display<'a>>, found: &'d mut Found) -> Self {
+    fn new(
+        plan: &'a Plan,
+        places: &'d Places,
+        display: &'d RefCell<Display<'a>>,
+        found: &'d mut Found,
+    ) -> Self {
         Self {
             plan,
+            places,
             printer: &plan.printer,
             format: plan.format,
             display,
@@ -121,7 +130,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
             Event::ClaimVerified(verified) if self.format == Format::JsonLines => {
                 self.display.borrow_mut().make_way();
                 let text = self.claims.get(verified.claim_index).map_or("", String::as_str);
-                self.printer.json_line(&json::claim_line(None, text, verified))?;
+                self.printer.json_line(&json::claim_line(None, self.places, text, verified))?;
             }
             Event::ClaimVerified(verified) => {
                 if let Some(result) = &verified.result
@@ -152,7 +161,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
         let found = std::mem::take(&mut self.waiting);
         let total = self.claims.len();
         let terminal = self.printer.terminal.now();
-        let page = self.plan.page(&terminal);
+        let page = self.plan.page(&terminal, Some(self.places));
         let lines = match self.format {
             _ if found.is_empty() => return Ok(()),
             Format::List => page.partial(&found, total),

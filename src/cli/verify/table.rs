@@ -213,7 +213,7 @@ mod tests {
         result.results.push(claim("NO CONSENSUS", "A", &[("p/a", "A"), ("p/b", "B"), ("p/c", "D")]));
         for width in [40, 44, MIN_WIDTH, 80] {
             let terminal = Terminal::test(width, Paint::Plain);
-            let page = Page { terminal: &terminal, explain: false };
+            let page = Page { terminal: &terminal, explain: false, places: None };
             let lines = super::result(&page, &result, Duration::ZERO);
             assert!(lines.iter().all(|line| cells(line) <= width), "{lines:#?}");
             for word in ["CONSENSUS", "completed", "claimed"] {
@@ -229,7 +229,7 @@ mod tests {
     fn the_summary_of_the_list_ends_it() {
         for width in [44, 80] {
             let terminal = Terminal::test(width, Paint::Plain);
-            let page = Page { terminal: &terminal, explain: false };
+            let page = Page { terminal: &terminal, explain: false, places: None };
             let elapsed = Duration::from_millis(2440);
             let table = super::result(&page, &result(), elapsed);
             let summary = page.summary(&result(), elapsed);

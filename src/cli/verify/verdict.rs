@@ -19,6 +19,8 @@ pub(crate) enum Fault<'a> {
     NoConsensus(&'a ClaimResult),
     /// A part that was not verified.
     Part(&'a Skipped),
+    /// The server says that something was not checked, and names no part.
+    Unread,
     /// There is no claim at all.
     Nothing,
 }
@@ -29,7 +31,7 @@ impl Fault<'_> {
         match self {
             Self::False(_) => CLAIM_FALSE,
             Self::NoConsensus(_) => NO_CONSENSUS,
-            Self::Part(_) => UNCHECKED,
+            Self::Part(_) | Self::Unread => UNCHECKED,
             Self::Nothing => NOTHING_TO_VERIFY,
         }
     }
@@ -50,6 +52,11 @@ pub(crate) fn faults<'a>(result: &'a VerifyResponse, fail_on: &[FailOn]) -> Vec<
         |reason: SkipReason| counts(FailOn::Skipped) || reason.is_unchecked() && counts(FailOn::Unchecked);
     let parts = result.skipped.iter().filter(|part| fails_on_part(part.reason)).map(Fault::Part);
     let mut faults: Vec<Fault<'a>> = result.results.iter().filter_map(of_claim).chain(parts).collect();
+    let is_unread = !result.complete || result.coverage.unchecked > 0;
+    let is_named = result.skipped.iter().any(|part| part.reason.is_unchecked());
+    if is_unread && !is_named && (counts(FailOn::Unchecked) || counts(FailOn::Skipped)) {
+        faults.push(Fault::Unread);
+    }
     if result.results.is_empty() && faults.is_empty() {
         faults.push(Fault::Nothing);
     }
@@ -113,6 +120,17 @@ pub(super) mod tests {
         assert_eq!(code(&["TRUE"], &["opinion", "over_limit"]), 13);
         assert_eq!(code(&[], &["over_limit"]), 13);
         assert_eq!(code(&[], &["opinion"]), 12);
+    }
+
+    #[test]
+    fn what_the_server_says_was_not_checked_counts_even_if_it_names_no_part() {
+        let mut incomplete = result(&["TRUE"], &["opinion"]);
+        incomplete.complete = false;
+        assert_eq!(exit_code(&incomplete, &DEFAULT), 13);
+        assert_eq!(exit_code(&incomplete, &[FailOn::False]), 0);
+        let mut uncovered = result(&["TRUE"], &[]);
+        uncovered.coverage.unchecked = 9;
+        assert_eq!(exit_code(&uncovered, &DEFAULT), 13);
     }
 
     #[test]
