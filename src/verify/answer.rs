@@ -6,15 +6,18 @@
 //! brace that is nothing but this is an answer as well.
 //!
 //! What the model found by itself must not contradict its letter: if it means the same as another option, and not as the
-//! chosen one, the answer is malformed. Neither may prose around the object: if the prose after it names the letter of another option, or the
-//! prose before it names others and not the chosen one, the answer is malformed. "A" before a word in lower case is an
-//! article.
+//! chosen one, or names but one option and another one, the answer is malformed. Who chose "None of these" has seen that no
+//! option is what it found, and is contradicted only by an option's own words: values that code takes for the same may
+//! differ for the model, and a right answer must not be lost to that. Neither may prose around the object contradict it:
+//! if the prose after it names the letter of another option, or the prose before it names others and not the chosen one,
+//! the answer is malformed. "A" before a word in lower case is an article.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::ballot::PanelAnswer;
-use super::claim::letter;
+use super::claim::{NONE_OF_THESE, letter};
+use super::options::{names, says_only};
 use super::{json, text, values};
 
 /// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
@@ -90,11 +93,20 @@ impl Shown<'_> {
 
     /// Whether what a model found is another option than the one at this position.
     fn contradicts(&self, found: &str, position: usize) -> bool {
-        let says = |at: usize| {
-            let option = self.order.get(at).and_then(|option| self.options.get(*option));
-            option.is_some_and(|option| values::same(found, option))
-        };
-        !says(position) && (0..self.order.len()).any(|at| at != position && says(at))
+        let option = |at: usize| self.order.get(at).and_then(|option| self.options.get(*option));
+        let options = || (0..self.order.len()).filter_map(|at| Some((at, option(at)?.as_str())));
+        let others = || options().filter(|(at, _)| *at != position).map(|(_, option)| option);
+        let Some(chosen) = option(position) else { return true };
+        if chosen == NONE_OF_THESE {
+            let found_form = values::normalized(found);
+            return others().any(|other| values::normalized(other) == found_form || says_only(found, other));
+        }
+        if values::same(found, chosen) {
+            return false;
+        }
+        let mut named = options().filter(|(_, option)| names(found, option)).map(|(at, _)| at);
+        others().any(|other| values::same(found, other))
+            || named.next().is_some_and(|first| first != position && named.next().is_none())
     }
 
     /// The position of the option that an answer names.
@@ -243,6 +255,66 @@ mod tests {
             "{\"answer\":null}",
         ] {
             assert_eq!(option(unclear), None, "{unclear}");
+        }
+    }
+
+    /// What is read of a letter beside what a model found, among options in this order.
+    fn with_found(options: &[&str], letter: &str, found: &str) -> Result<PanelAnswer, String> {
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let order: Vec<usize> = (0..options.len()).collect();
+        let answer = serde_json::json!({"found": found, "answer": letter}).to_string();
+        read_answer(&answer, &options, &order, false)
+    }
+
+    #[test]
+    fn what_a_model_found_must_not_be_another_option() {
+        let cities = ["Paris", "Lyon", "South Korea", "330 m", "None of these", "Cannot be determined"];
+        for (letter, found) in [
+            ("A", "Lyon"),
+            ("A", "It is Lyon."),
+            ("A", "The capital of France is Lyon"),
+            ("A", "Lyon, not Paris"),
+            ("A", "It is 330 metres high"),
+            ("A", "None of these"),
+            ("B", "not Lyon but Paris"),
+            ("E", "Lyon."),
+            ("E", "It is Lyon."),
+            ("E", "330 m"),
+        ] {
+            assert!(with_found(&cities, letter, found).is_err(), "{letter}: {found}");
+        }
+        for (letter, found) in [
+            ("A", "Paris"),
+            ("A", "Paris, which is larger than Lyon"),
+            ("A", "not Lyon"),
+            ("A", "the capital"),
+            ("A", "Lyon Avenue"),
+            ("A", ""),
+            ("D", "It is 330 metres high, as Paris knows"),
+            ("E", "Korea"),
+            ("E", "after Paris fell"),
+            ("E", "330 metres or so"),
+            ("E", "0.33 km"),
+        ] {
+            assert!(with_found(&cities, letter, found).is_ok(), "{letter}: {found}");
+        }
+    }
+
+    /// The rival that was dropped beside the claimed answer may be what the models find: their votes count.
+    #[test]
+    fn none_of_these_is_a_vote_whatever_was_found_beside_the_options() {
+        for (claimed, found) in [
+            ("before 1980", "after 1980"),
+            ("5 °N", "5 °S"),
+            ("Article 5", "Article 5a"),
+            ("Section 230", "Section 230(c)"),
+            ("5 mg", "5 Mg"),
+            ("at least 79", "95"),
+            ("16", "sixteen"),
+            ("100 °C", "212 °F"),
+        ] {
+            let options = [claimed, "Qwertz", "None of these", "Cannot be determined"];
+            assert!(with_found(&options, "C", found).is_ok(), "{claimed}: {found}");
         }
     }
 

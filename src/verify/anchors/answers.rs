@@ -45,6 +45,7 @@ const YES_NO: [&str; 30] = [
 const MAX_WORDS: usize = 2_000;
 
 pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
+    faults.extend(unasked(case));
     let answer = case.answer.text().trim_end_matches(['.', '。', '!']);
     if YES_NO.contains(&answer.to_lowercase().as_str()) {
         return;
@@ -58,6 +59,45 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
         hedge(case, faults);
     }
     words(case, faults, has_values);
+}
+
+/// A value of the claim that is neither in its question nor in its answer: nobody is asked about it.
+fn unasked(case: &Case<'_>) -> Option<Fault> {
+    let question = Part::new(case.question, case.finder);
+    let parts = [&question, &case.answer];
+    let given = || parts.iter().flat_map(|part| part.reading.values()).flat_map(|found| &found.readings);
+    let has_number = |number: i64| {
+        given().any(|value| match *value {
+            Value::Number(other) => other.whole() == Some(number),
+            Value::Date(date) => {
+                date.year.map(i64::from) == Some(number) || date.day.map(i64::from) == Some(number)
+            }
+            Value::Time(_) => false,
+        })
+    };
+    let has_month =
+        |month: u8| given().any(|value| matches!(value, Value::Date(date) if date.month == month));
+    let is_given = |value: &Value| match *value {
+        Value::Number(number) => {
+            given().any(|other| *other == *value) || number.whole().is_some_and(has_number)
+        }
+        Value::Date(date) => {
+            has_month(date.month)
+                && date.year.is_none_or(|year| has_number(i64::from(year)))
+                && date.day.is_none_or(|day| has_number(i64::from(day)))
+        }
+        Value::Time(time) => given().any(|other| *other == *value) || has_number(i64::from(time.0 / 3600)),
+    };
+    let has_words = |found: &Found| {
+        let tokens = case.claim.reading.tokens();
+        let all = || parts.iter().flat_map(|part| part.reading.tokens().all());
+        tokens.all()[tokens.within(&found.range)]
+            .iter()
+            .all(|token| all().any(|other| other.hash == token.hash))
+    };
+    let mut claimed = case.claim.reading.values().iter().filter(|found| !found.weak);
+    let left_out = claimed.find(|found| !found.readings.iter().any(is_given) && !has_words(found))?;
+    Some(Fault::new(Severity::Hard, FaultKind::Unasked, shown(&case.claim, left_out)))
 }
 
 /// A value of the answer has to be one of the claim, and near the quote.

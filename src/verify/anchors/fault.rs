@@ -26,6 +26,8 @@ pub enum FaultKind {
     RelativeTime,
     /// The claimed answer is not what the claim says.
     AnswerNotInClaim,
+    /// A value of the claim stands neither in its question nor in its answer.
+    Unasked,
     /// The claimed answer does not stand near the quote.
     AnswerFar,
     /// A name of the claim does not stand in the text.
@@ -92,6 +94,10 @@ impl Fault {
             FaultKind::AnswerNotInClaim => format!(
                 "the claimed answer \"{detail}\" is not what the claim says: give the answer that the claim gives, \
                  right or wrong"
+            ),
+            FaultKind::Unasked => format!(
+                "neither the question nor the claimed answer has \"{detail}\": ask for it, name it in the question, or \
+                 make a claim of its own of it"
             ),
             FaultKind::AnswerFar => format!(
                 "the claimed answer \"{detail}\" does not stand near the quote: quote the passage that says it, or \

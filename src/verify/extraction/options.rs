@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::fault::{Fault, Weight};
 use crate::verify::options::{
-    asks_whether_true, choose, is_abstention, is_evasive, is_reserved, names_claimed, sides,
+    asks_whether_true, asks_yes_or_no, choose, is_abstention, is_evasive, is_reserved, names_claimed, sides,
 };
-use crate::verify::{normal_form, text, values};
+use crate::verify::{text, values};
 
 /// The longest option, in characters.
 pub(super) const MAX_CHARS: usize = 500;
@@ -49,13 +49,12 @@ impl AnswerDraft<'_> {
             );
             return None;
         }
-        let is_binary = rivals.len() == 1;
-        if asks_whether_true(self.question) || (is_binary && is_yes_or_no(self.claimed)) {
+        if asks_whether_true(self.question) || asks_yes_or_no(self.claimed, &rivals) {
             form("it asks whether something is true; write both answers as opposed statements");
         }
-        if !is_binary && contains_claim(self.question, self.claim) {
+        if contains_claim(self.question, self.claim) {
             form("the question repeats the claim; ask for its one detail");
-        } else if !is_binary && names_claimed(self.question, self.claimed, &rivals) {
+        } else if names_claimed(self.question, self.claimed, &rivals) {
             form("the question gives the claimed answer away; ask without it");
         }
         if faults.len() > before {
@@ -121,48 +120,6 @@ impl Draws {
         let number = hash[..4].iter().fold(0_usize, |number, byte| (number << 8) | usize::from(*byte));
         number % below.max(1)
     }
-}
-
-/// Whether an answer is a bare yes or no, or true or false, in the languages of most statements.
-fn is_yes_or_no(answer: &str) -> bool {
-    const WORDS: [&str; 34] = [
-        "yes",
-        "no",
-        "true",
-        "false",
-        "right",
-        "wrong",
-        "ja",
-        "nein",
-        "wahr",
-        "falsch",
-        "oui",
-        "non",
-        "vrai",
-        "faux",
-        "sí",
-        "si",
-        "verdadero",
-        "falso",
-        "sì",
-        "vero",
-        "sim",
-        "não",
-        "verdadeiro",
-        "nee",
-        "waar",
-        "да",
-        "нет",
-        "是",
-        "否",
-        "不是",
-        "はい",
-        "いいえ",
-        "예",
-        "아니요",
-    ];
-    let normal = normal_form::of(answer).to_lowercase();
-    WORDS.contains(&normal.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
 /// Whether the question contains the claim word for word.

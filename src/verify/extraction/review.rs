@@ -120,7 +120,9 @@ impl<'s> Reviewer<'s> {
             return;
         };
         let texts = [&draft.claim, &draft.question, &draft.claimed_answer];
-        let marked = texts.into_iter().chain(&draft.rivals).any(|text| self.statement.fences.occurs_in(text));
+        // As they will be shown: what is invisible may hide a marker here and be left out there.
+        let shows_marker = |text: &String| self.statement.fences.occurs_in(&text::one_line(text));
+        let marked = texts.into_iter().chain(&draft.rivals).any(shows_marker);
         let claim = if marked {
             faults.push(Fault::new(Weight::Form, "it contains the marker of the blocks; leave that out"));
             None

@@ -9,7 +9,7 @@
 use memchr::memmem;
 
 use crate::verify::normal_form;
-use crate::verify::values::{Reading, Value};
+use crate::verify::values::{self, Marker, Meaning, Reading, Value};
 use crate::verify::words::{Folded, Script, Token, Tokens};
 
 /// The fewest letters of a word that is looked for in any case.
@@ -19,6 +19,30 @@ const MIN_LETTERS: usize = 3;
 pub fn names_claimed(question: &str, claimed: &str, rivals: &[String]) -> bool {
     let question = Question::new(question);
     question.holds(claimed, true) && !rivals.iter().any(|rival| question.holds(rival, false))
+}
+
+/// Whether a text in a model's own words names an option: by itself, and not only to deny it.
+pub fn names(text: &str, option: &str) -> bool {
+    values::holds_values(text, option).unwrap_or_else(|| Question::new(text).asserts(option))
+}
+
+/// Whether a text says nothing but an option without a value: "It is Lyon."
+pub fn says_only(text: &str, option: &str) -> bool {
+    const FILLERS: [&str; 34] = [
+        "it", "is", "was", "the", "a", "an", "are", "were", "they", "he", "she", "es", "ist", "war", "sind",
+        "waren", "er", "sie", "der", "die", "das", "le", "la", "les", "c", "est", "était", "fue", "era",
+        "el", "è", "é", "foi", "это",
+    ];
+    let question = Question::new(text);
+    let words = |text: &str, reading: &Reading| {
+        let text = Line::new(text, reading.tokens()).text;
+        let is_own = |word: &&str| !FILLERS.contains(word);
+        text.split_whitespace().filter(is_own).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let folded = Folded::new(option);
+    let reading = Reading::of_folded(folded.text(), None);
+    let own = words(folded.text(), &reading);
+    reading.values().is_empty() && !own.is_empty() && own == words(question.folded.text(), &question.reading)
 }
 
 /// Whether a question only asks whether something is so, from which the panel could guess what is claimed (CONTRACT
@@ -86,8 +110,7 @@ impl Question {
         let folded = Folded::new(answer);
         let reading = Reading::within(folded.text(), self.reading.languages());
         let tokens = reading.tokens().all();
-        let letters: usize =
-            tokens.iter().filter(|token| token.is_word()).map(|token| token.chars as usize).sum();
+        let letters = letters(&reading);
         let has_digits = tokens.iter().any(|token| token.script == Script::Digits);
         let is_wide = tokens.iter().all(|token| token.script != Script::Letters);
         let is_symbol = tokens.iter().any(|token| token.capitals > 0)
@@ -103,6 +126,26 @@ impl Question {
                     || self.stands_alone(at, line.begins.len(), is_symbol && letters < MIN_LETTERS, &folded)
             });
         is_found || self.has_value(&reading, folded.text())
+    }
+
+    /// Whether an option without values stands here by itself, and is not denied: "not Paris".
+    fn asserts(&self, option: &str) -> bool {
+        let folded = Folded::new(option);
+        let reading = Reading::within(folded.text(), self.reading.languages());
+        let line = Line::new(folded.text(), reading.tokens());
+        let is_letters = reading.tokens().all().iter().any(Token::is_word);
+        // Right before it, or before its article.
+        let is_denied = |at: usize| {
+            self.reading.senses().iter().any(|sense| {
+                let end = sense.at as usize + usize::from(sense.length);
+                sense.meaning == Meaning::Marker(Marker::Not) && (end == at || end + 1 == at)
+            })
+        };
+        is_letters
+            && self.places(&line).any(|at| {
+                self.stands_alone(at, line.begins.len(), letters(&reading) < MIN_LETTERS, &folded)
+                    && !is_denied(at)
+            })
     }
 
     /// The tokens at which the words of another line begin, also within another such place.
@@ -146,6 +189,12 @@ impl Question {
                 asked.readings.iter().any(meets) && asked.unit == found.unit && asked.hedge == found.hedge
             })
     }
+}
+
+/// How many letters a text has.
+fn letters(reading: &Reading) -> usize {
+    let words = reading.tokens().all().iter().filter(|token| token.is_word());
+    words.map(|token| token.chars as usize).sum()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ fn museum(said: &str) -> Value {
     let renovated = claim(
         "The museum in Lyon was renovated in 1989.",
         said,
-        "In which city is it?",
+        "In which city is the museum of 1989?",
         "Lyon",
         &["Paris", "Nice", "Lille"],
     );

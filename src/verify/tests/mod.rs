@@ -8,3 +8,4 @@ mod rate_limits;
 mod rules;
 mod simulation;
 mod support;
+mod verdicts;

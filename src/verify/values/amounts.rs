@@ -33,12 +33,13 @@ pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Found, usize)> {
     };
     let readings = signed(cursor, at, readings);
     let (unit, end) = bounds::unit(cursor, at, end, &readings);
-    let hedge = bounds::hedge(cursor, at, end);
+    let (hedge, bound) = bounds::hedge(cursor, at, end);
     let found = Found {
         range: cursor.range(at, end),
         readings: readings.into_iter().map(Value::Number).collect(),
         unit,
         hedge,
+        bound,
         weak,
         begins_range: false,
     };

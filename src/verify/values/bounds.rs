@@ -1,5 +1,7 @@
 //! What stands around a number: its unit, its hedge, the other end of its range.
 
+use std::ops::Range;
+
 use super::cursor::Cursor;
 use super::lexicon::{Hedge, Marker, Meaning};
 use super::number::Number;
@@ -120,17 +122,17 @@ fn unit_at(cursor: &Cursor<'_>, at: usize) -> Option<(Unit, usize)> {
     }
 }
 
-/// How the number between two positions is bounded.
-pub(super) fn hedge(cursor: &Cursor<'_>, at: usize, end: usize) -> Hedge {
+/// How the number between two positions is bounded, and where the words stand that say so.
+pub(super) fn hedge(cursor: &Cursor<'_>, at: usize, end: usize) -> (Hedge, Range<usize>) {
     let pick = |before: bool| {
         move |meaning| match meaning {
             Meaning::Hedge(hedge, side) if side == before => Some(hedge),
             _ => None,
         }
     };
-    let behind = cursor.longest(end, pick(false)).map(|(hedge, _)| hedge);
-    if let Some(hedge) = behind.filter(|_| cursor.is_on_line(end)) {
-        return hedge;
+    let behind = cursor.longest(end, pick(false));
+    if let Some((hedge, length)) = behind.filter(|_| cursor.is_on_line(end)) {
+        return (hedge, cursor.range(end, end + length));
     }
     // Over the currency, a sign, a point of an abbreviation, a bracket.
     let mut first = at;
@@ -159,7 +161,8 @@ pub(super) fn hedge(cursor: &Cursor<'_>, at: usize, end: usize) -> Hedge {
             .filter(|(_, length)| start + length == first)
             .map(|(hedge, length)| (length, hedge))
     });
-    hedges.max_by_key(|(length, _)| *length).map_or(Hedge::None, |(_, hedge)| hedge)
+    let hedge = hedges.max_by_key(|(length, _)| *length);
+    hedge.map_or((Hedge::None, 0..0), |(length, hedge)| (hedge, cursor.range(first - length, first)))
 }
 
 /// Gives both ends of a range the unit and the hedge of either, and the second year of `1904-05` its century.

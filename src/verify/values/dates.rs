@@ -33,14 +33,17 @@ pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Found, usize)> {
     if possible.is_empty() {
         return None;
     }
+    // Of what bounds amounts only "about" bounds a date.
+    let (hedge, bound) = match bounds::hedge(cursor, at, end) {
+        (Hedge::About, bound) => (Hedge::About, bound),
+        _ => (Hedge::None, 0..0),
+    };
     let found = Found {
         range: cursor.range(at, end),
         readings: possible,
         unit: None,
-        hedge: match bounds::hedge(cursor, at, end) {
-            Hedge::About => Hedge::About,
-            _ => Hedge::None,
-        },
+        hedge,
+        bound,
         weak: false,
         begins_range: false,
     };

@@ -22,6 +22,8 @@ pub struct Found {
     pub unit: Option<Unit>,
     /// How it is bounded.
     pub hedge: Hedge,
+    /// Where the words stand that bound it; empty if there are none.
+    pub bound: Range<usize>,
     /// Whether it may as well be no value: a single Roman numeral. Such a one supports a claim, and is not asked of it.
     pub weak: bool,
     /// Whether it is the beginning of a range, whose end is the next value.
@@ -146,5 +148,12 @@ impl Reading {
 pub fn read(text: &str, languages: Option<Languages>) -> Vec<Found> {
     let folded = Folded::new(text);
     let values = Reading::of_folded(folded.text(), languages).values;
-    values.into_iter().map(|found| Found { range: folded.source(found.range.clone()), ..found }).collect()
+    values
+        .into_iter()
+        .map(|found| Found {
+            range: folded.source(found.range.clone()),
+            bound: folded.source(found.bound.clone()),
+            ..found
+        })
+        .collect()
 }

@@ -1,0 +1,170 @@
+//! Options that mean the same, overlap, or come one after the other.
+//!
+//! A reader of two options has no text around them, so all is decided strictly: each must have one reading in the
+//! languages given, and every word, letter and mark beside the values must be the same but for articles: what is merged by
+//! mistake takes a right answer from the panel. Never the same: amounts of units that
+//! no exact factor joins (tons and tonnes, a month and 30 days, °C and K), a hedged and a bare number, a place in an order
+//! and an amount, symbols that differ by case, decimals that differ by a last zero (versions).
+
+mod interval;
+mod parsed;
+
+use std::cmp::Ordering;
+
+use interval::Interval;
+use parsed::Parsed;
+
+use super::language::Languages;
+use super::number::Number;
+use super::reading::Found;
+use super::value::{Date, Value};
+use super::wording::{country, normalized};
+
+/// Whether two options mean the same, told only where each has one meaning in any language.
+pub fn same(one: &str, other: &str) -> bool {
+    same_in(one, other, Languages::ANY)
+}
+
+/// Like [`same`], for options in a known language.
+pub fn same_in(one: &str, other: &str, languages: Languages) -> bool {
+    let (normal, other_normal) = (normalized(one), normalized(other));
+    normal == other_normal
+        || country(&normal).is_some_and(|one| country(&other_normal) == Some(one))
+        || same_values(&Parsed::read(one, languages), &Parsed::read(other, languages))
+}
+
+/// Whether a text gives the values of an option, with as many values as it and all its words; `None` for an option without
+/// values.
+pub fn holds_values(text: &str, option: &str) -> Option<bool> {
+    let (text, option) = (Parsed::read(text, Languages::ANY), Parsed::read(option, Languages::ANY));
+    (!option.values.is_empty()).then(|| has_values_of(&text, &option) && text.has_words_of(&option))
+}
+
+fn same_values(one: &Parsed, other: &Parsed) -> bool {
+    one.has_rest_of(other) && has_values_of(one, other)
+}
+
+/// Whether two options have the same values, each with one reading.
+fn has_values_of(one: &Parsed, other: &Parsed) -> bool {
+    one.is_clear()
+        && other.is_clear()
+        && one.values.len() == other.values.len()
+        && one.values.iter().zip(&other.values).enumerate().all(|(at, (value, other_value))| {
+            value.hedge == other_value.hedge
+                && value.begins_range == other_value.begins_range
+                && one.has_form_of(other, at)
+                && is_same(value, other_value)
+        })
+}
+
+fn is_same(one: &Found, other: &Found) -> bool {
+    match (one.readings.first(), other.readings.first()) {
+        (Some(Value::Number(number)), Some(Value::Number(other_number))) => {
+            let (Some(unit), Some(other_unit)) = (one.unit, other.unit) else {
+                return one.unit == other.unit && number == other_number;
+            };
+            if unit == other_unit {
+                return number == other_number;
+            }
+            match (unit.name(), other_unit.name()) {
+                ("celsius", "fahrenheit") => is_same_heat(*number, *other_number),
+                ("fahrenheit", "celsius") => is_same_heat(*other_number, *number),
+                _ => {
+                    let base = unit.in_base(*number);
+                    unit.dimension() == other_unit.dimension()
+                        && base.is_some()
+                        && base == other_unit.in_base(*other_number)
+                }
+            }
+        }
+        (Some(value), Some(other)) => value == other,
+        _ => false,
+    }
+}
+
+/// Whether degrees Celsius and Fahrenheit are exactly the same heat.
+fn is_same_heat(celsius: Number, fahrenheit: Number) -> bool {
+    let as_fahrenheit = celsius.times(Number::new(18, -1)).and_then(|number| number.plus(Number::from(32)));
+    as_fahrenheit == Some(fahrenheit)
+}
+
+/// Whether two options are amounts or dates that can both be right: a bound or range and what lies in it, a month and a
+/// day of it. Options that are the same are no case of it.
+pub fn overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (Parsed::read(one, Languages::ANY), Parsed::read(other, Languages::ANY));
+    if let (Some((_, one)), Some((_, other))) = (one.single(), other.single())
+        && let (Some(one), Some(other)) = (as_date(one), as_date(other))
+        && (one.1.is_some() || other.1.is_some())
+    {
+        return contains(one, other) || contains(other, one);
+    }
+    if !one.is_comparable(&other) {
+        return false;
+    }
+    let (Some(one), Some(other)) = (Interval::of(&one), Interval::of(&other)) else { return false };
+    !(one.is_point && other.is_point) && one.dimension == other.dimension && one.meets(&other)
+}
+
+/// Year, month and day of a date or of a year alone.
+fn as_date(value: Value) -> Option<(i64, Option<u8>, Option<u8>)> {
+    match value {
+        Value::Date(Date { year, month, day }) => Some((i64::from(year?), Some(month), day)),
+        Value::Number(number) => {
+            Some((number.whole().filter(|year| (1000..=2999).contains(year))?, None, None))
+        }
+        Value::Time(_) => None,
+    }
+}
+
+type Ymd = (i64, Option<u8>, Option<u8>);
+
+/// Whether a coarser date holds a finer one.
+fn contains(coarse: Ymd, fine: Ymd) -> bool {
+    let holds = |coarse: Option<u8>, fine: Option<u8>| coarse.is_none() || coarse == fine;
+    coarse != fine
+        && coarse.0 == fine.0
+        && holds(coarse.1, fine.1)
+        && holds(coarse.2, fine.2)
+        && (coarse.1.is_some() || coarse.2.is_none())
+}
+
+/// Which of two options comes first, for amounts of one kind, dates and times; `None` where that cannot be told, as
+/// readings differ in it, or where other words stand beside them.
+pub fn order(one: &str, other: &str) -> Option<Ordering> {
+    let (one, other) = (Parsed::read(one, Languages::ANY), Parsed::read(other, Languages::ANY));
+    if !one.is_comparable(&other) {
+        return None;
+    }
+    let (one, other) = (one.values.first()?, other.values.first()?);
+    let orders: Option<Vec<Ordering>> = one
+        .readings
+        .iter()
+        .flat_map(|value| other.readings.iter().map(move |other| (*value, *other)))
+        .map(|(value, other_value)| order_of((one, value), (other, other_value)))
+        .collect();
+    let orders = orders?;
+    let first = *orders.first()?;
+    orders.iter().all(|order| *order == first).then_some(first)
+}
+
+fn order_of((one, value): (&Found, Value), (other, other_value): (&Found, Value)) -> Option<Ordering> {
+    match (value, other_value) {
+        (Value::Number(number), Value::Number(other_number)) => {
+            if one.unit == other.unit {
+                return Some(number.cmp(&other_number));
+            }
+            let (unit, other_unit) = (one.unit?, other.unit?);
+            let bases = unit.in_base(number)?.cmp(&other_unit.in_base(other_number)?);
+            (unit.dimension() == other_unit.dimension()).then_some(bases)
+        }
+        (Value::Time(one), Value::Time(other)) => Some(one.cmp(&other)),
+        (
+            Value::Date(Date { year: None, month, day }),
+            Value::Date(Date { year: None, month: other, day: other_day }),
+        ) => Some((month, day).cmp(&(other, other_day))),
+        (one, other) => Some(as_date(one)?.cmp(&as_date(other)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
