@@ -15,6 +15,9 @@ pub(super) struct Block {
     pub(super) kind: Kind,
 }
 
+/// The most words of a column's name.
+const MAX_NAME_WORDS: usize = 4;
+
 /// A line of at least so many columns may have been wrapped before a capital as well.
 const WRAPPED_COLUMNS: usize = 56;
 
@@ -23,12 +26,21 @@ pub(super) fn plain(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open: Option<Range<usize>> = None;
     let mut table_rows = 0;
+    // A single row is no table.
+    let end_table = |blocks: &mut Vec<Block>, rows: &mut usize| {
+        if std::mem::take(rows) == 1
+            && let Some(Block { kind: kind @ Kind::TableHeader, range }) = blocks.last_mut()
+            && text.get(range.clone()).is_some_and(|row| row.contains(char::is_alphanumeric))
+        {
+            *kind = Kind::Prose;
+        }
+    };
     for line in lines(text) {
         let range = trimmed(text, line);
         let shown = text.get(range.clone()).unwrap_or_default();
         if shown.is_empty() {
             blocks.extend(open.take().map(prose));
-            table_rows = 0;
+            end_table(&mut blocks, &mut table_rows);
             continue;
         }
         if let Some(kind) = row(shown, table_rows) {
@@ -37,7 +49,7 @@ pub(super) fn plain(text: &str) -> Vec<Block> {
             blocks.push(Block { range, kind });
             continue;
         }
-        table_rows = 0;
+        end_table(&mut blocks, &mut table_rows);
         open = Some(match open.take() {
             Some(before) if continues(last_line(text, &before), shown) => before.start..range.end,
             before => {
@@ -46,8 +58,16 @@ pub(super) fn plain(text: &str) -> Vec<Block> {
             }
         });
     }
+    end_table(&mut blocks, &mut table_rows);
     blocks.extend(open.map(prose));
     blocks
+}
+
+/// Whether a cell of a row is a sentence.
+pub(super) fn states(row: &str) -> bool {
+    let is_sentence =
+        |cell: &str| ends_statement(cell.trim_end()) && cell.split_whitespace().nth(MAX_NAME_WORDS).is_some();
+    row.split(['|', '\t']).any(is_sentence)
 }
 
 /// The range without white space at its ends.
@@ -90,6 +110,10 @@ fn row(line: &str, rows_before: usize) -> Option<Kind> {
         return Some(Kind::TableHeader);
     }
     let bars = line.matches('|').count();
+    // An item of a list has a tab behind its mark where it was copied from an office document.
+    if begins_item(line) && bars < 2 && line.matches('\t').count() == 1 {
+        return None;
+    }
     let is_row = bars >= 2 || line.contains('\t') || (bars == 1 && rows_before > 0);
     is_row.then_some(if rows_before == 0 { Kind::TableHeader } else { Kind::TableRow })
 }
@@ -119,7 +143,7 @@ pub(super) fn begins_item(line: &str) -> bool {
         return true;
     }
     if let Some(rest) = line.strip_prefix(['-', '*', '+']) {
-        return rest.starts_with(' ');
+        return rest.starts_with([' ', '\t']);
     }
     item_number(line) > 0
 }
@@ -134,7 +158,35 @@ pub(super) fn item_number(line: &str) -> usize {
         let mut rest = rest.chars();
         let is_end = matches!(rest.next(), Some(')'))
             || (inner.len() == line.len() && digits > 0 && inner[length..].starts_with('.'));
-        is_end && rest.next().is_none_or(|c| c == ' ')
+        is_end && rest.next().is_none_or(|c| matches!(c, ' ' | '\t'))
     });
     if (1..=3).contains(&length) && ends { length + 1 + (line.len() - inner.len()) } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::verify::document::{Document, Format};
+
+    #[test]
+    fn a_line_with_tabs_or_bars_is_no_header_unless_a_table_follows() {
+        for text in [
+            "1.\tThe Tower is in Berlin.\n2.\tIt is old.",
+            "•\tThe Tower is in Berlin.\n•\tIt is old.",
+            "The Tower\tis in Berlin today.",
+            "It | is | in Berlin.\n\nMore.",
+            "The Tower is in Berlin, they say.\tYes\nA\tB",
+        ] {
+            let document = Document::new(text, Format::Text);
+            let said = document.sentences().iter().filter(|sentence| !sentence.exempt);
+            assert!(
+                said.map(|sentence| &text[sentence.range.clone()]).any(|said| said.contains("Berlin")),
+                "{text:?}"
+            );
+        }
+        let table = Document::new("City\tCountry\nBerlin\tGermany\nRome\tItaly", Format::Text);
+        assert_eq!(
+            table.sentences().iter().map(|sentence| sentence.exempt).collect::<Vec<_>>(),
+            [true, false, false]
+        );
+    }
 }

@@ -69,6 +69,9 @@ impl Reader<'_> {
         match event {
             Event::Start(tag) => match kind_of(tag) {
                 Some(kind) => {
+                    let is_matter = matches!(tag, Tag::MetadataBlock(_)) && self.is_front_matter(&range);
+                    let kind =
+                        if matches!(tag, Tag::MetadataBlock(_)) && !is_matter { Kind::Prose } else { kind };
                     self.close();
                     self.html = Html::Text;
                     self.open = Some((Block { range, kind }, true));
@@ -117,7 +120,7 @@ impl Reader<'_> {
         for at in range.clone() {
             let next = match (self.html, bytes[at]) {
                 (Html::Text, b'<') if self.text[at..].starts_with("<!--") => Html::Comment,
-                (Html::Text, b'<') => Html::Tag,
+                (Html::Text, b'<') if opens_tag(bytes.get(at + 1)) => Html::Tag,
                 (Html::Comment, b'>') if self.text.get(..at).is_some_and(|before| before.ends_with("--")) => {
                     Html::Text
                 }
@@ -147,6 +150,17 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a block between rulers is front matter: at the very beginning, and made of settings. Anywhere else, and of
+    /// sentences, it is what it looks like on the page.
+    fn is_front_matter(&self, range: &Range<usize>) -> bool {
+        let is_setting = |line: &str| {
+            line.is_empty()
+                || line.starts_with([' ', '\t', '-', '+', '#', '[', ']', '{', '}'])
+                || line.contains([':', '='])
+        };
+        range.start == 0 && self.text.get(range.clone()).is_some_and(|text| text.lines().all(is_setting))
+    }
+
     fn close(&mut self) {
         self.blocks.extend(self.open.take().map(|(block, _)| block));
     }
@@ -163,6 +177,11 @@ impl Reader<'_> {
         push_hidden(self.text, from..self.text.len(), &mut hidden);
         (self.blocks, hidden)
     }
+}
+
+/// Whether what follows a `<` makes it a tag, and not the sign for less.
+fn opens_tag(next: Option<&u8>) -> bool {
+    next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?'))
 }
 
 const fn is_inline(tag: &Tag<'_>) -> bool {
@@ -250,6 +269,7 @@ code 42.
                 "It was built\nby `Eiffel`.",
                 "<div>It is <b>older</b> than the bridge.</div>",
                 "Height: **330 m**, without the mast on its top",
+                "Paint:\n  60 tonnes",
                 "| 2019 | 6.2 million |",
                 "Many come.",
             ]
@@ -258,6 +278,22 @@ code 42.
         let shown: Vec<&str> =
             headings.iter().map(|at| TEXT[document.sentences()[*at].range.clone()].trim()).collect();
         assert_eq!(shown, ["## Visitors", "# The Eiffel *Tower*"]);
+    }
+
+    #[test]
+    fn nothing_said_hides_behind_marks() {
+        for text in [
+            "Towers.\n\n---\nThe Tower is in Berlin. It is new.\n---\n",
+            "---\nThe Tower is in Berlin. It is new.\n---\n",
+            "Towers.\n\n+++\nThe Tower is in Berlin. It is new.\n+++\n",
+            "<p>\n< The Tower is in Berlin. It is new.\n</p>\n",
+            "The Tower is in Berlin. It is new.\n---\n",
+            "| The Tower is in Berlin and new. | It is new |\n|---|---|\n| a | b |\n",
+        ] {
+            let document = Document::new(text, Format::Markdown);
+            let said = sentences(&document).into_iter().filter(|(kind, _)| !kind.is_exempt());
+            assert!(said.map(|(_, text)| text).any(|text| text.contains("Berlin")), "{text:?}");
+        }
     }
 
     #[test]

@@ -144,10 +144,18 @@ fn add_block(text: &str, block: &Block, at: usize, all: &mut Vec<Sentence>) {
             all.push(Sentence { range, kind, exempt, block: at });
         }
     };
-    if block.kind != Kind::Prose {
-        return add(blocks::trimmed(text, block.range.clone()), block.kind);
-    }
     let parts = sentences::split(text, block.range.clone());
+    let shown = || text.get(block.range.clone()).unwrap_or_default();
+    match block.kind {
+        Kind::Prose => {}
+        // Several sentences are no heading, whatever marks stand around them.
+        Kind::Heading(_) if parts.len() > 1 => {}
+        // A column's name is no sentence.
+        Kind::TableHeader if blocks::states(shown()) => {
+            return add(blocks::trimmed(text, block.range.clone()), Kind::TableRow);
+        }
+        kind => return add(blocks::trimmed(text, block.range.clone()), kind),
+    }
     let count = parts.len();
     for (nth, range) in parts.into_iter().enumerate() {
         let is_last = nth + 1 == count;
