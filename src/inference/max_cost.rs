@@ -2,7 +2,8 @@
 //!
 //! No tokenizer makes more tokens than a text has bytes, so a prompt counts with the bytes of its request: what it says,
 //! its tools and schemas, and the names around them, which stand for what formats add. Images count with
-//! [`IMAGE_TOKENS`] each, whatever their size. An answer counts with its maximum length: the caller's limit, otherwise
+//! [`IMAGE_TOKENS`] each, whatever their size, and what only names its content (a file by id or address, a video) with
+//! [`REFERENCE_TOKENS`]. An answer counts with its maximum length: the caller's limit, otherwise
 //! the model's.
 
 use crate::money::{NanoUsd, Price, Tokens};
@@ -14,6 +15,10 @@ const DEFAULT_MAX_ANSWER_TOKENS: u64 = 32_768;
 
 /// The most tokens that an image counts as with any provider: `OpenAI`'s models divide one into 10,000 patches at most.
 const IMAGE_TOKENS: u64 = 10_000;
+
+/// The most tokens that something counts as whose size is not known here: the largest context of the models that there
+/// are.
+const REFERENCE_TOKENS: u64 = 1_000_000;
 
 /// What JSON adds to a field of an object: quotes, colon and comma.
 const FIELD_SIGNS: usize = 4;
@@ -53,24 +58,50 @@ pub(super) fn default_completion_tokens(request: &CompletionRequest<'_>) -> u64 
 fn max_prompt_tokens(request: &CompletionRequest<'_>) -> u64 {
     let length = |(name, value): (&str, Json<'_>)| name.len() + value.get().len() + FIELD_SIGNS;
     let bytes: usize = request.fields.iter().map(length).sum();
-    let (images, image_bytes) = request.fields.get("messages").map_or((0, 0), images);
-    bytes.saturating_sub(image_bytes) as u64 + images * IMAGE_TOKENS
+    let parts = request.fields.get("messages").map_or_else(Parts::default, Parts::of);
+    bytes.saturating_sub(parts.image_bytes) as u64
+        + parts.images * IMAGE_TOKENS
+        + parts.references * REFERENCE_TOKENS
 }
 
-/// The number of images in messages, and their size in bytes.
-fn images(messages: Json<'_>) -> (u64, usize) {
-    let parts = messages.items().into_iter().flatten().filter_map(|message| {
-        let [content] = message.fields(["content"])?;
-        content?.items()
-    });
-    let is_image = |part: &Json<'_>| {
-        let kind = part.fields(["type"]).and_then(|[kind]| kind?.string());
-        kind.is_some_and(|kind| kind == "image_url")
-    };
-    parts
-        .flatten()
-        .filter(is_image)
-        .fold((0, 0), |(count, bytes), part| (count + 1, bytes + part.get().len()))
+/// The parts of messages that do not count with their bytes.
+#[derive(Debug, Default)]
+struct Parts {
+    images: u64,
+    image_bytes: usize,
+    /// Those that only name their content.
+    references: u64,
+}
+
+impl Parts {
+    fn of(messages: Json<'_>) -> Self {
+        let contents = messages.items().into_iter().flatten().filter_map(|message| {
+            let [content] = message.fields(["content"])?;
+            content?.items()
+        });
+        let mut parts = Self::default();
+        for part in contents.flatten() {
+            let kind = part.fields(["type"]).and_then(|[kind]| kind?.string()).unwrap_or_default();
+            match &*kind {
+                "text" | "refusal" | "input_audio" => {}
+                "image_url" => {
+                    parts.images += 1;
+                    parts.image_bytes += part.get().len();
+                }
+                "file" if holds_its_file(part) => {}
+                _ => parts.references += 1,
+            }
+        }
+        parts
+    }
+}
+
+/// Whether a part of type `file` has its content in it, and names none elsewhere.
+fn holds_its_file(part: Json<'_>) -> bool {
+    let Some([Some(file)]) = part.fields(["file"]) else { return false };
+    let Some([data, id, url]) = file.fields(["file_data", "file_id", "file_url"]) else { return false };
+    let is_inline = data.and_then(Json::string).is_some_and(|data| !data.starts_with("http"));
+    is_inline && id.is_none_or(Json::is_null) && url.is_none_or(Json::is_null)
 }
 
 /// The most that a conversation of our own may cost; `None` if the price is unknown.
@@ -149,5 +180,17 @@ mod tests {
         let (small, large) = (of(&format!("[{}]", image(10))), of(&format!("[{}]", image(1_000_000))));
         assert_eq!((small, large), (empty + IMAGE_TOKENS, empty + IMAGE_TOKENS));
         assert_eq!(of(&format!("[{},{}]", image(1), image(1))), empty + 2 * IMAGE_TOKENS + 1);
+
+        let inline =
+            r#"{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA","filename":"a.pdf"}}"#;
+        assert!(of(&format!("[{inline}]")) < empty + 200);
+        for reference in [
+            r#"{"type":"file","file":{"file_id":"file-1"}}"#,
+            r#"{"type":"file","file":{"file_data":"data:,x","file_id":"file-1"}}"#,
+            r#"{"type":"file","file":{"file_data":"https://a.example/b.pdf"}}"#,
+            r#"{"type":"video_url","video_url":{"url":"https://a.example/b.mp4"}}"#,
+        ] {
+            assert!(of(&format!("[{reference}]")) > REFERENCE_TOKENS, "{reference}");
+        }
     }
 }

@@ -105,8 +105,8 @@ impl Verifier {
         settings.extractors().chain(settings.auditor.as_deref()).chain(roster.models()).collect()
     }
 
-    /// Checks whether the budget of the account, if it has one, allows this job to start: the prices of extractor and
-    /// panel must be known, and the extraction must be affordable now. Later calls are checked one by one.
+    /// Checks whether the budget of the account, if it has one, allows this job to start: the prices of extractor,
+    /// auditor and panel must be known, and the extraction must be affordable now. Later calls are checked one by one.
     pub fn check_budget(&self, job: &Job, meter: &Meter) -> Result<(), Error> {
         if !meter.has_budget() {
             return Ok(());
@@ -115,8 +115,10 @@ impl Verifier {
         let prompt = Statement::first_prompt(job);
         let Some(extractor) = settings.extractors().next() else { return Err(Error::Unconfigured) };
         let roster = Roster::new(&settings.panel, &[], panel_size(job));
-        let mut panel = (0..roster.panel_size()).filter_map(|seat| roster.model(seat));
-        if let Some(model) = panel.find(|model| self.client.max_cost(model, &prompt).is_none()) {
+        let panel = (0..roster.panel_size()).filter_map(|seat| roster.model(seat));
+        // Without its auditor, a verification would be worth less than is asked for.
+        let mut asked = panel.chain(settings.auditor.as_deref());
+        if let Some(model) = asked.find(|model| self.client.max_cost(model, &prompt).is_none()) {
             return Err(Error::Unpaid { model: model.to_owned(), failure: Failure::PriceUnknown });
         }
         let max_cost = self.client.max_cost(extractor, &prompt);

@@ -148,6 +148,19 @@ async fn models_without_a_price_are_reported_before_the_stream() {
 }
 
 #[tokio::test]
+async fn an_auditor_without_a_price_is_reported_and_not_left_out() {
+    let (server, provider) = with_failures(&[], |config| {
+        config.verify.general.auditor = Some("fake/auditor".into());
+        price(config, &PRICED);
+    })
+    .await;
+    let (status, _, body) = refused(&server, &key_of(&server, u64::from(u32::MAX))).await;
+    assert_eq!((status, &body["code"]), (403, &json!("price_unknown")), "{body}");
+    assert!(body["message"].as_str().unwrap().contains("fake/auditor "), "{body}");
+    assert_eq!(provider.requests().len(), 0);
+}
+
+#[tokio::test]
 async fn concurrent_calls_wait_for_reservations_instead_of_failing() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {
         "claims" => {
