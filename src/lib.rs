@@ -10,7 +10,7 @@
 //!
 //! | room | what it does | names |
 //! |---|---|---|
-//! | `cli` | the terminal side; the only room that prints | app client config keys limits manual metrics providers server storage usage |
+//! | `cli` | the terminal side; the only room that prints | app client config keys limits manual metrics providers server storage usage verify |
 //! | `config` | flags, environment and files, resolved and checked once | inference limits providers storage verify |
 //! | `app` | opens storage and builds the rooms | config inference keys limits metrics providers storage usage verify |
 //! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits manual metrics storage usage verify |

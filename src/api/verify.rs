@@ -400,6 +400,9 @@ pub struct VerifyResponse {
     /// What all of it cost, in US dollars; `null` where a price is unknown.
     #[serde(default)]
     pub cost_usd: Option<f64>,
+    /// The hash of the prompts, by which results of one wording are told from those of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<String>,
     /// `sandbox` when simulated models took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,

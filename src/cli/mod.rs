@@ -171,7 +171,7 @@ impl Command {
     fn wants_json(&self) -> bool {
         match self {
             Self::Verify(args) => args.output.json || args.output.jsonl,
-            Self::Eval(args) => args.json,
+            Self::Eval(args) => args.wants_json(),
             Self::Chat(args) => args.json,
             Self::Models(args) => args.json,
             Self::Apps(args) => args.wants_json(),

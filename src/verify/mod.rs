@@ -50,6 +50,7 @@ pub use job::Job;
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};
 pub use text::is_blank;
+pub use vote::{SpecialOptions, Verdict, decide};
 
 /// An item of a run's stream: an event, or the error that ends the run without a result.
 pub type EventResult = Result<Event, Error>;

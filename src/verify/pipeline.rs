@@ -220,6 +220,7 @@ impl Verifier {
             domain: job.domain,
             as_of: job.as_of.rfc3339(),
             total_models: job.total_models,
+            prompts: Some(prompts::hash().to_owned()),
             mode: self.mode(job.domain).map(str::to_owned),
         }
     }

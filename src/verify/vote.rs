@@ -17,21 +17,22 @@ use crate::api::verify::{Assessment, ReasonCode};
 
 /// The options of a claim that have a special meaning.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SpecialOptions {
+pub struct SpecialOptions {
     /// The option that the claim asserts.
-    pub(super) claimed: usize,
+    pub claimed: usize,
     /// "Cannot be determined".
-    pub(super) undetermined: usize,
+    pub undetermined: usize,
 }
 
 /// The outcome of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) assessment: Assessment,
+pub struct Verdict {
+    /// Whether the claim holds.
+    pub assessment: Assessment,
     /// The option that won.
-    pub(super) consensus: Option<usize>,
+    pub consensus: Option<usize>,
     /// The reason for the assessment.
-    pub(super) reason: ReasonCode,
+    pub reason: ReasonCode,
 }
 
 impl Verdict {
@@ -57,7 +58,7 @@ pub(super) fn is_open(
 }
 
 /// Counts the answers, one per model that gave one, in any order, and decides.
-pub(super) fn decide(answers: &[usize], options: SpecialOptions, min_required: usize) -> Verdict {
+pub fn decide(answers: &[usize], options: SpecialOptions, min_required: usize) -> Verdict {
     if answers.len() < min_required {
         return Verdict::none(ReasonCode::InsufficientAnswers);
     }

@@ -12,7 +12,7 @@ use crate::support::server::{Setup, TestServer};
 
 /// The sandbox assesses the first as TRUE and the second as FALSE, reaches no consensus on the third, and finds nothing
 /// to verify in the last.
-const FACTS: [(&str, &str); 4] = [
+pub const FACTS: [(&str, &str); 4] = [
     ("The capital of Australia is Canberra.", "TRUE"),
     ("The capital of Australia is Sydney.", "TRUE"),
     ("The Nile is the longest river in the world.", "FALSE"),
@@ -20,22 +20,22 @@ const FACTS: [(&str, &str); 4] = [
 ];
 
 /// The lines of a dataset.
-fn dataset(facts: &[(&str, &str)]) -> String {
+pub fn dataset(facts: &[(&str, &str)]) -> String {
     let line = |(fact, label): &(&str, &str)| json!({ "fact": fact, "expected": label }).to_string() + "\n";
     facts.iter().map(line).collect()
 }
 
-fn sandbox(text: &str, arguments: &[&str]) -> CommandOutput {
+pub fn sandbox(text: &str, arguments: &[&str]) -> CommandOutput {
     in_sandbox(text).args(arguments.iter().copied()).run()
 }
 
-fn in_sandbox(text: &str) -> Mk {
+pub fn in_sandbox(text: &str) -> Mk {
     let mk = Mk::new().args(["eval", "--sandbox", "facts.jsonl"]);
     std::fs::write(mk.home().join("facts.jsonl"), text).unwrap();
     mk
 }
 
-fn against(server: &TestServer, text: &str) -> Mk {
+pub fn against(server: &TestServer, text: &str) -> Mk {
     let mk = Mk::new()
         .args(["eval", "facts.jsonl"])
         .env("MK_SERVER", &server.base)
@@ -93,16 +93,6 @@ fn json_output_has_every_metric_with_its_denominator() {
     assert_eq!((results[1]["line"].as_u64(), results[1]["right"].as_bool()), (Some(2), Some(false)));
     let tokens: u64 = results.iter().map(|one| one["tokenUsage"]["totalTokens"].as_u64().unwrap()).sum();
     assert_eq!(document["tokens"].as_u64(), Some(tokens));
-}
-
-#[test]
-fn min_accuracy_fails_below_its_threshold() {
-    let ran = sandbox(&dataset(&FACTS), &["--min-accuracy", "50.1%", "--json"]);
-    assert_eq!((ran.code(), ran.json()["exit"].as_u64()), (1, Some(1)), "{ran:?}");
-    assert!(ran.stderr.contains("2 of 4, 50.0 %") && ran.stderr.contains("50.1 %"), "{ran:?}");
-    assert_eq!(sandbox(&dataset(&FACTS), &["--min-accuracy", "50"]).code(), 0);
-    let quiet = sandbox(&dataset(&FACTS), &["--min-accuracy", "90", "-q"]);
-    assert_eq!((quiet.code(), quiet.stdout.as_str()), (1, ""), "{quiet:?}");
 }
 
 #[test]
@@ -168,7 +158,16 @@ async fn failed_statements_count_neither_as_right_nor_as_wrong() {
     let ran =
         against(&server, &text).args(["--jobs", "1", "--json", "--min-accuracy", "40"]).run_beside().await;
     let document = ran.json();
-    assert_eq!((ran.code(), document["exit"].as_u64()), (5, Some(5)), "{ran:?}");
+    assert_eq!(
+        (ran.code(), document["exit"].as_u64()),
+        (1, Some(1)),
+        "a failure hides no missed gate: {ran:?}"
+    );
+    assert!(
+        ran.stderr.contains("1 statement was not verified")
+            && ran.stderr.contains("--min-accuracy asks for 40 %"),
+        "{ran:?}"
+    );
     assert_eq!(
         (document["accuracy"]["count"].as_u64(), document["accuracy"]["of"].as_u64()),
         (Some(1), Some(2))
@@ -200,7 +199,7 @@ async fn values_in_a_line_override_flags() {
 #[test]
 fn a_terminal_shows_the_wrong_statements_and_the_accuracy() {
     for columns in [44, 80] {
-        let shown = pty::run(&in_sandbox(&dataset(&FACTS)), columns, 100).last;
+        let shown = pty::run(&in_sandbox(&dataset(&FACTS)), columns, 300).last;
         for words in
             ["✗  line 2: said FALSE, is TRUE", "~  line 3: said NO CONSENSUS, is FALSE", "2 of 4, 50.0 %"]
         {

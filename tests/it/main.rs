@@ -39,6 +39,8 @@ mod cli_config;
 mod cli_database;
 mod cli_doctor;
 mod cli_eval;
+mod cli_eval_figures;
+mod cli_eval_runs;
 mod cli_gate;
 mod cli_hostile;
 mod cli_input;

@@ -93,8 +93,8 @@ pub fn decimal(dollars: f64) -> String {
     format!("{whole}.{:0<2}", fraction.trim_end_matches('0'))
 }
 
-/// A cell with user-chosen text: quoted if necessary, and never a formula.
-fn text(value: &str) -> String {
+/// A cell with a text of other people's: quoted if necessary, and never a formula.
+pub fn text(value: &str) -> String {
     let looks_like_a_formula =
         value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     let harmless = if looks_like_a_formula { format!("'{value}") } else { value.to_owned() };
@@ -102,7 +102,8 @@ fn text(value: &str) -> String {
     if needs_quotes { format!("\"{}\"", harmless.replace('"', "\"\"")) } else { harmless }
 }
 
-fn row(cells: impl Iterator<Item = impl AsRef<str>>) -> String {
+/// A row of cells that are quoted where they must be.
+pub fn row(cells: impl Iterator<Item = impl AsRef<str>>) -> String {
     let mut line = String::new();
     for (at, cell) in cells.enumerate() {
         if at > 0 {

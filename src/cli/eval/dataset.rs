@@ -1,17 +1,19 @@
 //! Datasets: statements with known answers as lines of JSON, read and checked completely before anything is spent on
 //! them.
 //!
-//! A line is an object with a `fact` and what is `expected` of it, and may have an `id`, a `domain`, a `context` and an
-//! `asOf`. Other fields are ignored, as datasets carry sources and notes. The field names and labels of
+//! A line is an object with a `fact` and what is `expected` of it, and may have an `id`, a `domain`, a `context`, an
+//! `asOf`, the right `answer` and `tags`. Other fields are ignored, as datasets carry sources and notes. The field names and labels of
 //! [FEVER](https://fever.ai/dataset/fever.html) (`claim`, `label`, `SUPPORTS` …) are accepted as well.
 
-use std::fmt;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
+use super::label::Label;
+use super::settings::{hex, sha256};
 use crate::api::verify::{Domain, MAX_CONTEXT_CHARS};
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
@@ -27,69 +29,6 @@ const MAX_DATASET_BYTES: usize = 64 << 20;
 
 /// How many wrong lines are reported at once.
 const MAX_REPORTED: usize = 5;
-
-/// What a statement is, or was judged to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Label {
-    /// Every claim is true.
-    True,
-    /// At least one claim is false.
-    False,
-    /// No claim is false, but at least one is without consensus.
-    NoConsensus,
-    /// It contains no claim.
-    Nothing,
-}
-
-impl Label {
-    /// All labels, in the order of tables.
-    pub(crate) const ALL: [Self; 4] = [Self::True, Self::False, Self::NoConsensus, Self::Nothing];
-
-    /// The label for people.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "TRUE",
-            Self::False => "FALSE",
-            Self::NoConsensus => "NO CONSENSUS",
-            Self::Nothing => "NOTHING",
-        }
-    }
-
-    /// The label as one word, for programs that split at whitespace.
-    pub(crate) const fn as_word(self) -> &'static str {
-        match self {
-            Self::NoConsensus => "NO_CONSENSUS",
-            other => other.as_str(),
-        }
-    }
-
-    fn parse(value: &Value) -> Option<Self> {
-        let text = match value {
-            Value::Bool(is_true) => return Some(if *is_true { Self::True } else { Self::False }),
-            Value::String(text) => text.trim().to_ascii_uppercase().replace(['_', '-'], " "),
-            _ => return None,
-        };
-        match text.as_str() {
-            "TRUE" | "SUPPORTS" | "SUPPORTED" => Some(Self::True),
-            "FALSE" | "REFUTES" | "REFUTED" => Some(Self::False),
-            "NO CONSENSUS" | "NOT ENOUGH INFO" | "NOT ENOUGH EVIDENCE" => Some(Self::NoConsensus),
-            "NOTHING" => Some(Self::Nothing),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl Serialize for Label {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
 
 /// The position of a statement in the dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -119,9 +58,47 @@ impl Position {
     }
 }
 
+/// The statements of an evaluation.
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    /// In the order in which they are asked.
+    pub(crate) items: Vec<Item>,
+    /// The SHA-256 of all lines that were read, in hexadecimal digits.
+    pub(crate) sha256: String,
+}
+
+/// Which statements of a dataset are asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Selection {
+    /// At most so many.
+    pub(crate) limit: Option<usize>,
+    /// The seed of another order.
+    pub(crate) seed: Option<u64>,
+    /// Whether all lines are read even so, as the hash must not depend on the limit.
+    pub(crate) needs_all: bool,
+}
+
+impl Selection {
+    /// How many statements are enough to read.
+    fn enough(&self) -> Option<usize> {
+        self.limit.filter(|_| self.seed.is_none() && !self.needs_all)
+    }
+
+    fn apply(self, mut items: Vec<Item>) -> Vec<Item> {
+        if let Some(seed) = self.seed {
+            // A hash of the seed and the number is as good as a throw of dice for each.
+            items.sort_by_cached_key(|item| sha256([seed.to_be_bytes(), (item.number as u64).to_be_bytes()]));
+        }
+        items.truncate(self.limit.unwrap_or(usize::MAX));
+        items
+    }
+}
+
 /// A statement and its known answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
+    /// Its number in the dataset, from 0.
+    pub(crate) number: usize,
     pub(crate) at: Position,
     /// As in the dataset: a string or a number.
     pub(crate) id: Option<Value>,
@@ -130,14 +107,18 @@ pub(crate) struct Item {
     pub(crate) domain: Option<Domain>,
     pub(crate) context: Option<String>,
     pub(crate) as_of: Option<String>,
+    /// The right answer to the question that it raises.
+    pub(crate) answer: Option<String>,
+    /// What the figures are also shown by.
+    pub(crate) tags: Vec<String>,
 }
 
-/// Reads all statements of the files, at most `limit`; `-` is standard input.
+/// Reads the statements of the files; `-` is standard input.
 ///
 /// # Errors
 /// If a file cannot be read, a line is malformed, or there is no line at all.
-pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -> Result<Vec<Item>, Failure> {
-    let mut reading = Reading { limit, bytes: 0, items: Vec::new(), wrong: Vec::new(), exceeded: None };
+pub(crate) fn read(files: &[PathBuf], selection: Selection, printer: &Printer) -> Result<Dataset, Failure> {
+    let mut reading = Reading { limit: selection.enough(), ..Reading::default() };
     for path in files {
         if reading.is_full() {
             break;
@@ -153,13 +134,16 @@ pub(crate) fn read(files: &[PathBuf], limit: Option<usize>, printer: &Printer) -
             reading
         };
     }
-    reading.items()
+    let sha256 = hex(&reading.hash.clone().finalize());
+    Ok(Dataset { items: selection.apply(reading.items()?), sha256 })
 }
 
+#[derive(Default)]
 struct Reading {
     /// How many statements are wanted, if not all.
     limit: Option<usize>,
     bytes: usize,
+    hash: Sha256,
     items: Vec<Item>,
     wrong: Vec<String>,
     /// Which maximum was exceeded, if any.
@@ -183,7 +167,12 @@ impl Reading {
         let input::Source::Line { line: number } = source else { return true };
         let at = Position { file: file.map(str::to_owned), line: number };
         let name = at.name();
-        match line.map(|text| item(at, &text)) {
+        let number = self.items.len();
+        if let Ok(text) = &line {
+            self.hash.update(text);
+            self.hash.update("\n");
+        }
+        match line.map(|text| item(number, at, &text)) {
             Ok(Ok(item)) => self.items.push(item),
             Ok(Err(wrong)) => self.wrong.push(format!("{name}: {wrong}")),
             // The message itself names the line.
@@ -217,7 +206,7 @@ impl Reading {
     }
 }
 
-fn item(at: Position, line: &str) -> Result<Item, String> {
+fn item(number: usize, at: Position, line: &str) -> Result<Item, String> {
     let parsed = serde_json::from_str(line).map_err(|cause| {
         // The position in the error would be that in a separate document.
         let text = cause.to_string();
@@ -259,7 +248,38 @@ fn item(at: Position, line: &str) -> Result<Item, String> {
         }
         _ => {}
     }
-    Ok(Item { at, id, fact, expected, domain: domain.transpose()?, context, as_of })
+    let answer = answer(&mut fields)?;
+    let tags = tags(&mut fields)?;
+    Ok(Item { number, at, id, fact, expected, domain: domain.transpose()?, context, as_of, answer, tags })
+}
+
+fn answer(fields: &mut Map<String, Value>) -> Result<Option<String>, String> {
+    match first(fields, &["answer"]) {
+        Some((_, Value::Number(number))) => Ok(Some(number.to_string())),
+        Some((_, Value::String(text))) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
+        Some((_, other)) => Err(format!("`answer` is {}; it must be a text or a number", shown(&other))),
+        None => Ok(None),
+    }
+}
+
+/// A text, or several.
+fn tags(fields: &mut Map<String, Value>) -> Result<Vec<String>, String> {
+    let Some((name, value)) = first(fields, &["tags", "tag"]) else { return Ok(Vec::new()) };
+    let texts = match value {
+        Value::Array(values) => values,
+        one => vec![one],
+    };
+    let mut tags = Vec::new();
+    for value in texts {
+        let Value::String(tag) = value else {
+            return Err(format!("`{name}` has {}; it must be a text or a list of texts", shown(&value)));
+        };
+        let tag = tag.trim().to_owned();
+        if !tag.is_empty() && !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
 }
 
 /// The first of these fields that exists and is not null, with its name.
@@ -296,17 +316,18 @@ mod tests {
     use super::*;
 
     fn read_line(line: &str) -> Result<Item, String> {
-        item(Position { file: None, line: 1 }, line)
+        item(0, Position { file: None, line: 1 }, line)
     }
 
     #[test]
     fn a_line_says_what_is_expected_of_a_statement() {
         let line = r#"{"id": 7, "fact": "F", "expected": "no_consensus", "domain": "legal", "asOf": "2026-01-02",
-            "context": "C", "source": ["left", "alone"]}"#;
+            "context": "C", "answer": 1889, "tags": ["a", " b ", "a"], "source": ["left", "alone"]}"#;
         let item = read_line(line).unwrap();
         assert_eq!((item.id, item.fact.as_str(), item.expected), (Some(json!(7)), "F", Label::NoConsensus));
         assert_eq!(item.domain, Some(Domain::Legal));
         assert_eq!((item.context.as_deref(), item.as_of.as_deref()), (Some("C"), Some("2026-01-02")));
+        assert_eq!((item.answer.as_deref(), item.tags), (Some("1889"), vec!["a".to_owned(), "b".to_owned()]));
     }
 
     #[test]
@@ -352,6 +373,14 @@ mod tests {
                 "`domain` is \"x\"; it must be \"general\" or \"legal\"",
             ),
             (
+                r#"{"fact": "F", "expected": true, "answer": ["x"]}"#,
+                "`answer` is [\"x\"]; it must be a text or a number",
+            ),
+            (
+                r#"{"fact": "F", "expected": true, "tags": ["x", 1]}"#,
+                "`tags` has 1; it must be a text or a list of texts",
+            ),
+            (
                 r#"{"fact": "F", "expected": true, "asOf": "soon"}"#,
                 "`asOf` is \"soon\", which is no date such as 2026-11-20",
             ),
@@ -359,6 +388,29 @@ mod tests {
         for (line, message) in wrong {
             assert_eq!(read_line(line).unwrap_err(), message, "{line}");
         }
+    }
+
+    #[test]
+    fn a_seed_gives_an_order_of_all_statements() {
+        let items: Vec<Item> = (0..50)
+            .map(|number| Item { number, ..read_line(r#"{"fact": "F", "expected": true}"#).unwrap() })
+            .collect();
+        let order = |seed, limit| -> Vec<usize> {
+            let chosen = Selection { seed, limit, needs_all: false }.apply(items.clone());
+            chosen.into_iter().map(|item| item.number).collect()
+        };
+        let all: Vec<usize> = (0..50).collect();
+        assert_eq!(order(None, None), all);
+        let shuffled = order(Some(1), None);
+        assert_ne!(shuffled, all);
+        assert_eq!(
+            (order(Some(1), None), order(Some(1), Some(9))),
+            (shuffled.clone(), shuffled[..9].to_vec())
+        );
+        assert_ne!(order(Some(2), None), shuffled);
+        let mut sorted = shuffled;
+        sorted.sort_unstable();
+        assert_eq!(sorted, all);
     }
 
     proptest! {

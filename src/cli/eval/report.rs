@@ -2,44 +2,51 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::dataset::{Item, Label};
-use super::score::{ModelScore, Rate, Score, judged};
-use super::{Plan, StatementOutcome};
+use super::Plan;
+use super::dataset::Item;
+use super::document::{self, fields};
+use super::evaluation::{Done, Outcome, Task};
+use super::figures::{Figures, PanelModel};
+use super::gates::Judged;
+use super::label::Label;
+use super::score::{Rate, Score, said};
+use super::target::Target;
+use super::text::{Text, shown};
 use crate::api::verify::VerifyResponse;
 use crate::cli;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::humanize::{counted, dollars, seconds, thousands};
 use crate::cli::sanitize;
-use crate::cli::tabular::{self, Column, column, number, unbroken};
 use crate::cli::term::Style;
 use crate::cli::verify::batch_display::BatchDisplay;
 use crate::cli::verify::json::milliseconds;
 use crate::cli::verify::verdict;
-use crate::cli::wrap::{cut, wrap};
-
-/// The result for a statement and how long it took, or why it failed.
-type Outcome = Result<(VerifyResponse, Duration), Failure>;
+use crate::cli::wrap::cut;
 
 /// The indent of the text below a headline.
 const INDENT: &str = "   ";
 
-/// Prints statements in dataset order, and sums them up.
+/// Prints statements in the order in which they are asked, and sums them up.
 pub(super) struct Report<'a> {
     plan: &'a Plan,
     /// The number of statements to report.
     all: usize,
+    begun: Instant,
     score: Score,
+    /// How many verifications succeeded, and how many of these are known from before.
+    succeeded: usize,
+    known: usize,
     failed: usize,
     worst: u8,
     /// The first statement that failed, or the one that ended the rest, and why.
     failure: Option<(String, Failure)>,
     entries: Vec<Value>,
     /// Outcomes that wait for an earlier one to be printed.
-    waiting: BTreeMap<usize, StatementOutcome>,
+    waiting: BTreeMap<usize, Done<'a>>,
     printed: usize,
 }
 
@@ -49,7 +56,10 @@ impl<'a> Report<'a> {
         Self {
             plan,
             all,
+            begun: Instant::now(),
             score: Score::new(),
+            succeeded: 0,
+            known: 0,
             failed: 0,
             worst: 0,
             failure: None,
@@ -59,22 +69,31 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// How many verifications there are in all.
+    pub(super) fn tasks(&self) -> usize {
+        self.all.saturating_mul(usize::try_from(self.plan.repeat).unwrap_or(usize::MAX))
+    }
+
     /// Adds a statement.
     pub(super) fn take(
         &mut self,
-        done: StatementOutcome,
+        done: Done<'a>,
         display: &RefCell<BatchDisplay<'_>>,
     ) -> Result<(), Failure> {
         match &done.outcome {
             None => {}
-            Some(Ok((result, _))) => self.score.add(done.item.expected, result),
+            Some(Ok((result, _))) => {
+                self.succeeded += 1;
+                self.known += usize::from(done.is_known);
+                self.score.add(done.task.item, done.task.run, result);
+            }
             Some(Err(failure)) => {
                 self.failed += 1;
                 self.worst = verdict::worse(self.worst, failure.kind.code());
             }
         }
-        display.borrow_mut().count(self.score.verified(), self.failed, String::new());
-        self.waiting.insert(done.index, done);
+        display.borrow_mut().count(self.succeeded, self.failed, self.so_far());
+        self.waiting.insert(done.task.index, done);
         while let Some(next) = self.waiting.remove(&self.printed) {
             self.printed += 1;
             self.show(next, Some(display))?;
@@ -82,25 +101,42 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    fn show(
-        &mut self,
-        done: StatementOutcome,
-        display: Option<&RefCell<BatchDisplay<'_>>>,
-    ) -> Result<(), Failure> {
+    /// `82 % right · $0.0123 · 2 m 10 s left`: what is known so far.
+    fn so_far(&self) -> String {
+        let score = &self.score;
+        let right = score.matrix.right().percent().map(|percent| format!("{percent:.0} % right"));
+        let cost = score.cost_usd.filter(|_| !score.is_sandbox).map(dollars);
+        let done = self.succeeded + self.failed;
+        let paid = u32::try_from(done - self.known).unwrap_or(u32::MAX);
+        let missing = u32::try_from(self.tasks().saturating_sub(done)).unwrap_or(u32::MAX);
+        let left = (paid > 0 && missing > 0)
+            .then(|| format!("{} left", seconds((self.begun.elapsed() / paid).saturating_mul(missing))));
+        let between = self.plan.printer.terminal.symbols.between;
+        [right, cost, left].into_iter().flatten().collect::<Vec<_>>().join(between)
+    }
+
+    fn show(&mut self, done: Done<'a>, display: Option<&RefCell<BatchDisplay<'_>>>) -> Result<(), Failure> {
         let Some(outcome) = done.outcome else { return Ok(()) };
+        let Task { item, run, .. } = done.task;
         let printer = &self.plan.printer;
-        let lines = if self.plan.json {
-            self.entries.push(entry(&done.item, &outcome));
+        if self.plan.json || !self.plan.reports.is_empty() {
+            self.entries.push(entry(item, (self.plan.repeat > 1).then_some(run), &outcome));
+        }
+        let is_repeated = run > 0
+            && outcome.as_ref().is_ok_and(|(result, _)| {
+                self.score.flips.first(item.number).is_none_or(|first| first == said(result))
+            });
+        let lines = if self.plan.json || is_repeated {
             Vec::new()
         } else if printer.terminal.out.is_terminal {
-            self.for_people(&done.item, &outcome)
+            self.for_people(done.task, &outcome)
         } else {
-            vec![plain(&done.item, &outcome)]
+            vec![plain(done.task, &outcome)]
         };
         if let Err(failure) = outcome
             && (self.failure.is_none() || done.ends_evaluation)
         {
-            self.failure = Some((done.item.at.name(), failure));
+            self.failure = Some((item.at.name(), failure));
         }
         let print = || lines.iter().try_for_each(|line| printer.line(line));
         match display {
@@ -113,15 +149,20 @@ impl<'a> Report<'a> {
     }
 
     /// The lines on a statement, if it is wrong or failed; correct ones need no reading.
-    fn for_people(&self, item: &Item, outcome: &Outcome) -> Vec<String> {
+    fn for_people(&self, Task { item, run, .. }: Task<'_>, outcome: &Outcome) -> Vec<String> {
         let terminal = &self.plan.printer.terminal;
         let symbols = terminal.symbols;
         let (style, symbol, what) = match outcome {
-            Ok((result, _)) if judged(result) == item.expected => return Vec::new(),
+            Ok((result, _)) if run > 0 => {
+                (Style::Open, symbols.open, format!("run {} said {}", run + 1, said(result)))
+            }
+            Ok((result, _)) if said(result) == item.expected => return Vec::new(),
             Ok((result, _)) => {
-                let what = format!("said {}, is {}", judged(result), item.expected);
-                match judged(result) {
-                    Label::NoConsensus | Label::Nothing => (Style::Open, symbols.open, what),
+                let what = format!("said {}, is {}", said(result), item.expected);
+                match said(result) {
+                    Label::NoConsensus | Label::Nothing | Label::Unchecked => {
+                        (Style::Open, symbols.open, what)
+                    }
                     Label::True | Label::False => (Style::False, symbols.no, what),
                 }
             }
@@ -138,11 +179,13 @@ impl<'a> Report<'a> {
         ]
     }
 
-    /// Prints the figures. The exit code is the worst of the failures, or tells that too few were right.
+    /// Prints the figures. The exit code tells that a gate was missed, or else the worst of the failures. Where nothing was
+    /// verified, the failures are the reason.
     pub(super) fn finish(mut self, elapsed: Duration) -> cli::exit::Outcome {
         let printer = &self.plan.printer;
-        let short = self.too_few_right();
-        if self.worst == 0 && short.is_some() {
+        let judged = self.plan.gates.judge(&self.score.matrix);
+        let missed: Vec<Failure> = judged.iter().filter_map(Judged::failure).collect();
+        if !missed.is_empty() && (self.worst == 0 || self.score.verified() > 0) {
             self.worst = Kind::Other.code();
         }
         if self.plan.json {
@@ -150,6 +193,7 @@ impl<'a> Report<'a> {
         } else {
             self.print_figures(elapsed)?;
         }
+        self.write_reports(elapsed)?;
         let not_asked = self.not_asked();
         if let Some((name, failure)) = self.failure {
             let were = |count: usize| {
@@ -161,8 +205,8 @@ impl<'a> Report<'a> {
             }
             printer.failure(&Failure { message, ..failure });
         }
-        if let Some(failure) = short {
-            printer.failure(&failure);
+        for failure in &missed {
+            printer.failure(failure);
         }
         Ok(self.worst)
     }
@@ -172,6 +216,7 @@ impl<'a> Report<'a> {
         for (_, done) in std::mem::take(&mut self.waiting) {
             self.show(done, None)?;
         }
+        self.write_reports(elapsed)?;
         if self.plan.json {
             self.worst = interrupted.kind.code();
             return Ok(interrupted.with_partial(self.document(elapsed)));
@@ -180,113 +225,59 @@ impl<'a> Report<'a> {
         Ok(interrupted)
     }
 
+    fn write_reports(&self, elapsed: Duration) -> Result<(), Failure> {
+        if self.plan.reports.is_empty() {
+            return Ok(());
+        }
+        let document = self.document(elapsed);
+        self.plan.reports.iter().try_for_each(|report| report.write(&document))
+    }
+
     fn not_asked(&self) -> usize {
-        self.all.saturating_sub(self.score.verified() + self.failed)
+        self.tasks().saturating_sub(self.succeeded + self.failed)
     }
 
-    fn too_few_right(&self) -> Option<Failure> {
-        let min_accuracy = self.plan.min_accuracy?;
-        let right = self.score.right();
-        let found = match right.total {
-            0 => "nothing was verified".to_owned(),
-            _ => format!("right were {}", shown(right)),
-        };
-        let message = format!("{found}; --min-accuracy asks for {min_accuracy} %");
-        (!right.reaches(min_accuracy)).then(|| Failure::new(Kind::Other, message))
-    }
-
-    /// Prints the figures: with the results on a terminal, to standard error otherwise.
     fn print_figures(&self, elapsed: Duration) -> Result<(), Failure> {
-        let printer = &self.plan.printer;
-        let lines = self.figures(elapsed);
-        if printer.terminal.out.is_terminal {
-            return lines.iter().try_for_each(|line| printer.line(line));
-        }
-        for line in &lines {
-            printer.notice(line);
-        }
-        Ok(())
-    }
-
-    fn figures(&self, elapsed: Duration) -> Vec<String> {
-        let printer = &self.plan.printer;
-        let mut lines = Vec::new();
-        if self.score.verified() > self.score.right().hits || self.failed > 0 {
-            lines.push(String::new());
+        let mut text = Text::new(&self.plan.printer);
+        if self.score.verified() > self.score.matrix.right().hits || self.failed > 0 {
+            text.lines.push(String::new());
         }
         if self.score.verified() > 0 {
-            for (columns, rows) in [self.matrix(), self.models()] {
-                if !rows.is_empty() {
-                    lines.extend(tabular::table(printer, &columns, &rows));
-                    lines.push(String::new());
-                }
-            }
-            lines.extend(tabular::labelled_lines(printer, &self.rates()));
-            lines.push(String::new());
+            let figures = Figures::of(&self.score);
+            let target = self.plan.target_precision.map(|percent| Target::new(&figures, percent));
+            text.figures(&self.score.matrix, &figures, target.as_ref());
+            text.labelled("From run to run", &self.flips(&figures));
         }
-        let summary = self.summary(elapsed);
-        lines.extend(wrap(&printer.terminal.symbols.adapt(summary.into()), printer.terminal.width));
-        lines
+        text.sentence(&self.summary(elapsed));
+        text.print()
     }
 
-    /// The confusion matrix: what is expected by row, what was said by column, without empty rows and columns.
-    fn matrix(&self) -> (Vec<Column>, Vec<Vec<String>>) {
-        let score = &self.score;
-        let is_said = |judged: &Label| Label::ALL.iter().any(|expected| score.count(*expected, *judged) > 0);
-        let always = |label: &Label| *label != Label::Nothing;
-        let judged: Vec<Label> =
-            Label::ALL.into_iter().filter(|label| always(label) || is_said(label)).collect();
-        let columns = [unbroken("expected")]
-            .into_iter()
-            .chain(judged.iter().map(|label| number(heading(*label))))
-            .collect();
-        let row = |expected: Label| {
-            let counts = judged.iter().map(|judged| score.count(expected, *judged));
-            let is_empty = counts.clone().sum::<usize>() == 0;
-            let texts = counts.map(|count| count.to_string());
-            (!is_empty).then(|| [expected.to_string()].into_iter().chain(texts).collect())
-        };
-        (columns, Label::ALL.into_iter().filter_map(row).collect())
-    }
-
-    fn models(&self) -> (Vec<Column>, Vec<Vec<String>>) {
-        let columns = ["asked", "right", "wrong", "cannot tell", "no answer"].map(number);
-        let columns = [column("model")].into_iter().chain(columns).chain([number("right, %")]).collect();
-        let row = |(name, score): (&String, &ModelScore)| {
-            let counts = [score.rate().total, score.right, score.wrong, score.cannot_tell, score.no_answer];
-            let texts = counts.map(|count| count.to_string());
-            let percent = score.rate().percent().map_or_else(String::new, |percent| format!("{percent:.1}"));
-            [name.clone()].into_iter().chain(texts).chain([percent]).collect()
-        };
-        (columns, self.score.models.iter().map(row).collect())
-    }
-
-    /// Each rate with its name, if it is a share of anything.
-    fn rates(&self) -> Vec<(&'static str, String)> {
-        let score = &self.score;
-        let rates = [
-            ("right", score.right()),
-            ("decided", score.decided()),
-            ("right when decided", score.right_when_decided()),
-            ("FALSE found", score.false_found()),
-            ("FALSE passed as TRUE", score.false_passed()),
-            ("TRUE called FALSE", score.true_called_false()),
-        ];
-        rates.into_iter().filter(|(_, rate)| rate.total > 0).map(|(name, rate)| (name, shown(rate))).collect()
+    /// Which verdicts changed, if there were several runs.
+    fn flips(&self, figures: &Figures) -> Vec<(&str, String)> {
+        let flips = &self.score.flips;
+        if flips.verdicts().total == 0 {
+            return Vec::new();
+        }
+        let changed = |rate: Rate| format!("changed on {}", shown(rate));
+        let models =
+            figures.panel.iter().map(|model| (model.short.as_str(), changed(flips.model(model.number))));
+        let votes = models.map(|(name, text)| ("a vote", format!("{name} {text}")));
+        [("the verdict", changed(flips.verdicts()))].into_iter().chain(votes).collect()
     }
 
     /// `40 statements: 35 right, 4 wrong, 1 failed · 1 m 02 s · 41,220 tokens · $0.0412`
     fn summary(&self, elapsed: Duration) -> String {
         let score = &self.score;
-        let right = score.right();
+        let right = score.matrix.right();
         let some =
             |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
         let mut parts = vec![format!(
-            "{}: {} right{}{}{}",
+            "{}: {} right{}{}{}{}",
             counted(self.all, "statement"),
             right.hits,
             some(right.total - right.hits, "wrong"),
             some(self.failed, "failed"),
+            some(self.known, "known before"),
             some(self.not_asked(), "not asked"),
         )];
         parts.push(seconds(elapsed));
@@ -299,77 +290,56 @@ impl<'a> Report<'a> {
 
     fn document(&self, elapsed: Duration) -> Value {
         let score = &self.score;
-        let judged = |expected: Label| -> Value {
-            let counts =
-                Label::ALL.iter().map(|judged| (judged.to_string(), json!(score.count(expected, *judged))));
-            Value::Object(counts.collect())
-        };
-        let matrix = Label::ALL.iter().map(|expected| (expected.to_string(), judged(*expected)));
-        let model = |(name, score): (&String, &ModelScore)| {
-            json!({
-                "model": name,
-                "right": score.right,
-                "wrong": score.wrong,
-                "cannot_tell": score.cannot_tell,
-                "no_answer": score.no_answer,
-                "accuracy": score.rate(),
-            })
-        };
-        let mut document = json!({
+        let judged = self.plan.gates.judge(&score.matrix);
+        let figures = Figures::of(score);
+        let target = self.plan.target_precision.map(|percent| Target::new(&figures, percent).document());
+        let mut document = fields(json!({
             "schema": "mk.eval/1",
             "exit": self.worst,
+            "version": env!("CARGO_PKG_VERSION"),
+            "date": self.plan.settings.date,
+            "settings": self.plan.settings.document(),
+            "prompts": score.prompts,
             "elapsed_ms": milliseconds(elapsed),
             "statements": self.all,
             "verified": score.verified(),
             "failed": self.failed,
+            "known_before": self.known,
             "not_asked": self.not_asked(),
-            "min_accuracy": self.plan.min_accuracy,
-            "accuracy": score.right(),
-            "decided": score.decided(),
-            "accuracy_when_decided": score.right_when_decided(),
-            "false_found": score.false_found(),
-            "false_passed_as_true": score.false_passed(),
-            "true_called_false": score.true_called_false(),
-            "matrix": matrix.collect::<serde_json::Map<_, _>>(),
-            "models": score.models.iter().map(model).collect::<Vec<_>>(),
+            "min_accuracy": self.plan.gates.min_accuracy,
+            "gates": judged.iter().map(Judged::document).collect::<Vec<_>>(),
+            "target": target,
+        }));
+        document.extend(document::verdicts(&score.matrix));
+        document.extend(document::figures(&figures));
+        if self.plan.repeat > 1 {
+            let flips = &score.flips;
+            let model =
+                |model: &PanelModel| json!({ "model": model.name, "flips": flips.model(model.number) });
+            document.insert("flips".to_owned(), json!(flips.verdicts()));
+            document.insert("model_flips".to_owned(), figures.panel.iter().map(model).collect());
+        }
+        document.extend(fields(json!({
             "tokens": score.tokens,
             "cost_usd": score.cost_usd,
             "results": self.entries,
-        });
+        })));
         if let Some((_, failure)) = &self.failure {
-            document["error"] = failure.document()["error"].take();
+            document.insert("error".to_owned(), failure.document()["error"].take());
         }
         if score.is_sandbox {
-            document["mode"] = json!("sandbox");
+            document.insert("mode".to_owned(), json!("sandbox"));
         }
-        document
-    }
-}
-
-/// The heading of the column for what was said.
-const fn heading(label: Label) -> &'static str {
-    match label {
-        Label::True => "said TRUE",
-        Label::False => "said FALSE",
-        Label::NoConsensus => "no consensus",
-        Label::Nothing => "nothing",
-    }
-}
-
-/// `35 total 40, 87.5 % (73.9 to 94.5)`: a share with its 95 % confidence interval.
-fn shown(rate: Rate) -> String {
-    let count = format!("{} of {}", rate.hits, rate.total);
-    match rate.percent().zip(rate.interval()) {
-        Some((percent, (low, high))) => format!("{count}, {percent:.1} % ({low:.1} to {high:.1})"),
-        None => count,
+        Value::Object(document)
     }
 }
 
 /// `7<TAB>WRONG<TAB>FALSE<TAB>TRUE<TAB>id<TAB>text`
-fn plain(item: &Item, outcome: &Outcome) -> String {
+fn plain(Task { item, run, .. }: Task<'_>, outcome: &Outcome) -> String {
     let (verdict, second) = match outcome {
-        Ok((result, _)) if judged(result) == item.expected => ("RIGHT", judged(result).as_word()),
-        Ok((result, _)) => ("WRONG", judged(result).as_word()),
+        Ok((result, _)) if run > 0 => ("FLIPPED", said(result).as_word()),
+        Ok((result, _)) if said(result) == item.expected => ("RIGHT", said(result).as_word()),
+        Ok((result, _)) => ("WRONG", said(result).as_word()),
         Err(failure) => ("ERROR", failure.kind.as_str()),
     };
     let id = match &item.id {
@@ -382,11 +352,16 @@ fn plain(item: &Item, outcome: &Outcome) -> String {
 }
 
 /// The entry for a statement in `--json`.
-fn entry(item: &Item, outcome: &Outcome) -> Value {
+fn entry(item: &Item, run: Option<u32>, outcome: &Outcome) -> Value {
     let mut entry = json!(item.at);
+    if let Some(run) = run {
+        entry["run"] = json!(run + 1);
+    }
     entry["id"] = json!(item.id);
     entry["fact"] = json!(item.fact);
     entry["expected"] = json!(item.expected);
+    entry["answer"] = json!(item.answer);
+    entry["tags"] = json!(item.tags);
     let more = match outcome {
         Ok((result, elapsed)) => found(result, item.expected, *elapsed),
         Err(failure) => json!({ "error": failure.document()["error"].take() }),
@@ -398,10 +373,10 @@ fn entry(item: &Item, outcome: &Outcome) -> Value {
 }
 
 fn found(result: &VerifyResponse, expected: Label, elapsed: Duration) -> Value {
-    let judged = judged(result);
+    let label = said(result);
     json!({
-        "said": judged,
-        "right": judged == expected,
+        "said": label,
+        "right": label == expected,
         "elapsed_ms": milliseconds(elapsed),
         "requestId": result.request_id,
         "claims": result.results,
