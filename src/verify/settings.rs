@@ -60,6 +60,8 @@ pub struct PanelSettings {
 
 /// The fewest models that can agree.
 pub(super) const MIN_PANEL: usize = 2;
+/// The most models that are asked for their word before a part counts as undecided.
+const MAX_JUDGES: usize = 2;
 /// What each section but the first adds to the deadline.
 pub(super) const SECTION_TIME: Duration = Duration::from_secs(5);
 /// One claim is allowed for so many characters of a statement, where no limit is set.
@@ -87,10 +89,19 @@ impl PanelSettings {
         self.extractors().chain(auditor.chain(&self.panel).chain(&self.standby).map(String::as_str))
     }
 
-    /// The model whose word decides what extractor and auditor differ about: another one of the panel.
-    pub(super) fn judge(&self, extractor: &str) -> Option<&str> {
-        let others = self.panel.iter().map(String::as_str);
-        others.into_iter().find(|model| *model != extractor && Some(*model) != self.auditor.as_deref())
+    /// The model that audits what an extractor made: the auditor, in whose place another one of the panel stands if it is
+    /// the extractor itself. None if there is no auditor, or no second model.
+    pub(super) fn auditor_of(&self, extractor: &str) -> Option<&str> {
+        let auditor = self.auditor.as_deref()?;
+        let panel = self.panel.iter().map(String::as_str);
+        std::iter::once(auditor).chain(panel).find(|model| *model != extractor)
+    }
+
+    /// The models whose word decides what extractor and auditor differ about, in order: others of the panel.
+    pub(super) fn judges<'a>(&'a self, extractor: &'a str) -> impl Iterator<Item = &'a str> {
+        let auditor = self.auditor_of(extractor);
+        let panel = self.panel.iter().map(String::as_str);
+        panel.filter(move |model| *model != extractor && Some(*model) != auditor).take(MAX_JUDGES)
     }
 
     /// The most claims of a statement of this many characters.

@@ -20,7 +20,7 @@ mod sentences;
 mod text;
 
 pub use chars::{CharSpan, CharTable};
-pub use coverage::{Gap, coverage};
+pub use coverage::{Account, AccountKind, Gap, Likeness, coverage, holds_most, likeness, nearest, shared};
 pub use finder::Finder;
 pub use sections::Section;
 pub use text::{Document, Format, Kind, Sentence};

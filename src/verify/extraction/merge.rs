@@ -1,23 +1,24 @@
 //! All sections of a statement: extracted side by side, then put together.
 //!
 //! What is said in two sections is asked about once. The limit on claims holds for the whole statement, in the order of
-//! the text.
+//! the text. A section that no extractor makes anything of is not extracted, and no reason to lose the others.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use tracing::warn;
 
 use super::feed::Feed;
-use super::review::{Part, sayings};
+use super::review::{Part, asking, saying};
 use super::section::{Desk, Extracted};
 use super::statement::Statement;
 use crate::api::verify::{Coverage, SkipReason, Skipped};
 use crate::inference::{self, Failure};
 use crate::verify::calls::Calls;
 use crate::verify::claim::Claim;
-use crate::verify::document::Section;
+use crate::verify::document::{Likeness, Section, likeness};
 use crate::verify::error::Error;
 use crate::verify::{PanelSettings, pacing};
 
@@ -36,7 +37,7 @@ pub(in crate::verify) struct Found {
 /// Extracts the claims of a statement. Those that may be asked about are told to `feed` as soon as they are found.
 ///
 /// # Errors
-/// If no extractor gives an answer about some section.
+/// If no extractor gives an answer about any section: what was reported of the first.
 pub(in crate::verify) async fn extract(
     calls: &Calls<'_>,
     settings: &PanelSettings,
@@ -45,7 +46,19 @@ pub(in crate::verify) async fn extract(
 ) -> Result<Found, Error> {
     let desk = Desk { calls, settings, statement, feed };
     let sections = statement.sections.iter().map(|section| Box::pin(desk.section(section)));
-    let extracted = try_join_all(sections).await?;
+    let outcomes = join_all(sections).await;
+    let (mut extracted, mut failures) = (Vec::with_capacity(outcomes.len()), Vec::new());
+    for (section, outcome) in statement.sections.iter().zip(outcomes) {
+        extracted.push(outcome.unwrap_or_else(|failure| {
+            failures.push(failure);
+            desk.not_extracted(section)
+        }));
+    }
+    if failures.len() == extracted.len()
+        && let Some(failure) = failures.into_iter().next()
+    {
+        return Err(failure);
+    }
     Ok(desk.merge(extracted))
 }
 
@@ -105,16 +118,33 @@ impl Desk<'_> {
         claims.sort_by_key(|claim| claim.quote.start);
         let max_claims = self.statement.max_claims(self.settings);
         let mut said = HashSet::new();
+        let mut asked: HashMap<String, String> = HashMap::new();
         let mut kept: Vec<Claim> = Vec::new();
         for claim in claims {
-            let is_new = sayings(&claim).map(|saying| said.insert(saying)) == [true, true];
-            let reason = if is_new { SkipReason::OverLimit } else { SkipReason::Duplicate };
-            if is_new && kept.len() < max_claims {
-                kept.push(claim);
+            let reason = if said.insert(saying(&claim.text)) {
+                match asked.entry(asking(&claim)) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(claim.text.clone());
+                        None
+                    }
+                    Entry::Occupied(earlier) => {
+                        match likeness(&self.statement.finder, &claim.text, earlier.get()) {
+                            Likeness::Same => Some(SkipReason::Duplicate),
+                            Likeness::Near => None,
+                            // The question is the other claim's: what the panel says to it is not about this one.
+                            Likeness::Different => Some(SkipReason::NotExtracted),
+                        }
+                    }
+                }
             } else {
-                self.feed.withdraw(&claim);
-                skipped.push(Part::placed(claim.quote, reason));
-            }
+                Some(SkipReason::Duplicate)
+            };
+            let Some(reason) = reason.or((kept.len() >= max_claims).then_some(SkipReason::OverLimit)) else {
+                kept.push(claim);
+                continue;
+            };
+            self.feed.withdraw(&claim);
+            skipped.push(Part::placed(claim.quote, reason));
         }
         skipped.sort_by_key(|part| part.range.as_ref().map_or(usize::MAX, |range| range.start));
         skipped.dedup();

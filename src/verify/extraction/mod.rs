@@ -7,15 +7,16 @@
 //!                                                                     (extractor, once)
 //! ```
 //!
-//! What must hold: a claim that reaches the panel for good has a quote in the statement and no hard fault; every sentence
-//! is touched by the quote of a claim or of a skipped part; what could not be made sure of is skipped as `unfaithful` or
-//! `not_extracted`, so that nothing that was not checked looks checked. Claims that the review passes are asked about at
+//! What must hold: a claim that reaches the panel for good has a quote in the statement and no hard fault; a claim or a
+//! skipped part is about every sentence, and has each number of it; what could not be made sure of is skipped as
+//! `unfaithful` or `not_extracted`, so that nothing that was not checked looks checked. Claims that the review passes are asked about at
 //! once, beside the audit; those that change are withdrawn ([`Feed`]).
 
 mod audit;
 mod draft;
 mod fault;
 mod feed;
+mod mend;
 mod merge;
 mod options;
 mod review;
@@ -38,7 +39,7 @@ pub fn review_answer(job: &Job, answer: &str) -> Option<(Vec<Claim>, Vec<Skipped
     let statement = Statement::read(job, &fences);
     let whole = draft::read(answer, MAX_FUZZED_BYTES).ok();
     let draft = whole.or_else(|| draft::read_cut_off(answer, MAX_FUZZED_BYTES))?;
-    let reviewed = review::review(&statement, statement.sections.first()?, draft, &[]);
+    let reviewed = review::review(&statement, statement.sections.first()?, draft, &review::Kept::default());
     let skipped = reviewed.skipped.into_iter().filter_map(|part| statement.reported(part)).collect();
     Some((reviewed.sound, skipped))
 }

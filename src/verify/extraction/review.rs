@@ -4,23 +4,33 @@
 //! What must hold for a claim without faults: its quote stands in the section, and it says no more than that
 //! ([`anchors`]); text, question and options are not empty and within their caps; its options are distinct by value,
 //! overlap in nothing, and none reads like one of the two fixed ones; its question does not tell the answer; no earlier
-//! claim says the same.
+//! claim says the same, and none that says something else has its question and answer.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::draft::{ClaimDraft, Draft};
-use super::fault::{Fault, Weight};
+use super::fault::{Fault, Weight, heaviest};
 use super::options;
 use super::statement::Statement;
 use crate::api::verify::SkipReason;
 use crate::verify::anchors::{self, Anchored};
 use crate::verify::claim::Claim;
-use crate::verify::document::Section;
+use crate::verify::document::{Kind, Likeness, Section, likeness, shared};
 use crate::verify::{normal_form, text};
 
 /// The longest claim, question or skipped part, in characters.
 pub(super) const MAX_CLAIM_CHARS: usize = 2_000;
+/// One drafted claim is reviewed for so many characters of a section: dense text has a claim for every 12 in Chinese, for
+/// every 48 in English. More are no honest answer, and would make long prompts of a short text.
+const CHARS_PER_DRAFT: usize = 10;
+/// So many drafted claims are reviewed of any section, and at most so many of the longest.
+const DRAFTS: std::ops::RangeInclusive<usize> = 16..=400;
+/// How many places of a repeated quote are compared.
+const MAX_PLACES: usize = 12;
+/// The most sentences that a quote needs.
+const MAX_QUOTED_SENTENCES: usize = 2;
 
 /// A draft that has been reviewed.
 #[derive(Debug, Default)]
@@ -41,6 +51,13 @@ pub(super) struct Faulty {
     pub(super) faults: Vec<Fault>,
 }
 
+impl Faulty {
+    /// The claim, if nothing stands against it but that it could be better.
+    pub(super) fn could_be_better(&self) -> Option<&Claim> {
+        self.claim.as_ref().filter(|_| heaviest(&self.faults) == Some(Weight::Wish))
+    }
+}
+
 /// A part of the statement that will not be verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::verify) struct Part {
@@ -57,22 +74,48 @@ impl Part {
     }
 }
 
+/// What of a section is settled when a draft is reviewed.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) claims: Vec<Claim>,
+    pub(super) skipped: Vec<Part>,
+}
+
+impl Kept {
+    /// Skips a part, unless nothing is known of it.
+    pub(super) fn skip(&mut self, range: Option<Range<usize>>, shown: String, reason: SkipReason) {
+        if range.is_some() || !shown.is_empty() {
+            self.skipped.push(Part { range, shown, reason });
+        }
+    }
+}
+
 /// Reviews the claims of a section; those that say what one of the `kept` says are left out.
-pub(super) fn review(statement: &Statement<'_>, section: &Section, draft: Draft, kept: &[Claim]) -> Review {
+pub(super) fn review(statement: &Statement<'_>, section: &Section, draft: Draft, kept: &Kept) -> Review {
     let mut reviewer = Reviewer::new(statement, section, kept);
-    for item in draft.unreadable {
+    let chars = statement.text(&section.range).chars().count();
+    let most = (chars / CHARS_PER_DRAFT).clamp(*DRAFTS.start(), *DRAFTS.end());
+    for item in draft.unreadable.into_iter().take(most) {
         let faults = vec![Fault::new(Weight::Form, format!("claims[{}]{}", item.at, item.problem))];
-        let quote = reviewer.place(&item.quote);
+        let quote = reviewer.place(&item.quote, "");
         let shown = shown(&item.quote);
         reviewer.review.faulty.push(Faulty { shown, quote, claim: None, faults });
     }
-    for claim in &draft.claims {
+    for claim in draft.claims.iter().take(most) {
         reviewer.add(claim);
     }
     // Skipped parts stand anywhere between the claims.
     reviewer.from = section.range.start;
-    for part in draft.skipped {
-        if let Some(range) = reviewer.place(&part.quote) {
+    for claim in draft.claims.iter().skip(most) {
+        let range = statement.finder.find(&claim.quote, section.range.clone(), 0);
+        let part = range.map(|range| Part::placed(range, SkipReason::OverLimit));
+        let is_new = |part: &Part| !reviewer.review.skipped.contains(part);
+        if let Some(part) = part.filter(is_new) {
+            reviewer.review.skipped.push(part);
+        }
+    }
+    for part in draft.skipped.into_iter().take(most) {
+        if let Some(range) = reviewer.place(&part.quote, "") {
             reviewer.review.skipped.push(Part::placed(range, part.reason));
         }
     }
@@ -82,37 +125,83 @@ pub(super) fn review(statement: &Statement<'_>, section: &Section, draft: Draft,
 struct Reviewer<'s> {
     statement: &'s Statement<'s>,
     section: &'s Section,
+    kept: &'s Kept,
     /// Where the next quote is looked for first: claims come in the order of the text.
     from: usize,
-    /// What claims say that are kept in any case: what is repeated of them is ignored.
-    kept: HashSet<String>,
-    /// What claims of this draft say, in the form in which texts are compared.
+    /// Kept claims by what they say, and by their question and answer.
+    kept_said: HashMap<String, &'s Claim>,
+    kept_asked: HashMap<String, &'s Claim>,
+    /// What claims of this draft say that can be asked about, and the first of each question and answer.
     said: HashSet<String>,
+    asked: HashMap<String, Claim>,
     review: Review,
 }
 
 impl<'s> Reviewer<'s> {
-    fn new(statement: &'s Statement<'s>, section: &'s Section, kept: &[Claim]) -> Self {
-        let kept = kept.iter().flat_map(sayings).collect();
+    fn new(statement: &'s Statement<'s>, section: &'s Section, kept: &'s Kept) -> Self {
         let from = section.range.start;
-        Self { statement, section, from, kept, said: HashSet::new(), review: Review::default() }
+        Self {
+            statement,
+            section,
+            kept,
+            from,
+            kept_said: kept.claims.iter().map(|claim| (saying(&claim.text), claim)).collect(),
+            kept_asked: kept.claims.iter().map(|claim| (asking(claim), claim)).collect(),
+            said: HashSet::new(),
+            asked: HashMap::new(),
+            review: Review::default(),
+        }
     }
 
-    /// Where a quote stands: from where the one before it does, else anywhere in the section.
-    fn place(&mut self, quote: &str) -> Option<Range<usize>> {
-        let end = self.section.range.end;
-        let finder = &self.statement.finder;
-        let found = finder
-            .find(quote, self.from..end, 0)
-            .or_else(|| finder.find(quote, self.section.range.clone(), 0))
-            .filter(|found| !found.is_empty())?;
-        self.from = found.start;
-        Some(found)
+    /// Where a quote stands. Of several places the one whose sentence has most of what the claim says; of equal ones one
+    /// that nothing else quotes; then the first from where the quote before it stands.
+    fn place(&mut self, quote: &str, claim: &str) -> Option<Range<usize>> {
+        let (statement, section) = (self.statement, &self.section.range);
+        let all = |range: Range<usize>| {
+            let places =
+                (0..MAX_PLACES).map_while(move |nth| statement.finder.find(quote, range.clone(), nth));
+            places.filter(|place| !place.is_empty())
+        };
+        let mut places: Vec<Range<usize>> = all(self.from..section.end).collect();
+        if self.from > section.start {
+            places.extend(all(section.clone()).take_while(|place| place.start < self.from));
+        }
+        if places.len() > 1 {
+            let from = self.from;
+            let rank = |place: &Range<usize>| {
+                let fit = if claim.is_empty() {
+                    0
+                } else {
+                    shared(&statement.document, &statement.finder, place, claim)
+                };
+                (fit, !self.is_quoted(place), place.start >= from, Reverse(place.start))
+            };
+            let best = places.iter().cloned().max_by_key(rank);
+            places.clear();
+            places.extend(best);
+        }
+        let place = places.pop()?;
+        self.from = place.start;
+        Some(place)
+    }
+
+    /// Whether a sentence at a place is quoted already.
+    fn is_quoted(&self, place: &Range<usize>) -> bool {
+        let sentences = &self.statement.document.sentences()[self.statement.document.sentences_of(place)];
+        let parts = self.review.skipped.iter().chain(&self.kept.skipped);
+        let claims = self.review.sound.iter().chain(&self.kept.claims).map(|claim| &claim.quote);
+        let faulty = self.review.faulty.iter().filter_map(|faulty| faulty.quote.as_ref());
+        let mut quotes = claims.chain(faulty).chain(parts.filter_map(|part| part.range.as_ref()));
+        quotes.any(|quote| sentences.iter().any(|sentence| overlap(quote, &sentence.range)))
     }
 
     fn add(&mut self, draft: &ClaimDraft) {
         let shown = shown(if text::is_blank(&draft.claim) { &draft.question } else { &draft.claim });
-        let place = self.place(&draft.quote);
+        let place = self.place(&draft.quote, &draft.claim);
+        if let Some(kept) = self.kept_said.get(&saying(&draft.claim)) {
+            let kept = kept.quote.clone();
+            return self.repeat(place, &kept);
+        }
         let mut faults = Vec::new();
         let Some(quote) = place.clone() else {
             faults.push(Fault::from(&anchors::quote_missing()));
@@ -130,19 +219,69 @@ impl<'s> Reviewer<'s> {
             self.build(draft, quote.clone(), &mut faults)
         };
         if let Some(claim) = &claim {
-            let sayings = sayings(claim);
-            if sayings.iter().any(|saying| self.kept.contains(saying)) {
-                return;
-            }
-            let new = sayings.map(|saying| self.said.insert(saying));
-            if new.contains(&false) {
-                self.review.skipped.push(Part::placed(quote, SkipReason::Duplicate));
-                return;
+            match self.compared(claim) {
+                Compared::Repeats(kept) => return self.repeat(place, &kept),
+                Compared::Clashes => faults.push(asked_of_another()),
+                Compared::IsNew => {}
             }
         }
         match claim {
             Some(claim) if faults.is_empty() => self.review.sound.push(claim),
             claim => self.review.faulty.push(Faulty { shown, quote: place, claim, faults }),
+        }
+    }
+
+    /// Leaves a claim out that says what a kept one says, whose quote stands at `kept`. What the text says twice is a part
+    /// of its own.
+    fn repeat(&mut self, place: Option<Range<usize>>, kept: &Range<usize>) {
+        if let Some(place) = place.filter(|place| !overlap(place, kept)) {
+            self.review.skipped.push(Part::placed(place, SkipReason::Duplicate));
+        }
+    }
+
+    /// How a claim compares with those that are there. Of two that clash the earlier is at fault as well, unless it is kept.
+    fn compared(&mut self, claim: &Claim) -> Compared {
+        let key = asking(claim);
+        if let Some(kept) = self.kept_asked.get(&key) {
+            match likeness(&self.statement.finder, &claim.text, &kept.text) {
+                Likeness::Same => return Compared::Repeats(kept.quote.clone()),
+                Likeness::Different => return Compared::Clashes,
+                Likeness::Near => {}
+            }
+        }
+        if !self.said.insert(saying(&claim.text)) {
+            return Compared::Repeats(0..0);
+        }
+        let Some(earlier) = self.asked.get(&key) else {
+            self.asked.insert(key, claim.clone());
+            return Compared::IsNew;
+        };
+        match likeness(&self.statement.finder, &claim.text, &earlier.text) {
+            Likeness::Same => Compared::Repeats(0..0),
+            Likeness::Near => Compared::IsNew,
+            Likeness::Different => {
+                let earlier = earlier.id.clone();
+                self.blame(&earlier);
+                Compared::Clashes
+            }
+        }
+    }
+
+    /// Finds fault with a claim of this draft.
+    fn blame(&mut self, id: &str) {
+        if let Some(at) = self.review.sound.iter().position(|claim| claim.id == id) {
+            let claim = self.review.sound.remove(at);
+            self.review.faulty.push(Faulty {
+                shown: claim.text.clone(),
+                quote: Some(claim.quote.clone()),
+                claim: Some(claim),
+                faults: vec![asked_of_another()],
+            });
+        } else if let Some(faulty) =
+            self.review.faulty.iter_mut().find(|faulty| faulty.claim.as_ref().is_some_and(|one| one.id == id))
+            && !faulty.faults.contains(&asked_of_another())
+        {
+            faulty.faults.push(asked_of_another());
         }
     }
 
@@ -171,6 +310,7 @@ impl<'s> Reviewer<'s> {
         };
         let found = anchors::check(&self.statement.document, &self.statement.finder, &anchored);
         faults.extend(found.iter().map(Fault::from));
+        faults.extend(self.is_wide(&quote).then(|| Fault::new(Weight::Wish, WIDE_QUOTE)));
         let number = self.statement.next_number();
         let seed = format!("{}\n{number}", self.statement.job.id);
         let drafted = options::AnswerDraft {
@@ -185,12 +325,48 @@ impl<'s> Reviewer<'s> {
         let span = self.statement.span(&quote);
         Some(Claim::new(number, text, question, claimed, rivals, (quote, span)))
     }
+
+    /// Whether a quote holds more sentences than a claim can need. Rows of a table are none.
+    fn is_wide(&self, quote: &Range<usize>) -> bool {
+        let sentences = &self.statement.document.sentences()[self.statement.document.sentences_of(quote)];
+        let prose = sentences.iter().filter(|sentence| sentence.kind == Kind::Prose);
+        prose.count() > MAX_QUOTED_SENTENCES
+    }
 }
 
-/// What a claim says, in two forms: claims that agree in either say the same.
-pub(super) fn sayings(claim: &Claim) -> [String; 2] {
-    let normal = |text: &str| normal_form::of(text).to_lowercase();
-    [normal(&claim.text), format!("{}\n{}", normal(&claim.question), normal(claim.claimed()))]
+/// How a claim compares with those that are there.
+enum Compared {
+    IsNew,
+    /// One says it; the place of its quote, if that need not be told apart from the claim's own.
+    Repeats(Range<usize>),
+    /// One says something else and has its question and answer.
+    Clashes,
+}
+
+const WIDE_QUOTE: &str =
+    "the quote is longer than it need be: quote the one sentence, or the part of it, that says this";
+
+fn asked_of_another() -> Fault {
+    Fault::new(
+        Weight::Form,
+        "another claim that says something else has the same question and answer: name in claim and question what they \
+         are about",
+    )
+}
+
+/// A claim's text in the form in which texts are compared.
+pub(super) fn saying(text: &str) -> String {
+    normal_form::of(text).to_lowercase()
+}
+
+/// A claim's question and answer in the form in which texts are compared.
+pub(super) fn asking(claim: &Claim) -> String {
+    format!("{}\n{}", saying(&claim.question), saying(claim.claimed()))
+}
+
+/// Whether two places have something in common.
+pub(super) fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 /// A part in the words of a model, for people.

@@ -5,26 +5,26 @@
 //! fault: the fallbacks are called as well, and only if none of them does better is it put down to the statement.
 //!
 //! All faults go back to the extractor once, together: those of the code, those of the auditor, and what is in no claim.
-//! What it upholds against doubts, or mends after one, is put to another model of the panel. That model's word decides
-//! whether a part is `unfaithful`; without it the claim stays, `contested` if the extractor changed nothing.
+//! What becomes of its second answer: see [`super::mend`].
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use tracing::{debug, warn};
 
-use super::audit::{self, Audit, Kind};
+use super::audit::{self, Audit, Kind, Objection};
 use super::draft::{self, Draft};
-use super::fault::{Fault, Weight, heaviest};
+use super::fault::Fault;
 use super::feed::Feed;
-use super::review::{Faulty, Part, Review, review};
+use super::mend::Mending;
+use super::review::{Faulty, Kept, Part, Review, overlap, review};
 use super::statement::{Statement, passage};
 use crate::api::verify::SkipReason;
 use crate::inference::{Failure, Message, Role};
 use crate::usage::Purpose;
 use crate::verify::calls::{Calls, IfLimited, Task};
 use crate::verify::claim::Claim;
-use crate::verify::document::{Section, coverage};
+use crate::verify::document::{Account, AccountKind, Gap, Section, coverage, nearest};
 use crate::verify::prompts;
 use crate::verify::{PanelSettings, text};
 
@@ -33,8 +33,10 @@ use crate::verify::{PanelSettings, text};
 const MAX_CLAIM_BYTES: usize = 48 * 1024;
 /// The longest answer to a section, in bytes. No honest one comes near.
 const MAX_ANSWER_BYTES: usize = 60 * MAX_CLAIM_BYTES;
-/// The most missing passages that are sent back; the others are most likely of the same kind.
-const MAX_MISSING: usize = 60;
+/// The most faults, remarks and missing passages that are sent back of each; the others are most likely of the same kind.
+const MAX_SENT_BACK: usize = 60;
+/// The longest claim that is quoted in a fault, in characters.
+const MAX_FAULTY_CHARS: usize = 400;
 /// The longest answer that is quoted to its extractor, in characters.
 const MAX_QUOTED_CHARS: usize = 60_000;
 
@@ -60,13 +62,6 @@ impl Extracted {
     pub(super) fn is_unsound(&self) -> bool {
         self.claims.is_empty() && self.skipped.iter().any(|part| part.reason.is_unchecked())
     }
-}
-
-/// A claim that somebody doubts.
-struct Doubt {
-    claim: Claim,
-    /// Whether the extractor mended it.
-    mended: bool,
 }
 
 impl Desk<'_> {
@@ -103,12 +98,14 @@ impl Desk<'_> {
             Err(failure) if failure == Failure::Refused => return Err(failure),
             Err(failure) => cut_off.into_inner().unwrap_or_else(PoisonError::into_inner).ok_or(failure)?,
         };
-        let first = review(statement, section, draft, &[]);
+        let first = review(statement, section, draft, &Kept::default());
         first.sound.iter().for_each(|claim| self.feed.ask(claim));
-        let audit = self.first_audit(section, &first).await;
-        let audited = audit.is_some();
-        let (mut kept, to_mend) = self.sort(section, first, audit.unwrap_or_default());
+        let auditor = self.settings.auditor_of(model);
+        let audit = self.first_audit(auditor, section, &first).await;
+        let auditor = auditor.filter(|_| audit.is_some());
+        let (kept, to_mend) = self.sort(section, first, audit.unwrap_or_default());
         if to_mend.is_nothing() {
+            let audited = auditor.is_some();
             return Ok(Extracted { claims: kept.claims, skipped: kept.skipped, audited });
         }
         debug!(verification = %statement.job.id, model, faults = to_mend.faulty.len(), gaps = to_mend.missing.len(), "an extraction goes back");
@@ -130,35 +127,44 @@ impl Desk<'_> {
             warn!(verification = %statement.job.id, model, code = failure.code(), "an extraction was not mended");
             Draft::default()
         });
-        let second = review(statement, section, second, &kept.claims);
-        self.mend(model, section, &mut kept, to_mend, second).await;
-        Ok(Extracted { claims: kept.claims, skipped: kept.skipped, audited })
+        let second = review(statement, section, second, &kept);
+        Ok(Mending { desk: self, section, extractor: model, auditor, kept, to_mend }.finish(second).await)
+    }
+
+    /// What becomes of a section that no extractor makes anything of.
+    pub(super) fn not_extracted(&self, section: &Section) -> Extracted {
+        let sentences = self.gaps(section, &[], &[]).into_iter().map(|gap| self.place(&gap));
+        let skipped = sentences.map(|range| Part::placed(range, SkipReason::NotExtracted)).collect();
+        Extracted { skipped, ..Extracted::default() }
     }
 
     fn calls(&self, has_fallback: bool) -> Calls<'_> {
         Calls { task: Task::Extraction { has_fallback }, ..*self.calls }
     }
 
-    /// What the auditor says to a first draft; `None` if there is none, or it gave no answer.
-    async fn first_audit(&self, section: &Section, first: &Review) -> Option<Audit> {
-        let auditor = self.settings.auditor.as_deref()?;
-        let claims: Vec<&Claim> = first.sound.iter().collect();
-        let aside = first.faulty.iter().filter_map(|faulty| faulty.quote.as_ref());
-        let aside = aside.chain(first.skipped.iter().filter_map(|part| part.range.as_ref()));
-        self.audit(auditor, section, &claims, aside).await
+    /// What the auditor says to a first draft; `None` if there is none, or it gave no answer. It sees the claims that the
+    /// code passed, then those that could only be better.
+    async fn first_audit(&self, auditor: Option<&str>, section: &Section, first: &Review) -> Option<Audit> {
+        let wishes = first.faulty.iter().filter_map(Faulty::could_be_better);
+        let claims: Vec<&Claim> = first.sound.iter().chain(wishes).collect();
+        let faulty = first.faulty.iter().filter(|faulty| faulty.could_be_better().is_none());
+        let faulty = faulty.filter_map(|faulty| Some((prompts::AT_FAULT, faulty.quote.clone()?)));
+        let aside: Vec<(&str, Range<usize>)> = faulty.chain(asides(&first.skipped)).collect();
+        self.audit(auditor?, section, &claims, &aside).await
     }
 
     /// Puts claims and the parts set `aside` to a model.
-    async fn audit<'r>(
+    pub(super) async fn audit(
         &self,
         model: &str,
         section: &Section,
         claims: &[&Claim],
-        aside: impl Iterator<Item = &'r Range<usize>>,
+        aside: &[(&str, Range<usize>)],
     ) -> Option<Audit> {
         let statement = self.statement;
         let shown = statement.passage(section);
-        let parts: Vec<&str> = aside.map(|range| statement.text(range)).collect();
+        let parts: Vec<(&str, &str)> =
+            aside.iter().map(|(reason, range)| (*reason, statement.text(range))).collect();
         let prompt =
             || Some(prompts::audit(statement.job, statement.fences, passage(&shown), claims, &parts));
         let read = |answer: &str| audit::read(answer, claims.len());
@@ -171,56 +177,92 @@ impl Desk<'_> {
             .ok()
     }
 
+    /// The sentences of a section that claims, each with its quote, and skipped parts do not account for.
+    pub(super) fn gaps(
+        &self,
+        section: &Section,
+        claims: &[(Range<usize>, &str)],
+        skipped: &[Part],
+    ) -> Vec<Gap> {
+        let statement = self.statement;
+        let (before, _) = statement.passage(section);
+        let claims = claims.iter().map(|(quote, says)| Account {
+            quote: quote.clone(),
+            says,
+            kind: AccountKind::Claim,
+        });
+        let skipped = skipped.iter().filter_map(|part| {
+            let quote = part.range.clone()?;
+            let kind = if part.reason == SkipReason::Duplicate {
+                AccountKind::Duplicate
+            } else {
+                AccountKind::Skipped
+            };
+            Some(Account { says: statement.text(&quote), quote, kind })
+        });
+        let accounts: Vec<Account<'_>> = claims.chain(skipped).collect();
+        coverage(&statement.document, &statement.finder, section.sentences.clone(), &accounts, &before)
+    }
+
+    /// Where a gap is.
+    pub(super) fn place(&self, gap: &Gap) -> Range<usize> {
+        self.statement.document.sentences()[gap.sentence].range.clone()
+    }
+
+    /// Where passages stand that an auditor misses: where it did not copy them, the sentence that says most of it.
+    pub(super) fn missing(&self, section: &Section, audit: &Audit) -> Vec<Range<usize>> {
+        let Statement { document, finder, .. } = self.statement;
+        let places = audit.missing.iter().filter_map(|quote| {
+            finder.find(quote, section.range.clone(), 0).filter(|found| !found.is_empty()).or_else(|| {
+                let sentence = nearest(document, finder, section.sentences.clone(), quote)?;
+                Some(document.sentences()[sentence].range.clone())
+            })
+        });
+        places.collect()
+    }
+
     /// Sorts a first draft into what is kept and what goes back.
     fn sort(&self, section: &Section, first: Review, audit: Audit) -> (Kept, ToMend) {
         let mut to_mend = ToMend::default();
         let mut kept = Kept { claims: Vec::new(), skipped: first.skipped };
-        let mut objections: Vec<Vec<audit::Objection>> = vec![Vec::new(); first.sound.len()];
+        let missing = self.missing(section, &audit);
+        let shown = first.sound.len() + first.faulty.iter().filter_map(Faulty::could_be_better).count();
+        let mut objections: Vec<Vec<Objection>> = vec![Vec::new(); shown];
         for objection in audit.objections {
             objections[objection.claim].push(objection);
         }
-        for (claim, objections) in first.sound.into_iter().zip(objections) {
+        let mut objections = objections.into_iter();
+        for (claim, objections) in first.sound.into_iter().zip(objections.by_ref()) {
             match self.after_objections(claim, objections, &mut to_mend) {
                 Outcome::Keep(claim) => kept.claims.push(claim),
                 Outcome::Mend(faulty) => to_mend.faulty.push(faulty),
             }
         }
-        to_mend.faulty.extend(first.faulty);
-        let touched = kept.touched().chain(to_mend.faulty.iter().filter_map(|faulty| faulty.quote.clone()));
-        let touched: Vec<Range<usize>> = touched.collect();
-        let texts: Vec<&str> = kept
-            .claims
-            .iter()
-            .map(|claim| claim.text.as_str())
-            .chain(to_mend.faulty.iter().map(|faulty| faulty.shown.as_str()))
-            .collect();
-        let statement = self.statement;
-        let aside: Vec<&str> = kept
-            .skipped
-            .iter()
-            .filter_map(|part| part.range.as_ref())
-            .map(|range| statement.text(range))
-            .collect();
-        let gaps = coverage(
-            &statement.document,
-            &statement.finder,
-            section.sentences.clone(),
-            &touched,
-            &texts,
-            &aside,
-        );
-        to_mend
-            .missing
-            .extend(gaps.iter().map(|gap| statement.document.sentences()[gap.sentence].range.clone()));
-        for quote in audit.missing {
-            let found = statement.finder.find(&quote, section.range.clone(), 0);
-            if let Some(range) = found.filter(|found| !to_mend.missing.iter().any(|gap| overlap(gap, found)))
-            {
-                to_mend.doubted_gaps.push(range.clone());
+        for mut faulty in first.faulty {
+            if let Some(claim) = faulty.could_be_better() {
+                let objections = objections.next().unwrap_or_default();
+                if objections.is_empty() {
+                    to_mend.approved.push(claim.clone());
+                }
+                to_mend.remarks.extend(remarks(claim, &objections));
+                faulty.faults.extend(objections.iter().map(Objection::fault));
+            }
+            to_mend.faulty.push(faulty);
+        }
+        let claims = kept.claims.iter().map(|claim| (claim.quote.clone(), claim.text.as_str()));
+        let faulty = to_mend.faulty.iter();
+        let faulty = faulty.filter_map(|faulty| Some((faulty.quote.clone()?, faulty.shown.as_str())));
+        let claims: Vec<(Range<usize>, &str)> = claims.chain(faulty).collect();
+        let gaps = self.gaps(section, &claims, &kept.skipped);
+        to_mend.missing.extend(gaps.iter().map(|gap| self.place(gap)));
+        for range in missing {
+            // A gap that the code has seen as well is sent back as a whole.
+            let is_seen = to_mend.missing.iter().any(|gap| overlap(gap, &range));
+            to_mend.auditor_gaps.push(range.clone());
+            if !is_seen {
                 to_mend.missing.push(range);
             }
         }
-        to_mend.missing.truncate(MAX_MISSING);
         (kept, to_mend)
     }
 
@@ -231,34 +273,13 @@ impl Desk<'_> {
         objections: Vec<audit::Objection>,
         to_mend: &mut ToMend,
     ) -> Outcome {
-        let mut faults = Vec::new();
-        let mut is_changed = false;
-        for objection in objections {
-            if matches!(objection.kind, Kind::Same | Kind::Overlap) {
-                // Of options that say the same, one is enough: the claimed one, if it is among them.
-                let rivals: Vec<usize> =
-                    objection.options.iter().copied().filter(|&at| at != Claim::CLAIMED).collect();
-                let kept = usize::from(rivals.len() == objection.options.len());
-                let dropped = rivals.get(kept..).unwrap_or_default();
-                if dropped.len() < claim.rivals().len() {
-                    is_changed |= !dropped.is_empty();
-                    claim = claim.without_rivals(dropped);
-                    continue;
-                }
-            }
-            let weight = match objection.kind {
-                Kind::Same | Kind::Overlap | Kind::Leak => Weight::Form,
-                _ => Weight::Soft,
-            };
-            faults.push(Fault::new(weight, objection.kind.advice()));
-            if !objection.remark.is_empty() {
-                to_mend.remarks.push(format!("{}: {}", claim.text, objection.remark));
-            }
-        }
+        let (alike, objections) = split_off_alike(&claim, objections);
+        to_mend.remarks.extend(remarks(&claim, &objections));
+        let faults: Vec<Fault> = objections.iter().map(Objection::fault).collect();
         if faults.is_empty() {
-            if is_changed {
+            if !alike.is_empty() {
                 self.feed.withdraw(&claim);
-                claim = claim.renumbered(self.statement.next_number());
+                claim = claim.without_rivals(&alike).renumbered(self.statement.next_number());
                 self.feed.ask(&claim);
             }
             return Outcome::Keep(claim);
@@ -271,122 +292,46 @@ impl Desk<'_> {
             faults,
         })
     }
+}
 
-    /// Adds what a second answer makes of the faults of the first, and accounts for all the rest.
-    async fn mend(&self, model: &str, section: &Section, kept: &mut Kept, to_mend: ToMend, second: Review) {
-        kept.skipped.extend(second.skipped);
-        let doubted = |claim: &Claim| {
-            to_mend.faulty.iter().find(|faulty| {
-                heaviest(&faulty.faults) == Some(Weight::Soft)
-                    && faulty.quote.as_ref().is_some_and(|quote| overlap(quote, &claim.quote))
-            })
-        };
-        let mut doubts = Vec::new();
-        let mut answered: Vec<Range<usize>> = Vec::new();
-        for claim in second.sound {
-            answered.push(claim.quote.clone());
-            match doubted(&claim) {
-                None => self.keep(kept, claim),
-                Some(before) => {
-                    let mended = before.claim.as_ref().is_none_or(|before| before.text != claim.text);
-                    doubts.push(Doubt { claim, mended });
-                }
-            }
+/// The options that objections find alike or overlapping, but for one of each: the claimed one, if it is among them.
+/// Apart from the objections that this does not answer, as no rival would be left, or nothing is named.
+pub(super) fn split_off_alike(claim: &Claim, objections: Vec<Objection>) -> (Vec<usize>, Vec<Objection>) {
+    let mut dropped: Vec<usize> = Vec::new();
+    let rivals = claim.rivals().len();
+    let is_unanswered = |objection: &Objection| {
+        if !matches!(objection.kind, Kind::Same | Kind::Overlap) {
+            return true;
         }
-        for faulty in second.faulty {
-            answered.extend(faulty.quote.clone());
-            match (heaviest(&faulty.faults), faulty.claim) {
-                (Some(Weight::Wish), Some(claim)) => self.keep(kept, claim),
-                (Some(Weight::Soft), Some(claim)) => doubts.push(Doubt { claim, mended: false }),
-                (weight, _) => kept.skip(faulty.quote, faulty.shown, unchecked(weight)),
-            }
+        let named = objection.options.iter().copied();
+        let mut alike: Vec<usize> = named.filter(|at| *at != Claim::CLAIMED && *at <= rivals).collect();
+        alike.sort_unstable();
+        alike.dedup();
+        let kept = usize::from(!objection.options.contains(&Claim::CLAIMED));
+        alike.retain(|at| !dropped.contains(at));
+        let alike = alike.get(kept..).unwrap_or_default();
+        if alike.is_empty() || dropped.len() + alike.len() >= rivals {
+            return true;
         }
-        // What the extractor neither mended nor set aside.
-        let aside: Vec<Range<usize>> = kept.skipped.iter().filter_map(|part| part.range.clone()).collect();
-        for faulty in to_mend.faulty {
-            let is_answered =
-                |quote: &Range<usize>| answered.iter().chain(&aside).any(|range| overlap(range, quote));
-            if faulty.quote.as_ref().is_some_and(is_answered) {
-                continue;
-            }
-            match (heaviest(&faulty.faults), faulty.claim) {
-                (Some(Weight::Wish), Some(claim)) => self.keep(kept, claim),
-                (Some(Weight::Soft), Some(claim)) => doubts.push(Doubt { claim, mended: false }),
-                (weight, _) => kept.skip(faulty.quote, faulty.shown, unchecked(weight)),
-            }
-        }
-        let open_gaps: Vec<Range<usize>> = to_mend
-            .doubted_gaps
-            .into_iter()
-            .filter(|gap| !answered.iter().chain(&aside).any(|range| overlap(range, gap)))
-            .collect();
-        self.confirm(model, section, kept, doubts, open_gaps).await;
-        for sentence in self.untouched(section, kept) {
-            kept.skipped.push(Part::placed(sentence, SkipReason::NotExtracted));
-        }
-    }
+        dropped.extend(alike);
+        false
+    };
+    let unanswered = objections.into_iter().filter(is_unanswered).collect();
+    (dropped, unanswered)
+}
 
-    /// Keeps a claim that is asked about from now on.
-    fn keep(&self, kept: &mut Kept, claim: Claim) {
-        self.feed.ask(&claim);
-        kept.claims.push(claim);
-    }
+/// What an auditor wrote about a claim.
+fn remarks<'r>(claim: &'r Claim, objections: &'r [Objection]) -> impl Iterator<Item = String> + 'r {
+    let remarks = objections.iter().map(|objection| &objection.remark).filter(|remark| !remark.is_empty());
+    remarks.map(move |remark| format!("{}: {remark}", text::shortened(&claim.text, MAX_FAULTY_CHARS)))
+}
 
-    /// Asks another model about claims that are doubted, and about gaps that only the auditor sees.
-    async fn confirm(
-        &self,
-        extractor: &str,
-        section: &Section,
-        kept: &mut Kept,
-        doubts: Vec<Doubt>,
-        gaps: Vec<Range<usize>>,
-    ) {
-        if doubts.is_empty() && gaps.is_empty() {
-            return;
-        }
-        let judge = self.settings.judge(extractor);
-        let claims: Vec<&Claim> = doubts.iter().map(|doubt| &doubt.claim).chain(&kept.claims).collect();
-        let aside = kept.skipped.iter().filter_map(|part| part.range.as_ref());
-        let audit = match judge {
-            Some(judge) => self.audit(judge, section, &claims, aside).await,
-            None => None,
-        };
-        let audit = audit.unwrap_or_default();
-        let is_confirmed = |at: usize| {
-            let meaning = |kind: Kind| !matches!(kind, Kind::Same | Kind::Overlap | Kind::Leak);
-            audit.objections.iter().any(|objection| objection.claim == at && meaning(objection.kind))
-        };
-        let confirmed: Vec<bool> = (0..doubts.len()).map(is_confirmed).collect();
-        for (mut doubt, confirmed) in doubts.into_iter().zip(confirmed) {
-            if confirmed {
-                kept.skipped.push(Part::placed(doubt.claim.quote, SkipReason::Unfaithful));
-                continue;
-            }
-            doubt.claim.contested = !doubt.mended;
-            self.keep(kept, doubt.claim);
-        }
-        let finder = &self.statement.finder;
-        let missing: Vec<Range<usize>> =
-            audit.missing.iter().filter_map(|quote| finder.find(quote, section.range.clone(), 0)).collect();
-        for gap in gaps.into_iter().filter(|gap| missing.iter().any(|range| overlap(range, gap))) {
-            kept.skipped.push(Part::placed(gap, SkipReason::NotExtracted));
-        }
-    }
-
-    /// The sentences that no quote touches.
-    fn untouched(&self, section: &Section, kept: &Kept) -> Vec<Range<usize>> {
-        let touched: Vec<Range<usize>> = kept.touched().collect();
-        let gaps = coverage(
-            &self.statement.document,
-            &self.statement.finder,
-            section.sentences.clone(),
-            &touched,
-            &[],
-            &[],
-        );
-        let untouched = gaps.into_iter().filter(|gap| !gap.touched);
-        untouched.map(|gap| self.statement.document.sentences()[gap.sentence].range.clone()).collect()
-    }
+/// Skipped parts as an auditor sees them, each behind its reason.
+pub(super) fn asides(skipped: &[Part]) -> impl Iterator<Item = (&'static str, Range<usize>)> {
+    skipped.iter().filter_map(|part| {
+        let reason = if part.reason.is_unchecked() { prompts::AT_FAULT } else { part.reason.as_str() };
+        Some((reason, part.range.clone()?))
+    })
 }
 
 /// What becomes of a claim that an auditor objects to.
@@ -395,60 +340,33 @@ enum Outcome {
     Mend(Faulty),
 }
 
-/// What is settled of a section.
-struct Kept {
-    claims: Vec<Claim>,
-    skipped: Vec<Part>,
-}
-
-impl Kept {
-    fn touched(&self) -> impl Iterator<Item = Range<usize>> {
-        let claims = self.claims.iter().map(|claim| claim.quote.clone());
-        claims.chain(self.skipped.iter().filter_map(|part| part.range.clone()))
-    }
-
-    fn skip(&mut self, range: Option<Range<usize>>, shown: String, reason: SkipReason) {
-        if range.is_some() || !shown.is_empty() {
-            self.skipped.push(Part { range, shown, reason });
-        }
-    }
-}
-
 /// What goes back to the extractor.
 #[derive(Default)]
-struct ToMend {
-    faulty: Vec<Faulty>,
+pub(super) struct ToMend {
+    pub(super) faulty: Vec<Faulty>,
     /// What an auditor wrote.
     remarks: Vec<String>,
     /// Passages that are in no claim and no skipped part.
-    missing: Vec<Range<usize>>,
-    /// Of them, those that only the auditor misses.
-    doubted_gaps: Vec<Range<usize>>,
+    pub(super) missing: Vec<Range<usize>>,
+    /// Those that the auditor misses, whether the code does or not.
+    pub(super) auditor_gaps: Vec<Range<usize>>,
+    /// Of the faulty claims, those that the auditor has seen and not objected to.
+    pub(super) approved: Vec<Claim>,
 }
 
 impl ToMend {
     const fn is_nothing(&self) -> bool {
-        self.faulty.is_empty() && self.missing.is_empty()
+        self.faulty.is_empty() && self.missing.is_empty() && self.auditor_gaps.is_empty()
     }
 
     fn message(&self, statement: &Statement<'_>) -> String {
-        let faults = self.faulty.iter().map(|faulty| {
+        let faults = self.faulty.iter().take(MAX_SENT_BACK).map(|faulty| {
             let advice: Vec<&str> = faulty.faults.iter().map(|fault| fault.advice.as_str()).collect();
-            (faulty.shown.as_str(), advice.join("; "))
+            (text::shortened(&faulty.shown, MAX_FAULTY_CHARS), advice.join("; "))
         });
-        let missing: Vec<&str> = self.missing.iter().map(|range| statement.text(range).trim()).collect();
-        prompts::faults(statement.fences, faults, &self.remarks, &missing)
+        let remarks = self.remarks.get(..MAX_SENT_BACK).unwrap_or(&self.remarks);
+        let missing = self.missing.iter().take(MAX_SENT_BACK);
+        let missing: Vec<&str> = missing.map(|range| statement.text(range).trim()).collect();
+        prompts::faults(statement.fences, faults, remarks, &missing)
     }
-}
-
-/// The reason for which a part is skipped whose claim has a fault of this weight.
-const fn unchecked(weight: Option<Weight>) -> SkipReason {
-    match weight {
-        Some(Weight::Form | Weight::Wish) | None => SkipReason::NotExtracted,
-        Some(Weight::Hard | Weight::Soft) => SkipReason::Unfaithful,
-    }
-}
-
-fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.start < other.end && other.start < one.end
 }

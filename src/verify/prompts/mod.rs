@@ -24,7 +24,7 @@ use crate::clock::Time;
 use crate::inference::{Chat, Message, Role, Schema};
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Enough for an answer of a few tokens after the thinking of reasoning models. Nearly every model allows this much.
 /// Extractions and audits have no limit except the length of a section and the timeout, as many models reject a limit
@@ -74,7 +74,7 @@ fn sample_prompts() -> Vec<Chat> {
                 };
                 chats.push(extraction(&job, &fences, passage));
                 chats.push(panel(&job, &fences, &claim, &[0, 1, 2, 3]));
-                chats.push(audit(&job, &fences, passage, &[&claim], &["?"]));
+                chats.push(audit(&job, &fences, passage, &[&claim], &[("?", "?")]));
             }
         }
     }
@@ -126,9 +126,9 @@ pub(super) fn extraction_for_estimate(job: &Job, passage: Passage<'_>) -> Chat {
 
 /// The message that sends faults back to an extractor: claims with what to change about each, the `remarks` of an
 /// auditor, and the passages that are `missing`.
-pub(super) fn faults<'f>(
+pub(super) fn faults(
     fences: &Fences,
-    faults: impl Iterator<Item = (&'f str, String)>,
+    faults: impl Iterator<Item = (String, String)>,
     remarks: &[String],
     missing: &[&str],
 ) -> String {
@@ -140,18 +140,24 @@ pub(super) fn faults<'f>(
     texts::FAULTS.to_owned() + &blocks.map(|(label, text)| fences.block(label, &text)).collect::<String>()
 }
 
-/// The prompt that compares a section with the claims taken from it, and with the `parts` that were set aside.
+/// The longest quote of a claim that an auditor is shown, in characters: the section stands there in full.
+const MAX_AUDITED_QUOTE_CHARS: usize = 600;
+/// What a part is set aside for whose claim has faults that go back in any case.
+pub(super) const AT_FAULT: &str = "at fault";
+
+/// The prompt that compares a section with the claims taken from it, and with the parts that were set aside, each behind
+/// what for.
 pub(super) fn audit(
     job: &Job,
     fences: &Fences,
     passage: Passage<'_>,
     claims: &[&Claim],
-    parts: &[&str],
+    parts: &[(&str, &str)],
 ) -> Chat {
     let system = AUDIT.get_or_init(|| [texts::AUDIT, texts::FENCES, texts::AUDIT_OUTPUT].concat());
     let mut list = String::new();
     for (at, claim) in claims.iter().enumerate() {
-        let quote = text::one_line(passage_of(job, claim));
+        let quote = text::shortened(&text::one_line(passage_of(job, claim)), MAX_AUDITED_QUOTE_CHARS);
         let options: Vec<String> = (0..=claim.rivals().len())
             .filter_map(|at| claim.options().get(at).map(|option| format!("{}) {option}", letter(at))))
             .collect();
@@ -169,7 +175,8 @@ pub(super) fn audit(
     user.push_str(&passage.blocks(fences));
     user.push_str(&fences.block("CLAIMS", list.trim_end()));
     if !parts.is_empty() {
-        let parts: Vec<String> = parts.iter().map(|part| format!("- {}", text::one_line(part))).collect();
+        let line = |(reason, part): &(&str, &str)| format!("- {reason}: {}", text::one_line(part));
+        let parts: Vec<String> = parts.iter().map(line).collect();
         user.push_str(&fences.block("ASIDE", &parts.join("\n")));
     }
     user.push_str(texts::AUDIT_REQUEST);

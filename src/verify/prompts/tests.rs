@@ -43,8 +43,10 @@ fn untrusted_text_appears_only_inside_fences() {
     let job = job(Domain::General, false, Some("Ignore the marker."));
     let fences = Fences::new(&[&job.fact]).unwrap();
     let passage = Passage { before: "Ignore this", section: &job.fact };
-    let chats =
-        [extraction(&job, &fences, passage), audit(&job, &fences, passage, &[&claim()], &["Ignore me"])];
+    let chats = [
+        extraction(&job, &fences, passage),
+        audit(&job, &fences, passage, &[&claim()], &[("opinion", "Ignore me")]),
+    ];
     for chat in chats {
         let [system, user] = chat.messages.as_slice() else { panic!("two messages") };
         assert_eq!((system.role, user.role), (Role::System, Role::User));
@@ -61,14 +63,14 @@ fn untrusted_text_appears_only_inside_fences() {
 fn an_auditor_sees_claims_with_their_options_and_nothing_that_anyone_believes() {
     let job = job(Domain::General, false, None);
     let passage = Passage { before: "", section: &job.fact };
-    let chat = audit(&job, &Fences::fixed(), passage, &[&claim()], &["It is\nnice."]);
+    let chat = audit(&job, &Fences::fixed(), passage, &[&claim()], &[("opinion", "It is\nnice.")]);
     let (_, claims) = block(&chat, "CLAIMS");
     assert_eq!(
         claims,
         "1. quote: The tower was built in 1925.\n   claim: The tower was built in 1925.\n   \
          question: When was it built? | A) 1925 | B) 1889 | C) 1900\n   claimed answer: 1925"
     );
-    assert_eq!(block(&chat, "ASIDE").1, "- It is nice.");
+    assert_eq!(block(&chat, "ASIDE").1, "- opinion: It is nice.");
 }
 
 #[test]

@@ -118,12 +118,13 @@ the text corrected.
 - answer: the claimed answer is not the one that the claim gives.
 - same: two options mean the same; name them in options. overlap: two options can be right together; name them.
 - leak: the question gives its answer away.
-- missing: a passage of SECTION that states something checkable and is in no claim and no part in the block ASIDE. \
-Quote it.
+- missing: a passage of SECTION that states something checkable and is in no claim, be it half a sentence. Quote it, \
+word for word. The block ASIDE has what was set aside, and what for. A checkable passage is missing there too, unless \
+it is what it was set aside for: opinion (of taste), prediction (of the future), question, instruction, ambiguous, \
+private (only its author could know), no_claim (states nothing), duplicate (a claim says it), at fault (is written anew).
 
 Not at fault: what is left out of one claim because another one says it; other words for the same; a sentence split \
-into several claims; a sensible reason for setting a part aside. When in doubt whether two wordings say the same, there \
-is no fault.
+into several claims. When in doubt whether two wordings say the same, or a reason fits, there is no fault.
 ";
 
 /// The format of an audit.

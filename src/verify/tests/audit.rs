@@ -11,7 +11,7 @@ use crate::inference::Failure;
 
 const MUSEUM: &str = "The museum in Lyon was renovated in 1989. It reopened for all.";
 
-fn claim(quote: &str, claim: &str, question: &str, claimed: &str, rivals: &[&str]) -> Value {
+pub(super) fn claim(quote: &str, claim: &str, question: &str, claimed: &str, rivals: &[&str]) -> Value {
     json!({"quote": quote, "claim": claim, "question": question, "claimed_answer": claimed, "rivals": rivals, "best": ""})
 }
 
@@ -40,12 +40,12 @@ fn objects(fault: &str) -> Reply {
     )
 }
 
-fn approves() -> Reply {
+pub(super) fn approves() -> Reply {
     Reply::Text(json!({"claims": [], "missing": []}).to_string())
 }
 
 /// An extractor `x/1`, an auditor `z/1`, a judge `a/1`; the panel agrees with whatever is asked.
-fn audited(
+pub(super) fn audited(
     fact: &str,
     extract: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static,
     audit: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static,
@@ -64,11 +64,11 @@ fn audited(
     scenario
 }
 
-fn skipped(response: &VerifyResponse) -> Vec<(&str, SkipReason)> {
+pub(super) fn skipped(response: &VerifyResponse) -> Vec<(&str, SkipReason)> {
     response.skipped.iter().map(|part| (part.text.as_str(), part.reason)).collect()
 }
 
-fn json_reply(value: &Value) -> Reply {
+pub(super) fn json_reply(value: &Value) -> Reply {
     Reply::Text(value.to_string())
 }
 
@@ -165,7 +165,7 @@ async fn the_audit_runs_beside_the_votes() {
 }
 
 /// Each sentence of a section as a claim of its own.
-fn sentence_claims(call: &Call<'_>) -> Reply {
+pub(super) fn sentence_claims(call: &Call<'_>) -> Reply {
     let section = block(call.chat, "SECTION");
     let sentences: Vec<&str> =
         section.split_inclusive(". ").map(str::trim).filter(|part| !part.is_empty()).collect();

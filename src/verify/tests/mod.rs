@@ -1,5 +1,6 @@
 //! Verifications over scripted models.
 
+mod accounted;
 mod audit;
 mod extraction;
 mod faults;

@@ -6,7 +6,7 @@
 use jiff::civil::date;
 use libfuzzer_sys::fuzz_target;
 use mk::verify::anchors::{Anchored, check};
-use mk::verify::document::{Document, Finder, Format, coverage};
+use mk::verify::document::{Account, AccountKind, Document, Finder, Format, coverage};
 use mk::verify::words::Folded;
 
 fn even(text: &str) -> String {
@@ -50,6 +50,9 @@ fuzz_target!(|bytes: &[u8]| {
         for fault in check(&document, &finder, &anchored) {
             assert!(!fault.advice().contains(char::is_control), "{fault:?}");
         }
-        coverage(&document, &finder, 0..document.sentences().len(), &places, &[quote], &[]);
+        let roles = [AccountKind::Claim, AccountKind::Skipped, AccountKind::Duplicate].into_iter().cycle();
+        let accounts: Vec<Account<'_>> =
+            places.into_iter().zip(roles).map(|(quote_at, kind)| Account { quote: quote_at, says: quote, kind }).collect();
+        coverage(&document, &finder, 0..document.sentences().len(), &accounts, text);
     }
 });
