@@ -1,4 +1,5 @@
-//! Storage: apps, keys, sessions, the audit log, the usage ledger and day counters, behind one [`Store`].
+//! Storage: apps, keys, sessions, the audit log, the usage ledger, day counters and the verdict cache, behind one
+//! [`Store`].
 //!
 //! By default these are two SQLite files in the data directory. `mk.db` holds what must never be lost (apps, keys,
 //! sessions): every write is on disk before its call returns. `ledger.db` is written in batches (usage, day counters,
@@ -333,6 +334,24 @@ pub struct DayCount {
     /// Admitted requests.
     pub used: u32,
 }
+
+/// An entry of the verdict cache. What it says is for those who wrote it to judge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerdictRow {
+    /// The app for whose requests it may be used.
+    pub app_id: Arc<str>,
+    /// SHA-256 of all that the content depends on.
+    pub key: KeyHash,
+    /// The domain of the verification, as its settings say how long entries are kept.
+    pub domain: &'static str,
+    /// When it was made.
+    pub at: Time,
+    /// What was found.
+    pub content: Vec<u8>,
+}
+
+/// An entry of the verdict cache as it is found: when it was made, and its content.
+pub type FoundVerdict = (Time, Vec<u8>);
 
 /// The state of a data directory, found without changing anything in it.
 #[derive(Debug, Default)]

@@ -43,10 +43,12 @@ pub enum ReadPurpose {
     DayCount,
     /// What has been spent of a budget.
     Spending,
+    /// Entries of the verdict cache.
+    Verdicts,
 }
 
 impl ReadPurpose {
-    pub(super) const COUNT: usize = Self::Spending as usize + 1;
+    pub(super) const COUNT: usize = Self::Verdicts as usize + 1;
 }
 
 impl Store {
@@ -165,6 +167,18 @@ impl Store {
         match &*self.databases {
             Databases::Sqlite(files) => files,
             Databases::Postgres(_) => panic!("no files"),
+        }
+    }
+
+    /// Writes beside the ledger what nothing in it depends on, in one transaction: with PostgreSQL, the ledger's writes
+    /// do not wait for it. Rows are to be written in one order everywhere, so that no two such writes block each other.
+    pub(super) fn write_beside_ledger<T>(
+        &self,
+        change: impl FnOnce(&Db<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match &*self.databases {
+            Databases::Sqlite(files) => files.ledger.write(|db| change(&Db::Sqlite(db))),
+            Databases::Postgres(database) => database.write_apart(|session| change(&Db::Postgres(session))),
         }
     }
 

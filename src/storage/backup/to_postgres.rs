@@ -13,8 +13,8 @@ use crate::storage::{Error, sqlite};
 /// Tables of `mk.db`, each after those that it references.
 const MAIN: [&str; 4] = ["apps", "keys", "sessions", "audit"];
 /// Tables of `ledger.db`.
-const LEDGER: [&str; 6] =
-    ["attempts", "calls_under_way", "day_counts", "key_last_used", "spend", "usage_days"];
+const LEDGER: [&str; 7] =
+    ["attempts", "calls_under_way", "day_counts", "key_last_used", "spend", "usage_days", "verdicts"];
 
 /// The table whose `id` the database assigns.
 const WITH_ASSIGNED_ID: &str = "attempts";

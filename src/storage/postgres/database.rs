@@ -23,13 +23,15 @@ use super::{PostgresAddress, PostgresError, migrations, storage_error, to_postgr
 use crate::storage::queries::keys;
 use crate::storage::{Error, KeyHash, KeyRow, ReadPurpose, db};
 
-/// Connections for look-ups of keys, and as many again for everything else, which may take longer; further calls wait
-/// for a free one.
-const MAX_CONNECTIONS: usize = 8;
+/// Connections for look-ups of keys; further calls wait for a free one.
+const LOOK_UP_CONNECTIONS: usize = 8;
 
-/// The number of connections for everything else that async reads of one purpose may use at once: a locked table delays
-/// only those, and two connections are left for writes.
+/// The number of connections for everything else, which may take longer, that async reads of one purpose may use at
+/// once: a locked table delays only those.
 const MAX_ASYNC_READS: usize = 2;
+
+/// Connections for everything else: two are left for writes.
+const CALL_CONNECTIONS: usize = MAX_ASYNC_READS * ReadPurpose::COUNT + 2;
 
 /// The timeout of a request's key look-up, including getting a connection.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -98,16 +100,17 @@ impl Database {
         let tls = address.tls().map_err(|why| storage_error(PostgresError::Unusable(why)))?;
         // The task that drives a connection notices when it breaks, so there is no need to test it before use.
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let pool = |own: &'static str| {
+        let pool = |own: &'static str, size: usize| {
             let manager = Manager::from_config(address.config().clone(), tls.clone(), manager.clone());
             let prepare = Hook::async_fn(move |client, _| {
                 let settings = format!("{own}{CONNECTION_SETUP}");
                 Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
             });
-            let pool = Pool::builder(manager).max_size(MAX_CONNECTIONS).post_create(prepare).build();
+            let pool = Pool::builder(manager).max_size(size).post_create(prepare).build();
             pool.map_err(|cause| storage_error(PostgresError::Unusable(cause.to_string())))
         };
-        let (look_up_pool, call_pool) = (pool(LOOK_UP_SETUP)?, pool(CALL_SETUP)?);
+        let (look_up_pool, call_pool) =
+            (pool(LOOK_UP_SETUP, LOOK_UP_CONNECTIONS)?, pool(CALL_SETUP, CALL_CONNECTIONS)?);
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build()?;
         let driver = Driver { handle: runtime.handle().clone(), runtime: Some(runtime) };
@@ -138,6 +141,14 @@ impl Database {
             }
             change(session)
         })
+    }
+
+    /// Like [`Database::write`], without waiting for other writes, nor they for it.
+    pub(in crate::storage) fn write_apart<T>(
+        &self,
+        change: impl FnOnce(&Session<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.in_transaction(CALL_TIMEOUT, change)
     }
 
     /// Like [`Database::write`], without waiting for other writes, and with a timeout.

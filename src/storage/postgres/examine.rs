@@ -8,7 +8,7 @@ use super::{Database, PostgresAddress, Session, migrations};
 use crate::storage::{Condition, Error};
 
 /// The tables. A server reads and writes all of them.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "schema_steps",
     "writes",
     "apps",
@@ -21,6 +21,7 @@ const TABLES: [&str; 13] = [
     "key_last_used",
     "spend",
     "usage_days",
+    "verdicts",
     "calls_under_way",
 ];
 

@@ -194,6 +194,21 @@ pub(super) const MIGRATIONS: &[&str] = &[
     ALTER TABLE usage_days ADD COLUMN cache_write_tokens BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE usage_days ADD COLUMN estimated_attempts BIGINT NOT NULL DEFAULT 0;
 ",
+    r#"
+    -- The verdict cache: what verifications found, for the same texts and claims again.
+    CREATE TABLE verdicts (
+        app_id  TEXT   COLLATE "C" NOT NULL,
+        -- SHA-256 of all that the content depends on.
+        key     BYTEA  NOT NULL CHECK (length(key) = 32),
+        domain  TEXT   COLLATE "C" NOT NULL,
+        at      BIGINT NOT NULL,
+        -- The length of the content, for the index.
+        bytes   BIGINT NOT NULL,
+        content BYTEA  NOT NULL,
+        PRIMARY KEY (app_id, key)
+    );
+    CREATE INDEX verdicts_by_age ON verdicts (domain, at, bytes);
+"#,
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";

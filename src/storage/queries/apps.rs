@@ -97,7 +97,7 @@ impl Store {
         })
     }
 
-    /// Deletes an app and revokes its keys, in one transaction. Usage stays. Idempotent: for an app that was deleted
+    /// Deletes an app and revokes its keys, in one transaction, and then what the verdict cache holds of it. Usage stays. Idempotent: for an app that was deleted
     /// before, it returns when that was. [`Error::Conflict`] if it is the last one.
     pub fn delete_app(&self, id: &str, now: Time) -> Result<AppDeletion, Error> {
         let (deletion, keys) = self.change(|db| {
@@ -137,6 +137,9 @@ impl Store {
         })?;
         let ids: Vec<&str> = keys.iter().map(|key| &*key.id).collect();
         self.ensure_ended(&ids)?;
+        // Nobody can ask for them any more. What this leaves, as the ledger may not be written to, goes with the regular
+        // deletion of entries.
+        let _ = self.forget_verdicts_of(id);
         Ok(deletion)
     }
 

@@ -11,6 +11,7 @@ mod rollup;
 mod sessions;
 mod usage;
 mod values;
+mod verdicts;
 
 pub use apps::LAST_APP;
 pub use credential::{Credential, InvalidCredential};

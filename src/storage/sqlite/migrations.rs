@@ -228,6 +228,21 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
     ALTER TABLE usage_days ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE usage_days ADD COLUMN estimated_attempts INTEGER NOT NULL DEFAULT 0;
 ",
+    "
+    -- The verdict cache: what verifications found, for the same texts and claims again.
+    CREATE TABLE verdicts (
+        app_id  TEXT    NOT NULL,
+        -- SHA-256 of all that the content depends on.
+        key     BLOB    NOT NULL CHECK (length(key) = 32),
+        domain  TEXT    NOT NULL,
+        at      INTEGER NOT NULL,
+        -- The length of the content, for the index.
+        bytes   INTEGER NOT NULL,
+        content BLOB    NOT NULL,
+        PRIMARY KEY (app_id, key)
+    ) STRICT;
+    CREATE INDEX verdicts_by_age ON verdicts (domain, at, bytes);
+",
 ];
 
 /// Applies the pending migrations, each in one transaction. Others may be doing the same, so the count is read again
