@@ -4,8 +4,10 @@
 //! server runs; all that is counted, stored or written stays.
 
 mod configured;
+mod verdicts;
 
 pub use configured::Configured;
+pub use verdicts::VerdictCache;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +34,8 @@ pub struct App {
     pub ledger: Ledger,
     /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
+    /// What verifications found before.
+    pub verdicts: Arc<VerdictCache>,
     /// Creates the first console key, as long as there is none.
     pub setup: Setup,
     /// A single permit for all clients that have failed to authenticate too often.
@@ -79,7 +83,7 @@ impl std::error::Error for StartError {
 impl App {
     /// Checks that everything but the database of an app can be set up from `config`. Nothing is connected.
     pub fn check(config: &ServerConfig, clock: &Clock) -> Result<(), StartError> {
-        Configured::new(config, clock).map(drop)
+        Configured::new(config, clock, None).map(drop)
     }
 
     /// An app on the database that `config` names. Blocking, and not for a thread that runs futures.
@@ -106,7 +110,8 @@ impl App {
         counted: LimitsStore,
         clock: Clock,
     ) -> Result<Self, StartError> {
-        let configured = Configured::new(config, &clock)?;
+        let verdicts = Arc::new(VerdictCache::new(store.clone(), clock.clone()));
+        let configured = Configured::new(config, &clock, Some(verdicts.clone()))?;
         let now = clock.now();
         let (providers, models) = names(&configured, &clock);
         let metrics = Arc::new(Metrics::new(providers, models, now));
@@ -117,6 +122,7 @@ impl App {
             accounting: PerWorker::new(|| Accounting::new(ledger.clone(), clock.clone())),
             ledger,
             metrics,
+            verdicts,
             suspects: Semaphore::new(1),
             clock,
             configured: ArcSwap::from_pointee(configured),
@@ -149,6 +155,20 @@ impl App {
         next.take_effect();
         self.configured.store(Arc::new(next));
         Ok(())
+    }
+
+    /// Writes what waits to be kept in the verdict cache. Blocking.
+    pub fn flush_verdicts(&self) {
+        self.verdicts.flush();
+    }
+
+    /// Deletes what the verdict cache need not keep any longer. Blocking.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn tidy_verdicts(&self) -> Result<(), storage::Error> {
+        let configured = self.configured();
+        self.verdicts.tidy(|domain| configured.verifier.settings(domain).cache)
     }
 
     /// Writes queued rows and counted requests to the store, one even if the other fails. Blocking: if another process

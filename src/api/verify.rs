@@ -6,8 +6,8 @@
 mod events;
 
 pub use events::{
-    ClaimDetails, ClaimVerified, ClaimsExtracted, Event, ExtractingClaims, ModelAnswered, PROGRESS_HEADER,
-    Starting, VerifyingClaim, VerifyingClaims,
+    CACHE_HEADER, ClaimDetails, ClaimVerified, ClaimsExtracted, Event, ExtractingClaims, ModelAnswered,
+    PROGRESS_HEADER, Starting, VerifyingClaim, VerifyingClaims,
 };
 
 use std::collections::HashSet;
@@ -209,6 +209,9 @@ pub struct ClaimResult {
     /// Whether a model doubted that the claim says what its quote says, and another one did not confirm that.
     #[serde(default, skip_serializing_if = "is_false")]
     pub contested: bool,
+    /// Whether the votes are those of an earlier verification, from the server's cache: no model was asked.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cached: bool,
     /// Not on the wire: all models that were asked in the order of the panel, which a client has from
     /// [`VerifyingClaims::models`]; empty where nobody told.
     #[serde(skip)]
@@ -354,7 +357,9 @@ impl TokenUsage {
     /// The cost in US dollars; `None` if the price of any model that used tokens is unknown, or nobody told.
     pub fn cost_usd(&self) -> Option<f64> {
         let is_free = |model: &ModelTokenUsage| model.total_tokens == 0 && model.cost_usd.is_none();
-        self.model_usage.as_ref()?.iter().filter(|model| !is_free(model)).map(|model| model.cost_usd).sum()
+        let paid = self.model_usage.as_ref()?.iter().filter(|model| !is_free(model));
+        // The sum of no numbers would be `-0.0`.
+        paid.map(|model| model.cost_usd).try_fold(0.0, |sum, cost| Some(sum + cost?))
     }
 }
 
@@ -406,6 +411,9 @@ pub struct VerifyResponse {
     /// `sandbox` when simulated models took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// Whether all of it is what an earlier verification found, from the server's cache: no model was called.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cached: bool,
 }
 
 /// What servers that tell nothing about it stand for.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::StartError;
+use super::{StartError, VerdictCache};
 use crate::api::verify::Domain;
 use crate::clock::Clock;
 use crate::config::ServerConfig;
@@ -36,10 +36,18 @@ pub struct Configured {
 
 impl Configured {
     /// The initial value of a server.
-    pub(super) fn new(config: &ServerConfig, clock: &Clock) -> Result<Self, StartError> {
+    pub(super) fn new(
+        config: &ServerConfig,
+        clock: &Clock,
+        verdicts: Option<Arc<VerdictCache>>,
+    ) -> Result<Self, StartError> {
         let gateway = Gateway::new(config.providers.clone(), clock.clone()).map_err(unusable)?;
         Ok(Self::with(config, gateway, |gateway| {
-            Verifier::new(gateway, config.verify.clone(), clock.clone())
+            let verifier = Verifier::new(gateway, config.verify.clone(), clock.clone());
+            match verdicts {
+                Some(verdicts) => verifier.with_cache(verdicts),
+                None => verifier,
+            }
         }))
     }
 

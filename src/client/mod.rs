@@ -27,7 +27,7 @@ use serde_json::error::Category;
 use crate::api::chat::ChatRequest;
 use crate::api::console::OwnKey;
 use crate::api::models::{Model, ModelList};
-use crate::api::verify::{PROGRESS_HEADER, VerifyRequest};
+use crate::api::verify::{CACHE_HEADER, PROGRESS_HEADER, VerifyRequest};
 use crate::clock::Time;
 use crate::loopback::is_loopback;
 use crate::secret::{ExposeSecret, SecretString};
@@ -75,6 +75,7 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     key: Option<SecretString>,
+    fresh: bool,
 }
 
 impl Client {
@@ -98,13 +99,20 @@ impl Client {
             }
         }
         let http = builder.build().map_err(|cause| Error::Setup(error::innermost(&cause)))?;
-        Ok(Self { http, base, key: settings.key.clone() })
+        Ok(Self { http, base, key: settings.key.clone(), fresh: false })
+    }
+
+    /// This client, for whose verifications models are asked, whatever the server's cache of verdicts holds.
+    #[must_use]
+    pub fn asking_afresh(self) -> Self {
+        Self { fresh: true, ..self }
     }
 
     /// Starts a verification. The request is sent exactly once, whatever happens to the connection.
     pub fn verify(&self, request: &VerifyRequest) -> VerifyStream {
-        let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models").json(request);
-        VerifyStream::begin(post)
+        let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models");
+        let post = if self.fresh { post.header(CACHE_HEADER, "fresh") } else { post };
+        VerifyStream::begin(post.json(request))
     }
 
     /// Starts a streamed completion. The request is sent exactly once, whatever happens to the connection.

@@ -182,6 +182,7 @@ fn panel(table: &str, settings: &PanelSettings) -> Vec<(String, String)> {
         ("max_claims", settings.max_claims.to_string()),
         ("model_timeout", span(settings.model_timeout)),
         ("deadline", span(settings.deadline)),
+        ("cache", quoted(&settings.cache.map_or_else(|| values::OFF.to_owned(), values::days_text))),
     ]
     .map(|(field, value)| (format!("{table}.{field}"), value))
     .into()

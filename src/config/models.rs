@@ -152,6 +152,7 @@ impl Providers<'_> {
                 defaults.model_timeout,
             ),
             deadline: origins.value_or(key("deadline"), file.deadline.as_ref(), defaults.deadline),
+            cache: origins.value_or(key("cache"), file.cache.as_ref(), defaults.cache),
         })
     }
 

@@ -60,6 +60,8 @@ pub(super) struct PanelFile {
     pub(super) max_claims: Option<Located<usize>>,
     pub(super) model_timeout: Option<Located<Duration>>,
     pub(super) deadline: Option<Located<Duration>>,
+    /// `None` inside: off.
+    pub(super) cache: Option<Located<Option<Duration>>>,
 }
 
 /// `[usage]`.
@@ -199,6 +201,7 @@ fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
         max_claims: section.number("max_claims", 0..=100_000)?,
         model_timeout: section.duration("model_timeout")?,
         deadline: section.duration("deadline")?,
+        cache: section.parsed("cache", values::DAYS_OR_OFF, values::days_or_off)?,
     })
 }
 
@@ -216,6 +219,7 @@ impl PanelFile {
             max_claims: own.max_claims.or(base.max_claims),
             model_timeout: own.model_timeout.or(base.model_timeout),
             deadline: own.deadline.or(base.deadline),
+            cache: own.cache.or(base.cache),
         }
     }
 }

@@ -42,6 +42,18 @@ pub(super) fn days(text: &str) -> Option<Duration> {
     (1..=36_500).contains(&days).then(|| Duration::from_hours(24 * days))
 }
 
+/// What [`days_or_off`] expects.
+pub(super) const DAYS_OR_OFF: &str = "\"off\", or a number of days from 1 to 36500, such as \"30d\"";
+
+/// The value that stands for no days at all.
+pub(super) const OFF: &str = "off";
+
+/// A number of whole days, or none.
+#[expect(clippy::option_option, reason = "unreadable, off and a time are three things")]
+pub(super) fn days_or_off(text: &str) -> Option<Option<Duration>> {
+    if text == OFF { Some(None) } else { days(text).map(Some) }
+}
+
 /// A number of days in the syntax of [`days`].
 pub(super) fn days_text(span: Duration) -> String {
     format!("{}d", span.as_secs() / 86_400)

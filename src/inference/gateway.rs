@@ -225,6 +225,14 @@ impl Gateway {
         here.settings().has_same_target(there.settings())
     }
 
+    /// Where a model is called: the format and the address of its provider's API, and its name there. It may be another
+    /// model once this has changed.
+    pub fn place(&self, id: &str) -> Option<String> {
+        let (provider, model) = self.find(id)?;
+        let settings = provider.settings();
+        Some(format!("{} {} {model}", settings.kind.name(), settings.base_url))
+    }
+
     /// The provider that an identifier names, and that provider's name for the model.
     pub(super) fn find<'a>(&self, id: &'a str) -> Option<(&Provider, &'a str)> {
         self.find_entry(id).map(|(entry, model)| (&entry.provider, model))

@@ -50,6 +50,17 @@ pub struct Readings {
     pub limits_store: Option<LimitsStore>,
     /// The existing circuit breakers; one that does not exist is closed, and left out.
     pub breakers: Vec<Breaker>,
+    /// What was looked for in the verdict cache.
+    pub verdicts: VerdictLookUps,
+}
+
+/// How many entries were looked for in the verdict cache since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerdictLookUps {
+    /// What texts say: those that were found, and those that were not.
+    pub texts: (u64, u64),
+    /// Votes on claims: those that were found, and those that were not.
+    pub claims: (u64, u64),
 }
 
 /// The state of the shared limits store.
@@ -130,6 +141,14 @@ impl Metrics {
         let sample = |value: u64| (Vec::new(), Value::Count(value));
         page.add(&table::LIMITS_STORE, store.map(|store| sample(u64::from(store.is_up))));
         page.add(&table::LIMITED_ALONE, store.map(|store| sample(store.decided_alone)));
+        let entries = [("text", readings.verdicts.texts), ("claim", readings.verdicts.claims)];
+        page.add(
+            &table::VERDICTS,
+            entries.into_iter().flat_map(|(entry, (hits, misses))| {
+                [("hit", hits), ("miss", misses)]
+                    .map(|(outcome, count)| (vec![entry.to_owned(), outcome.to_owned()], Value::Count(count)))
+            }),
+        );
         page
     }
 }

@@ -163,8 +163,14 @@ pub(super) static LIMITED_ALONE: Metric = counter(
     "Requests that were counted against their limits by this server alone, as the store of limits could not be used, or not in time.",
 );
 
+pub(super) static VERDICTS: Metric = counter(
+    "mk_verdict_cache_total",
+    &["entry", "outcome"],
+    "Entries that were looked for in the verdict cache; entry is what a text says or the votes on a claim, outcome is hit or miss.",
+);
+
 /// All metrics, in the order of the page.
-pub static ALL: [&Metric; 24] = [
+pub static ALL: [&Metric; 25] = [
     &BUILD,
     &STARTED,
     &REQUESTS,
@@ -189,6 +195,7 @@ pub static ALL: [&Metric; 24] = [
     &LEDGER_LOST,
     &LIMITS_STORE,
     &LIMITED_ALONE,
+    &VERDICTS,
 ];
 
 impl Metric {

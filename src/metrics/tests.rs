@@ -195,6 +195,7 @@ fn labels_of_breakers_are_bounded_too() {
         ledger_queue: 3,
         ledger_rows_lost: 2,
         limits_store: Some(LimitsStore { is_up: false, decided_alone: 7 }),
+        verdicts: VerdictLookUps { texts: (1, 2), claims: (3, 4) },
     };
     let page = metrics().page(&readings).unwrap();
     assert_has(
@@ -208,6 +209,8 @@ fn labels_of_breakers_are_bounded_too() {
             "mk_ledger_rows_lost_total 2",
             "mk_limits_store_up 0",
             "mk_limits_alone_total 7",
+            r#"mk_verdict_cache_total{entry="text",outcome="miss"} 2"#,
+            r#"mk_verdict_cache_total{entry="claim",outcome="hit"} 3"#,
         ],
     );
     assert!(!page.contains("made-up"), "{page}");

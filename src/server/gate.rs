@@ -118,6 +118,11 @@
 //!   `whatever_could_be_read_in_two_ways_is_broken`, `whatever_is_accepted_here_hyper_reads_in_the_same_way`,
 //!   `a_connection_with_unsolicited_bytes_is_closed`,
 //!   `an_idle_connection_is_checked_even_without_cooperative_budget`
+//! - **Verdicts found for another (verdict cache).** The app, and all else that a result depends on, is in an entry's
+//!   key; an entry is bound to its key by a checksum, and held against the text at hand. Tests:
+//!   `nothing_is_served_to_another_app_and_everything_to_another_key_of_the_same`,
+//!   `nothing_is_served_for_another_request`, `every_part_changes_both_keys_and_nothing_else_does`,
+//!   `what_is_damaged_or_foreign_is_missing`, `foreign_texts_never_panic_and_stand_in_the_statement`
 //!
 //! **Output**
 //! - **Log injection.** A line is one JSON object without terminal control bytes; long texts are truncated. Tests:
@@ -141,7 +146,8 @@
 //!   `reports_of_a_server_cannot_control_the_terminal`, `what_is_no_key_is_not_printed_as_a_new_one`
 //!
 //! **Not defended:** against root and this process's own user, who can read memory, databases and providers' keys
-//! (databases hold hashes of keys and nothing that was asked); against a provider that lies, remembers, or bills what
+//! (databases hold hashes of keys, and of what was asked only what the verdict cache keeps, if it is on, which whoever can
+//! write to them can forge); against a provider that lies, remembers, or bills what
 //! it likes; against models that agree and are wrong: agreement is no proof; against whoever holds a console key, which
 //! opens all apps (the audit log shows what was done); against a trusted proxy that does not clean what it forwards;
 //! against whoever can write to a shared store of limits, who may lift or exhaust them; against somebody who measures

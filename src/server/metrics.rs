@@ -51,6 +51,7 @@ async fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiErr
         ledger_queue: app.ledger.queued_rows() as u64,
         ledger_rows_lost: app.ledger.lost_rows(),
         limits_store: app.limiter.store().map(limits_store),
+        verdicts: app.verdicts.look_ups(),
         breakers: incoming.configured.gateway.breakers().into_iter().map(breaker).collect(),
     };
     let page = app.metrics.page(&readings).map_err(|cause| {

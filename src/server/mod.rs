@@ -265,13 +265,18 @@ pub async fn serve(
     flushed
 }
 
-/// Writes usage and counters. A database that is down may be back in a moment, as many are restarted together with
+/// Writes usage and counters, and then the verdict cache. A database that is down may be back in a moment, as many are restarted together with
 /// their clients; so may one that is read-only until another has taken over. So the write is retried until
 /// [`FINAL_WRITE_TIMEOUT`] after `start`.
 async fn final_write(app: &Arc<App>, start: Instant) -> io::Result<()> {
     loop {
         let writer = app.clone();
-        let cause = match tokio::task::spawn_blocking(move || writer.flush()).await {
+        let write = move || {
+            writer.flush()?;
+            writer.flush_verdicts();
+            Ok::<_, crate::storage::Error>(())
+        };
+        let cause = match tokio::task::spawn_blocking(write).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(cause)) => cause,
             Err(cause) => return Err(io::Error::other(cause)),

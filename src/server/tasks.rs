@@ -1,5 +1,5 @@
-//! Background tasks: writing counters and usage to storage, noticing revoked keys, deleting old attempts, and booking
-//! the calls of servers that died.
+//! Background tasks: writing counters and usage to storage, noticing revoked keys, deleting old attempts, tidying
+//! the verdict cache, and booking the calls of servers that died.
 //!
 //! Each of their steps runs on a thread of the blocking pool, so that no request waits for the disk.
 
@@ -24,6 +24,8 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(400);
 const ADOPT_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon a revocation by another process, or the expiry of a key, ends running streams; the contract allows a second.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+/// How often the verdict cache is tidied: a few small reads, if there is nothing to delete.
+const TIDY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// How often attempts that have become too old are deleted.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,6 +41,7 @@ pub(crate) struct Background {
     _watch: AbortOnDropHandle<()>,
     _prune: AbortOnDropHandle<()>,
     _adopt: AbortOnDropHandle<()>,
+    _verdicts: AbortOnDropHandle<()>,
 }
 
 /// Starts them.
@@ -50,6 +53,7 @@ pub(crate) fn start(context: &Arc<Context>) -> Background {
         _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
         _prune: AbortOnDropHandle::new(tokio::spawn(prune(context.clone()))),
         _adopt: AbortOnDropHandle::new(tokio::spawn(adopt(context.clone()))),
+        _verdicts: AbortOnDropHandle::new(tokio::spawn(keep_verdicts(context.clone()))),
     }
 }
 
@@ -182,6 +186,43 @@ async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &LogThrottle
         tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
     }
     0
+}
+
+/// Writes what verifications found into the verdict cache, and deletes what it need not keep any longer.
+async fn keep_verdicts(context: Arc<Context>) {
+    let mut ticks = interval(FLUSH_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = LogThrottle::new();
+    let mut tidied: Option<Instant> = None;
+    loop {
+        ticks.tick().await;
+        let is_due = tidied.is_none_or(|at| at.elapsed() >= TIDY_INTERVAL);
+        let app = context.app.clone();
+        if !is_due && !app.verdicts.has_waiting() {
+            continue;
+        }
+        let work = move || {
+            app.flush_verdicts();
+            if is_due { app.tidy_verdicts() } else { Ok(()) }
+        };
+        let outcome = tokio::task::spawn_blocking(work).await;
+        if is_due {
+            tidied = Some(Instant::now());
+        }
+        let cause = match outcome {
+            Ok(Ok(())) => {
+                if is_due && trouble.succeeded() {
+                    tracing::info!("the verdict cache is tidied again");
+                }
+                continue;
+            }
+            Ok(Err(cause)) => cause.to_string(),
+            Err(cause) => cause.to_string(),
+        };
+        if let Some(untold) = trouble.failed(&cause) {
+            tracing::error!(cause, untold, "the verdict cache cannot be tidied");
+        }
+    }
 }
 
 /// Books the calls of servers that died, beginning with those that died before this one began.

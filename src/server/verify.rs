@@ -25,7 +25,7 @@ use super::record::{OK, Record};
 use super::reply::{self, ApiError};
 use super::{Context, parking, routes, with_rate};
 use crate::api::verify::{
-    Domain, Event, Format, MAX_CONTEXT_CHARS, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER,
+    CACHE_HEADER, Domain, Event, Format, MAX_CONTEXT_CHARS, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER,
 };
 use crate::api::{Service, sse};
 use crate::clock::Time;
@@ -72,7 +72,8 @@ pub(super) async fn answer<B: Buf>(
     let body = context.read_json(incoming, body).await?;
     let model_progress = incoming.headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
-    let job = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
+    let fresh = incoming.headers.get(CACHE_HEADER).is_some_and(|value| value == "fresh");
+    let job = Job { fresh, ..read_job(&body, |domain| verifier.settings(domain), now, model_progress)? };
     check_models(verifier, pass, &job)?;
 
     let run = start(context, verifier.clone(), pass, job).await?;
@@ -159,6 +160,7 @@ pub(super) fn read_job<'s>(
         explain,
         context: text,
         model_progress,
+        fresh: false,
     })
 }
 

@@ -53,6 +53,11 @@ impl Meter {
         &self.0.account.key_id
     }
 
+    /// The app whose request this is.
+    pub fn app_id(&self) -> &Arc<str> {
+        &self.0.account.app_id
+    }
+
     /// Loads what was spent of the account's budgets, so that nothing has to wait for it later. To be called right
     /// before an attempt or [`Meter::check`].
     ///

@@ -85,13 +85,26 @@ pub(super) struct Ballot<'a> {
     seats: Vec<Seat>,
     /// How many models had not answered when the deadline passed; 0 if all were done before it.
     outstanding: usize,
+    /// Whether the answers were given to an earlier verification.
+    cached: bool,
 }
 
 impl<'a> Ballot<'a> {
     /// A ballot for which the whole panel is being asked.
     pub(super) fn new(roster: &'a Roster<'a>) -> Self {
         let seats = (0..roster.panel_size()).map(|_| Seat::Pending).collect();
-        Self { roster, seats, outstanding: 0 }
+        Self { roster, seats, outstanding: 0, cached: false }
+    }
+
+    /// The ballot of a whole panel that was asked before.
+    pub(super) fn cached(roster: &'a Roster<'a>, answers: Vec<PanelAnswer>) -> Self {
+        let seats = answers.into_iter().map(Seat::Answered).collect();
+        Self { roster, seats, outstanding: 0, cached: true }
+    }
+
+    /// Whether the answers were given to an earlier verification.
+    pub(super) const fn is_cached(&self) -> bool {
+        self.cached
     }
 
     /// Records the outcome of a seat's call. If it failed, the next standby model is asked instead. With none left, a
@@ -213,6 +226,7 @@ impl<'a> Ballot<'a> {
             span: claim.span,
             correction,
             contested: claim.contested,
+            cached: self.cached,
             seats: Vec::new(),
         }
     }
@@ -297,6 +311,7 @@ mod tests {
             explain: false,
             context: None,
             model_progress: false,
+            fresh: false,
         }
     }
 

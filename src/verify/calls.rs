@@ -36,6 +36,9 @@ pub(super) trait ModelClient: Send + Sync {
 
     /// See [`Gateway::max_concurrent_calls`].
     fn max_concurrent_calls(&self, model: &str) -> Option<usize>;
+
+    /// See [`Gateway::place`].
+    fn place(&self, model: &str) -> Option<String>;
 }
 
 impl ModelClient for Gateway {
@@ -60,6 +63,10 @@ impl ModelClient for Gateway {
 
     fn max_concurrent_calls(&self, model: &str) -> Option<usize> {
         Self::max_concurrent_calls(self, model)
+    }
+
+    fn place(&self, model: &str) -> Option<String> {
+        Self::place(self, model)
     }
 }
 

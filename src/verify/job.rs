@@ -26,4 +26,6 @@ pub struct Job {
     pub context: Option<String>,
     /// Whether to emit `model_answered`.
     pub model_progress: bool,
+    /// Whether everything is found anew, whatever the verdict cache holds; it holds the new results then.
+    pub fresh: bool,
 }

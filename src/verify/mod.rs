@@ -15,6 +15,7 @@
 pub mod anchors;
 mod answer;
 mod ballot;
+mod cache;
 mod call_queue;
 mod calls;
 mod claim;
@@ -43,6 +44,7 @@ mod tests;
 pub use crate::api::verify::Event;
 pub use answer::read_answer;
 pub use ballot::PanelAnswer;
+pub use cache::{CacheEntry, CacheKey, VerdictStore};
 pub use claim::Claim;
 pub use error::Error;
 pub use extraction::review_answer;

@@ -268,7 +268,11 @@ impl<'a> PanelResults<'a> {
     /// Follows the extraction. Returns the claim that is to be asked about, if it is a new one.
     fn change(&mut self, change: Change) -> Option<usize> {
         match change {
-            Change::Ask(claim) => Some(self.add(*claim)),
+            Change::Ask(claim) => Some(self.add(*claim, Ballot::new(self.panel.roster))),
+            Change::Known(claim, answers) => {
+                self.add(*claim, Ballot::cached(self.panel.roster, answers));
+                None
+            }
             Change::Withdraw(id) => {
                 self.asked.iter().filter(|asked| asked.claim.id == id).for_each(|asked| asked.give_up());
                 None
@@ -276,9 +280,9 @@ impl<'a> PanelResults<'a> {
         }
     }
 
-    fn add(&mut self, claim: Claim) -> usize {
+    fn add(&mut self, claim: Claim, ballot: Ballot<'a>) -> usize {
         self.asked.push(Arc::new(Asked { claim, given_up: AtomicBool::new(false) }));
-        self.ballots.push(Ballot::new(self.panel.roster));
+        self.ballots.push(ballot);
         self.positions.push(None);
         self.asked.len() - 1
     }
@@ -317,7 +321,7 @@ impl<'a> PanelResults<'a> {
             }));
             let known =
                 self.asked.iter().position(|asked| asked.claim.id == claim.id && !asked.is_given_up());
-            let at = known.unwrap_or_else(|| self.add(claim));
+            let at = known.unwrap_or_else(|| self.add(claim, Ballot::new(self.panel.roster)));
             if known.is_none() {
                 new.push(at);
             }
@@ -331,7 +335,7 @@ impl<'a> PanelResults<'a> {
         for at in 0..self.asked.len() {
             let Some(position) = self.positions[at] else { continue };
             let (ballot, asked) = (&self.ballots[at], self.ballots[at].asked());
-            if job.model_progress {
+            if job.model_progress && !ballot.is_cached() {
                 for (done, model) in ballot.done_models().enumerate() {
                     outbox.push(Event::ModelAnswered(ModelAnswered {
                         claim_index: position,

@@ -7,6 +7,7 @@ use tokio::time::sleep_until;
 use tracing::debug;
 
 use super::ballot::Roster;
+use super::cache::{self, Cache, Extraction, VerdictStore};
 use super::call_queue::CallQueue;
 use super::calls::{Calls, ModelClient, Task, from_now};
 use super::error::Error;
@@ -37,6 +38,8 @@ pub struct Verifier {
     /// Shared by all verifications.
     pacing: Pacing,
     sandbox: UsesSandbox,
+    /// What was found before.
+    cache: Option<Arc<dyn VerdictStore>>,
 }
 
 /// For each domain, whether simulated models take part.
@@ -62,7 +65,13 @@ impl Verifier {
         let simulated = |settings: &PanelSettings| settings.models().any(|model| client.is_sandbox(model));
         let sandbox =
             UsesSandbox { general: simulated(&settings.general), legal: simulated(&settings.legal) };
-        Self { client, settings, clock, queue, pacing, sandbox }
+        Self { client, settings, clock, queue, pacing, sandbox, cache: None }
+    }
+
+    /// This verifier, with a place to keep what it finds, where the settings say so.
+    #[must_use]
+    pub fn with_cache(self, cache: Arc<dyn VerdictStore>) -> Self {
+        Self { cache: Some(cache), ..self }
     }
 
     /// This verifier as the replacement of `previous`, whose open calls count as its own. A model keeps its pace if what
@@ -72,6 +81,7 @@ impl Verifier {
         Self {
             queue: self.queue.in_place_of(&previous.queue),
             pacing: self.pacing.in_place_of(&previous.pacing, still_holds),
+            cache: previous.cache.clone(),
             ..self
         }
     }
@@ -140,10 +150,16 @@ impl Verifier {
 
     async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<EventResult>>) {
         let mut outbox = Outbox::new(events);
-        let end = self
-            .verify(job, meter, &mut outbox)
-            .await
-            .map(|(results, found)| Event::Completed(Box::new(self.response(job, meter, results, found))));
+        let settings = self.settings(job.domain);
+        let cache = Cache::new(self.cache.as_deref(), &*self.client, settings, job, meter);
+        let end = self.verify(job, meter, cache.as_deref(), &mut outbox).await.map(|(results, found)| {
+            let known_text = found.cached;
+            let response = self.response(job, meter, results, found);
+            if let Some(cache) = &cache {
+                cache.keep(&response, known_text);
+            }
+            Event::Completed(Box::new(response))
+        });
         let outcome = end.as_ref().map_or("error", Event::name);
         debug!(verification = %job.id, outcome, "verification ended");
         outbox.push_end(end);
@@ -154,6 +170,7 @@ impl Verifier {
         &self,
         job: &Job,
         meter: &Meter,
+        cache: Option<&Cache<'_>>,
         outbox: &mut Outbox<'_>,
     ) -> Result<(Vec<ClaimResult>, Found), Error> {
         let settings = self.settings(job.domain);
@@ -168,7 +185,7 @@ impl Verifier {
         }
         let context = job.context.as_deref().unwrap_or_default();
         let fences = Fences::new(&[&job.fact, context]).map_err(|_| Error::Internal)?;
-        let statement = Box::new(Statement::read(job, &fences));
+        let statement = Box::new(Statement::read(job, &fences).repeatable(cache.is_some()));
         let further = u32::try_from(statement.section_count().saturating_sub(1)).unwrap_or(u32::MAX);
         let deadline = from_now(settings.deadline.saturating_add(SECTION_TIME.saturating_mul(further)));
         let calls = Calls {
@@ -187,12 +204,24 @@ impl Verifier {
         });
         let (feed, changes) = Feed::new(statement.max_claims(settings));
         let extraction_calls = calls;
-        let extraction =
-            Box::pin(
-                async move { extraction::extract(&extraction_calls, settings, &statement, &feed).await },
-            );
+        let source = match cache {
+            None => Source {
+                extraction: Box::pin(async move {
+                    extraction::extract(&extraction_calls, settings, &statement, &feed).await
+                }),
+                changes,
+            },
+            Some(cache) => {
+                let (panel, known) = mpsc::unbounded_channel();
+                let extraction = Box::pin(async move {
+                    let end = extraction::extract(&extraction_calls, settings, &statement, &feed);
+                    cache::extract(cache, &statement, Extraction { end, changes }, panel).await
+                });
+                Source { extraction, changes: known }
+            }
+        };
         let panel = Panel { calls: &calls, job, fences: &fences, roster: &roster };
-        panel.run(Source { extraction, changes }, outbox, deadline_passed).await
+        panel.run(source, outbox, deadline_passed).await
     }
 
     fn starting_event(&self, job: &Job) -> Event {
@@ -205,6 +234,7 @@ impl Verifier {
 
     fn response(&self, job: &Job, meter: &Meter, results: Vec<ClaimResult>, found: Found) -> VerifyResponse {
         let token_usage = token_usage::from_totals(&meter.totals());
+        let cached = found.cached && results.iter().all(|result| result.cached);
         VerifyResponse {
             request_id: job.id.clone(),
             original_fact: job.fact.clone(),
@@ -222,6 +252,7 @@ impl Verifier {
             total_models: job.total_models,
             prompts: Some(prompts::hash().to_owned()),
             mode: self.mode(job.domain).map(str::to_owned),
+            cached,
         }
     }
 }

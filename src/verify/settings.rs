@@ -56,6 +56,8 @@ pub struct PanelSettings {
     pub model_timeout: Duration,
     /// The time limit of a whole verification of one section; each further one adds 5 s.
     pub deadline: Duration,
+    /// How long what was found is kept for the same text and the same claims; `None` for no cache.
+    pub cache: Option<Duration>,
 }
 
 /// The fewest models that can agree.
@@ -125,6 +127,7 @@ impl Default for PanelSettings {
             max_claims: 0,
             model_timeout: Duration::from_secs(30),
             deadline: Duration::from_mins(2),
+            cache: None,
         }
     }
 }

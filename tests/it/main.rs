@@ -123,4 +123,6 @@ mod support;
 mod threats;
 mod tls;
 mod usage;
+mod verdict_cache;
+mod verdict_cache_kept;
 mod verify_random;

@@ -19,6 +19,7 @@ mod sessions;
 mod slow;
 mod unusable;
 mod usage;
+mod verdicts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -51,6 +51,13 @@ test("a cost is known only if every price is known", () => {
   assert.equal(follow(["completed", { results: [], tokenUsage: { modelUsage: unused } }]).summary.cost, 0.5);
 });
 
+test("what the server knew is told apart, and only if it says so plainly", () => {
+  const known = { ...result("TRUE", "A", { "p/a": "A" }), cached: true };
+  const done = (more) => follow(["completed", { results: [known, result("TRUE", "A", { "p/a": "A" })], tokenUsage: { modelUsage: [] }, ...more }]);
+  assert.deepEqual(done({}).claims.map((claim) => claim.result.cached), [true, false]);
+  assert.deepEqual([{}, { cached: true }, { cached: "true" }, { cached: 1 }].map((more) => done(more).summary.cached), [false, true, false, false]);
+});
+
 test("unexpected frames of any shape are ignored", () => {
   const values = [undefined, null, 7, "x", [], {}, [null], { claimIndex: 99 }, { claimIndex: "0" }, { claimIndex: -1 }, { claims: [1, null, {}] }, { claimIndex: 0, result: 3 }];
   const names = ["starting", "extracting_claims", "claims_extracted", "verifying_claims", "verifying_claim", "model_answered", "claim_verified", "completed", "new_one"];

@@ -38,6 +38,10 @@ pub enum Event {
 /// the reference.
 pub const PROGRESS_HEADER: &str = "x-mk-progress";
 
+/// The request header by which everything is found anew (value `fresh`), whatever the server's verdict cache holds. Not
+/// `Cache-Control`: clients of event streams send `no-cache` or `no-store` by themselves.
+pub const CACHE_HEADER: &str = "x-mk-cache";
+
 /// Data of `starting`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Starting {

@@ -53,7 +53,9 @@ pub(super) async fn run<'a>(
     answers: Option<Answers>,
     report: &mut Report<'a>,
 ) -> Result<(), Failure> {
-    let backend = chosen.open(&plan.printer).await?;
+    let mut backend = chosen.open(&plan.printer).await?;
+    // Votes of yesterday's run would measure nothing.
+    backend.client = backend.client.asking_afresh();
     let all = report.tasks();
     let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(all), backend.is_sandbox);
     let evaluation = Evaluation {

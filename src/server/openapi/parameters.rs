@@ -28,6 +28,12 @@ pub(super) fn all() -> Value {
              `claim_verified`. Anything else asks for nothing.",
             "models",
         ),
+        "Cache": header(
+            crate::api::verify::CACHE_HEADER,
+            "`fresh` asks for everything to be found anew, whatever the server's cache of verdicts holds. Anything else \
+             asks for nothing.",
+            "fresh",
+        ),
         "IfNoneMatch": header("If-None-Match", "The `ETag` of a copy that you have.", "\"0f3c9a\""),
         "AppId": in_path("app_id", "The app's id.", "app"),
         "KeyId": in_path("key_id", "The key's id.", "key"),

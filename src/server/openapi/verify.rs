@@ -30,7 +30,7 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
          `completed` or `error`.",
     )
     .secured(&["verifyKey"])
-    .parameters(&["Progress"])
+    .parameters(&["Progress", "Cache"])
     .body(&request, &[("plain", json!({"fact": "Canberra is the capital of Australia."})), ("strict", strict())])
     .response(200, "The verification.", either(json_with_example(&response, &example::verification()), stream(schemas)), &["Cache-Control"])
     .errors(&[400, 401, 402, 403, 408, 413, 414, 415, 429, 431, 500, 502, 503, 504]);

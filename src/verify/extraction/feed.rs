@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
+use crate::verify::ballot::PanelAnswer;
 use crate::verify::claim::Claim;
 
 /// A change to the claims that are asked about.
@@ -11,6 +12,8 @@ use crate::verify::claim::Claim;
 pub(in crate::verify) enum Change {
     /// The review found no fault: the panel may be asked.
     Ask(Box<Claim>),
+    /// The panel has answered this before.
+    Known(Box<Claim>, Vec<PanelAnswer>),
     /// The claim with this id is not asked about after all: its votes are discarded.
     Withdraw(String),
 }

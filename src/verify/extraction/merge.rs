@@ -32,6 +32,8 @@ pub(in crate::verify) struct Found {
     /// Whether an auditor has seen all of it.
     pub(in crate::verify) audited: bool,
     pub(in crate::verify) coverage: Coverage,
+    /// Whether all this is what an earlier verification found.
+    pub(in crate::verify) cached: bool,
 }
 
 /// Extracts the claims of a statement. Those that may be asked about are told to `feed` as soon as they are found.
@@ -150,7 +152,7 @@ impl Desk<'_> {
         skipped.dedup();
         let coverage = self.coverage(&kept, &skipped);
         let skipped = skipped.into_iter().filter_map(|part| self.statement.reported(part)).collect();
-        Found { claims: kept, skipped, audited, coverage }
+        Found { claims: kept, skipped, audited, coverage, cached: false }
     }
 
     /// How many sentences were checked: each counts once, as the worst that can be said of any of its parts.

@@ -312,7 +312,7 @@ impl<'s> Reviewer<'s> {
         faults.extend(found.iter().map(Fault::from));
         faults.extend(self.is_wide(&quote).then(|| Fault::new(Weight::Wish, WIDE_QUOTE)));
         let number = self.statement.next_number();
-        let seed = format!("{}\n{number}", self.statement.job.id);
+        let seed = self.statement.seed(number, [&text, &question, &claimed]);
         let drafted = options::AnswerDraft {
             claim: &text,
             question: &question,

@@ -28,6 +28,8 @@ pub(in crate::verify) struct Statement<'a> {
     /// The day from which relative times are counted.
     pub(super) as_of: civil::Date,
     claims: AtomicUsize,
+    /// Whether random choices about a claim depend on the claim alone, not on the request.
+    repeatable: bool,
 }
 
 impl<'a> Statement<'a> {
@@ -42,7 +44,23 @@ impl<'a> Statement<'a> {
             document,
             as_of: job.as_of.utc_date().parse().unwrap_or_default(),
             claims: AtomicUsize::new(0),
+            repeatable: false,
         }
+    }
+
+    /// The same statement; with `yes`, a claim that is found again is put to the panel with the same options, so that
+    /// its votes may be known.
+    #[must_use]
+    pub(in crate::verify) fn repeatable(self, yes: bool) -> Self {
+        Self { repeatable: yes, ..self }
+    }
+
+    /// What random choices about a claim are derived from, so that they can be repeated.
+    pub(super) fn seed(&self, number: usize, [claim, question, claimed]: [&str; 3]) -> String {
+        if self.repeatable {
+            return format!("{claim}\n{question}\n{claimed}");
+        }
+        format!("{}\n{number}", self.job.id)
     }
 
     /// The prompt for the first section of a job's statement, to estimate its cost.
@@ -76,6 +94,24 @@ impl<'a> Statement<'a> {
     pub(in crate::verify) fn span(&self, range: &Range<usize>) -> Span {
         let found = self.document.char_span(range);
         Span { start: found.start, end: found.end }
+    }
+
+    /// The passages at these places, in bytes; `None` if one of them is no passage of the statement.
+    pub(in crate::verify) fn passages(&self, spans: &[Span]) -> Option<Vec<Range<usize>>> {
+        let mut places: Vec<usize> = spans.iter().flat_map(|span| [span.start, span.end]).collect();
+        places.sort_unstable();
+        places.dedup();
+        let fact = &self.job.fact;
+        let chars = fact.char_indices().map(|(at, _)| at).chain([fact.len()]).enumerate();
+        let mut next = places.iter().peekable();
+        let bytes: Vec<usize> =
+            chars.filter_map(|(place, at)| next.next_if(|next| **next == place).map(|_| at)).collect();
+        let byte = |place: usize| bytes.get(places.binary_search(&place).ok()?).copied();
+        let passage = |span: &Span| {
+            let range = byte(span.start)?..byte(span.end)?;
+            (!range.is_empty()).then_some(range)
+        };
+        spans.iter().map(passage).collect()
     }
 
     /// A skipped part as it is reported.

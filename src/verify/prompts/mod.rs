@@ -71,6 +71,7 @@ fn sample_prompts() -> Vec<Chat> {
                     explain,
                     context,
                     model_progress: false,
+                    fresh: false,
                 };
                 chats.push(extraction(&job, &fences, passage));
                 chats.push(panel(&job, &fences, &claim, &[0, 1, 2, 3]));

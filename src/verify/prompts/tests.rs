@@ -14,6 +14,7 @@ fn job(domain: Domain, explain: bool, context: Option<&str>) -> Job {
         explain,
         context: context.map(str::to_owned),
         model_progress: false,
+        fresh: false,
     }
 }
 

@@ -149,6 +149,10 @@ impl ModelClient for ScriptedModels {
         model.starts_with("sandbox/")
     }
 
+    fn place(&self, _model: &str) -> Option<String> {
+        None
+    }
+
     fn max_concurrent_calls(&self, model: &str) -> Option<usize> {
         Some(if model.starts_with("single/") { 1 } else { 64 })
     }
@@ -187,6 +191,7 @@ impl Scenario {
                 explain: false,
                 context: None,
                 model_progress: false,
+                fresh: false,
             },
             channel_capacity: 1,
         }

@@ -27,6 +27,7 @@ fn job(fact: &str) -> Job {
         explain: false,
         context: None,
         model_progress: false,
+        fresh: false,
     }
 }
 

@@ -54,6 +54,8 @@ fn errors_come_with_line_and_remedy() {
         ("limits_url = \"redis://:secret@h/first\"", "or the address of a Redis or Valkey server"),
         ("tls_cert = \"a.pem\"", "needs `tls_key` beside it"),
         ("[usage]\nretention = \"0d\"", "must be a number of days from 1 to 36500"),
+        ("[verify]\ncache = \"0d\"", "must be \"off\", or a number of days from 1 to 36500"),
+        ("[verify.domains.legal]\ncache = \"12h\"", "must be \"off\", or a number of days from 1 to 36500"),
         ("tls_cert = \"a.pem\"\ntls_key = \"b.pem\"", "a.pem, which cannot be read: no such file"),
         ("trusted_proxies = [\"10.0.0.0/33\"]", "must be a list of networks"),
         ("[providers.Open]\nbase_url = \"https://a\"", "may only have a-z, 0-9, - and _"),

@@ -64,7 +64,7 @@ fn the_example_is_written_once() {
 #[test]
 fn the_listing_shows_origins_and_no_secrets() {
     let file = "max_body_bytes = 5\n[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\nretries = 1\n\
-                [verify.domains.legal]\nmax_claims = 3\n\
+                [verify.domains.legal]\ncache = \"30d\"\nmax_claims = 3\n\
                 [providers.openai.models.\"o.3\"]\nretries = 4\nbreaker_pause = \"2s\"\n\
                 input_usd_per_mtok = 0.5\noutput_usd_per_mtok = 2\ncached_input_usd_per_mtok = 0.25\n\
                 cache_write_usd_per_mtok = 1.5\nfallbacks = [\"openai/gpt-5.4-mini\"]\n\
@@ -84,29 +84,31 @@ fn the_listing_shows_origins_and_no_secrets() {
     assert_eq!(shown("database_url"), (address, "MK_DATABASE_URL".to_owned()));
     assert_eq!(shown("max_body_bytes"), ("5", format!("{path}:1")));
     assert_eq!(shown("limits.per_day"), ("1000", "default".to_owned()));
-    assert_eq!(shown("usage.retention"), ("\"400d\"", format!("{path}:16")));
+    assert_eq!(shown("usage.retention"), ("\"400d\"", format!("{path}:17")));
     assert_eq!(shown("providers.openai.api_key"), ("set", format!("{path}:3")));
     assert_eq!(shown("providers.openai.retries"), ("1", format!("{path}:4")));
-    assert_eq!(shown("providers.openai.models.\"o.3\".retries"), ("4", format!("{path}:8")));
-    assert_eq!(shown("providers.openai.models.\"o.3\".breaker_pause"), ("\"2s\"", format!("{path}:9")));
-    assert_eq!(shown("providers.openai.models.\"o.3\".input_usd_per_mtok"), ("0.5", format!("{path}:10")));
-    assert_eq!(shown("providers.openai.models.\"o.3\".output_usd_per_mtok"), ("2", format!("{path}:11")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".retries"), ("4", format!("{path}:9")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".breaker_pause"), ("\"2s\"", format!("{path}:10")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".input_usd_per_mtok"), ("0.5", format!("{path}:11")));
+    assert_eq!(shown("providers.openai.models.\"o.3\".output_usd_per_mtok"), ("2", format!("{path}:12")));
     assert_eq!(
         shown("providers.openai.models.\"o.3\".cached_input_usd_per_mtok"),
-        ("0.25", format!("{path}:12"))
+        ("0.25", format!("{path}:13"))
     );
     assert_eq!(
         shown("providers.openai.models.\"o.3\".cache_write_usd_per_mtok"),
-        ("1.5", format!("{path}:13"))
+        ("1.5", format!("{path}:14"))
     );
     let fallbacks = shown("providers.openai.models.\"o.3\".fallbacks");
-    assert_eq!(fallbacks, ("[\"openai/gpt-5.4-mini\"]", format!("{path}:14")));
+    assert_eq!(fallbacks, ("[\"openai/gpt-5.4-mini\"]", format!("{path}:15")));
     assert_eq!(shown("providers.openai.breaker_failures"), ("5", "default".to_owned()));
     assert_eq!(shown("providers.openai.first_token_timeout"), ("", "default".to_owned()));
     let of_models = entries.iter().filter(|entry| entry.key.contains(".models.")).count();
     assert_eq!(of_models, 7, "of a model only what is set");
     assert_eq!(shown("verify.extractor"), ("\"openai/gpt-5.4-mini\"", "chosen at start".to_owned()));
-    assert_eq!(shown("verify.domains.legal.max_claims"), ("3", format!("{path}:6")));
+    assert_eq!(shown("verify.domains.legal.max_claims"), ("3", format!("{path}:7")));
+    assert_eq!(shown("verify.domains.legal.cache"), ("\"30d\"", format!("{path}:6")));
+    assert_eq!(shown("verify.cache"), ("\"off\"", "default".to_owned()));
     assert!(entries.iter().all(|entry| !entry.value.contains("secret") && !entry.value.contains("hunter")));
     assert!(entries.iter().all(|entry| entry.key != "verify.domains.legal.panel"), "only what differs");
 }

@@ -33,7 +33,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Like `POST /verify/v1/stream`, without a key of the app: for people in the dashboard. Counts against the \
          limits of the console key, and is booked to it and to the app, whose budget holds.",
     )
-    .parameters(&["AppId", "Progress"])
+    .parameters(&["AppId", "Progress", "Cache"])
     .body(
         &reference("VerifyRequest"),
         &[("plain", json!({"fact": "Canberra is the capital of Australia."}))],

@@ -197,6 +197,7 @@ impl Plan {
             fact: statement(self.claims),
             explain: self.explain,
             model_progress: self.progress,
+            fresh: false,
             ..Scenario::new(|_| unreachable!()).job
         }
     }

@@ -192,6 +192,10 @@ impl ModelClient for SimulatedModels {
         model.starts_with("sandbox/")
     }
 
+    fn place(&self, _model: &str) -> Option<String> {
+        None
+    }
+
     fn max_concurrent_calls(&self, _model: &str) -> Option<usize> {
         None
     }

@@ -70,9 +70,9 @@ function Summary({ run }) {
   const { summary } = run;
   const parts = [
     kindsOf(run).map(([verdict, sum]) => html`<span key=${verdict} class="pg-sum"><span class=${`pg-symbol pg-${VERDICTS[verdict].look}`} aria-hidden="true">${VERDICTS[verdict].symbol}</span> ${sum} ${verdict.toLowerCase()}</span> `),
-    summary.models > 0 && html`<span class="pg-sum">${plural(summary.models, "model")}</span> `,
+    !summary.cached && summary.models > 0 && html`<span class="pg-sum">${plural(summary.models, "model")}</span> `,
     run.elapsed !== null && html`<span class="pg-sum">${span(run.elapsed)}</span> `,
-    summary.tokens !== null && html`<span class="pg-sum">${count(summary.tokens)} tokens</span> `,
+    !summary.cached && summary.tokens !== null && html`<span class="pg-sum">${count(summary.tokens)} tokens</span> `,
     html`<span class="pg-sum">${costText(run)}</span>`,
   ];
   return html`<p class="pg-summary">${parts}</p>
@@ -91,6 +91,7 @@ function usageColumns(mode) {
 }
 
 function costText(run) {
+  if (run.summary.cached) return "cached, no cost";
   if (run.mode === "sandbox") return "simulated, no cost";
   return run.summary.cost === null ? "cost unknown" : money(run.summary.cost);
 }

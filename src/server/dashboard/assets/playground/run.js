@@ -89,7 +89,7 @@ function summary(data, claims) {
     model: text(used?.model), tokens: number(used?.totalTokens) ?? 0, cost: number(used?.costUsd),
   }));
   const models = new Set(claims.flatMap(({ result }) => [...(result?.answers ?? []), ...(result?.errors ?? [])].map(({ model }) => model)));
-  return { models: models.size, tokens: number(data.tokenUsage?.totalTokens), usage, cost: costOf(usage), minRequired: number(data.minRequired) };
+  return { models: models.size, tokens: number(data.tokenUsage?.totalTokens), usage, cost: costOf(usage), minRequired: number(data.minRequired), cached: data.cached === true };
 }
 
 /** The cost in US dollars; `null` if the price of a model that used tokens is unknown. */

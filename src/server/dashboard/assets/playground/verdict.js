@@ -33,7 +33,7 @@ function Judged({ result }) {
   const { symbol, words, look } = Object.hasOwn(VERDICTS, result.assessment) ? VERDICTS[result.assessment] : UNKNOWN;
   const cast = groups(result);
   return html`<div class="pg-verdict">
-      <p class="pg-state"><span class=${`pg-symbol pg-${look}`} aria-hidden="true">${symbol}</span> <strong>${words}</strong> <span class="muted">${tally(result)}</span></p>
+      <p class="pg-state"><span class=${`pg-symbol pg-${look}`} aria-hidden="true">${symbol}</span> <strong>${words}</strong> <span class="muted">${tally(result)}${result.cached && ", cached"}</span></p>
       <${Letters} result=${result} />
     </div>
     ${cast.length > 0 && html`<ul class="pg-groups">${cast.map((group) => html`<li key=${group.says}>

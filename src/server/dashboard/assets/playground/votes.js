@@ -24,6 +24,7 @@ export function readResult(data) {
     claimed: text(data.claimed_answer),
     consensus: text(data.consensus_answer),
     reasonCode: text(data.reason_code),
+    cached: data.cached === true,
     answers: list(data.model_answers, MAX_MODELS).map((given) => ({
       model: text(given?.model), answer: text(given?.answer), reason: text(given?.reason),
     })),

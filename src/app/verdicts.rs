@@ -1,0 +1,221 @@
+//! The verdict cache between verifications and the store.
+//!
+//! Entries are written in the background, as usage is: until then they are found here, so that the same request right
+//! after the first is a hit. What must hold: no verification waits for a write, or longer than [`READ_TIMEOUT`] for a
+//! read; what cannot be written is dropped, as it can be found anew.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::time::timeout;
+
+use crate::api::verify::Domain;
+use crate::clock::{Clock, Time};
+use crate::log_throttle::LogThrottle;
+use crate::metrics::VerdictLookUps;
+use crate::storage::{self, ReadPurpose, Store, VerdictRow};
+use crate::verify::{CacheEntry, CacheKey, VerdictStore};
+
+/// How long a verification waits for what it looks for.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most bytes that wait to be written; more are dropped.
+const MAX_WAITING_BYTES: usize = 32 << 20;
+/// How many entries are written in one transaction, for whose end the ledger's other writes wait.
+const BATCH: usize = 200;
+/// The most entries that are kept, of all apps together; the oldest go first.
+const MAX_ENTRIES: u64 = 200_000;
+/// The most bytes that they hold.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// The verdict cache of a server.
+pub struct VerdictCache {
+    store: Store,
+    clock: Clock,
+    waiting: Mutex<Waiting>,
+    unread: LogThrottle,
+    unwritten: LogThrottle,
+    texts: LookUps,
+    claims: LookUps,
+}
+
+/// Entries that are to be written.
+#[derive(Default)]
+struct Waiting {
+    rows: HashMap<(Arc<str>, CacheKey), Arc<VerdictRow>>,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct LookUps {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl LookUps {
+    fn read(&self) -> (u64, u64) {
+        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
+    }
+}
+
+impl VerdictCache {
+    pub(super) fn new(store: Store, clock: Clock) -> Self {
+        Self {
+            store,
+            clock,
+            waiting: Mutex::default(),
+            unread: LogThrottle::new(),
+            unwritten: LogThrottle::new(),
+            texts: LookUps::default(),
+            claims: LookUps::default(),
+        }
+    }
+
+    /// How many entries were looked for.
+    pub fn look_ups(&self) -> VerdictLookUps {
+        VerdictLookUps { texts: self.texts.read(), claims: self.claims.read() }
+    }
+
+    /// Whether there is something to write.
+    pub fn has_waiting(&self) -> bool {
+        !self.lock().rows.is_empty()
+    }
+
+    /// Writes what waits. What cannot be written is dropped, and that is logged. Blocking.
+    pub(super) fn flush(&self) {
+        let rows: Vec<Arc<VerdictRow>> = self.lock().rows.values().cloned().collect();
+        if rows.is_empty() {
+            return;
+        }
+        let mut batches = rows.chunks(BATCH);
+        let written = batches.try_for_each(|batch| self.store.add_verdicts(batch.iter().map(|row| &**row)));
+        match written {
+            Ok(()) if self.unwritten.succeeded() => tracing::info!("the verdict cache is written again"),
+            Ok(()) => {}
+            Err(cause) => {
+                if let Some(untold) = self.unwritten.failed(&cause) {
+                    tracing::error!(%cause, untold, "the verdict cache cannot be written; verifications go on without");
+                }
+            }
+        }
+        let mut waiting = self.lock();
+        for row in rows {
+            let place = (row.app_id.clone(), row.key);
+            if waiting.rows.get(&place).is_some_and(|now| Arc::ptr_eq(now, &row)) {
+                waiting.rows.remove(&place);
+                waiting.bytes = waiting.bytes.saturating_sub(row.content.len());
+            }
+        }
+        waiting.rows.shrink_to_fit();
+    }
+
+    /// Deletes entries that are older than the settings of their domain allow (all of a domain without a cache), those of
+    /// apps that are gone, and the oldest if there are too many. Blocking.
+    ///
+    /// # Errors
+    /// If the store fails; the rest goes the next time.
+    pub fn tidy(&self, max_age: impl Fn(Domain) -> Option<Duration>) -> Result<(), storage::Error> {
+        let now = self.clock.now();
+        for domain in [Domain::General, Domain::Legal] {
+            let before = max_age(domain).map_or(Time::from_unix_ms(i64::MAX), |age| now.minus(age));
+            self.store.forget_verdicts(domain.as_str(), before)?;
+        }
+        self.store.forget_verdicts_of_nobody()?;
+        self.store.trim_verdicts(MAX_ENTRIES, MAX_BYTES)
+    }
+
+    /// The contents, from those that wait and from the store.
+    async fn read(
+        &self,
+        app_id: &str,
+        keys: Vec<CacheKey>,
+        oldest: Time,
+    ) -> Result<Vec<Option<Vec<u8>>>, String> {
+        let app: Arc<str> = app_id.into();
+        let now = self.clock.now();
+        let is_valid = |at: Time| oldest <= at && at <= now;
+        let mut found: Vec<Option<Vec<u8>>> = {
+            let waiting = self.lock();
+            let row = |key: &CacheKey| waiting.rows.get(&(app.clone(), *key));
+            keys.iter().map(|key| Some(row(key)?.content.clone())).collect()
+        };
+        let places: Vec<usize> = (0..keys.len()).filter(|at| found[*at].is_none()).collect();
+        if places.is_empty() {
+            return Ok(found);
+        }
+        let keys: Vec<CacheKey> = places.iter().map(|at| keys[*at]).collect();
+        let read = self.store.read_async(ReadPurpose::Verdicts, move |store| store.verdicts(&app, &keys));
+        let read: Result<_, storage::Error> =
+            timeout(READ_TIMEOUT, read).await.map_err(|_| "it took too long".to_owned())?;
+        for (at, row) in places.into_iter().zip(read.map_err(|cause| cause.to_string())?) {
+            found[at] = row.filter(|(at, _)| is_valid(*at)).map(|(_, content)| content);
+        }
+        Ok(found)
+    }
+
+    /// Ignores poisoning: the entries are consistent after every step.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl VerdictStore for VerdictCache {
+    fn find<'a>(
+        &'a self,
+        app_id: &'a str,
+        keys: Vec<CacheKey>,
+        max_age: Duration,
+    ) -> BoxFuture<'a, Option<Vec<Option<Vec<u8>>>>> {
+        let oldest = self.clock.now().minus(max_age);
+        async move {
+            let read = self.read(app_id, keys, oldest).await;
+            match read {
+                Ok(found) => {
+                    if self.unread.succeeded() {
+                        tracing::info!("the verdict cache is read again");
+                    }
+                    Some(found)
+                }
+                Err(cause) => {
+                    if let Some(untold) = self.unread.failed(&cause) {
+                        tracing::error!(
+                            cause,
+                            untold,
+                            "the verdict cache cannot be read; verifications go on without"
+                        );
+                    }
+                    None
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn keep(&self, app_id: &Arc<str>, domain: Domain, entries: Vec<(CacheKey, Vec<u8>)>) {
+        let at = self.clock.now();
+        let mut waiting = self.lock();
+        for (key, content) in entries {
+            let bytes = waiting.bytes.saturating_add(content.len());
+            if bytes > MAX_WAITING_BYTES {
+                return;
+            }
+            waiting.bytes = bytes;
+            let row = VerdictRow { app_id: app_id.clone(), key, domain: domain.as_str(), at, content };
+            if let Some(replaced) = waiting.rows.insert((app_id.clone(), key), Arc::new(row)) {
+                waiting.bytes = waiting.bytes.saturating_sub(replaced.content.len());
+            }
+        }
+    }
+
+    fn count(&self, entry: CacheEntry, hits: usize, misses: usize) {
+        let counts = match entry {
+            CacheEntry::Text => &self.texts,
+            CacheEntry::Claim => &self.claims,
+        };
+        counts.hits.fetch_add(hits as u64, Ordering::Relaxed);
+        counts.misses.fetch_add(misses as u64, Ordering::Relaxed);
+    }
+}
