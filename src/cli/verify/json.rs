@@ -124,6 +124,9 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
             "timestamp": result.timestamp,
         }),
     );
+    if result.cached {
+        line["cached"] = json!(true);
+    }
     if let Some(mode) = &result.mode {
         line["mode"] = json!(mode);
     }

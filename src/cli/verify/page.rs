@@ -217,9 +217,10 @@ impl Page<'_> {
     }
 }
 
-/// How the votes fell, and which models gave none: `2/2` and `(1 no answer: gemini-z, timeout)`.
+/// How the votes fell, and which models gave none: `2/2` and `(1 no answer: gemini-z, timeout)`. Votes that were known
+/// are those of all models.
 pub(crate) fn tally(claim: &ClaimResult) -> (String, String) {
-    let missing = missing(claim);
+    let missing = if claim.cached { "(cached)".to_owned() } else { missing(claim) };
     if claim.assessment == Assessment::NoConsensus {
         let kinds = [(Vote::Claimed, "true"), (Vote::Other, "false"), (Vote::Undecided, "undecided")];
         let counted: Vec<String> = kinds

@@ -165,3 +165,32 @@ fn reasons_are_shown_when_asked_for() {
     assert!(lines.contains(&"      T a: It is well known.".to_owned()), "{lines:#?}");
     assert!(lines.contains(&"      U b: No source.".to_owned()), "{lines:#?}");
 }
+
+#[test]
+fn what_was_known_is_said_to_be() {
+    let mut known = result();
+    known.skipped.clear();
+    known.results.truncate(2);
+    known.results[0].cached = true;
+    let shown = |result: &VerifyResponse, width: usize| {
+        let terminal = Terminal::test(width, Paint::Plain);
+        let page = Page { terminal: &terminal, explain: false, places: None };
+        page.result(result, Duration::from_millis(30)).join("\n")
+    };
+    let some = shown(&known, 80);
+    assert!(some.starts_with("✓  1  TRUE  3/3 (cached)    "), "{some}");
+    assert!(!some.contains("2/3 (cached)") && some.contains(" · 1 of 2 cached · 3 models · "), "{some}");
+    known.results[1].cached = true;
+    known.cached = true;
+    known.token_usage = serde_json::from_value(json!({
+        "promptTokens": 0, "completionTokens": 0, "totalTokens": 0, "modelUsage": [],
+    }))
+    .unwrap();
+    assert!(
+        shown(&known, 80).ends_with("\n2 claims: ✓ 1 true, ✗ 1 false · cached · 30 ms"),
+        "{}",
+        shown(&known, 80)
+    );
+    known.results.clear();
+    assert!(shown(&known, 44).ends_with("nothing to verify · cached · 30 ms"), "{}", shown(&known, 44));
+}

@@ -40,6 +40,8 @@ pub(crate) struct Totals {
     no_consensus: usize,
     /// Sentences that were not checked.
     unchecked: usize,
+    /// Claims that no model was asked about, as the server knew the votes.
+    cached: usize,
     tokens: u64,
     /// In US dollars; `None` if the price of a model is unknown.
     cost_usd: Option<f64>,
@@ -48,6 +50,11 @@ pub(crate) struct Totals {
     is_paid: bool,
     #[serde(skip)]
     models: BTreeSet<String>,
+    /// Whether there are verifications for which no model was called, and any others.
+    #[serde(skip)]
+    has_known: bool,
+    #[serde(skip)]
+    has_new: bool,
 }
 
 impl Totals {
@@ -71,9 +78,12 @@ impl Totals {
                 Assessment::False => &mut self.is_false,
                 Assessment::NoConsensus => &mut self.no_consensus,
             } += 1;
+            self.cached += usize::from(claim.cached);
             self.models.extend(votes::models(claim).map(str::to_owned));
         }
         self.unchecked += unchecked(result);
+        self.has_known |= result.cached;
+        self.has_new |= !result.cached;
         self.tokens = self.tokens.saturating_add(result.token_usage.total_tokens);
         let usage = result.token_usage.model_usage.as_ref().filter(|usage| !usage.is_empty());
         if usage.is_some() && result.mode.is_none() {
@@ -122,11 +132,17 @@ impl Totals {
         self.is_paid.then(|| self.cost_usd.map_or_else(|| "cost unknown".to_owned(), dollars))
     }
 
-    /// Models, time, tokens, and the cost unless models cost nothing.
+    /// What was known before, models, time, tokens, and the cost unless models cost nothing.
     fn effort(&self, elapsed: Duration) -> Vec<Part> {
+        if self.has_known && !self.has_new {
+            return ["cached".to_owned(), seconds(elapsed)].map(Part::new).into();
+        }
+        let cached = (self.cached > 0).then(|| {
+            format!("{} of {} cached", thousands(self.cached as u64), thousands(self.claims() as u64))
+        });
         let models = Some(self.models.len()).filter(|count| *count > 0).map(|count| counted(count, "model"));
         let tokens = format!("{} tokens", thousands(self.tokens));
-        let parts = models.into_iter().chain([seconds(elapsed), tokens]).chain(self.cost());
+        let parts = cached.into_iter().chain(models).chain([seconds(elapsed), tokens]).chain(self.cost());
         parts.map(Part::new).collect()
     }
 }

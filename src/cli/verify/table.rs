@@ -101,7 +101,7 @@ impl<'a> Rows<'a> {
             Cell::new(sanitize::line(source.unwrap_or_default())),
             Cell::new(index + 1),
             Cell::new(claim.assessment),
-            Cell::new(votes::letters(claim, "")),
+            Cell::new(votes::letters(claim, "") + if claim.cached { "\ncached" } else { "" }),
             Cell::new(sanitize::line(&claim.claim)),
             Cell::new(votes::consensus_text(claim)),
         ]);
