@@ -7,14 +7,14 @@ use crate::cli::sanitize;
 use crate::manual::html::escape;
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#8884;--soft:#8888}\
+:root{color-scheme:light dark;--line:#8884}\
 body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}\
-p.note{color:var(--soft);margin:.2rem 0}\
+p.note{opacity:.75;margin:.2rem 0;overflow-wrap:anywhere}\
 div.wide{overflow-x:auto}table{border-collapse:collapse;width:100%}\
 th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
 th{font-weight:600}td.n{font-variant-numeric:tabular-nums;white-space:nowrap}\
-.bar{display:inline-block;position:relative;width:8rem;height:.6rem;background:var(--line);border-radius:.3rem;margin-left:.5rem}\
+.bar{display:inline-block;position:relative;width:8rem;height:.6rem;background:var(--line);border-radius:.3rem;margin-right:.6rem}\
 .bar i{position:absolute;top:0;bottom:0;background:#3b82f6aa;border-radius:.3rem}\
 .bar b{position:absolute;top:-.15rem;bottom:-.15rem;width:2px;background:currentColor}\
 code{font-size:.9em}summary{cursor:pointer}";
@@ -153,12 +153,11 @@ impl Page {
             }
         }
         for pair in list(&errors["pairs"]) {
-            let figures = format!(
-                "correlation {} ({}) on {} statements",
-                words(&pair["correlation"]),
-                words(&pair["interval_95"]),
-                words(&pair["statements"]),
-            );
+            let correlation = match pair["correlation"].as_f64() {
+                Some(correlation) => format!("{correlation:.2} ({})", words(&pair["interval_95"])),
+                None => "none to measure".to_owned(),
+            };
+            let figures = format!("correlation {correlation} on {} statements", words(&pair["statements"]));
             rows.push(vec![text(&format!("errors of {}", words(&pair["models"]))), text(&figures)]);
         }
         if let Some(votes) = errors["effective_votes"].as_f64() {
@@ -250,9 +249,9 @@ fn share(rate: &Value) -> String {
     };
     let count = format!("{} of {}", words(&rate["count"]), words(&rate["of"]));
     format!(
-        "<td class=\"n\">{}, {percent:.1} % ({low:.1} to {high:.1}) <span class=\"bar\">\
-         <i style=\"left:{low:.1}%;width:{:.1}%\"></i><b style=\"left:{percent:.1}%\"></b></span></td>",
-        safe(&count),
+        "<td class=\"n\"><span class=\"bar\"><i style=\"left:{low:.1}%;width:{:.1}%\"></i>\
+         <b style=\"left:{percent:.1}%\"></b></span>{}, {percent:.1} % ({low:.1} to {high:.1})</td>",
         high - low,
+        safe(&count),
     )
 }
