@@ -10,18 +10,20 @@ pub use configured::Configured;
 pub use verdicts::VerdictCache;
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Time};
 use crate::config::ServerConfig;
 use crate::keys::setup::Setup;
 use crate::limits::{Limiter, LimitsStore};
 use crate::metrics::Metrics;
 use crate::storage::{self, DatabaseUrl, Store};
 use crate::usage::{Accounting, Ledger};
+use crate::verify::receipt::SigningKey;
 use crate::workers::PerWorker;
 
 /// Everything that a request may need. One per server, shared by all connections.
@@ -42,6 +44,8 @@ pub struct App {
     pub suspects: Semaphore,
     /// The time of day.
     pub clock: Clock,
+    /// Signs receipts; made or looked up when the first one is asked for.
+    receipt_key: OnceCell<Arc<SigningKey>>,
     accounting: PerWorker<Arc<Accounting>>,
     configured: ArcSwap<Configured>,
     /// Held while the configuration is swapped: the next one is derived from the one in force.
@@ -124,11 +128,32 @@ impl App {
             metrics,
             verdicts,
             suspects: Semaphore::new(1),
+            receipt_key: OnceCell::new(),
             clock,
             configured: ArcSwap::from_pointee(configured),
             exchange: Mutex::default(),
             store,
         })
+    }
+
+    /// The app, which signs receipts with this key whatever its own store holds: for the embedded server of one command.
+    #[must_use]
+    pub fn with_receipt_key(self, key: SigningKey) -> Self {
+        Self { receipt_key: OnceCell::new_with(Some(Arc::new(key))), ..self }
+    }
+
+    /// The key that signs receipts: the one in the store, made now if there is none.
+    ///
+    /// # Errors
+    /// If the store or the operating system's generator fails.
+    pub async fn receipt_key(&self) -> Result<Arc<SigningKey>, storage::Error> {
+        let key = self.receipt_key.get_or_try_init(async || {
+            let (store, now) = (self.store.clone(), self.clock.now());
+            // A write waits for the disk.
+            let made = tokio::task::spawn_blocking(move || receipt_key(&store, now)).await;
+            made.unwrap_or_else(|cause| Err(io::Error::other(cause).into())).map(Arc::new)
+        });
+        key.await.cloned()
     }
 
     /// This worker's [`Accounting`], for a new request.
@@ -181,6 +206,18 @@ impl App {
         self.limiter.flush(self.clock.now())?;
         ledger
     }
+}
+
+/// The key that signs the receipts of all servers on this store, made now if there is none. Blocking.
+///
+/// # Errors
+/// If the store or the operating system's generator fails.
+pub fn receipt_key(store: &Store, now: Time) -> Result<SigningKey, storage::Error> {
+    let seed = match store.receipt_seed()? {
+        Some(seed) => seed,
+        None => store.receipt_seed_or(&SigningKey::fresh_seed().map_err(io::Error::other)?, now)?,
+    };
+    SigningKey::from_seed(&seed).ok_or_else(|| io::Error::other("its key for receipts is of no use").into())
 }
 
 /// The providers and models that are counted by name.

@@ -4,8 +4,8 @@
 //! Modes exist on Unix only. Other systems have access control lists, which are right by default in the user's own
 //! directory.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Creates a file (0600) that must not exist yet; an existing one is not even opened.
@@ -40,6 +40,33 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
     builder().recursive(true).create(path)
 }
 
+/// Links or renames a finished file to its name, which nothing must have at that moment: readers see nothing, or all of it.
+///
+/// # Errors
+/// Of kind [`io::ErrorKind::AlreadyExists`] if something has that name; otherwise what the system reports.
+pub fn claim_name(made: &Path, file: &Path) -> io::Result<()> {
+    match fs::hard_link(made, file) {
+        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(name_taken()),
+        Err(_) => claim_name_without_links(made, file),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Like [`claim_name`] on file systems without hard links: claims the name with an empty file, which is then replaced.
+fn claim_name_without_links(made: &Path, file: &Path) -> io::Result<()> {
+    create_new(file)
+        .map_err(|cause| if cause.kind() == ErrorKind::AlreadyExists { name_taken() } else { cause })?;
+    fs::rename(made, file).inspect_err(|_| {
+        // Best effort: an empty file is nothing that a reader takes for a finished one.
+        let _ = fs::remove_file(file);
+    })
+}
+
+/// The error for a name that something has already.
+pub fn name_taken() -> io::Error {
+    io::Error::new(ErrorKind::AlreadyExists, "it exists already")
+}
+
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -58,8 +85,6 @@ fn builder() -> DirBuilder {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -89,5 +114,19 @@ mod tests {
         create_dir_all(&at("two/three")).unwrap();
         assert_eq!(["new", "made"].map(mode), [0o600; 2]);
         assert_eq!(["one", "two", "two/three"].map(mode), [0o700; 3]);
+    }
+
+    #[test]
+    fn without_hard_links_a_name_is_still_claimed_only_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (made, file) = (dir.path().join("made"), dir.path().join("file"));
+        fs::write(&made, "first").unwrap();
+        claim_name_without_links(&made, &file).unwrap();
+        fs::write(&made, "second").unwrap();
+        assert_eq!(claim_name_without_links(&made, &file).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "first");
+        let nothing = dir.path().join("nothing");
+        assert!(claim_name_without_links(&nothing, &dir.path().join("other")).is_err());
+        assert!(!dir.path().join("other").exists(), "no empty file is left");
     }
 }

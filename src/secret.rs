@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-pub use secrecy::{ExposeSecret, SecretString};
+pub use secrecy::{ExposeSecret, SecretBox, SecretString};
 
 /// Longer than any secret that makes sense to store; a larger file is a mistake.
 const MAX_BYTES: u64 = 16 * 1024;

@@ -6,7 +6,7 @@
 
 use memchr::memchr2;
 
-/// The maximum length of a line, and of the data of one event. An image in a chunk takes a few megabytes.
+/// The maximum length of a line, and of the data of one event, where none other is given. An image in a chunk takes a few megabytes.
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// One event.
@@ -23,8 +23,10 @@ pub struct Event<'a> {
 pub struct TooLarge;
 
 /// Decodes the events of one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
+    /// The maximum length of a line, and of the data of one event.
+    max_bytes: usize,
     /// The bytes that were fed, of which those up to `read` are consumed.
     buffer: Vec<u8>,
     read: usize,
@@ -52,7 +54,29 @@ enum Stage {
     Returned,
 }
 
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::with_limit(MAX_EVENT_BYTES)
+    }
+}
+
 impl Decoder {
+    /// A decoder for events of at most this length.
+    pub const fn with_limit(max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            buffer: Vec::new(),
+            read: 0,
+            scanned: 0,
+            skip_line_feed: false,
+            is_begun: false,
+            name: Vec::new(),
+            data: Vec::new(),
+            stage: Stage::Empty,
+            is_foreign: false,
+        }
+    }
+
     /// Takes a piece of the stream.
     pub fn feed(&mut self, piece: &[u8]) {
         self.buffer.drain(..self.read);
@@ -121,7 +145,7 @@ impl Decoder {
         let found = memchr2(b'\n', b'\r', &self.buffer[scanned..]);
         let to = scanned + found.unwrap_or(self.buffer.len() - scanned);
         self.scanned = to;
-        if to - from > MAX_EVENT_BYTES {
+        if to - from > self.max_bytes {
             return Err(TooLarge);
         }
         if found.is_none() {
@@ -140,7 +164,7 @@ impl Decoder {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match &line[..colon] {
             b"data" => {
-                if self.data.len() + value.len() > MAX_EVENT_BYTES {
+                if self.data.len() + value.len() > self.max_bytes {
                     return Err(TooLarge);
                 }
                 if self.stage == Stage::Filled {

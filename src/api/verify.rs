@@ -60,7 +60,7 @@ pub enum Format {
     Markdown,
 }
 
-/// The body of `POST /verify/v1/stream`. The last four fields are additions to the reference.
+/// The body of `POST /verify/v1/stream`. The last five fields are additions to the reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifyRequest {
@@ -87,6 +87,9 @@ pub struct VerifyRequest {
     /// Default: text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Whether the result comes with a signed receipt, by which it can be recounted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<bool>,
 }
 
 /// What the panel made of a claim.
@@ -364,7 +367,7 @@ impl TokenUsage {
 }
 
 /// The result of a verification; the data of the `completed` frame.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyResponse {
     /// `ver_…`.
     #[serde(rename = "requestId")]
@@ -414,6 +417,20 @@ pub struct VerifyResponse {
     /// Whether all of it is what an earlier verification found, from the server's cache: no model was called.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cached: bool,
+    /// The signed receipt, when the request asked for one: a JSON Web Signature by Ed25519. `mk receipt verify` reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<String>,
+}
+
+/// The public key by which receipts are checked; the body of `GET /verify/v1/receipt-key`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiptKey {
+    /// What receipts name it by.
+    pub key_id: String,
+    /// Always `Ed25519`.
+    pub algorithm: String,
+    /// The key as PEM.
+    pub public_key: String,
 }
 
 /// What servers that tell nothing about it stand for.

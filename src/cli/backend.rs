@@ -12,6 +12,7 @@ use super::embedded::{Embedded, SANDBOX_BANNER};
 use super::exit::Failure;
 use super::globals::Session;
 use super::printer::Printer;
+use super::receipt::signing_key_announced;
 use super::remote;
 use crate::api::Service;
 use crate::client::Client;
@@ -49,7 +50,7 @@ pub(crate) struct Chosen {
 
 enum Server {
     Configured(Client, String),
-    Embedded { config: Box<ServerConfig>, is_sandbox: bool },
+    Embedded { config: Box<ServerConfig>, is_sandbox: bool, signs_receipts: bool },
 }
 
 /// A server that is ready for requests.
@@ -85,7 +86,10 @@ pub(crate) fn choose(
     if args.sandbox || args.local {
         let server_args = ServerArgs { sandbox: args.sandbox, ..ServerArgs::default() };
         let config = Box::new(load_server(&server_args, &session.env)?);
-        return Ok(Chosen { need, server: Server::Embedded { config, is_sandbox: args.sandbox } });
+        return Ok(Chosen {
+            need,
+            server: Server::Embedded { config, is_sandbox: args.sandbox, signs_receipts: false },
+        });
     }
     let Some(key) = remote::key_for(config, need.service)? else {
         return Err(remote::no_key(config, need.service, Some(need.keyless_command)));
@@ -110,15 +114,26 @@ pub(crate) fn choose_and_read<T>(
 }
 
 impl Chosen {
+    /// The same, to sign receipts by a key that lasts: a server in this process takes that of the server whose configuration
+    /// it has.
+    pub(crate) fn signing_receipts(mut self) -> Self {
+        if let Server::Embedded { signs_receipts, .. } = &mut self.server {
+            *signs_receipts = true;
+        }
+        self
+    }
+
     /// Starts what must be started, and announces where answers will be simulated.
     pub(crate) async fn open(self, printer: &Printer) -> Result<Backend, Failure> {
-        let (config, is_sandbox) = match self.server {
+        let (config, is_sandbox, signs_receipts) = match self.server {
             Server::Configured(client, server) => {
                 return Ok(Backend { client, server, is_sandbox: false, embedded: None });
             }
-            Server::Embedded { config, is_sandbox } => (config, is_sandbox),
+            Server::Embedded { config, is_sandbox, signs_receipts } => (config, is_sandbox, signs_receipts),
         };
-        let embedded = Embedded::start(*config, self.need.service).await?;
+        let receipt_key =
+            if signs_receipts { Some(signing_key_announced(&config.store_place(), printer)?) } else { None };
+        let embedded = Embedded::start(*config, self.need.service, receipt_key).await?;
         let client =
             remote::embedded_client(&embedded.address, embedded.key.clone(), self.need.idle_timeout)?;
         if is_sandbox {

@@ -26,8 +26,9 @@ Examples:
 pub(crate) const BACKUP_NOTES: &str = "\
 The server may keep running; each database is copied as of one moment. The
 backup is a tar archive of both with their checksums, is checked before it gets
-its name, and can be read by its owner only. It holds no keys, only their
-hashes. Until it is done, free space of twice their size is needed beside it.
+its name, and can be read by its owner only. It holds hashes of API keys, and
+the secret key that signs receipts. Until it is done, free space of twice their
+size is needed beside it.
 `mk restore` puts it back, into PostgreSQL as well. A PostgreSQL database itself
 is backed up by pg_dump.";
 

@@ -17,6 +17,7 @@ use crate::config::ServerConfig;
 use crate::keys::{self, NewKey};
 use crate::secret::SecretString;
 use crate::server;
+use crate::verify::receipt::SigningKey;
 
 /// Announced once, before anything that simulated models produce; fits a terminal of 40 columns.
 pub(crate) const SANDBOX_BANNER: &str = "SANDBOX: answers are simulated, not real";
@@ -31,13 +32,22 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// Starts a server with the providers and panels of `config`, and makes a key for `service`.
-    pub(crate) async fn start(mut config: ServerConfig, service: Service) -> Result<Self, Failure> {
+    /// Starts a server with the providers and panels of `config`, and makes a key for `service`. It signs receipts by a
+    /// `receipt_key`, or by one that ends with it.
+    pub(crate) async fn start(
+        mut config: ServerConfig,
+        service: Service,
+        receipt_key: Option<SigningKey>,
+    ) -> Result<Self, Failure> {
         // The only caller is this process, so its keys have no limits.
         config.limits.keys.per_minute = 0;
         config.limits.keys.per_day = 0;
         let clock = Clock::system();
         let app = App::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config, cause))?;
+        let app = match receipt_key {
+            Some(key) => app.with_receipt_key(key),
+            None => app,
+        };
         let made = keys::create(&app.store, &NewKey::new(service, "default"), clock.now());
         let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
 

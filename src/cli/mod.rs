@@ -34,6 +34,7 @@ mod models;
 mod number;
 mod printer;
 mod progress;
+mod receipt;
 #[cfg_attr(not(unix), allow(dead_code, reason = "nothing asks for a reload there"))]
 mod reload;
 mod remote;
@@ -108,6 +109,9 @@ enum Command {
     /// Verify a text
     #[command(help_template = HELP, before_help = verify::EXAMPLES, after_help = verify::NOTES)]
     Verify(Box<verify::VerifyArgs>),
+    /// Check receipts of verifications, and show the key by which they are signed
+    #[command(help_template = HELP, before_help = receipt::EXAMPLES, after_help = receipt::NOTES)]
+    Receipt(receipt::ReceiptArgs),
     /// Measure how often the panel is right, by statements with known answers
     #[command(help_template = HELP, before_help = eval::EXAMPLES, after_help = eval::NOTES)]
     Eval(Box<eval::EvalArgs>),
@@ -171,6 +175,7 @@ impl Command {
     fn wants_json(&self) -> bool {
         match self {
             Self::Verify(args) => args.output.json || args.output.jsonl,
+            Self::Receipt(args) => args.wants_json(),
             Self::Eval(args) => args.wants_json(),
             Self::Chat(args) => args.json,
             Self::Models(args) => args.json,
@@ -214,6 +219,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
     match command {
         Command::Serve(args) => serve::run(args, session),
         Command::Verify(args) => verify::run(args, session),
+        Command::Receipt(args) => receipt::run(args, session),
         Command::Eval(args) => eval::run(args, session),
         Command::Chat(args) => chat::run(args, session),
         Command::Models(args) => models::run(args, session),

@@ -76,7 +76,7 @@ pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str
 }
 
 /// The names of request fields and endpoints in server messages, and what they are called on the command line.
-const FIELDS: [(&str, &str); 16] = [
+const FIELDS: [(&str, &str); 17] = [
     ("`fact`", "the text"),
     ("`domain`", "--domain"),
     ("`minRequired`", "--min-required"),
@@ -84,6 +84,7 @@ const FIELDS: [(&str, &str); 16] = [
     ("`asOf`", "--as-of"),
     ("`explain`", "--explain"),
     ("`context`", "--context"),
+    ("`receipt`", "--receipt"),
     ("`model`", "-m"),
     ("`temperature`", "--temperature"),
     ("`max_tokens`", "--max-tokens"),

@@ -9,6 +9,7 @@ use super::error::Error;
 use super::frames::{Frames, unreadable};
 use crate::api::chat::{ChatCompletion, ChatError, ChatUsage};
 use crate::api::error::ErrorEvent;
+use crate::sse_decoder::MAX_EVENT_BYTES;
 
 /// The largest stream that makes sense: one chunk per token, each with all its fields.
 const MAX_STREAM_BYTES: usize = 64 * 1024 * 1024;
@@ -44,7 +45,8 @@ pub struct ChatStream {
 impl ChatStream {
     /// Sends `post` with this request id, and reads the response.
     pub(super) fn begin(post: RequestBuilder, request_id: String) -> Self {
-        let frames = Frames::begin(post.header("x-request-id", &request_id), MAX_STREAM_BYTES);
+        let frames =
+            Frames::begin(post.header("x-request-id", &request_id), MAX_STREAM_BYTES, MAX_EVENT_BYTES);
         Self { frames, request_id, has_finished: false, is_done: false }
     }
 

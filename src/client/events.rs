@@ -9,9 +9,12 @@ use reqwest::RequestBuilder;
 use super::error::Error;
 use super::frames::{Frames, unreadable};
 use crate::api::verify::{ClaimResult, Event};
+use crate::sse_decoder::MAX_EVENT_BYTES;
 
 /// The largest stream that makes sense, as the reader may keep all of it.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
+/// The same with a receipt, which tells all claims once more, with every answer; it is in the last event.
+const MAX_BYTES_WITH_RECEIPT: usize = 64 * 1024 * 1024;
 /// The most models of a verification, and the most options of a claim, answers to it and failures, that make sense:
 /// servers have at most eight options and nine models. How a claim is shown takes time for each option and each pair of
 /// models.
@@ -24,9 +27,14 @@ pub struct VerifyStream {
 }
 
 impl VerifyStream {
-    /// Sends `post` and reads the response.
-    pub(super) fn begin(post: RequestBuilder) -> Self {
-        Self { frames: Frames::begin(post, MAX_STREAM_BYTES), is_done: false }
+    /// Sends `post` and reads the response, perhaps with a receipt.
+    pub(super) fn begin(post: RequestBuilder, has_receipt: bool) -> Self {
+        let (max_bytes, max_event) = if has_receipt {
+            (MAX_BYTES_WITH_RECEIPT, MAX_BYTES_WITH_RECEIPT)
+        } else {
+            (MAX_STREAM_BYTES, MAX_EVENT_BYTES)
+        };
+        Self { frames: Frames::begin(post, max_bytes, max_event), is_done: false }
     }
 
     /// The next event; `None` after the terminal one. Events that this version does not know are skipped. Not

@@ -8,7 +8,7 @@ use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 
 use super::error::{Error, error_response};
-use crate::sse_decoder::{Decoder, Event, MAX_EVENT_BYTES, TooLarge};
+use crate::sse_decoder::{Decoder, Event, TooLarge};
 
 /// The longest error message kept for a frame, as it may repeat what the server sent.
 const MAX_REASON_CHARS: usize = 200;
@@ -31,15 +31,18 @@ pub(super) struct Frames {
     /// The bytes received.
     bytes: usize,
     max_bytes: usize,
+    max_event: usize,
     /// The bytes received since the last frame.
     unframed: usize,
 }
 
 impl Frames {
-    /// Sends `post` and reads the response, at most `max_bytes` in all, as the reader may keep them.
-    pub(super) fn begin(post: RequestBuilder, max_bytes: usize) -> Self {
+    /// Sends `post` and reads the response, at most `max_bytes` in all, as the reader may keep them, and `max_event` in one
+    /// event.
+    pub(super) fn begin(post: RequestBuilder, max_bytes: usize, max_event: usize) -> Self {
         let post = Some(post.header(ACCEPT, "text/event-stream"));
-        Self { post, response: None, decoder: Decoder::default(), bytes: 0, max_bytes, unframed: 0 }
+        let decoder = Decoder::with_limit(max_event);
+        Self { post, response: None, decoder, bytes: 0, max_bytes, max_event, unframed: 0 }
     }
 
     /// The next frame; [`Error::Incomplete`] if there is none. Not cancel-safe: the response would be lost.
@@ -58,7 +61,7 @@ impl Frames {
             let chunk = received.ok_or(Error::Incomplete)?;
             self.bytes = self.bytes.saturating_add(chunk.len());
             self.unframed = self.unframed.saturating_add(chunk.len());
-            if self.bytes > self.max_bytes || self.unframed > MAX_EVENT_BYTES {
+            if self.bytes > self.max_bytes || self.unframed > self.max_event {
                 return Err(TooLarge.into());
             }
             self.response = Some(response);

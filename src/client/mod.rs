@@ -27,7 +27,7 @@ use serde_json::error::Category;
 use crate::api::chat::ChatRequest;
 use crate::api::console::OwnKey;
 use crate::api::models::{Model, ModelList};
-use crate::api::verify::{CACHE_HEADER, PROGRESS_HEADER, VerifyRequest};
+use crate::api::verify::{CACHE_HEADER, PROGRESS_HEADER, ReceiptKey, VerifyRequest};
 use crate::clock::Time;
 use crate::loopback::is_loopback;
 use crate::secret::{ExposeSecret, SecretString};
@@ -112,7 +112,7 @@ impl Client {
     pub fn verify(&self, request: &VerifyRequest) -> VerifyStream {
         let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models");
         let post = if self.fresh { post.header(CACHE_HEADER, "fresh") } else { post };
-        VerifyStream::begin(post.json(request))
+        VerifyStream::begin(post.json(request), request.receipt == Some(true))
     }
 
     /// Starts a streamed completion. The request is sent exactly once, whatever happens to the connection.
@@ -135,6 +135,11 @@ impl Client {
     /// The record of the key itself. Does not count against its limits.
     pub async fn own_key(&self) -> Result<OwnKey, Error> {
         self.json(self.with_key(self.http.get(self.address("v1/key")))).await
+    }
+
+    /// The public key by which receipts of the server are checked. Needs no key of the client's.
+    pub async fn receipt_key(&self) -> Result<ReceiptKey, Error> {
+        self.json(self.http.get(self.address("verify/v1/receipt-key"))).await
     }
 
     /// A client of the same server with another key.

@@ -10,12 +10,13 @@ use crate::workers::PerWorker;
 
 /// The routes that are counted by name, with placeholders for ids; requests for any other path are counted together, as
 /// callers make those up.
-pub const ROUTES: [&str; 22] = [
+pub const ROUTES: [&str; 23] = [
     "/inference/v1/chat/completions",
     "/verify/v1/stream",
     "/inference/v1/models",
     ONE_MODEL,
     "/verify/v1/health",
+    "/verify/v1/receipt-key",
     "/inference/v1/health",
     "/metrics",
     "/v1/apps",

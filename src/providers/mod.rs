@@ -128,7 +128,20 @@ pub struct Answer {
     pub finish: Finish,
     /// The token usage, if the provider reports it. Boxed, as thousands of votes wait with room for an answer.
     pub usage: Option<Box<Tokens>>,
+    /// The model that the provider says has answered, if it says so.
+    pub model: Option<Box<str>>,
 }
+
+impl Answer {
+    /// The name of a model as a provider reports it, at most [`MAX_MODEL_NAME_BYTES`] of it.
+    fn reported_model(name: &str) -> Option<Box<str>> {
+        let name = &name[..name.floor_char_boundary(MAX_MODEL_NAME_BYTES)];
+        (!name.is_empty()).then(|| name.into())
+    }
+}
+
+/// The longest reported name of a model, in bytes; longer ones are cut.
+const MAX_MODEL_NAME_BYTES: usize = 200;
 
 /// Why an answer ended, the most severe last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -30,6 +30,10 @@
 //!   request has not written yet, and it ends streams. Tests:
 //!   `a_revocation_by_another_process_applies_to_the_next_request`,
 //!   `a_write_completed_after_its_key_ended_is_rejected`, `a_revocation_ends_the_streams_of_its_key`
+//! - **Receipts that were changed, forged, or are hostile themselves.** Each byte is signed by a key that leaves the
+//!   database for signing alone; there is one form; verdicts are counted again from raw answers; what is shown is
+//!   sanitised. Tests: `every_changed_bit_is_noticed`, `what_was_changed_is_refused`,
+//!   `a_server_that_reports_other_verdicts_than_its_models_gave_is_found_out`, `foreign_texts_are_no_receipts`
 //!
 //! **HTTP**
 //! - **Request smuggling past a proxy (length with chunks, doubled or odd lengths, codings, folded lines, two hosts or

@@ -37,6 +37,7 @@ mod origin;
 mod params;
 mod parking;
 mod poll_on_wake;
+mod receipt_key;
 mod record;
 mod reply;
 mod request_body;

@@ -33,7 +33,7 @@ pub fn verification(body: &[u8], settings: &Settings, now: Time) -> Parsed<Job> 
         Domain::General => &settings.general,
         Domain::Legal => &settings.legal,
     };
-    verify::read_job(body, settings_of, now, false).map_err(error_body)
+    verify::read_job(body, settings_of, now, false).map(|(job, _)| job).map_err(error_body)
 }
 
 /// The body of `POST /v1/apps`: name and budget.

@@ -19,7 +19,9 @@ use warp::{Filter, path};
 use super::incoming::Incoming;
 use super::reply::{ApiError, Reply};
 use super::unread_body::TrackedBody;
-use super::{Context, chat, console, dashboard, docs, gate, health, metrics, models, openapi, verify};
+use super::{
+    Context, chat, console, dashboard, docs, gate, health, metrics, models, openapi, receipt_key, verify,
+};
 
 /// The path of nearly all requests to a busy server.
 const COMPLETIONS: &str = "/inference/v1/chat/completions";
@@ -78,6 +80,7 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let stream = path!("verify" / "v1" / "stream").boxed();
     let verify_health = path!("verify" / "v1" / "health").boxed();
     let inference_health = path!("inference" / "v1" / "health").boxed();
+    let receipt_key = path!("verify" / "v1" / "receipt-key").boxed();
     let completions = path!("inference" / "v1" / "chat" / "completions").boxed();
     let model_list = path!("inference" / "v1" / "models").boxed();
     let one_model = path!("inference" / "v1" / "models" / ..).boxed();
@@ -89,6 +92,7 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         verify::route(stream.clone().and(warp::post()).boxed(), context),
         health_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
         health_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
+        receipt_key::route(receipt_key.clone().and(read.clone()).boxed(), context),
         models::route(model_list.clone().and(read.clone()).boxed(), context),
         models::one(one_model.clone().and(read.clone()).boxed(), context),
         metrics::route(metrics_page.clone().and(read.clone()).boxed(), context),
@@ -103,6 +107,7 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         respond_with(description, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(stream, context, || ApiError::method_not_allowed("POST")),
         respond_with(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
+        respond_with(receipt_key, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(warp::any().boxed(), context, ApiError::unknown_route)
             .map(dashboard::with_security_headers)

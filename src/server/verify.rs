@@ -40,8 +40,8 @@ const EVENT_BUFFER: usize = 32;
 const DATES: &str = "a date such as 2026-11-20, or an RFC 3339 time";
 
 /// All parameters of a request.
-pub(super) const PARAMETERS: [&str; 8] =
-    ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context", "format"];
+pub(super) const PARAMETERS: [&str; 9] =
+    ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context", "format", "receipt"];
 
 /// The route; `filter` matches path and method.
 pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
@@ -73,8 +73,12 @@ pub(super) async fn answer<B: Buf>(
     let model_progress = incoming.headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
     let fresh = incoming.headers.get(CACHE_HEADER).is_some_and(|value| value == "fresh");
-    let job = Job { fresh, ..read_job(&body, |domain| verifier.settings(domain), now, model_progress)? };
+    let (mut job, wants_receipt) = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
+    job.fresh = fresh;
     check_models(verifier, pass, &job)?;
+    if wants_receipt {
+        job.receipt = Some(context.app.receipt_key().await?);
+    }
 
     let run = start(context, verifier.clone(), pass, job).await?;
     if incoming::wants_json(&incoming.headers) {
@@ -85,12 +89,13 @@ pub(super) async fn answer<B: Buf>(
     Ok(response)
 }
 
+/// The verification that a body asks for, and whether it asks for a receipt.
 pub(super) fn read_job<'s>(
     body: &[u8],
     settings: impl FnOnce(Domain) -> &'s PanelSettings,
     now: Time,
     model_progress: bool,
-) -> Result<Job, ApiError> {
+) -> Result<(Job, bool), ApiError> {
     let mut params = Params::parse(body)?;
     let fact = params.required_text("fact")?;
     let domain = match params.text_such_as("domain", "`general` or `legal`")?.as_deref() {
@@ -142,6 +147,7 @@ pub(super) fn read_job<'s>(
         Some("markdown") => Format::Markdown,
         Some(_) => return Err(invalid("format", "`format` must be `text` or `markdown`")),
     };
+    let wants_receipt = params.boolean("receipt")?.unwrap_or(false);
     params.finish(&PARAMETERS)?;
 
     if panel < 2 {
@@ -149,7 +155,7 @@ pub(super) fn read_job<'s>(
             "a panel needs at least two models and this server has fewer; its operator can configure more",
         ));
     }
-    Ok(Job {
+    let job = Job {
         id: crate::id::new("ver"),
         fact,
         format,
@@ -161,7 +167,9 @@ pub(super) fn read_job<'s>(
         context: text,
         model_progress,
         fresh: false,
-    })
+        receipt: None,
+    };
+    Ok((job, wants_receipt))
 }
 
 /// The maximum number of models for a request.

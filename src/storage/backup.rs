@@ -35,7 +35,7 @@ pub fn backup(
     }
     // An early check that saves the work; the one that counts comes when the name is taken.
     if !replace && file.try_exists()? {
-        return Err(name_taken_error().into());
+        return Err(private::name_taken().into());
     }
     sqlite::refuse_half_restored(dir)?;
     let draft = Draft::beside(file)?;
@@ -58,33 +58,10 @@ pub fn backup(
     if replace {
         fs::rename(&made, file)?;
     } else {
-        claim_name(&made, file)?;
+        private::claim_name(&made, file)?;
     }
     sync_dir(parent(file))?;
     Ok(Some(packed))
-}
-
-/// Links or renames `made` to `file`, which must not exist at that moment.
-fn claim_name(made: &Path, file: &Path) -> io::Result<()> {
-    match fs::hard_link(made, file) {
-        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(name_taken_error()),
-        Err(_) => claim_name_without_links(made, file),
-        Ok(()) => Ok(()),
-    }
-}
-
-/// Like [`claim_name`] on file systems without hard links: claims the name with an empty file, which is then replaced.
-fn claim_name_without_links(made: &Path, file: &Path) -> io::Result<()> {
-    private::create_new(file)
-        .map_err(|cause| if cause.kind() == ErrorKind::AlreadyExists { name_taken_error() } else { cause })?;
-    fs::rename(made, file).inspect_err(|_| {
-        // Best effort: an empty file is not a backup, and is refused as such when it is read.
-        let _ = fs::remove_file(file);
-    })
-}
-
-fn name_taken_error() -> io::Error {
-    io::Error::new(ErrorKind::AlreadyExists, "it exists already")
 }
 
 /// Restores a backup into `dir`, which is created if it is missing and must not hold a database. Blocking.
@@ -127,7 +104,7 @@ fn place_databases(draft: &Path, dir: &Path) -> io::Result<()> {
     // with.
     for (database, _) in sqlite::DATABASES {
         let (made, file) = (draft.join(database), dir.join(database));
-        if let Err(cause) = claim_name(&made, &file) {
+        if let Err(cause) = private::claim_name(&made, &file) {
             for file in placed {
                 // Best effort, as above.
                 let _ = fs::remove_file(file);
@@ -355,20 +332,6 @@ mod tests {
         fs::create_dir(&begun).unwrap();
         fs::write(begun.join("mk.db"), "").unwrap();
         store(&begun);
-    }
-
-    #[test]
-    fn without_hard_links_a_name_is_still_claimed_only_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let (made, file) = (dir.path().join("made"), dir.path().join("backup"));
-        fs::write(&made, "first").unwrap();
-        claim_name_without_links(&made, &file).unwrap();
-        fs::write(&made, "second").unwrap();
-        assert_eq!(claim_name_without_links(&made, &file).unwrap_err().kind(), ErrorKind::AlreadyExists);
-        assert_eq!(fs::read_to_string(&file).unwrap(), "first");
-        let nothing = dir.path().join("nothing");
-        assert!(claim_name_without_links(&nothing, &dir.path().join("other")).is_err());
-        assert!(!dir.path().join("other").exists(), "no empty file is left");
     }
 
     #[test]

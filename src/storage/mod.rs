@@ -24,7 +24,7 @@ mod usage;
 
 pub use backup::{Packed, backup, restore, restore_to_postgres};
 pub use postgres::{DatabaseUrl, PostgresAddress, PostgresError, examine_postgres, is_empty_postgres};
-pub use queries::{Credential, InvalidCredential, LAST_APP};
+pub use queries::{Credential, InvalidCredential, LAST_APP, Seed};
 pub use sqlite::{examine, names};
 pub use store::{ReadPurpose, Store};
 pub use usage::{

@@ -39,6 +39,24 @@ struct RawAnswer {
     reason: Value,
 }
 
+/// Reads a vote: an answer as [`read_answer`] parses it. What comes before a cut may have been about to be taken back, so
+/// that an answer that was cut off counts only if its object is whole.
+///
+/// # Errors
+/// As [`read_answer`].
+pub(super) fn read_vote(
+    answer: &str,
+    is_cut_off: bool,
+    options: &[String],
+    order: &[usize],
+    explain: bool,
+) -> Result<PanelAnswer, String> {
+    if is_cut_off && !json::is_object(answer) {
+        return Err("cut off".to_owned());
+    }
+    read_answer(answer, options, order, explain)
+}
+
 /// Parses a panel model's answer: the option in the claim's own order, where `options[order[0]]` was shown as `A`, and
 /// the reason if the model was to `explain`.
 ///

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::Job;
-use super::claim::{Claim, key};
+use super::claim::Claim;
+use super::count::{Count, number, special_options};
 use super::pacing;
-use super::vote::{self, SpecialOptions, Verdict};
-use crate::api::verify::{Assessment, ClaimResult, ModelAnswer, ModelError, ReasonCode};
+use super::vote;
+use crate::api::verify::{ClaimResult, ModelError};
 use crate::inference::Failure;
 
 /// The models of a verification: the panel first, then the standby models. Without duplicates, as no model votes twice.
@@ -205,46 +206,25 @@ impl<'a> Ballot<'a> {
 
     /// The result for `claim`.
     pub(super) fn result(&self, claim: &Claim, job: &Job) -> ClaimResult {
-        let verdict = self.verdict(claim, job);
-        let is_false = verdict.assessment == Assessment::False;
-        let correction = verdict
-            .consensus
-            .filter(|_| is_false)
-            .map(|winner| claim.options().get(winner).filter(|_| winner != claim.none_of_these()).cloned());
-        ClaimResult {
-            id: claim.id.clone(),
-            claim: claim.text.clone(),
-            assessment: verdict.assessment,
-            original_question: claim.question.clone(),
-            original_options: claim.keyed_options(),
-            claimed_answer: key(Claim::CLAIMED),
-            model_answers: self.seated().filter_map(model_answer).collect(),
-            consensus_answer: verdict.consensus.map(key).unwrap_or_default(),
-            reason_code: Some(verdict.reason),
-            model_errors: self.seated().filter_map(model_error).collect(),
-            quote: job.fact.get(claim.quote.clone()).unwrap_or_default().to_owned(),
-            span: claim.span,
-            correction,
-            contested: claim.contested,
+        let count = Count {
+            min_required: job.min_required,
+            outstanding: self.outstanding,
+            has_context: job.context.is_some(),
             cached: self.cached,
-            seats: Vec::new(),
-        }
+        };
+        let quote = job.fact.get(claim.quote.clone()).unwrap_or_default().to_owned();
+        let answers: Vec<(&str, &PanelAnswer)> = self.seated().filter_map(given).collect();
+        count.result(claim, quote, &answers, self.seated().filter_map(model_error).collect())
     }
 
-    fn verdict(&self, claim: &Claim, job: &Job) -> Verdict {
-        if self.is_open(claim, job.min_required, self.outstanding) {
-            return Verdict::none(ReasonCode::InsufficientAnswers);
-        }
-        let verdict = vote::decide(&self.answers(), special_options(claim), count(job.min_required));
-        match verdict.reason {
-            ReasonCode::Unconfirmed if job.context.is_some() => Verdict::none(ReasonCode::NotInContext),
-            _ => verdict,
-        }
+    /// How many models had not answered when the deadline passed.
+    pub(super) const fn outstanding(&self) -> usize {
+        self.outstanding
     }
 
     /// Whether this many answers more could change the outcome.
     fn is_open(&self, claim: &Claim, min_required: u32, outstanding: usize) -> bool {
-        vote::is_open(&self.answers(), special_options(claim), count(min_required), outstanding)
+        vote::is_open(&self.answers(), special_options(claim), number(min_required), outstanding)
     }
 
     fn answers(&self) -> Vec<usize> {
@@ -261,22 +241,9 @@ impl<'a> Ballot<'a> {
     }
 }
 
-fn special_options(claim: &Claim) -> SpecialOptions {
-    SpecialOptions { claimed: Claim::CLAIMED, undetermined: claim.undetermined() }
-}
-
-fn count(min_required: u32) -> usize {
-    usize::try_from(min_required).unwrap_or(usize::MAX)
-}
-
-fn model_answer((model, seat): (&str, &Seat)) -> Option<ModelAnswer> {
+fn given<'s>((model, seat): (&'s str, &'s Seat)) -> Option<(&'s str, &'s PanelAnswer)> {
     let Seat::Answered(answer) = seat else { return None };
-    Some(ModelAnswer {
-        model: model.to_owned(),
-        answer: key(answer.option),
-        found: answer.found.clone(),
-        reason: answer.reason.clone(),
-    })
+    Some((model, answer))
 }
 
 fn model_error((model, seat): (&str, &Seat)) -> Option<ModelError> {
@@ -287,7 +254,7 @@ fn model_error((model, seat): (&str, &Seat)) -> Option<ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::verify::{Domain, Format, Span};
+    use crate::api::verify::{Assessment, Domain, Format, ReasonCode, Span};
     use crate::clock::Time;
     use proptest::prelude::*;
 
@@ -312,6 +279,7 @@ mod tests {
             context: None,
             model_progress: false,
             fresh: false,
+            receipt: None,
         }
     }
 

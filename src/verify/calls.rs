@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::call_queue::CallQueue;
 use super::pacing::{self, Pacing, Turn};
+use super::receipt::Recorder;
 use super::{json, prompts, text};
 use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
@@ -86,6 +87,8 @@ pub(super) struct Calls<'a> {
     pub(super) task: Task,
     /// The deadline of the whole verification.
     pub(super) deadline: Instant,
+    /// Keeps what models write, if somebody asked for a receipt.
+    pub(super) recorder: Option<&'a Recorder>,
 }
 
 /// What a call is for.
@@ -143,7 +146,7 @@ impl Calls<'_> {
         purpose: Purpose,
         mut if_limited: IfLimited,
         prompt: impl Fn() -> Option<Chat>,
-        read: impl Fn(&str) -> Result<T, String>,
+        read: impl Fn(&Answer) -> Result<T, String>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
             let mut permit = None;
@@ -250,7 +253,7 @@ impl Calls<'_> {
         model: &'a str,
         purpose: Purpose,
         chat: &'a Chat,
-        read: impl Fn(&str) -> Result<T, String> + 'a,
+        read: impl Fn(&Answer) -> Result<T, String> + 'a,
     ) -> impl Future<Output = Result<Reading<T>, Failure>> + 'a {
         let deadline = self.call_deadline();
         let call = self.client.ask(model, chat, purpose, self.meter, deadline);
@@ -264,12 +267,7 @@ impl Calls<'_> {
             if answer.finish == Finish::ContentFilter {
                 return Err(Failure::Refused);
             }
-            // What comes before the cut may have been about to be taken back. Of an extraction, what is complete counts.
-            let is_cut_off = answer.finish == Finish::Length && !json::is_object(&answer.text);
-            if is_cut_off && self.task == Task::Vote {
-                return Ok(Reading::Malformed(Box::new(repair_messages(&answer.text, "cut off"))));
-            }
-            Ok(read(&answer.text).map_or_else(
+            Ok(read(&answer).map_or_else(
                 |problem| Reading::Malformed(Box::new(repair_messages(&answer.text, &problem))),
                 Reading::Read,
             ))

@@ -4,12 +4,17 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use crate::api::verify::{Options, Span};
+use crate::api::verify::{ClaimResult, Options, Span};
 
 /// The option that means: another answer is right.
 pub(super) const NONE_OF_THESE: &str = "None of these";
 /// The option that means: I do not know.
 pub(super) const CANNOT_BE_DETERMINED: &str = "Cannot be determined";
+
+/// The fewest options of a question: the claimed answer, a rival, and the two fixed ones.
+const MIN_OPTIONS: usize = 4;
+/// The most (see [`super::extraction`]).
+const MAX_OPTIONS: usize = 8;
 
 /// A claim that can be put to the panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +52,26 @@ impl Claim {
         options.extend(rivals);
         options.extend([NONE_OF_THESE.to_owned(), CANNOT_BE_DETERMINED.to_owned()]);
         Self { id: format!("claim_{}", number + 1), text, question, quote, span, contested: false, options }
+    }
+
+    /// The claim that a result is about, without its place in the statement. `None` if its options are not such as are
+    /// asked for: two or more, and then the two fixed ones, by keys in order, of which the claimed one is the first.
+    pub(super) fn reported(result: &ClaimResult) -> Option<Self> {
+        let keyed = result.original_options.iter().enumerate();
+        let options: Vec<String> = keyed
+            .map(|(at, (name, text))| text.as_str().filter(|_| *name == key(at)).map(str::to_owned))
+            .collect::<Option<_>>()?;
+        let has_fixed = options.ends_with(&[NONE_OF_THESE.to_owned(), CANNOT_BE_DETERMINED.to_owned()]);
+        let is_asked = has_fixed && (MIN_OPTIONS..=MAX_OPTIONS).contains(&options.len());
+        (is_asked && result.claimed_answer == key(Self::CLAIMED)).then(|| Self {
+            id: result.id.clone(),
+            text: result.claim.clone(),
+            question: result.original_question.clone(),
+            quote: 0..0,
+            span: result.span,
+            contested: result.contested,
+            options,
+        })
     }
 
     /// The same claim by another number: votes on it before do not count.

@@ -1,5 +1,8 @@
 //! The parameters of a verification.
 
+use std::sync::Arc;
+
+use super::receipt::SigningKey;
 use crate::api::verify::{Domain, Format};
 use crate::clock::Time;
 
@@ -28,4 +31,6 @@ pub struct Job {
     pub model_progress: bool,
     /// Whether everything is found anew, whatever the verdict cache holds; it holds the new results then.
     pub fresh: bool,
+    /// Signs the receipt, if one is asked for.
+    pub receipt: Option<Arc<SigningKey>>,
 }

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::answer::read_answer;
+use super::answer::read_vote;
 use super::ballot::{Ballot, Next, PanelAnswer, Roster};
 use super::calls::{Calls, IfLimited, from_now};
 use super::claim::Claim;
@@ -37,7 +37,7 @@ use super::{Event, Job};
 use crate::api::verify::{
     ClaimDetails, ClaimResult, ClaimVerified, ClaimsExtracted, ModelAnswered, VerifyingClaim, VerifyingClaims,
 };
-use crate::inference::{Chat, DEFAULT_RETRY_AFTER, Failure};
+use crate::inference::{Answer, Chat, DEFAULT_RETRY_AFTER, Failure, Finish};
 use crate::model_id;
 use crate::usage::Purpose;
 
@@ -187,7 +187,7 @@ impl Panel<'_> {
             };
             let order = option_order(&self.job.id, &asked.claim, model).into_boxed_slice();
             let vote = Vote { panel: self, asked, order };
-            let (prompt, read) = (|| vote.prompt(), |answer: &str| vote.read(answer));
+            let (prompt, read) = (|| vote.prompt(), |answer: &Answer| vote.read(answer, model));
             let answer = self.calls.structured(model, Purpose::Verification, if_limited, prompt, read).await;
             CallOutcome { claim: at, seat, answer }
         }
@@ -217,8 +217,13 @@ impl Vote<'_> {
         is_needed.then(|| prompts::panel(self.panel.job, self.panel.fences, &self.asked.claim, &self.order))
     }
 
-    fn read(&self, answer: &str) -> Result<PanelAnswer, String> {
-        read_answer(answer, self.asked.claim.options(), &self.order, self.panel.job.explain)
+    fn read(&self, answer: &Answer, model: &str) -> Result<PanelAnswer, String> {
+        let claim = &self.asked.claim;
+        if let Some(recorder) = self.panel.calls.recorder {
+            recorder.vote(claim, model, &self.order, answer);
+        }
+        let is_cut_off = answer.finish == Finish::Length;
+        read_vote(&answer.text, is_cut_off, claim.options(), &self.order, self.panel.job.explain)
     }
 }
 
@@ -407,6 +412,9 @@ impl<'a> PanelResults<'a> {
             let Some(position) = self.positions[at] else { continue };
             if self.results[position].is_none() && !self.unreported.contains(&at) {
                 ballot.cut_off(|model| self.panel.calls.pacing.turn(model).time_left());
+                if let Some(recorder) = self.panel.calls.recorder {
+                    recorder.cut_off(&self.claims[position], ballot.outstanding());
+                }
                 self.unreported.push(at);
             }
         }

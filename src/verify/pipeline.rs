@@ -16,6 +16,7 @@ use super::outbox::Outbox;
 use super::pacing::Pacing;
 use super::panel::{Panel, Source};
 use super::prompts::{self, Fences};
+use super::receipt::{self, Fingerprint, Payload, Recorder};
 use super::settings::SECTION_TIME;
 use super::token_usage;
 use super::{Event, EventResult, Job, PanelSettings, Settings};
@@ -152,9 +153,9 @@ impl Verifier {
         let mut outbox = Outbox::new(events);
         let settings = self.settings(job.domain);
         let cache = Cache::new(self.cache.as_deref(), &*self.client, settings, job, meter);
-        let end = self.verify(job, meter, cache.as_deref(), &mut outbox).await.map(|(results, found)| {
-            let known_text = found.cached;
-            let response = self.response(job, meter, results, found);
+        let end = self.verify(job, meter, cache.as_deref(), &mut outbox).await.map(|verified| {
+            let known_text = verified.found.cached;
+            let response = self.response(job, meter, verified);
             if let Some(cache) = &cache {
                 cache.keep(&response, known_text);
             }
@@ -172,7 +173,7 @@ impl Verifier {
         meter: &Meter,
         cache: Option<&Cache<'_>>,
         outbox: &mut Outbox<'_>,
-    ) -> Result<(Vec<ClaimResult>, Found), Error> {
+    ) -> Result<Verified, Error> {
         let settings = self.settings(job.domain);
         debug!(verification = %job.id, domain = job.domain.as_str(), prompts = prompts::hash(), "verification begins");
         outbox.push(self.starting_event(job));
@@ -186,6 +187,8 @@ impl Verifier {
         let context = job.context.as_deref().unwrap_or_default();
         let fences = Fences::new(&[&job.fact, context]).map_err(|_| Error::Internal)?;
         let statement = Box::new(Statement::read(job, &fences).repeatable(cache.is_some()));
+        // Boxed, as few verifications have one.
+        let recorder = job.receipt.as_ref().map(|_| Box::new(Recorder::new()));
         let further = u32::try_from(statement.section_count().saturating_sub(1)).unwrap_or(u32::MAX);
         let deadline = from_now(settings.deadline.saturating_add(SECTION_TIME.saturating_mul(further)));
         let calls = Calls {
@@ -196,6 +199,7 @@ impl Verifier {
             model_timeout: settings.model_timeout,
             task: Task::Vote,
             deadline,
+            recorder: recorder.as_deref(),
         };
         // Tells the meter before the open calls are dropped.
         let deadline_passed = std::pin::pin!(async {
@@ -221,7 +225,8 @@ impl Verifier {
             }
         };
         let panel = Panel { calls: &calls, job, fences: &fences, roster: &roster };
-        panel.run(source, outbox, deadline_passed).await
+        let (results, found) = panel.run(source, outbox, deadline_passed).await?;
+        Ok(Verified { results, found, recorder })
     }
 
     fn starting_event(&self, job: &Job) -> Event {
@@ -232,10 +237,11 @@ impl Verifier {
         })
     }
 
-    fn response(&self, job: &Job, meter: &Meter, results: Vec<ClaimResult>, found: Found) -> VerifyResponse {
+    fn response(&self, job: &Job, meter: &Meter, verified: Verified) -> VerifyResponse {
+        let Verified { results, found, recorder } = verified;
         let token_usage = token_usage::from_totals(&meter.totals());
         let cached = found.cached && results.iter().all(|result| result.cached);
-        VerifyResponse {
+        let mut response = VerifyResponse {
             request_id: job.id.clone(),
             original_fact: job.fact.clone(),
             results,
@@ -253,8 +259,54 @@ impl Verifier {
             prompts: Some(prompts::hash().to_owned()),
             mode: self.mode(job.domain).map(str::to_owned),
             cached,
+            receipt: None,
+        };
+        if let (Some(key), Some(recorder)) = (&job.receipt, recorder) {
+            response.receipt = receipt::seal(&self.payload(job, &response, &recorder), key);
+        }
+        response
+    }
+
+    /// What the receipt of a verification says.
+    fn payload(&self, job: &Job, response: &VerifyResponse, recorder: &Recorder) -> Payload {
+        let settings = self.settings(job.domain);
+        let roster = Roster::new(&settings.panel, &settings.standby, panel_size(job));
+        let claims = response.results.iter().map(|result| recorder.take_claim(result, roster.models()));
+        Payload {
+            schema: receipt::SCHEMA.to_owned(),
+            request_id: job.id.clone(),
+            timestamp: response.timestamp.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            mode: response.mode.clone(),
+            request: receipt::Asked {
+                domain: job.domain,
+                min_required: job.min_required,
+                total_models: job.total_models,
+                as_of: response.as_of.clone(),
+                explain: job.explain,
+                format: job.format,
+            },
+            statement: Fingerprint::of(&job.fact),
+            context: job.context.as_deref().map(Fingerprint::of),
+            prompts: prompts::hashes(job),
+            extractor: settings.extractor.clone(),
+            auditor: settings.auditor.clone(),
+            complete: response.complete,
+            audited: response.audited,
+            coverage: response.coverage,
+            skipped: response.skipped.clone(),
+            claims: claims.collect(),
+            outputs: recorder.take_outputs(),
         }
     }
+}
+
+/// What a run has found.
+struct Verified {
+    results: Vec<ClaimResult>,
+    found: Found,
+    /// What the models wrote, if a receipt was asked for.
+    recorder: Option<Box<Recorder>>,
 }
 
 /// How many models are asked about each claim.

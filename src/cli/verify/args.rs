@@ -136,6 +136,11 @@ pub(crate) struct Output {
     #[arg(long, value_enum, value_name = "VIEW", hide_possible_values = true)]
     pub(crate) view: Option<View>,
 
+    /// Write the signed receipt, by which the verification can be counted again (`mk receipt verify`), to a file that is not
+    /// there yet; with several statements one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
+
     /// What makes the exit code other than 0: false (10), no-consensus (11), unchecked or skipped parts (13); or never
     /// [default: false,no-consensus,unchecked]
     #[arg(long, value_enum, ignore_case = true, value_name = "VERDICTS", value_delimiter = ',')]

@@ -15,6 +15,7 @@ use super::observe::Update;
 use super::page::mark;
 use super::place::Places;
 use super::rate_limit::RateLimitWait;
+use super::receipt_file::ReceiptFile;
 use super::summary::{self, Totals};
 use super::table::Rows;
 use super::{BATCH_MAX_WAIT, Format, Plan, announces_sandbox, plain, table, verdict};
@@ -40,6 +41,7 @@ pub(crate) async fn run(
     plan: &Plan,
     backend: &Backend,
     statements: impl Stream<Item = (Source, Result<String, Failure>)>,
+    receipts: Option<ReceiptFile>,
     entries: &mut Vec<Value>,
 ) -> Outcome {
     let batch = Batch {
@@ -53,6 +55,7 @@ pub(crate) async fn run(
     };
     let mut report = Report {
         batch: &batch,
+        receipts,
         entries,
         worst: 0,
         verified: 0,
@@ -172,6 +175,7 @@ impl Batch<'_> {
 /// earlier statement: they have been paid for.
 struct Report<'a, 'p> {
     batch: &'a Batch<'p>,
+    receipts: Option<ReceiptFile>,
     entries: &'a mut Vec<Value>,
     worst: u8,
     verified: usize,
@@ -194,6 +198,9 @@ impl Report<'_, '_> {
                 self.empty += usize::from(finished.result.results.is_empty());
                 self.totals.add(&finished.result);
                 self.gate.add(Some(&done.source), finished, &self.batch.plan.fail_on);
+                if let Some(receipts) = &mut self.receipts {
+                    receipts.add(&finished.result)?;
+                }
                 finished.exit
             }
             // Nobody reads any more, so the other statements are pointless.
@@ -309,6 +316,9 @@ impl Report<'_, '_> {
             return Err(Failure::usage("there are no statements in the input"));
         }
         self.print_table()?;
+        if let Some(receipts) = self.receipts.take().filter(|_| self.verified > 0) {
+            receipts.finish()?;
+        }
         let (plan, elapsed) = (self.batch.plan, self.batch.begun.elapsed());
         match plan.format {
             Format::Json => printer.document(&json::batch(self.entries, Some(&self.totals), self.worst))?,

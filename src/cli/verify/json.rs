@@ -130,6 +130,9 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
     if let Some(mode) = &result.mode {
         line["mode"] = json!(mode);
     }
+    if let Some(receipt) = &result.receipt {
+        line["receipt"] = json!(receipt);
+    }
     finished.places.add_to(&mut line);
     line
 }

@@ -19,10 +19,11 @@ pub(super) mod input;
 pub(super) mod json;
 mod markup;
 pub(super) mod observe;
-mod page;
+pub(super) mod page;
 mod place;
 mod plain;
 pub(super) mod rate_limit;
+mod receipt_file;
 mod single;
 mod summary;
 mod table;
@@ -41,7 +42,7 @@ use serde_json::Value;
 use crate::api::Service;
 use crate::api::verify::{Event, Format as Markup, VerifyRequest};
 use crate::cli::backend::{self, Backend, Chosen, Need};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
@@ -54,6 +55,7 @@ use observe::Update;
 use page::Page;
 use place::Places;
 use rate_limit::RateLimitWait;
+use receipt_file::ReceiptFile;
 use single::Found;
 use verifier::Verifier;
 
@@ -94,13 +96,15 @@ pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     input::check_given(args, &session.printer)?;
     let config = session.client_config(args.how.timeout.as_deref(), args.output.view)?;
     let plan = plan(args, &config, session)?;
+    let receipts = args.output.receipt.as_deref().map(ReceiptFile::create).transpose()?;
     let (chosen, input) = backend::choose_and_read(
         || backend::choose(args.backend, &config, session, need("mk verify --sandbox \"…\"")),
         input::reads_stdin(args),
         || input::resolve(args, &plan.printer),
     )?;
+    let chosen = if receipts.is_some() { chosen.signing_receipts() } else { chosen };
     let mut kept = Kept::default();
-    let outcome = runtime::run(&plan.printer, execute(&plan, chosen, input, &mut kept));
+    let outcome = runtime::run(&plan.printer, execute(&plan, chosen, input, receipts, &mut kept));
     outcome.map_err(|failure| kept.add_to(failure))
 }
 
@@ -120,8 +124,7 @@ impl Kept {
         if !self.found.claims.is_empty() {
             return failure.with_partial(json::partial(&self.found, code));
         }
-        // Only a signal ends several statements early.
-        if failure.kind.stop_signal().is_some() && !self.entries.is_empty() {
+        if failure.kind != Kind::ClosedPipe && !self.entries.is_empty() {
             return failure.with_partial(json::batch(&self.entries, None, code));
         }
         failure
@@ -129,17 +132,25 @@ impl Kept {
 }
 
 /// Verifies the input; what is printed as one document is also `kept`.
-async fn execute(plan: &Plan, chosen: Chosen, input: Input, kept: &mut Kept) -> Outcome {
+async fn execute(
+    plan: &Plan,
+    chosen: Chosen,
+    input: Input,
+    receipts: Option<ReceiptFile>,
+    kept: &mut Kept,
+) -> Outcome {
     let backend = chosen.open(&plan.printer).await?;
     match input {
-        Input::One(source, text) => single::run(plan, &backend, source.as_ref(), text, &mut kept.found).await,
+        Input::One(source, text) => {
+            single::run(plan, &backend, source.as_ref(), text, receipts, &mut kept.found).await
+        }
         Input::Several(statements) => {
-            batch::run(plan, &backend, stream::iter(statements), &mut kept.entries).await
+            batch::run(plan, &backend, stream::iter(statements), receipts, &mut kept.entries).await
         }
         Input::Lines(file) => {
             let mut lines = input::lines(file);
             let statements = stream::poll_fn(move |context| lines.poll_recv(context));
-            batch::run(plan, &backend, statements, &mut kept.entries).await
+            batch::run(plan, &backend, statements, receipts, &mut kept.entries).await
         }
     }
 }
@@ -153,7 +164,8 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
         format,
         progress,
         markup: args.format.map(Into::into),
-        verifier: Verifier::new(&args.how, args.explain, config)?,
+        verifier: Verifier::new(&args.how, args.explain, config)?
+            .with_receipts(args.output.receipt.is_some()),
         fail_on: fail_on(args, config)?,
         jobs: jobs(args.jobs, config),
         max_wait: args.max_wait,

@@ -11,6 +11,7 @@ use super::json::{self, Finished};
 use super::observe::Update;
 use super::place::Places;
 use super::rate_limit::RateLimitWait;
+use super::receipt_file::ReceiptFile;
 use super::{Format, Plan, announces_sandbox, plain, summary, table};
 use crate::api::verify::{ClaimResult, Event};
 use crate::cli::backend::Backend;
@@ -34,6 +35,7 @@ pub(crate) async fn run(
     backend: &Backend,
     source: Option<&Source>,
     text: String,
+    receipts: Option<ReceiptFile>,
     found: &mut Found,
 ) -> Outcome {
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
@@ -57,6 +59,7 @@ pub(crate) async fn run(
     };
     let verified = plan.verify(backend, source, text, &rate_limit_wait, &announce, &mut observe).await;
     display.borrow_mut().end();
+    let verified = verified.and_then(|finished| keep(receipts, &finished).map(|()| finished));
     let finished = match verified {
         Ok(finished) => finished,
         Err(failure) => {
@@ -71,6 +74,13 @@ pub(crate) async fn run(
     let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);
     gate.tell(plan, &summary, finished.exit);
     Ok(finished.exit)
+}
+
+/// Writes the receipt, if one is wanted: before a document says how the command ends.
+fn keep(receipts: Option<ReceiptFile>, finished: &Finished) -> Result<(), Failure> {
+    let Some(mut receipts) = receipts else { return Ok(()) };
+    receipts.add(&finished.result)?;
+    receipts.finish()
 }
 
 /// Prints what was not printed early.

@@ -58,8 +58,15 @@ impl Verifier {
             explain: explain.then_some(true),
             context: how.context.as_deref().map(context).transpose()?,
             format: None,
+            receipt: None,
         };
         Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
+    }
+
+    /// The verifier that asks for receipts as well, if they are wanted.
+    pub(crate) fn with_receipts(mut self, wanted: bool) -> Self {
+        self.request.receipt = wanted.then_some(true);
+        self
     }
 
     /// Runs one verification, again after each 429 that may be waited out. Also returns how long the last attempt took.

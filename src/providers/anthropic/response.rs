@@ -59,7 +59,8 @@ impl ParsedResponse {
             return Err(failed(failure, self.usage));
         }
         let usage = self.usage.map(|usage| Box::new(usage.tokens));
-        Ok(Answer { text: text.unwrap_or_default(), finish, usage })
+        let model = self.body["model"].as_str().and_then(Answer::reported_model);
+        Ok(Answer { text: text.unwrap_or_default(), finish, usage, model })
     }
 
     /// The complete response for a caller.

@@ -56,7 +56,13 @@ impl ParsedResponse {
         if choice.text.is_none() && finish == Finish::Stop {
             return Err(self.failed(Failure::NoAnswer));
         }
-        Ok(Answer { text: choice.text.unwrap_or_default(), finish, usage: self.tokens().map(Box::new) })
+        let model = self.body["modelVersion"].as_str().and_then(Answer::reported_model);
+        Ok(Answer {
+            text: choice.text.unwrap_or_default(),
+            finish,
+            usage: self.tokens().map(Box::new),
+            model,
+        })
     }
 
     /// The complete response for a caller.

@@ -114,7 +114,9 @@ impl<'a> ParsedResponse<'a> {
                 None if choice.message.is_some() => return Err(failed(Failure::NoAnswer)),
                 None => return Err(failed(Failure::Malformed)),
             };
-        Ok(Answer { text, finish, usage: self.usage().map(Box::new) })
+        let model = self.fields.non_null("model").and_then(Json::string);
+        let model = model.and_then(|name| Answer::reported_model(&name));
+        Ok(Answer { text, finish, usage: self.usage().map(Box::new), model })
     }
 
     /// The complete response for a caller.

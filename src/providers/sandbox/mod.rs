@@ -87,7 +87,8 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
     let garbage = "Well, that depends.\n```\n{\"answer\": [42";
     let text = if acts.contains(&Act::Garbage) { garbage.to_owned() } else { text };
     let completion = estimate::text_tokens(&text);
-    Ok(Answer { text, finish: Finish::Stop, usage: Some(Box::new(Tokens::new(prompt, completion))) })
+    let usage = Some(Box::new(Tokens::new(prompt, completion)));
+    Ok(Answer { text, finish: Finish::Stop, usage, model: Answer::reported_model(model) })
 }
 
 fn extraction(chat: &Chat) -> (Vec<Act>, String) {

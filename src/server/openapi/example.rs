@@ -6,6 +6,15 @@ const MODEL: &str = "openai/gpt-5.4-mini";
 const OTHER: &str = "anthropic/claude-haiku-4-5";
 const CLAIM: &str = "Canberra is the capital of Australia.";
 
+/// The key of receipts.
+pub(super) fn receipt_key() -> Value {
+    json!({
+        "key_id": "21fe31dfa154a261",
+        "algorithm": "Ed25519",
+        "public_key": "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n",
+    })
+}
+
 /// The result of a verification.
 pub(super) fn verification() -> Value {
     json!({

@@ -17,6 +17,7 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     schemas.request::<wire::Format>();
     let request = schemas.add("VerifyRequest", request(bounds));
     let response = schemas.response::<wire::VerifyResponse>();
+    let key = schemas.response::<wire::ReceiptKey>();
     let health = schemas.add("VerifyHealth", health());
     let verify = Operation::new(
         "Verify",
@@ -43,7 +44,19 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     .response(200, "Healthy.", json_with_example(&health, &json!({"status": "ok"})), &[])
     .response(503, "Not ready.", json_with_example(&health, &json!({"status": "draining"})), &[])
     .errors(&[429, 500]);
-    vec![path("/verify/v1/stream", [("post", verify)]), path("/verify/v1/health", [("get", healthy)])]
+    let receipt_key = Operation::new(
+        "Verify",
+        "receiptKey",
+        "The key of receipts",
+        "The public key by which the receipts of this server are checked. Needs no key.",
+    )
+    .response(200, "The key.", json_with_example(&key, &example::receipt_key()), &[])
+    .errors(&[429, 500, 503]);
+    vec![
+        path("/verify/v1/stream", [("post", verify)]),
+        path("/verify/v1/receipt-key", [("get", receipt_key)]),
+        path("/verify/v1/health", [("get", healthy)]),
+    ]
 }
 
 fn health() -> Value {

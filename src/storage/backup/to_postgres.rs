@@ -11,7 +11,7 @@ use crate::storage::postgres::{self, Column, Session};
 use crate::storage::{Error, sqlite};
 
 /// Tables of `mk.db`, each after those that it references.
-const MAIN: [&str; 4] = ["apps", "keys", "sessions", "audit"];
+const MAIN: [&str; 5] = ["apps", "keys", "sessions", "audit", "signing_keys"];
 /// Tables of `ledger.db`.
 const LEDGER: [&str; 7] =
     ["attempts", "calls_under_way", "day_counts", "key_last_used", "spend", "usage_days", "verdicts"];

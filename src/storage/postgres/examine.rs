@@ -8,13 +8,14 @@ use super::{Database, PostgresAddress, Session, migrations};
 use crate::storage::{Condition, Error};
 
 /// The tables. A server reads and writes all of them.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "schema_steps",
     "writes",
     "apps",
     "keys",
     "audit",
     "sessions",
+    "signing_keys",
     "attempts",
     "batches",
     "day_counts",

@@ -209,6 +209,14 @@ pub(super) const MIGRATIONS: &[&str] = &[
     );
     CREATE INDEX verdicts_by_age ON verdicts (domain, at, bytes);
 "#,
+    r#"
+    -- What all servers on this database sign with. The one for receipts is made when the first receipt is asked for.
+    CREATE TABLE signing_keys (
+        purpose    TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
+        seed       BYTEA  NOT NULL CHECK (length(seed) = 32),
+        created_at BIGINT NOT NULL
+    );
+"#,
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";

@@ -9,12 +9,14 @@ mod ledger;
 mod names;
 mod rollup;
 mod sessions;
+mod signing_keys;
 mod usage;
 mod values;
 mod verdicts;
 
 pub use apps::LAST_APP;
 pub use credential::{Credential, InvalidCredential};
+pub use signing_keys::Seed;
 
 use super::Order;
 

@@ -195,9 +195,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path(), Time::from_unix_ms(0)).unwrap());
         let file = dir.path().join(MAIN_FILE);
+        let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'keys_of_console'";
+        let page: i64 = Connection::open(&file).unwrap().query_row(root, [], |row| row.get(0)).unwrap();
+        let page = usize::try_from(page).unwrap();
         let mut bytes = std::fs::read(&file).unwrap();
-        let last_page = bytes.len() - 4096;
-        bytes[last_page..].fill(0);
+        bytes[(page - 1) * 4096..page * 4096].fill(0);
         std::fs::write(&file, bytes).unwrap();
         let found = examine(dir.path(), LIMIT).unwrap().unwrap();
         let damage = &found.databases[0].1.as_ref().unwrap().damage;

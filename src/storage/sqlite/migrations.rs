@@ -82,6 +82,14 @@ pub(super) const MAIN: &[&str] = &[
     -- Whether there is one is checked at each start, and few of a million keys are of this kind.
     CREATE INDEX keys_of_console ON keys (expires_at) WHERE service = 'console' AND revoked_at IS NULL;
 ",
+    "
+    -- What this server signs with. The one for receipts is made when the first receipt is asked for.
+    CREATE TABLE signing_keys (
+        purpose    TEXT    NOT NULL PRIMARY KEY,
+        seed       BLOB    NOT NULL CHECK (length(seed) = 32),
+        created_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// Migrations of `ledger.db`.

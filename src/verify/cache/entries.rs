@@ -265,6 +265,7 @@ mod tests {
                 context: None,
                 model_progress: false,
                 fresh: false,
+                receipt: None,
             };
             let fences = Fences::new(&[]).unwrap();
             let statement = Statement::read(&job, &fences);

@@ -184,6 +184,7 @@ mod tests {
             context: None,
             model_progress: false,
             fresh: false,
+            receipt: None,
         }
     }
 

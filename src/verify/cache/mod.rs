@@ -92,7 +92,8 @@ impl<'a> Cache<'a> {
         meter: &'a Meter,
     ) -> Option<Box<Self>> {
         let (store, max_age) = (store?, settings.cache?);
-        if meter.app_id().is_empty() {
+        // A receipt tells what models wrote now.
+        if meter.app_id().is_empty() || job.receipt.is_some() {
             return None;
         }
         let total = usize::try_from(job.total_models).unwrap_or(usize::MAX);

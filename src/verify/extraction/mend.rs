@@ -17,6 +17,7 @@ use super::section::{Desk, Extracted, ToMend, asides, split_off_alike};
 use crate::api::verify::SkipReason;
 use crate::verify::claim::Claim;
 use crate::verify::document::{Gap, Section, holds_most};
+use crate::verify::receipt;
 
 /// The mending of a section.
 pub(super) struct Mending<'d, 'a> {
@@ -187,12 +188,14 @@ impl Mending<'_, '_> {
         let claims: Vec<&Claim> = claims.chain(&self.kept.claims).collect();
         let aside: Vec<(&str, Range<usize>)> = asides(&self.kept.skipped).collect();
         for judge in self.desk.settings.judges(self.extractor) {
-            if let Some(audit) = self.desk.audit(judge, self.section, &claims, &aside).await {
+            if let Some(audit) =
+                self.desk.audit(receipt::Task::Judging, judge, self.section, &claims, &aside).await
+            {
                 return Some(Heard { audit, is_judge: true });
             }
         }
         let auditor = self.auditor.filter(|_| open.has_unseen)?;
-        let audit = self.desk.audit(auditor, self.section, &claims, &aside).await?;
+        let audit = self.desk.audit(receipt::Task::Judging, auditor, self.section, &claims, &aside).await?;
         Some(Heard { audit, is_judge: false })
     }
 

@@ -20,13 +20,13 @@ use super::mend::Mending;
 use super::review::{Faulty, Kept, Part, Review, overlap, review};
 use super::statement::{Statement, passage};
 use crate::api::verify::SkipReason;
-use crate::inference::{Failure, Message, Role};
+use crate::inference::{Answer, Failure, Message, Role};
 use crate::usage::Purpose;
 use crate::verify::calls::{Calls, IfLimited, Task};
 use crate::verify::claim::Claim;
 use crate::verify::document::{Account, AccountKind, Gap, Section, coverage, nearest};
 use crate::verify::prompts;
-use crate::verify::{PanelSettings, text};
+use crate::verify::{PanelSettings, receipt, text};
 
 /// Room for a claim in an extractor's answer, in bytes: all texts at their caps ([`super::review`]), in 4-byte
 /// characters.
@@ -81,7 +81,9 @@ impl Desk<'_> {
         let if_limited = if has_fallback { IfLimited::Fail } else { IfLimited::Wait { again: false } };
         let prompt = || prompts::extraction(statement.job, statement.fences, passage(&shown));
         let cut_off = Mutex::new(None);
-        let read = |answer: &str| {
+        let read = |answer: &Answer| {
+            self.record(receipt::Task::Extraction, section, model, answer);
+            let answer = &answer.text;
             let draft = draft::read(answer, MAX_ANSWER_BYTES);
             let draft = draft.inspect_err(|_| {
                 let complete = draft::read_cut_off(answer, MAX_ANSWER_BYTES);
@@ -117,7 +119,9 @@ impl Desk<'_> {
             chat.messages.push(Message { role: Role::User, content: message.clone().into() });
             Some(chat)
         };
-        let read = |answer: &str| {
+        let read = |answer: &Answer| {
+            self.record(receipt::Task::Mending, section, model, answer);
+            let answer = &answer.text;
             draft::read(answer, MAX_ANSWER_BYTES)
                 .or_else(|problem| draft::read_cut_off(answer, MAX_ANSWER_BYTES).ok_or(problem))
         };
@@ -138,6 +142,13 @@ impl Desk<'_> {
         Extracted { skipped, ..Extracted::default() }
     }
 
+    /// Keeps what a model wrote, if somebody asked for a receipt.
+    fn record(&self, task: receipt::Task, section: &Section, model: &str, answer: &Answer) {
+        if let Some(recorder) = self.calls.recorder {
+            recorder.output(task, self.statement.span(&section.range), model, answer);
+        }
+    }
+
     fn calls(&self, has_fallback: bool) -> Calls<'_> {
         Calls { task: Task::Extraction { has_fallback }, ..*self.calls }
     }
@@ -150,12 +161,13 @@ impl Desk<'_> {
         let faulty = first.faulty.iter().filter(|faulty| faulty.could_be_better().is_none());
         let faulty = faulty.filter_map(|faulty| Some((prompts::AT_FAULT, faulty.quote.clone()?)));
         let aside: Vec<(&str, Range<usize>)> = faulty.chain(asides(&first.skipped)).collect();
-        self.audit(auditor?, section, &claims, &aside).await
+        self.audit(receipt::Task::Audit, auditor?, section, &claims, &aside).await
     }
 
     /// Puts claims and the parts set `aside` to a model.
     pub(super) async fn audit(
         &self,
+        task: receipt::Task,
         model: &str,
         section: &Section,
         claims: &[&Claim],
@@ -167,7 +179,10 @@ impl Desk<'_> {
             aside.iter().map(|(reason, range)| (*reason, statement.text(range))).collect();
         let prompt =
             || Some(prompts::audit(statement.job, statement.fences, passage(&shown), claims, &parts));
-        let read = |answer: &str| audit::read(answer, claims.len());
+        let read = |answer: &Answer| {
+            self.record(task, section, model, answer);
+            audit::read(&answer.text, claims.len())
+        };
         let calls = self.calls(false);
         let audit = calls.structured(model, Purpose::Extraction, IfLimited::Fail, prompt, read).await;
         audit

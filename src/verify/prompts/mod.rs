@@ -18,6 +18,7 @@ use std::sync::{LazyLock, OnceLock};
 use sha2::{Digest, Sha256};
 
 use super::claim::{Claim, letter};
+use super::receipt::{Prompts, sha256};
 use super::{Job, text};
 use crate::api::verify::{Domain, Format, Span};
 use crate::clock::Time;
@@ -50,36 +51,67 @@ pub fn hash() -> &'static str {
     &HASH
 }
 
+/// The hashes of the prompts of a job, with placeholders for all that varies from job to job and from call to call.
+pub(super) fn hashes(job: &Job) -> Prompts {
+    let [extraction, panel, audit] = samples(&sample_job(job.domain, job.explain, job.context.is_some()));
+    let of_chat = |chat: Chat| {
+        let schema = chat.schema.map(|schema| schema.schema.to_string()).unwrap_or_default();
+        sha256(chat.messages.iter().map(|message| &*message.content).chain([schema.as_str()]))
+    };
+    let faults =
+        faults(&Fences::fixed(), [("?".to_owned(), "?".to_owned())].into_iter(), &["?".to_owned()], &["?"]);
+    Prompts {
+        version: VERSION,
+        extraction: of_chat(extraction),
+        faults: sha256([faults.as_str()]),
+        audit: of_chat(audit),
+        panel: of_chat(panel),
+        repair: sha256([repair("?").as_str()]),
+    }
+}
+
 /// One prompt of every kind, with placeholders as contents.
 fn sample_prompts() -> Vec<Chat> {
-    let fences = Fences::fixed();
-    let text = || String::from("?");
-    let claim = Claim::new(0, text(), text(), text(), vec![text()], (0..0, Span::default()));
-    let passage = Passage { before: "?", section: "?" };
     let mut chats = Vec::new();
     for domain in [Domain::General, Domain::Legal] {
         for explain in [false, true] {
-            for context in [None, Some(text())] {
-                let job = Job {
-                    id: text(),
-                    fact: text(),
-                    format: Format::Text,
-                    domain,
-                    min_required: 2,
-                    total_models: 2,
-                    as_of: Time::from_unix_ms(0),
-                    explain,
-                    context,
-                    model_progress: false,
-                    fresh: false,
-                };
-                chats.push(extraction(&job, &fences, passage));
-                chats.push(panel(&job, &fences, &claim, &[0, 1, 2, 3]));
-                chats.push(audit(&job, &fences, passage, &[&claim], &[("?", "?")]));
+            for has_context in [false, true] {
+                chats.extend(samples(&sample_job(domain, explain, has_context)));
             }
         }
     }
     chats
+}
+
+fn sample_job(domain: Domain, explain: bool, has_context: bool) -> Job {
+    let text = || String::from("?");
+    Job {
+        id: text(),
+        fact: text(),
+        format: Format::Text,
+        domain,
+        min_required: 2,
+        total_models: 2,
+        as_of: Time::from_unix_ms(0),
+        explain,
+        context: has_context.then(text),
+        model_progress: false,
+        fresh: false,
+        receipt: None,
+    }
+}
+
+/// The prompts of a job for extraction, panel and audit.
+fn samples(job: &Job) -> [Chat; 3] {
+    let fences = Fences::fixed();
+    let text = || String::from("?");
+    let claim = Claim::new(0, text(), text(), text(), vec![text()], (0..0, Span::default()));
+    let passage = Passage { before: "?", section: "?" };
+    [
+        extraction(job, &fences, passage),
+        panel(job, &fences, &claim, &[0, 1, 2, 3]),
+        audit(job, &fences, passage, &[&claim], &[("?", "?")]),
+    ]
 }
 
 /// The message to a model whose answer could not be parsed because of this `problem`, which must not quote the answer.
@@ -236,7 +268,8 @@ fn chat(system: &'static str, mut user: String, max_tokens: Option<u32>, schema:
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }

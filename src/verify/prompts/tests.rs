@@ -15,6 +15,7 @@ fn job(domain: Domain, explain: bool, context: Option<&str>) -> Job {
         context: context.map(str::to_owned),
         model_progress: false,
         fresh: false,
+        receipt: None,
     }
 }
 

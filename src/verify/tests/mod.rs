@@ -6,6 +6,7 @@ mod extraction;
 mod faults;
 mod random;
 mod rate_limits;
+mod receipts;
 mod rules;
 mod simulation;
 mod support;

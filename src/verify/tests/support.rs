@@ -137,7 +137,7 @@ impl ModelClient for ScriptedModels {
                 }
             };
             attempt.finish("ok", Tokens::new(10, 3));
-            Ok(Answer { text, finish, usage: None })
+            Ok(Answer { text, finish, usage: None, model: None })
         })
     }
 
@@ -192,6 +192,7 @@ impl Scenario {
                 context: None,
                 model_progress: false,
                 fresh: false,
+                receipt: None,
             },
             channel_capacity: 1,
         }

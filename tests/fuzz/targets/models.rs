@@ -28,6 +28,7 @@ fn job(fact: &str) -> Job {
         context: None,
         model_progress: false,
         fresh: false,
+        receipt: None,
     }
 }
 

@@ -94,11 +94,14 @@ async fn a_data_directory_is_restored_with_everything_in_it() {
     let before = reports(async |arguments| run_on(&data, arguments).await).await;
     assert_eq!(before[2]["totals"]["attempts"], 3, "{before:?}");
 
+    let receipt_key = run_on(&data, &["receipt", "key"]).await.stdout;
+
     let file = backup(&data, alone.home()).await;
     let restored = restore(&url, &file).await;
     assert_eq!((restored.code(), restored.stdout.as_str()), (0, ""), "{restored:?}");
     let ask = async |arguments: &[&str]| operator(&url, arguments).run_beside().await;
     assert_eq!(reports(ask).await, before);
+    assert_eq!(ask(&["receipt", "key"]).await.stdout, receipt_key);
 
     let shared = call(&url, &provider.provider.base_url);
     let server = Serve::start_beside(&shared).await;

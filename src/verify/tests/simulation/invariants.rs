@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
+use super::super::receipts;
 use super::super::support::{is_terminal, name};
 use super::models::{CallReport, SimulatedModels};
 use super::{Plan, names, reference_vote};
@@ -128,6 +129,7 @@ impl Run {
     }
 
     fn check_response(&self, response: &VerifyResponse) -> CheckResult {
+        receipts::check(response);
         let extracted = self.claims_extracted().unwrap();
         let expected = self.plan.claims.min(self.plan.max_claims);
         prop_assert_eq!(extracted.count, expected);

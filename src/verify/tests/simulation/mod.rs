@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use self::invariants::Run;
 use self::models::{Action, Behaviour, SimulatedModels};
+use super::receipts;
 use super::support::{Scenario, statement};
 use crate::api::Service;
 use crate::api::verify::MIN_REQUIRED;
@@ -198,6 +199,7 @@ impl Plan {
             explain: self.explain,
             model_progress: self.progress,
             fresh: false,
+            receipt: Some(receipts::key(1)),
             ..Scenario::new(|_| unreachable!()).job
         }
     }

@@ -180,7 +180,7 @@ impl ModelClient for SimulatedModels {
                 Action::Hang => return Err(Failure::Timeout),
             };
             end("ok", behaviour.usage);
-            Ok(Answer { text, finish, usage: None })
+            Ok(Answer { text, finish, usage: None, model: None })
         })
     }
 
