@@ -64,7 +64,7 @@ fn claim_name_without_links(made: &Path, file: &Path) -> io::Result<()> {
 
 /// The error for a name that something has already.
 pub fn name_taken() -> io::Error {
-    io::Error::new(ErrorKind::AlreadyExists, "it exists already")
+    io::Error::new(ErrorKind::AlreadyExists, "it already exists")
 }
 
 fn options() -> OpenOptions {

@@ -393,6 +393,9 @@ pub struct VerifyResponse {
     /// Whether a second model compared the claims with the statement.
     #[serde(default)]
     pub audited: bool,
+    /// That model; `null` where the server has none for it.
+    #[serde(default)]
+    pub auditor: Option<String>,
     /// How much of the statement was checked.
     #[serde(default)]
     pub coverage: Coverage,

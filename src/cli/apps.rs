@@ -39,6 +39,12 @@ there is a console key for it (`mk login`). --data-dir and --config mean the
 database. --api-key-file means a server, with that key only. -v shows which.
 More: mk help keys";
 
+/// The columns in a pipe, last in the help of `mk apps list`.
+const LIST_NOTES: &str = "\
+In a pipe, lines are tab-separated: id, name, active keys, when it was created,
+monthly budget and what is spent of it this month in US dollars, percentage used,
+calls at an unknown price. What is not set is `-`.";
+
 /// The arguments of `mk apps`.
 #[derive(Args, Debug)]
 pub(crate) struct AppsArgs {
@@ -59,6 +65,7 @@ enum Command {
         common: Common,
     },
     /// List all apps
+    #[command(after_help = LIST_NOTES)]
     List {
         #[command(flatten)]
         common: Common,
@@ -154,7 +161,7 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
         Command::Create { name, budget_usd, .. } => {
             let app = admin.create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
-                "made the app; `mk keys create --service verify --app {}{}` makes a key in it",
+                "created the app; `mk keys create --service verify --app {}{}` creates a key in it",
                 as_argument(&app),
                 location_flags(database, session)
             ));
@@ -259,8 +266,8 @@ fn show(session: &Session, admin: Option<&Admin>, app: App, is_json: bool) -> Re
 }
 
 fn delete(session: &Session, admin: &Admin, app: &App, yes: bool, is_json: bool) -> Result<(), Failure> {
-    // Nobody is prompted for what is impossible; without a prompt, the store refuses it.
-    if !yes && admin.apps()?.len() < 2 {
+    // Nobody is prompted for or warned of what is impossible. If two do it at once, the store refuses one of them.
+    if admin.apps()?.len() < 2 {
         return Err(Failure::new(Kind::Conflict, LAST_APP));
     }
     let question = format!(

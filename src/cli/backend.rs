@@ -16,7 +16,7 @@ use super::receipt::signing_key_announced;
 use super::remote;
 use crate::api::Service;
 use crate::client::Client;
-use crate::config::{ClientConfig, ServerArgs, ServerConfig, load_server};
+use crate::config::{ClientConfig, ServerArgs, ServerConfig, load_server_for};
 
 /// Flags that select the server; the configured one where none is given.
 #[derive(Args, Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ pub(crate) fn choose(
 ) -> Result<Chosen, Failure> {
     if args.sandbox || args.local {
         let server_args = ServerArgs { sandbox: args.sandbox, ..ServerArgs::default() };
-        let config = Box::new(load_server(&server_args, &session.env)?);
+        let config = Box::new(load_server_for(&server_args, &session.env, need.keyless_command)?);
         return Ok(Chosen {
             need,
             server: Server::Embedded { config, is_sandbox: args.sandbox, signs_receipts: false },

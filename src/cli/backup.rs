@@ -41,7 +41,7 @@ Examples:
 
 /// The text below the options in `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\
-A database that is there is never overwritten: stop the server and move its
+An existing database is never overwritten: stop the server and move its
 directory away first, or name an empty PostgreSQL database. What happened after
 the backup is not in it: keys revoked since then work again until they are
 revoked again, and today's requests are counted from what the backup knows.
@@ -83,7 +83,7 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
     )?;
     if args.file.exists() && !args.file.is_file() {
         return Err(Failure::usage(format!(
-            "{} is there, and is no file to write over",
+            "{} exists and is not a regular file, so it is not replaced",
             args.file.display()
         ))
         .hint("name a file that is not there yet"));

@@ -4,7 +4,7 @@
 use super::humanize::dollars;
 use super::mark::{Mark, marked};
 use super::printer::Printer;
-use crate::api::console::{App, Key};
+use crate::api::console::{App, Key, csv};
 use crate::money::NanoUsd;
 
 /// The budget fields of a record.
@@ -73,11 +73,12 @@ impl Budget {
         [self.amount(), marked(printer, self.mark(), spent)]
     }
 
-    /// The cells of a list for programs: the budget, what is spent, the percentage used, and the calls that are missing
-    /// from what is spent.
+    /// The cells of a list for programs: the budget and what is spent, in dollars, the percentage used, and the calls that
+    /// are missing from what is spent.
     pub(crate) fn plain_cells(&self) -> [String; 4] {
         let percent = self.used_percent.map_or_else(|| "-".to_owned(), |percent| percent.to_string());
-        [self.amount(), self.spent("", dollars), percent, self.unpriced.to_string()]
+        let amount = self.amount_usd.map_or_else(|| "-".to_owned(), csv::decimal);
+        [amount, self.spent("", csv::decimal), percent, self.unpriced.to_string()]
     }
 
     /// What is spent; never zero or complete where a price is unknown.
@@ -145,19 +146,16 @@ mod tests {
         assert_eq!(spent(9.999), "$10.00 (99 %, nearly used up)");
         assert_eq!(spent(12.5), "$12.50 (125 %, used up)");
         assert_eq!(of(8.1).this_month(&printer), "$8.10 this month (81 % of the budget, nearly used up)");
-        assert_eq!(of(8.1).plain_cells(), ["$10.00", "$8.10", "81", "0"]);
+        assert_eq!(of(8.1).plain_cells(), ["10.00", "8.10", "81", "0"]);
 
         let none =
             Budget { amount_usd: None, spent_usd: 0.5, used_percent: None, threshold: None, unpriced: 0 };
         assert_eq!((none.monthly().as_str(), &*none.this_month(&printer)), ("none", "$0.50 this month"));
-        assert_eq!(none.plain_cells(), ["-", "$0.5000", "-", "0"]);
+        assert_eq!(none.plain_cells(), ["-", "0.50", "-", "0"]);
 
         let partial = none.with_unpriced(2);
         assert_eq!(partial.this_month(&printer), "≥$0.50 this month");
-        assert_eq!(
-            (partial.cells(&printer)[1].as_str(), &*partial.plain_cells()[1]),
-            ("≥$0.5000", "$0.5000")
-        );
+        assert_eq!((partial.cells(&printer)[1].as_str(), &*partial.plain_cells()[1]), ("≥$0.5000", "0.50"));
         let unknown = Budget { spent_usd: 0.0, ..partial };
         assert_eq!((unknown.cells(&printer)[1].as_str(), &*unknown.plain_cells()[1]), ("unknown", "unknown"));
     }

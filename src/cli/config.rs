@@ -214,7 +214,7 @@ fn print(session: &Session, side: &str, entries: &[Entry], with_origin: bool) ->
     let rows: Vec<Vec<String>> = entries
         .iter()
         .map(|entry| {
-            let mut row = vec![side.to_owned(), entry.key.clone(), entry.shown().to_owned()];
+            let mut row = vec![side.to_owned(), entry.key.clone(), entry.shown().into_owned()];
             if with_origin {
                 row.push(entry.origin.to_string());
             }

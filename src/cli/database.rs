@@ -135,26 +135,33 @@ pub(crate) fn is_missing(place: &StorePlace) -> Result<bool, Failure> {
     }
 }
 
-/// The person at this command line, as far as the environment tells: behind `sudo`, the one who called it. Where it
-/// tells nothing, as in a container, the user's number.
+/// The account that this process runs as. Behind `sudo`, the one who called it stands beside it in brackets, as that is
+/// what a variable says: anybody can set it, and nobody may so act under another name.
 fn current_user(env: &Env) -> Actor {
-    let named = |variable| {
-        let name: String = env.text(variable).ok().flatten()?.chars().filter(|c| !c.is_control()).collect();
-        (!name.is_empty()).then(|| name.chars().take(MAX_USER_CHARS).collect::<String>())
+    let account = short_name(&account(env));
+    let caller = env.text("SUDO_USER").ok().flatten().map(short_name).filter(|name| !name.is_empty());
+    let name = match caller.filter(|caller| *caller != account) {
+        Some(caller) => format!("{account} (sudo by {caller})"),
+        None => account,
     };
-    let by_sudo = named("SUDO_USER").map(|name| format!("{name} (sudo)"));
-    let name = by_sudo.or_else(|| ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(named));
-    Actor { name: Some(name.unwrap_or_else(unnamed_user)), channel: Channel::Cli, ..Actor::default() }
+    Actor { name: Some(name), channel: Channel::Cli, ..Actor::default() }
 }
 
+fn short_name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(MAX_USER_CHARS).collect()
+}
+
+/// The account's name by the system's own list; its number where that has no name, as in a container.
 #[cfg(unix)]
-fn unnamed_user() -> String {
-    format!("uid {}", rustix::process::getuid().as_raw())
+fn account(_: &Env) -> String {
+    let uid = nix::unistd::getuid();
+    let named = nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.name);
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {uid}"))
 }
 
 #[cfg(not(unix))]
-fn unnamed_user() -> String {
-    "the operator".to_owned()
+fn account(env: &Env) -> String {
+    env.text("USERNAME").ok().flatten().unwrap_or("the operator").to_owned()
 }
 
 /// The failure for a database that cannot be used, with a hint.

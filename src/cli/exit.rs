@@ -183,7 +183,7 @@ impl Failure {
     }
 
     /// Moves what to do next from the end of the message to the hints. The rooms behind the API say both in one sentence,
-    /// as its errors have no other place for it: `an app with this name exists already; choose another name`.
+    /// as its errors have no other place for it: `this name is already taken; choose another`.
     #[must_use]
     pub(crate) fn with_advice_as_hint(mut self) -> Self {
         if let Some((what, advice)) = self.message.rsplit_once("; ")

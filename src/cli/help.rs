@@ -13,8 +13,8 @@ use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::printer::Printer;
 use super::term::Style;
-use super::usage_error;
 use super::wrap::cells;
+use super::{pager, usage_error};
 use crate::config;
 use crate::manual::document::{Block, Inline};
 use crate::manual::{self, TOPICS, Topic};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &HelpArgs, session: &Session) -> Outcome {
     if let [name] = &*args.words
         && let Some(topic) = manual::find(name)
     {
-        return print(printer, topic).map(|()| 0);
+        return pager::print(session, &lines_of(printer, topic)).map(|()| 0);
     }
     let root = Cli::command();
     if let Some(name) = args.words.first().filter(|name| root.find_subcommand(name).is_none()) {
@@ -81,14 +81,14 @@ fn unknown(root: &clap::Command, name: &str) -> Failure {
     ))
 }
 
-fn print(printer: &Printer, topic: &Topic) -> Result<(), Failure> {
+/// A topic as it is shown.
+fn lines_of(printer: &Printer, topic: &Topic) -> Vec<String> {
     let width = if printer.terminal.out.is_terminal { printer.terminal.width } else { usize::MAX };
     let page = Page { printer, width };
     let title = format!("{}({}): {}", topic.page(), topic.section, topic.summary());
     let mut lines = page.text(&[Inline::Strong(vec![Inline::Text(title)])], 0);
     lines.extend(page.blocks(&topic.blocks(), 0));
-    let lines: Vec<_> = lines.into_iter().map(|line| printer.terminal.symbols.adapt(line.into())).collect();
-    printer.result(&lines.join("\n"))
+    lines.into_iter().map(|line| printer.terminal.symbols.adapt(line.into()).into_owned()).collect()
 }
 
 /// Lays out a topic as lines.
@@ -118,12 +118,28 @@ impl Page<'_> {
                 let marks = (1..).map(|at| if *is_numbered { format!("{at}. ") } else { "- ".to_owned() });
                 items.iter().zip(marks).flat_map(|(item, mark)| self.item(item, &mark, indent)).collect()
             }
-            Block::Code(code) => {
-                code.lines().map(|line| format!("{:1$}{line}", "", indent + INDENT)).collect()
-            }
+            Block::Code(code) => self.code(code, indent),
             Block::Table { head, rows } => self.table(head, rows, indent),
             Block::Unknown => Vec::new(),
         }
+    }
+
+    /// Code as it is, as terminals break lines anywhere: a comment behind a line that has no room for it stands above it.
+    fn code(&self, code: &str, indent: usize) -> Vec<String> {
+        let room = self.width.saturating_sub(indent + INDENT);
+        let split = |line: &str| match line.rsplit_once("  # ") {
+            Some((before, comment)) if cells(line) > room => {
+                let before = before.trim_end();
+                let margin = before.len() - before.trim_start().len();
+                vec![format!("{:margin$}# {comment}", ""), before.to_owned()]
+            }
+            _ => vec![line.to_owned()],
+        };
+        let lines: Vec<String> = code.lines().flat_map(split).collect();
+        let widest = lines.iter().map(|line| cells(line)).max().unwrap_or(0);
+        // The indent goes before a line is broken.
+        let indent = indent + self.width.saturating_sub(indent + widest).min(INDENT);
+        lines.into_iter().map(|line| format!("{:indent$}{line}", "")).collect()
     }
 
     fn item(&self, blocks: &[Block], mark: &str, indent: usize) -> Vec<String> {
@@ -219,13 +235,23 @@ fn least_width(at: usize, heads: &[String], rows: &[Vec<String>]) -> usize {
     longest_word.max(longest.min(READABLE))
 }
 
+/// Where a link leads, behind its text: the command that shows the topic, or the address, unless the text says it.
+fn target(inline: &Inline) -> String {
+    let Inline::Link { text, to } = inline else { return String::new() };
+    match manual::linked(to) {
+        Some((topic, _)) => format!(" (mk help {})", topic.name),
+        None if to.starts_with('#') || manual::plain(text) == *to => String::new(),
+        None => format!(" ({to})"),
+    }
+}
+
 /// The words of a text; each is made of parts of different weight, such as a command and the comma behind it.
 fn words(inlines: &[Inline]) -> Vec<Vec<Word>> {
     let mut words: Vec<Vec<Word>> = Vec::new();
     let mut is_open = false;
     for inline in inlines {
         let is_strong = matches!(inline, Inline::Code(_) | Inline::Strong(_));
-        let text = inline.plain();
+        let text = inline.plain() + &target(inline);
         for (at, part) in text.split(' ').enumerate() {
             is_open &= at == 0;
             if part.is_empty() {
@@ -262,6 +288,33 @@ mod tests {
                 "and it is \u{1b}[1mso\u{1b}[0m",
                 "(\u{1b}[1mx\u{1b}[0m)."
             ]
+        );
+    }
+
+    #[test]
+    fn a_comment_without_room_stands_above_its_line() {
+        let code = "```\nmk models            # what can be asked\nmk chat  # one\n```";
+        assert_eq!(
+            shown(code, 40, Paint::Plain),
+            ["", "  # what can be asked", "  mk models", "  mk chat  # one"]
+        );
+        assert_eq!(shown("```\n1234567890\n```", 11, Paint::Plain), ["", " 1234567890"]);
+        for topic in TOPICS.iter().filter(|topic| topic.section == 7) {
+            for line in shown(topic.source, 80, Paint::Plain) {
+                assert!(cells(&line) <= 80 || !line.contains("  # "), "{}: {line}", topic.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_says_where_it_leads() {
+        assert_eq!(
+            shown(
+                "See [Keys](mk-keys.7.md), [x](https://x.example), [below](#y), <https://z.example>.",
+                99,
+                Paint::Plain
+            ),
+            ["", "See Keys (mk help keys), x (https://x.example), below, https://z.example."]
         );
     }
 

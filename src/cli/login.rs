@@ -76,7 +76,7 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     if let Some(name) = &profile
         && let Some(path) = add_profile(&session.env, name, &server)?
     {
-        session.printer.sentence(&format!("added the profile `{name}` of it to {}", path.display()));
+        session.printer.sentence(&format!("added profile `{name}` to {}", path.display()));
     }
     if !is_default_server(&server, session) {
         session.printer.sentence(&match &session.globals.profile {

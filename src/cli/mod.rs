@@ -32,6 +32,7 @@ mod login;
 mod mark;
 mod models;
 mod number;
+mod pager;
 mod printer;
 mod progress;
 mod receipt;
@@ -119,7 +120,7 @@ enum Command {
     #[command(help_template = HELP, before_help = chat::EXAMPLES, after_help = chat::NOTES)]
     Chat(Box<chat::ChatArgs>),
     /// List the models that can be asked, with what they cost
-    #[command(help_template = HELP, before_help = models::EXAMPLES)]
+    #[command(help_template = HELP, before_help = models::EXAMPLES, after_help = models::NOTES)]
     Models(models::ModelsArgs),
     /// Manage apps, which group keys and their usage
     #[command(help_template = HELP, before_help = apps::EXAMPLES, after_help = apps::NOTES)]

@@ -23,6 +23,12 @@ Examples:
   mk models --local                           those of this machine's providers
   mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   below a dollar a million";
 
+/// The columns in a pipe, last in its help.
+pub(crate) const NOTES: &str = "\
+In a pipe, lines are tab-separated: model, dollars per million tokens of input
+and of output, tokens of context and of the longest answer, date of retirement,
+dollars per million tokens of cached input. What is unknown is `-`.";
+
 /// How long the list may take by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 

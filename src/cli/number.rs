@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use crate::config::whole_numbers;
 use crate::money::NanoUsd;
 
 /// A value parser for whole numbers in `range`. Clap's own error messages speak of `2..=3` and of digits.
@@ -13,7 +14,7 @@ where
 {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| format!("it must be a whole number from {} to {}", range.start(), range.end()))
+        number.ok_or_else(|| format!("it must be {}", whole_numbers(&range)))
     }
 }
 
@@ -36,5 +37,6 @@ mod tests {
         for wrong in ["1", "10", "", "two", "-3", "2.5", "99999999999999999999"] {
             assert_eq!(read(wrong), Err("it must be a whole number from 2 to 9".to_owned()), "{wrong}");
         }
+        assert_eq!(within(2..=3_u32)("4"), Err("it must be 2 or 3".to_owned()));
     }
 }

@@ -65,7 +65,7 @@ impl Reloader {
             Ok(reloaded) => reloaded.log(),
             Err(failure) => {
                 let failure =
-                    failure.hint("`mk serve --check` tells before a reload whether a file is right");
+                    failure.hint("`mk serve --check` tells before a reload whether a file is valid");
                 tracing::error!(
                     hints = failure.hints.join("; "),
                     "the configuration is not reloaded, the old one stays in force: {failure}"

@@ -29,38 +29,69 @@ const MAX_SERVERS: usize = 5;
 /// The key for a service of the configured server. One that is mistyped is found here, before it is sent anywhere.
 pub(crate) fn key_for(config: &ClientConfig, service: Service) -> Result<Option<SecretString>, Failure> {
     let key = config.key_for(service)?;
-    if key.as_ref().is_some_and(|key| keys::service_of(key.expose_secret()).is_none()) {
-        let origin = config.key_origin(service);
-        return Err(Failure::new(
+    match key.as_ref().map(|key| keys::service_of(key.expose_secret())) {
+        Some(None) => Err(Failure::new(
             Kind::Unauthorized,
-            format!("the {service} key of {origin} is mistyped: its form or check digits do not fit"),
+            format!(
+                "the {service} key of {} is mistyped: its form or check digits do not fit",
+                config.key_origin(service)
+            ),
         )
-        .hint("copy the whole key again; if it is lost, `mk keys rotate` makes another in its place"));
+        .hint("copy the whole key again; if it is lost, `mk keys rotate` makes another in its place")),
+        Some(Some(other)) if other != service => {
+            let message = holds_another(config, &config.key_origin(service), other, service);
+            Err(Failure::new(Kind::Unauthorized, message).hint(how_to_get(config, service)))
+        }
+        _ => Ok(key),
     }
-    Ok(key)
+}
+
+/// `MK_API_KEY holds an inference key; http://127.0.0.1:8080 needs a verify key here`
+fn holds_another(config: &ClientConfig, origin: &Origin, held: Service, needed: Service) -> String {
+    let server = &config.server;
+    format!("{origin} holds {} key; this command needs {} key for {server}", one(held), one(needed))
+}
+
+/// The service with its article, for before `key`.
+const fn one(service: Service) -> &'static str {
+    match service {
+        Service::Verify => "a verify",
+        Service::Inference => "an inference",
+        Service::Console => "a console",
+    }
+}
+
+/// How to get a key of this service.
+fn how_to_get(config: &ClientConfig, service: Service) -> String {
+    let server = &config.server;
+    let variable = match service {
+        Service::Verify => "MK_API_KEY",
+        Service::Inference => "MK_INFERENCE_KEY",
+        Service::Console => "MK_CONSOLE_KEY",
+    };
+    format!(
+        "`mk keys create --service {service}` on the server's machine makes one; `mk login --server {server}` stores \
+         it, or set {variable} or {variable}_FILE"
+    )
 }
 
 /// The failure for a missing key of this service, with hints at how to get one; `trial` is a command that needs none.
 pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str>) -> Failure {
-    let (kind, variable) = match service {
-        Service::Verify => ("API", "MK_API_KEY"),
-        Service::Inference => ("inference", "MK_INFERENCE_KEY"),
-        Service::Console => ("console", "MK_CONSOLE_KEY"),
+    let kind = match service {
+        Service::Verify => "API",
+        Service::Inference => "inference",
+        Service::Console => "console",
     };
-    let server = &config.server;
-    let mut message = format!("no {kind} key for {server}");
+    let mut message = format!("no {kind} key for {}", config.server);
     // A variable or file that may hold a key for any service holds one for another service.
     let is_for_any = |origin: &Origin| {
         matches!(origin, Origin::Flag(_) | Origin::Variable("MK_API_KEY" | "MK_API_KEY_FILE"))
     };
     let mut others = Service::ALL.into_iter().map(|other| (other, config.key_origin(other)));
     if let Some((other, origin)) = others.find(|(_, origin)| is_for_any(origin)) {
-        message = format!("{message}; that of {origin} is for {other}");
+        message = holds_another(config, &origin, other, service);
     }
-    let mut hint = format!(
-        "`mk keys create --service {service}` on its machine makes one; `mk login --server {server}` stores it, or set \
-         {variable} or {variable}_FILE"
-    );
+    let mut hint = how_to_get(config, service);
     if let Some(trial) = trial {
         hint = format!("{hint}; to try without one: {trial}");
     }
@@ -254,7 +285,7 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
         && let Some(wait) = refusal.retry_after
         && !message.ends_with(&format!("try again in {} s", whole_seconds(wait)))
     {
-        message = format!("{message}; free again in {}", span(wait));
+        message = format!("{message}; try again in {}", span(wait));
     }
     let mut failure = Failure::new(kind, message);
     let retry_after = refusal.retry_after.filter(|_| refusal.status == 429 && !refusal.hopeless);
@@ -318,9 +349,9 @@ fn hint(server: &str, refusal: &Refusal) -> Option<String> {
         (403, "address_not_allowed" | "model_not_allowed") => {
             "what a key may do is changed on the server's machine: `mk keys update`".to_owned()
         }
-        (400, _) if refusal.body.param.as_deref() == Some("fact") && refusal.body.message.contains("longer") => {
-            "several files are verified one by one: `mk verify part1.md part2.md`; --lines takes a statement a line"
-                .to_owned()
+        // Everything else that can be wrong with a text is found before it is sent.
+        (400, _) if refusal.body.param.as_deref() == Some("fact") => {
+            "several files are verified one by one: `mk verify part1.md part2.md`; --lines takes a statement a line".to_owned()
         }
         // The message already says where models are listed.
         (404, "model_not_found") => return None,
@@ -439,7 +470,7 @@ mod tests {
     fn a_limit_says_when_it_is_over() {
         let failure =
             failure("s", refusal(429, "rate_limited_minute", "Too many requests per minute", Some(42)));
-        assert_eq!(failure.message, "too many requests per minute; free again in 42 s");
+        assert_eq!(failure.message, "too many requests per minute; try again in 42 s");
         assert_eq!(failure.kind.code(), 7);
         let server_error = failure.server_error.unwrap();
         assert_eq!(
@@ -456,8 +487,8 @@ mod tests {
             let busy = failure("s", refusal(503, "no_provider_available", message, Some(wait)));
             assert_eq!(busy.message, message);
         }
-        let other = failure("s", refusal(503, "x", "try again in 9 s", Some(19)));
-        assert_eq!(other.message, "try again in 9 s; free again in 19 s");
+        let other = failure("s", refusal(503, "x", "m is paused for 9 s", Some(19)));
+        assert_eq!(other.message, "m is paused for 9 s; try again in 19 s");
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk serve --sandbox            simulated models, to try it without a provider
   OPENAI_API_KEY=... mk serve   providers are found by their usual variables
-  mk serve --check              is the configuration right?";
+  mk serve --check              is the configuration valid?";
 
 /// The text below the options in `mk serve --help`.
 pub(crate) const NOTES: &str = "\
@@ -153,7 +153,7 @@ fn check(session: &Session, config: &ServerConfig) -> Outcome {
     }
     let lacking = config.verify.lacking();
     session.printer.sentence(&match lacking.as_slice() {
-        [] => "the configuration is right".to_owned(),
+        [] => "the configuration is valid".to_owned(),
         domains => {
             let domains: Vec<&str> = domains.iter().map(|domain| domain.as_str()).collect();
             let domains = domains.join(" and ");

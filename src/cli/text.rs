@@ -1,6 +1,7 @@
 //! Texts that a person supplies: reading all of standard input, and what makes a text unusable.
 
 use std::io::{self, BufRead, Read, StdinLock};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -8,7 +9,7 @@ use tokio::time;
 
 use super::exit::Failure;
 use super::printer::Printer;
-use super::runtime;
+use super::{runtime, shell};
 
 /// The largest text that is read. Servers accept less, and say how much.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
@@ -54,23 +55,43 @@ pub(crate) fn read_capped(source: impl Read, name: &str) -> Result<String, Failu
     let mut bytes = Vec::new();
     source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|cause| unreadable(name, cause))?;
     if bytes.starts_with(b"%PDF-") {
-        return Err(Failure::usage(format!("{name} is a PDF, and not text"))
-            .hint("make a text of it first, as by `pdftotext FILE.pdf -`"));
+        return Err(pdf(name));
     }
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Failure::usage(format!("{name} is larger than 1 MiB")).hint("split it into parts"));
     }
+    if bytes.contains(&0) {
+        return Err(binary(&bytes, name));
+    }
     let text = String::from_utf8(bytes).map_err(|cause| not_text(cause.as_bytes(), name))?;
     not_empty(without_bom(&text).to_owned(), name)
+}
+
+/// The failure for a PDF.
+pub(crate) fn pdf(name: &str) -> Failure {
+    // Its name as a word, unless it is that of a flag or of standard input.
+    let file = if Path::new(name).is_file() { shell::word(name) } else { "FILE.pdf".into() };
+    Failure::usage(format!("{name} is a PDF, not text"))
+        .hint(format!("convert it first: `pdftotext {file} -`"))
+}
+
+/// The failure for what has NUL bytes, as no text in UTF-8 has: what stands on both sides of one would become a word.
+fn binary(bytes: &[u8], name: &str) -> Failure {
+    let hint = match bytes {
+        [b'P', b'K', 3, 4, ..] => "it is an archive or an office document: save it as plain text or Markdown",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            "it is UTF-16; convert it first: `iconv -f UTF-16 -t UTF-8 FILE`"
+        }
+        _ => "is it a text file? If so, convert it to UTF-8 first, for example with `iconv`",
+    };
+    Failure::usage(format!("{name} holds binary data, not text")).hint(hint)
 }
 
 /// The failure for what is not UTF-8, with what to do about it.
 fn not_text(bytes: &[u8], name: &str) -> Failure {
     let hint = match bytes {
         [b'P', b'K', 3, 4, ..] => "it is an archive or an office document: save it as plain text or Markdown",
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "convert it first: `iconv -f UTF-16 -t UTF-8 FILE`",
-        _ if bytes.contains(&0) => "is it a text? One in another encoding is converted by `iconv`",
-        _ => "convert it first, as by `iconv -f WINDOWS-1252 -t UTF-8 FILE`",
+        _ => "convert it first, for example: `iconv -f WINDOWS-1252 -t UTF-8 FILE`",
     };
     Failure::usage(format!("{name} is not UTF-8 text")).hint(hint)
 }
@@ -104,12 +125,15 @@ mod tests {
         for (bytes, hint) in [
             (&b"%PDF-1.7\nx"[..], "pdftotext"),
             (b"PK\x03\x04\xff", "Markdown"),
+            (b"PK\x03\x04\0x", "Markdown"),
             (b"\xff\xfea\0", "UTF-16"),
+            (b"France\0is Paris", "is it a text file?"),
             (b"caf\xe9", "WINDOWS-1252"),
         ] {
             let failure = read_capped(bytes, "it").unwrap_err();
             assert!(failure.hints[0].contains(hint), "{failure:?}");
         }
+        assert_eq!(read_capped(&b"a\0b"[..], "it").unwrap_err().message, "it holds binary data, not text");
         assert!(read_capped(&b" \n"[..], "it").unwrap_err().message.contains("empty"));
         assert!(read_capped("\u{feff}".as_bytes(), "it").unwrap_err().message.contains("empty"));
         assert_eq!(read_capped("\u{feff}it".as_bytes(), "it").unwrap(), "it");

@@ -19,7 +19,7 @@ pub(crate) const NOTES: &str = "\
 The server then runs as a user of its own, with data in /var/lib/mk and
 settings, if there are any, in /etc/mk/server.toml.
 Keys of providers come as credentials: LoadCredential=OPENAI_API_KEY:FILE.
-Administrate it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list; with
+Administer it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list; with
 PostgreSQL, with MK_DATABASE_URL or MK_CONFIG_DIR=/etc/mk instead.
 After a change of settings: sudo systemctl reload mk.
 With mk.socket enabled too, a restart refuses no connection: they wait.";

@@ -96,6 +96,9 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     };
     let command_path = command_path(&usage.to_string());
     failure = missing_values(error, &command_path).into_iter().fold(failure, Failure::hint);
+    if is_text_that_begins_with_a_dash(error, args) {
+        failure = failure.hint("put `--` before a text that begins with a dash");
+    }
     if is_unquoted_text(error, &command_path) {
         failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", command_path.join(" ")));
     }
@@ -191,6 +194,16 @@ fn missing_values(error: &clap::Error, command_path: &[String]) -> Vec<String> {
 fn is_unquoted_text(error: &clap::Error, command_path: &[String]) -> bool {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return false };
     error.kind() == ErrorKind::UnknownArgument && command_path == ["chat"] && !argument.starts_with('-')
+}
+
+/// Whether what was parsed as options is a text: no option has a space in its name.
+fn is_text_that_begins_with_a_dash(error: &clap::Error, args: &[OsString]) -> bool {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return false };
+    let name = |arg: &OsString| arg.to_str().map(|arg| arg.split('=').next().unwrap_or(arg).to_owned());
+    let is_text = |name: String| name.starts_with(argument.trim_end()) && name.contains(char::is_whitespace);
+    error.kind() == ErrorKind::UnknownArgument
+        && argument.starts_with('-')
+        && args.iter().skip(1).take_while(|arg| *arg != "--").filter_map(name).any(is_text)
 }
 
 /// The command probably meant by a name that `mk help` does not know, for which clap has no suggestion.
@@ -300,6 +313,19 @@ mod tests {
     fn wrong_values_name_the_flag() {
         let wrong = parse_failure(&["mk", "verify", "--min-required", "5", "x"]);
         assert!(wrong.message.contains("--min-required") && wrong.message.contains('5'), "{}", wrong.message);
+    }
+
+    #[test]
+    fn a_text_that_begins_with_a_dash_gets_a_hint() {
+        let dashes = "put `--` before a text that begins with a dash";
+        for text in ["- Paris is in France.", "-5 degrees is cold.", "--- a rule", "--so it goes"] {
+            let failure = parse_failure(&["mk", "verify", text]);
+            assert!(failure.hints.iter().any(|hint| hint == dashes), "{text}: {failure:?}");
+        }
+        for option in ["--sandbx", "-z", "--nothing=a b"] {
+            let failure = parse_failure(&["mk", "verify", option]);
+            assert!(!failure.hints.iter().any(|hint| hint == dashes), "{option}: {failure:?}");
+        }
     }
 
     #[test]

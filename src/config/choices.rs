@@ -54,6 +54,9 @@ pub enum FailOn {
 }
 
 impl FailOn {
+    /// What makes it fail if nobody says otherwise.
+    pub const DEFAULT: [Self; 3] = [Self::False, Self::NoConsensus, Self::Unchecked];
+
     /// Whether a list says both that nothing makes it fail and that something does.
     pub fn contradict(list: &[Self]) -> bool {
         list.contains(&Self::Never) && list.iter().any(|choice| *choice != Self::Never)

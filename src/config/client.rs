@@ -21,6 +21,9 @@ use crate::secret::SecretString;
 /// Where `mk serve` listens by default.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
+/// How many statements are verified at a time by default.
+pub const DEFAULT_JOBS: usize = 4;
+
 /// The values of flags; `None` for those that are not given.
 #[derive(Clone, Debug, Default)]
 pub struct ClientArgs {

@@ -154,7 +154,7 @@ fn errors_name_what_is_wrong() {
         ("profil = \"x\"", "unknown key `profil`"),
         ("[output]\ncolour = \"auto\"", "did you mean `color`?"),
         ("[output]\ncolor = \"blue\"", "must be \"auto\", \"always\" or \"never\", not \"blue\""),
-        ("[verify]\nmin_required = 4", "must be a whole number from 2 to 3"),
+        ("[verify]\nmin_required = 4", "must be 2 or 3"),
         ("[verify]\nfail_on = [\"lies\"]", "must be a list of \"false\", \"no-consensus\""),
         ("[verify]\nfail_on = [\"false\", \"never\"]", "or \"never\" alone"),
         ("[verify]\ndomain = \"medical\"", "must be \"general\" or \"legal\""),

@@ -163,7 +163,7 @@ fn write(path: &Path, credentials: &Credentials) -> Result<(), ConfigError> {
     };
     let servers = credentials.0.iter().map(|(origin, keys)| (origin.as_str(), exposed(keys))).collect();
     let text = toml::to_string(&File { servers })
-        .map_err(|_| ConfigError::new(format!("cannot write {}: a key is no text", path.display())))?;
+        .map_err(|_| ConfigError::new(format!("cannot write {}: a key is not text", path.display())))?;
     files::replace_private(path, &format!("{HEADER}{text}"))
 }
 

@@ -105,8 +105,8 @@ fn recognised_by_environment(env: &Env, origins: &mut Origins) -> Result<FoundPr
     Ok(FoundProviders { providers, chosen: panel::choose(&offers), notes, warnings: Vec::new() })
 }
 
-/// The error if there is no provider, and `path` has no table for any.
-pub(super) fn no_providers(path: Option<&Path>) -> ConfigError {
+/// The error if there is no provider, and `path` has no table for any; `trial` is a command that needs none.
+pub(super) fn no_providers(path: Option<&Path>, trial: &str) -> ConfigError {
     let variables: Vec<_> = catalog::KNOWN.iter().filter_map(|known| known.key_env).collect();
     ConfigError::new("no model provider is configured, and none was found")
         .hint(format!("set the key of one or more providers: {}", variables.join(", ")))
@@ -117,5 +117,5 @@ pub(super) fn no_providers(path: Option<&Path>) -> ConfigError {
             None => "or describe providers in a file: `mk config init` writes server.toml with everything explained"
                 .to_owned(),
         })
-        .hint("or start with simulated models: `mk serve --sandbox`")
+        .hint(format!("or start with simulated models: `{trial}`"))
 }

@@ -28,7 +28,7 @@ const fn var(name: &'static str, purpose: &'static str) -> Variable {
 }
 
 /// Our own variables.
-pub const VARIABLES: [Variable; 29] = [
+pub const VARIABLES: [Variable; 30] = [
     var("MK_LISTEN", "address and port that `mk serve` listens on"),
     var("MK_DATA_DIR", "directory that holds the database, mk.db"),
     var("MK_CONFIG", "the server's configuration file"),
@@ -56,7 +56,11 @@ pub const VARIABLES: [Variable; 29] = [
     var("MK_CACERT", "PEM file of further certificate authorities to trust"),
     var("MK_ASCII", "1 = ASCII symbols only"),
     var("NO_COLOR", "non-empty: no colour"),
-    var("CLICOLOR_FORCE", "1 = colour even where the output is no terminal"),
+    var("CLICOLOR_FORCE", "1 = colour even where the output is not a terminal"),
+    var(
+        "PAGER",
+        "what shows long pages of `mk help` on a terminal; without it less, where that is installed",
+    ),
     var("HTTPS_PROXY", "proxy for calls to providers and servers; also HTTP_PROXY, ALL_PROXY, NO_PROXY"),
     var(
         "CREDENTIALS_DIRECTORY",
@@ -71,7 +75,7 @@ pub fn variables() -> Vec<Variable> {
     let keys = catalog::KNOWN.iter().filter_map(|provider| provider.key_env);
     VARIABLES
         .into_iter()
-        .chain(keys.map(|name| var(name, "key of that provider; recognised by itself")))
+        .chain(keys.map(|name| var(name, "key of that provider; used without further configuration")))
         .collect()
 }
 

@@ -1,11 +1,13 @@
 //! Every value with its origin, for `mk config list --origin`. Secrets are listed as `set` or `not set`.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::origin::Origin;
 use super::values::quoted;
-use super::{ClientConfig, ServerConfig, choices, models, provider_file, values};
+use super::{ClientConfig, FailOn, ServerConfig, choices, models, provider_file, values};
 use crate::api::Service;
+use crate::api::verify::Domain;
 use crate::money::{NanoUsd, Price};
 use crate::providers::{CallPolicyOverrides, Kind, Settings};
 use crate::verify::PanelSettings;
@@ -21,24 +23,37 @@ pub struct Entry {
     pub origin: Origin,
 }
 
-/// Keys of which nothing at all takes effect if they are not set; of all others, a default does.
-const OPTIONAL: [&str; 5] = ["profile", "network.ca_cert", "tls_cert", "tls_key", "usage.retention"];
+/// Shown where neither a person nor a default sets anything.
+const NOT_SET: &str = "not set";
 
 impl Entry {
-    /// The value for people: if it is not set, whether a default takes its place.
-    pub fn shown(&self) -> &str {
-        match self.value.as_str() {
-            "" if OPTIONAL.contains(&&*self.key) => "-",
-            "" => "default",
-            set => set,
-        }
+    /// The value for people: if nobody set one, what takes its place.
+    pub fn shown(&self) -> Cow<'_, str> {
+        if self.value.is_empty() { default_of(&self.key).into() } else { self.value.as_str().into() }
     }
+}
+
+/// What takes effect where nobody set the value; for the panel, what servers do.
+fn default_of(key: &str) -> String {
+    match key {
+        "network.timeout" => "\"10m\" for verify".to_owned(),
+        "verify.domain" => quoted(Domain::default().as_str()),
+        "verify.min_required" => "2".to_owned(),
+        "verify.total_models" => "3".to_owned(),
+        "verify.jobs" => super::DEFAULT_JOBS.to_string(),
+        "verify.fail_on" => fail_on_text(&FailOn::DEFAULT),
+        "chat.model" => "the cheapest".to_owned(),
+        _ => NOT_SET.to_owned(),
+    }
+}
+
+fn fail_on_text(list: &[FailOn]) -> String {
+    list_text(&list.iter().map(choices::word).collect::<Vec<_>>())
 }
 
 /// The client's values, in the order of the file.
 pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
     let verify = &config.verify;
-    let fail_on = |list: &Vec<super::FailOn>| list_text(&list.iter().map(choices::word).collect::<Vec<_>>());
     let mut values = vec![
         ("profile".to_owned(), config.profile.as_deref().map(quoted).unwrap_or_default()),
         ("server".to_owned(), quoted(&config.server)),
@@ -57,7 +72,7 @@ pub fn client_listing(config: &ClientConfig) -> Vec<Entry> {
         ("verify.min_required", verify.min_required.map(|n| n.to_string()).unwrap_or_default()),
         ("verify.total_models", verify.total_models.map(|n| n.to_string()).unwrap_or_default()),
         ("verify.jobs", verify.jobs.map(|n| n.to_string()).unwrap_or_default()),
-        ("verify.fail_on", verify.fail_on.as_ref().map(fail_on).unwrap_or_default()),
+        ("verify.fail_on", verify.fail_on.as_deref().map(fail_on_text).unwrap_or_default()),
         ("chat.model", config.chat_model.as_deref().map(quoted).unwrap_or_default()),
     ];
     values.extend(rest.map(|(key, value)| (key.to_owned(), value)));
@@ -201,5 +216,5 @@ fn span(span: Duration) -> String {
 }
 
 fn set_or_not(is_set: bool) -> String {
-    if is_set { "set" } else { "not set" }.to_owned()
+    if is_set { "set" } else { NOT_SET }.to_owned()
 }

@@ -40,7 +40,7 @@ mod values;
 
 pub use changes::{changes, keep_fixed};
 pub use choices::{ColorMode, FailOn, ProgressMode, View};
-pub use client::{ClientArgs, ClientConfig, DEFAULT_SERVER, VerifyDefaults, load_client};
+pub use client::{ClientArgs, ClientConfig, DEFAULT_JOBS, DEFAULT_SERVER, VerifyDefaults, load_client};
 pub use discovery::sandbox_providers;
 pub use env::{Env, VARIABLES, Variable, variables};
 pub use error::ConfigError;
@@ -51,6 +51,8 @@ pub use paths::{Paths, paths};
 pub use profiles::{add_profile, has_profile, profile_names};
 pub use server::{
     NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,
-    load_listen, load_providers, load_server, load_server_values, panel_warnings, server_path,
+    load_listen, load_providers, load_server, load_server_for, load_server_values, panel_warnings,
+    server_path,
 };
 pub use suggest::closest;
+pub use values::whole_numbers;

@@ -3,6 +3,8 @@
 //! Models of one maker were trained on much the same text and err alike, so their agreement means less. By default a
 //! verification asks a panel of three; further models stand by in case some fail.
 
+use std::collections::BTreeSet;
+
 use super::provider_file::{self, ProviderFile, SANDBOX};
 use crate::providers::catalog;
 use crate::providers::{Kind, Settings};
@@ -31,6 +33,8 @@ pub(super) struct OfferedModel {
 pub(super) struct Chosen {
     pub(super) panel: Vec<String>,
     pub(super) standby: Vec<String>,
+    /// How many makers the models of the panel come from.
+    pub(super) makers: usize,
     /// A model dedicated to extraction; if `None`, the first of the panel does it.
     pub(super) extractor: Option<String>,
     /// A model dedicated to audits; if `None`, one of the panel or of those that stand by does it.
@@ -77,16 +81,18 @@ pub(super) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offe
 /// Chooses panel and standby models.
 pub(super) fn choose(offers: &[Offer]) -> Chosen {
     let mut order = in_rounds(offers).into_iter();
+    let (panel, makers): (Vec<String>, BTreeSet<String>) = order.by_ref().take(PANEL_SIZE).unzip();
     Chosen {
-        panel: order.by_ref().take(PANEL_SIZE).collect(),
-        standby: order.take(STANDBY_SIZE).collect(),
+        panel,
+        standby: order.take(STANDBY_SIZE).map(|(model, _)| model).collect(),
+        makers: makers.len(),
         extractor: None,
         auditor: None,
     }
 }
 
-/// All models, taking one from each provider per round, by a maker that is not in yet if possible.
-fn in_rounds(offers: &[Offer]) -> Vec<String> {
+/// All models with their makers, taking one from each provider per round, by a maker that is not in yet if possible.
+fn in_rounds(offers: &[Offer]) -> Vec<(String, String)> {
     let mut remaining: Vec<Offer> = offers.to_vec();
     let mut makers: Vec<String> = Vec::new();
     let mut order = Vec::new();
@@ -94,8 +100,8 @@ fn in_rounds(offers: &[Offer]) -> Vec<String> {
         for offer in remaining.iter_mut().filter(|offer| !offer.models.is_empty()) {
             let fresh = offer.models.iter().position(|model| !makers.contains(&model.maker));
             let model = offer.models.remove(fresh.unwrap_or(0));
-            order.push(format!("{}/{}", offer.provider, model.name));
-            makers.push(model.maker);
+            makers.push(model.maker.clone());
+            order.push((format!("{}/{}", offer.provider, model.name), model.maker));
         }
     }
     order
@@ -108,6 +114,7 @@ pub(super) fn sandbox() -> Chosen {
     Chosen {
         panel,
         standby: vec![id("delta")],
+        makers: 1,
         extractor: Some(id("extractor")),
         auditor: Some(id("auditor")),
     }

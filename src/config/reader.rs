@@ -168,7 +168,7 @@ impl<'d> Section<'d> {
     where
         T: TryFrom<u64> + PartialOrd + std::fmt::Display,
     {
-        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        let expected = values::whole_numbers(&range);
         self.read(key, &expected, |value| {
             let integer = value.as_integer()?;
             let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok()?;

@@ -85,7 +85,15 @@ pub struct ServerArgs {
 /// # Errors
 /// The first thing that is wrong or missing.
 pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
-    load(args, env, true)
+    load(args, env, Some("mk serve --sandbox"))
+}
+
+/// The same for another command than `mk serve`, of which `trial` is the one that needs no provider.
+///
+/// # Errors
+/// The first thing that is wrong or missing.
+pub fn load_server_for(args: &ServerArgs, env: &Env, trial: &str) -> Result<ServerConfig, ConfigError> {
+    load(args, env, Some(trial))
 }
 
 /// Loads the configuration even without a provider, although a server cannot start then: for whoever wants to see the
@@ -94,19 +102,25 @@ pub fn load_server(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigE
 /// # Errors
 /// The first error found.
 pub fn load_server_values(args: &ServerArgs, env: &Env) -> Result<ServerConfig, ConfigError> {
-    load(args, env, false)
+    load(args, env, None)
 }
 
-fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConfig, ConfigError> {
+/// Loads it. If there is no provider, it is an error where `trial` names a command that needs none.
+fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfig, ConfigError> {
     let (path, file) = open(args, env)?;
     let mut origins = Origins::default();
+    // Before a provider is looked for: a mistake on the command line is told before what it lacks.
+    let listen = listen(args, env, file.listen.as_ref(), &mut origins)?;
     let mut found = discovery::providers(args.sandbox, env, &file, &mut origins)?;
-    if needs_provider && found.providers.is_empty() {
-        return Err(discovery::no_providers(path.as_deref()));
+    if let Some(trial) = trial.filter(|_| found.providers.is_empty()) {
+        return Err(discovery::no_providers(path.as_deref(), trial));
     }
     found.warnings.extend(env.misspelt_warnings());
 
     let providers = models::Providers(&found.providers);
+    if args.sandbox {
+        found.notes.extend(ignored_by_sandbox(path.as_deref(), &file));
+    }
     let (verify, inference) = if args.sandbox {
         (models::sandbox(&file.verify, &mut origins)?, crate::inference::Settings::default())
     } else {
@@ -114,12 +128,12 @@ fn load(args: &ServerArgs, env: &Env, needs_provider: bool) -> Result<ServerConf
         let verify = providers.verify(&file.verify, &found.chosen, &mut origins)?;
         (verify, providers.inference(&file.inference, &mut origins)?)
     };
-    found.notes.extend(panel_notes(&verify.general, &origins.get("verify.panel")));
+    found.notes.extend(panel_notes(&verify.general, &origins.get("verify.panel"), found.chosen.makers));
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
     found.warnings.extend(panel_doubts(&verify, &origins));
 
     Ok(ServerConfig {
-        listen: listen(args, env, file.listen.as_ref(), &mut origins)?,
+        listen,
         data_dir: data_dir(args, env, file.data_dir.as_ref(), &mut origins)?,
         database: database(file.database_url.as_ref(), env, &mut origins)?,
         trusted_proxies: origins.value_or("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
@@ -243,7 +257,7 @@ fn open(args: &ServerArgs, env: &Env) -> Result<(Option<PathBuf>, ServerFile), C
     }
 }
 
-fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<String> {
+fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin, makers: usize) -> Vec<String> {
     if settings.panel.is_empty() {
         return match origin {
             Origin::Chosen => Vec::new(),
@@ -254,20 +268,39 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin) -> Vec<
         Origin::Chosen if settings.panel.iter().all(|id| id.starts_with("sandbox/")) => {
             "simulated".to_owned()
         }
-        Origin::Chosen if is_of_one_provider(&settings.panel) => {
-            "chosen from one provider, different makers first".to_owned()
-        }
-        Origin::Chosen => "chosen across providers, different ones first".to_owned(),
+        Origin::Chosen => match (only_provider(&settings.panel), makers) {
+            (Some(provider), 1) => {
+                format!("all from one provider ({provider}); add another, as models of one maker err alike")
+            }
+            (Some(provider), _) => format!("chosen from one provider ({provider}), different makers first"),
+            (None, _) => "chosen across providers, different ones first".to_owned(),
+        },
         set => format!("set in {set}"),
     };
     let count = settings.panel.len();
     vec![format!("panel of {count} {}: {how}", if count == 1 { "model" } else { "models" })]
 }
 
-fn is_of_one_provider(panel: &[String]) -> bool {
+/// What `--sandbox` leaves unused of the file, and therefore unchecked.
+fn ignored_by_sandbox(path: Option<&Path>, file: &ServerFile) -> Option<String> {
+    let verify = &file.verify;
+    let names_models =
+        [&verify.base, &verify.general, &verify.legal].into_iter().any(server_file::PanelFile::names_models);
+    let parts = [
+        (!file.providers.is_empty(), "[providers]"),
+        (names_models, "the models of [verify]"),
+        (!file.inference.fallbacks.is_empty(), "[inference.fallbacks]"),
+    ];
+    let parts: Vec<&str> = parts.into_iter().filter(|(is_set, _)| *is_set).map(|(_, part)| part).collect();
+    let path = path.filter(|_| !parts.is_empty())?;
+    Some(format!("--sandbox ignores {} of {}", parts.join(", "), path.display()))
+}
+
+/// The provider of all models of the panel, if they have the same one.
+fn only_provider(panel: &[String]) -> Option<&str> {
     let mut providers = panel.iter().filter_map(|id| model_id::parse(id)).map(|(provider, _)| provider);
-    let first = providers.next();
-    providers.all(|provider| Some(provider) == first)
+    let first = providers.next()?;
+    providers.all(|provider| provider == first).then_some(first)
 }
 
 /// What is doubtful about panels; these doubts are among [`ServerConfig::warnings`].

@@ -64,6 +64,17 @@ pub(super) struct PanelFile {
     pub(super) cache: Option<Located<Option<Duration>>>,
 }
 
+impl PanelFile {
+    /// Whether it says which models do something.
+    pub(super) fn names_models(&self) -> bool {
+        self.extractor.is_some()
+            || self.extractor_fallbacks.is_some()
+            || self.auditor.is_some()
+            || self.panel.is_some()
+            || self.standby.is_some()
+    }
+}
+
 /// `[usage]`.
 #[derive(Default)]
 pub(super) struct UsageFile {

@@ -1,5 +1,7 @@
 //! Parses single values from text, in the same way for files, variables and flags.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -30,6 +32,16 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 pub(super) fn duration_text(span: Duration) -> String {
     let ms = span.as_millis();
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+/// What a whole number within a range must be, for messages: `2 or 3`, `a whole number from 1 to 9`.
+pub fn whole_numbers<T: Display>(range: &RangeInclusive<T>) -> String {
+    let (low, high) = (range.start().to_string(), range.end().to_string());
+    match (low.parse::<u64>(), high.parse::<u64>()) {
+        (Ok(first), Ok(last)) if first == last => low,
+        (Ok(first), Ok(last)) if first + 1 == last => format!("{low} or {high}"),
+        _ => format!("a whole number from {low} to {high}"),
+    }
 }
 
 /// What [`days`] expects.

@@ -23,7 +23,7 @@ impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotFound => "no such key; give its id, its name or its last four characters",
-            Self::Ambiguous(_) => "several keys fit; give the id of one of them",
+            Self::Ambiguous(_) => "several keys match; give the id of one of them",
         })
     }
 }

@@ -135,7 +135,7 @@ fn model_pattern(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "{} is no model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, or *",
+        "{} is not a model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, or *",
         quoted(text)
     ))
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::reply::ApiError;
 use super::strict_json::{self, ParseError};
+use crate::config::whole_numbers;
 use crate::money::NanoUsd;
 use crate::unsafe_chars::name_in_message;
 
@@ -86,9 +87,7 @@ impl Params {
         range: std::ops::RangeInclusive<u32>,
     ) -> Result<Option<u32>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        let (min, max) = (range.start(), range.end());
-        let allowed =
-            if min == max { format!("{min}") } else { format!("a whole number from {min} to {max}") };
+        let allowed = whole_numbers(&range);
         let path = self.path(name);
         let Value::Number(number) = &value else { return Err(wrong_type(&path, &allowed, &value)) };
         let whole = number.as_u64().or_else(|| whole(number.as_f64()?));

@@ -109,8 +109,11 @@ pub(super) fn read_job<'s>(
     }
     let limit = settings.max_fact_chars;
     if fact.len() > limit && fact.chars().count() > limit {
-        return Err(invalid("fact", format!("`fact` is longer than {limit} characters; send it in parts")));
+        let length = fact.chars().count();
+        let message = format!("`fact` has {length} characters; the limit is {limit}: split it");
+        return Err(invalid("fact", message));
     }
+    check_for_nul("fact", &fact)?;
 
     let min_required = params.whole_number("minRequired", MIN_REQUIRED)?.unwrap_or(2);
     let panel = panel_size(settings);
@@ -142,6 +145,7 @@ pub(super) fn read_job<'s>(
     if text.as_ref().is_some_and(|text| text.chars().count() > MAX_CONTEXT_CHARS) {
         return Err(invalid("context", format!("`context` is longer than {MAX_CONTEXT_CHARS} characters")));
     }
+    text.as_deref().map_or(Ok(()), |text| check_for_nul("context", text))?;
     let format = match params.text_such_as("format", "`text` or `markdown`")?.as_deref() {
         None | Some("text") => Format::Text,
         Some("markdown") => Format::Markdown,
@@ -170,6 +174,18 @@ pub(super) fn read_job<'s>(
         receipt: None,
     };
     Ok((job, wants_receipt))
+}
+
+/// Refuses what no text has: without it, the words on both sides of it would be one, and with it, nobody could quote them.
+fn check_for_nul(param: &'static str, text: &str) -> Result<(), ApiError> {
+    match text.chars().position(|c| c == '\0') {
+        None => Ok(()),
+        Some(at) => {
+            let message =
+                format!("`{param}` holds a NUL character (U+0000) at position {at}; send plain text");
+            Err(invalid(param, message))
+        }
+    }
 }
 
 /// The maximum number of models for a request.

@@ -51,6 +51,12 @@ impl Month {
         parse_date(&format!("{text}-01")).map(|first_day| Self { first_day })
     }
 
+    /// The month before it.
+    #[must_use]
+    pub fn previous(self) -> Self {
+        Self::of(Time::of_utc_day(self.first_day - 1))
+    }
+
     /// Its days.
     pub fn days(self) -> Days {
         Days { first: self.first_day, last: self.end().utc_day() - 1 }
@@ -73,6 +79,13 @@ impl fmt::Display for Month {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_month_follows_its_previous_one() {
+        for (month, previous) in [("2026-11", "2026-10"), ("2026-01", "2025-12"), ("2024-03", "2024-02")] {
+            assert_eq!(Month::parse(month).unwrap().previous().to_string(), previous);
+        }
+    }
 
     #[test]
     fn months_end_where_the_calendar_says() {

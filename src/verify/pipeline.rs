@@ -252,6 +252,7 @@ impl Verifier {
             complete: !found.skipped.iter().any(|part| part.reason.is_unchecked()),
             skipped: found.skipped,
             audited: found.audited,
+            auditor: self.settings(job.domain).auditor.clone(),
             coverage: found.coverage,
             domain: job.domain,
             as_of: job.as_of.rfc3339(),

@@ -139,7 +139,7 @@ fn a_failed_backup_or_restore_says_why_and_leaves_nothing_behind() {
     fs::write(&file, "no archive").unwrap();
     let foreign = operator(&data, &["restore", file.to_str().unwrap()]).run();
     assert_eq!(foreign.code(), 1, "{foreign:?}");
-    assert!(foreign.stderr.contains("it is no whole backup of mk"), "{foreign:?}");
+    assert!(foreign.stderr.contains("it is not a complete mk backup"), "{foreign:?}");
     assert!(foreign.stderr.contains("hint: take another backup, or the whole of this one"), "{foreign:?}");
     assert!(!data.exists(), "the directory it created is removed");
     let deep = mk.home().join("srv/mk");

@@ -45,6 +45,7 @@ fn deleting_the_last_app_fails_without_a_confirmation() {
         let ran = call(&mk, &["apps", "delete", "default"]).args(more.iter().copied()).run();
         assert_eq!(ran.code(), 9, "{ran:?}");
         assert!(ran.stderr.contains("this is the last app") && !ran.stderr.contains("[y/N]"), "{ran:?}");
+        assert!(!ran.stderr.contains(WARNING), "nothing is taken away: {ran:?}");
     }
     call(&mk, &["apps", "create", "news"]).run();
     let ran = call(&mk, &["apps", "delete", "default"]).run();

@@ -43,10 +43,10 @@ fn entries(ran: &CommandOutput) -> Vec<[String; 4]> {
 #[test]
 fn every_change_is_listed_newest_first() {
     let (_store, mk) = local();
-    let mk = mk.env("USER", "ada");
     website(&mk);
     let all = entries(&run(&mk, &["audit"]));
-    let cli = |action: &str, object: &str| ["cli", "ada", action, object].map(str::to_owned);
+    let own = account();
+    let cli = |action: &str, object: &str| ["cli", &own, action, object].map(str::to_owned);
     assert_eq!(
         all[..4],
         [
@@ -70,17 +70,26 @@ fn every_change_is_listed_newest_first() {
     assert_eq!(of(&["--actor", "operator"]), [""; 0]);
 }
 
+/// The account that the tests run as, by the system's own list; its number where that has no name.
+fn account() -> String {
+    let named = std::process::Command::new("id").arg("-un").output().unwrap();
+    let name = String::from_utf8(named.stdout).unwrap().trim().to_owned();
+    if named.status.success() { name } else { format!("uid {}", rustix::process::getuid().as_raw()) }
+}
+
 #[test]
-fn the_person_behind_sudo_is_named_and_an_unnamed_user_by_their_number() {
+fn the_account_is_named_whatever_variables_say_and_beside_it_who_called_sudo() {
     let (_store, mk) = local();
     let by = |variables: &[(&str, &str)]| {
         let mk = variables.iter().fold(mk.clone(), |mk, (name, value)| mk.env(name, value));
         run(&mk, &["keys", "create", "--service", "verify"]);
         entries(&run(&mk, &["audit", "--limit", "1"])).remove(0)[1].clone()
     };
-    assert_eq!(by(&[("USER", "root"), ("SUDO_USER", "ada")]), "ada (sudo)");
-    assert_eq!(by(&[("USER", ""), ("SUDO_USER", ""), ("LOGNAME", "ada")]), "ada");
-    assert_eq!(by(&[("USER", "\u{7}")]), format!("uid {}", rustix::process::getuid().as_raw()));
+    let own = account();
+    assert_eq!(by(&[("USER", "mallory"), ("LOGNAME", "mallory"), ("USERNAME", "mallory")]), own);
+    assert_eq!(by(&[("SUDO_USER", "ada")]), format!("{own} (sudo by ada)"));
+    assert_eq!(by(&[("SUDO_USER", own.as_str())]), own);
+    assert_eq!(by(&[("SUDO_USER", "\u{7}")]), own);
 }
 
 #[test]
@@ -151,10 +160,10 @@ fn invalid_filters_are_reported_by_name() {
 #[test]
 fn the_audit_fits_every_terminal_without_control_characters() {
     let (store, mk) = local();
-    website(&mk.clone().env("USER", "ada"));
+    website(&mk);
     let new = NewKey { name: Some("x".to_owned()), ..NewKey::new(Service::Verify, "default") };
     keys::create(&store, &new, Clock::system().now()).unwrap();
-    let mk = mk.env("USER", "a\u{1b}[31m\u{202e}b");
+    let mk = mk.env("SUDO_USER", "a\u{1b}[31m\u{202e}b");
     run(&mk, &["keys", "revoke", "x", "--yes"]);
     for columns in [44, 60, 80, 100, 160] {
         let shown = pty::run(&mk.clone().args(["audit"]), columns, 80);
@@ -167,7 +176,7 @@ fn the_audit_fits_every_terminal_without_control_characters() {
         assert!(!shown.raw.contains("\u{1b}[31m") && !shown.raw.contains('\u{202e}'), "{}", shown.raw);
     }
     let list = pty::run(&mk.clone().args(["audit"]), 80, 80).last;
-    let details = "by ada via cli · name: website to news, budget_usd: 50 to none";
+    let details = format!("by {} via cli · name: website to news, budget_usd: 50 to none", account());
     assert!(list.lines().any(|line| line.trim_start() == details), "{list}");
     let wide = pty::run(&mk.args(["audit"]), 160, 80).last;
     assert!(wide.contains("name: website to news, budget_usd: 50") && wide.contains("to none"), "{wide}");

@@ -77,7 +77,7 @@ fn what_was_spent_is_marked_where_a_price_is_unknown() {
         [(["apps", "show", "default"], ["apps", "list"]), (["keys", "show", "ci"], ["keys", "list"])]
     {
         assert!(fixture.done(&show).stdout.contains("\t≥$0.25 this month\n"), "{show:?}");
-        assert!(fixture.done(&list).stdout.ends_with("\t$0.2500\t-\t1\n"), "{list:?}");
+        assert!(fixture.done(&list).stdout.ends_with("\t0.25\t-\t1\n"), "{list:?}");
     }
     let apps = pty::run(&fixture.0.clone().args(["apps", "list"]), 80, 24).last;
     assert!(apps.contains("≥$0.2500"), "{apps}");
@@ -131,7 +131,7 @@ fn an_app_s_budget_is_set_changed_and_removed() {
     fixture.book("key_1", Clock::system().now());
     let listed = fixture.done(&["apps", "list"]).stdout;
     let default = listed.lines().find(|line| line.contains("\tdefault\t")).unwrap();
-    assert!(default.ends_with("\t-\t$0.2500\t-\t0"), "{default}");
+    assert!(default.ends_with("\t-\t0.25\t-\t0"), "{default}");
     assert_eq!(fixture.done(&["apps", "show", "default", "--json"]).json()["app"]["spent_usd"], 0.25);
 }
 

@@ -198,7 +198,23 @@ async fn a_truncated_answer_gets_a_warning() {
     let gateway = gateway(|_| hello_and(&[finish_chunk("length"), usage_chunk(), done()])).await;
     let ran = gateway.mk_chat(&["The Eiffel Tower is in Paris."]).run_beside().await;
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, "Hello\n"));
-    assert!(ran.stderr.contains("warning: ") && ran.stderr.contains("--max-tokens"), "{ran:?}");
+    assert!(ran.stderr.contains("warning: the answer was cut off at the model's own limit"), "{ran:?}");
+    let ran = gateway.mk_chat(&["--max-tokens", "2", "x"]).run_beside().await;
+    assert!(ran.stderr.contains("warning: the answer was cut off at --max-tokens 2\n"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_was_chosen_in_the_conversation_is_blamed_as_that() {
+    let (_, shown) = converse(Mk::new().args(["chat", "--sandbox"]), |person| {
+        person.until("> ");
+        person.types("/model sandbox/alhpa\n");
+        person.until("did you mean sandbox/alpha?");
+        person.types("What is 6 times 7?\n");
+        person.until("/model: there is no model `sandbox/alhpa`");
+        person.types("/exit\n");
+    })
+    .await;
+    assert!(!shown.contains("-m: there is no model"), "{shown}");
 }
 
 #[test]
@@ -355,7 +371,7 @@ async fn commands_change_the_model_and_its_instructions_ask_again_and_save() {
         person.until("m to first");
         person.until("tokens");
         person.types("/model m\n");
-        person.until("m is no model: it must be PROVIDER/NAME");
+        person.until("m is not a model: it must be PROVIDER/NAME");
         person.types("/model nobody/m\n");
         person.until("there is no provider of nobody/m");
         person.types("/model fake/other\n");

@@ -80,5 +80,20 @@ fn values_and_origins_share_a_line_at_80_columns() {
         assert!(lines.iter().any(|line| line.contains(side) && line.len() < 20), "{side}: {shown}");
     }
     let piped = run(&Mk::new(), "config list --origin").stdout;
+    for (key, value) in [
+        ("verify.jobs", "4"),
+        ("verify.min_required", "2"),
+        ("verify.total_models", "3"),
+        ("verify.domain", "\"general\""),
+        ("verify.fail_on", "[\"false\", \"no-consensus\", \"unchecked\"]"),
+        ("network.timeout", "\"10m\" for verify"),
+        ("network.ca_cert", "not set"),
+    ] {
+        assert!(
+            piped.lines().any(|line| line == format!("client\t{key}\t{value}\tdefault")),
+            "{key}: {piped}"
+        );
+    }
+    assert!(piped.lines().any(|line| line == "server\ttls_cert\tnot set\tdefault"), "{piped}");
     assert!(piped.lines().any(|line| line == "server\tlimits.per_minute\t60\tdefault"), "{piped}");
 }

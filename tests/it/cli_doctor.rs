@@ -282,7 +282,7 @@ async fn an_unnamed_server_is_looked_for_at_its_configured_address() {
     assert_eq!(note.0, "note");
     assert!(note.1.contains(&here) && note.1.ends_with("commands ask http://127.0.0.1:8080"), "{document}");
     assert_eq!(well.0, "ok", "{document}");
-    assert!(well.1.starts_with(&format!("{here} is well")), "{document}");
+    assert!(well.1.starts_with(&format!("{here} is healthy")), "{document}");
 
     let named = doctor.clone().env("MK_SERVER", &server.base).run_beside().await.json();
     let of_server = named["checks"].as_array().unwrap().iter().filter(|check| check["check"] == "server");

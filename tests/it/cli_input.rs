@@ -88,9 +88,10 @@ fn what_is_piped_in_is_read_without_a_dash_where_nothing_else_is_given() {
 #[test]
 fn other_formats_are_told_with_what_to_do() {
     for (bytes, message, hint) in [
-        (&b"%PDF-1.7\n\xe2\xe3"[..], "note is a PDF, and not text", "pdftotext"),
+        (&b"%PDF-1.7\n\xe2\xe3"[..], "note is a PDF, not text", "convert it first: `pdftotext note -`"),
         (b"PK\x03\x04\xff", "note is not UTF-8 text", "plain text"),
-        (b"\xff\xfeT\0", "note is not UTF-8 text", "iconv -f UTF-16"),
+        (b"\xff\xfeT\0", "note holds binary data, not text", "iconv -f UTF-16"),
+        (b"France\0is Paris", "note holds binary data, not text", "is it a text file?"),
         (b"caf\xe9", "note is not UTF-8 text", "iconv -f WINDOWS-1252"),
     ] {
         let mk = sandbox(&["note"]);

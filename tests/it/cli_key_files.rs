@@ -111,7 +111,12 @@ fn a_key_named_by_flag_is_not_replaced_by_another() {
         fs::write(&file, key(Service::Verify)).unwrap();
         let ran = run(&named, line);
         assert!(
-            ran.code() == 4 && ran.stderr.contains("that of --api-key-file is for verify"),
+            ran.code() == 4
+                && ran
+                    .stderr
+                    .contains("--api-key-file holds a verify key; this command needs an inference key")
+                    == (line == "models")
+                && ran.stderr.contains("--api-key-file holds a verify key"),
             "{line}: {ran:?}"
         );
         fs::write(&file, "no key").unwrap();

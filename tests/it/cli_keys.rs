@@ -155,7 +155,7 @@ fn a_key_can_be_created_after_the_first_app_was_renamed_or_deleted() {
     let made_in = |app: &str| {
         let made = run("keys create --service console");
         assert_eq!(made.code(), 0, "{made:?}");
-        assert!(made.stderr.contains(&format!("in the app `{app}`")), "{made:?}");
+        assert!(made.stderr.contains(&format!("in app `{app}`")), "{made:?}");
     };
     made_in("default");
     assert_eq!(run("apps update default --name main").code(), 0);

@@ -327,17 +327,47 @@ async fn a_sandbox_gives_a_key_for_verify_and_one_for_inference_with_three_comma
 }
 
 #[test]
-fn a_configuration_that_answers_503_is_not_called_right() {
+fn the_sandbox_says_what_of_the_file_it_ignores() {
+    let mk = Mk::new();
+    let file = mk.home().join("server.toml");
+    let check = mk.args(["serve", "--check", "--sandbox", "--config", file.to_str().unwrap()]);
+    std::fs::write(
+        &file,
+        "[providers.x]\nbase_url = \"http://127.0.0.1:0\"\n[verify]\nextractor = \"sandbox/alhpa\"\n",
+    )
+    .unwrap();
+    let ran = check.run();
+    let told = format!("--sandbox ignores [providers], the models of [verify] of {}", file.display());
+    assert!(ran.code() == 0 && ran.stdout.contains(&told), "{ran:?}");
+    std::fs::write(&file, "[verify]\nmax_claims = 7\n").unwrap();
+    assert!(!check.run().stdout.contains("ignores"), "a limit counts in the sandbox too");
+}
+
+#[test]
+fn what_is_wrong_on_the_command_line_is_told_before_a_missing_provider() {
+    let ran = Mk::new().args(["serve", "--listen", "8081"]).run();
+    assert!(ran.code() == 2 && ran.stderr.starts_with("error: --listen must be "), "{ran:?}");
+    let ran = Mk::new().args(["serve"]).run();
+    assert!(ran.stderr.contains("`mk serve --sandbox`"), "{ran:?}");
+    for command in ["verify", "chat"] {
+        let ran = Mk::new().args([command, "--local", "Paris is in France."]).run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains(&format!("simulated models: `mk {command} --sandbox")), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_configuration_that_answers_503_is_not_called_valid() {
     let mk = Mk::new().args(["serve", "--check"]).env("OPENAI_API_KEY", "sk-x");
     let file = mk.home().join("server.toml");
     let mk = mk.env("MK_CONFIG", file.to_str().unwrap());
-    for (panel, is_right) in [("[]", false), ("[\"openai/gpt-5.4-mini\"]", false)] {
+    for panel in ["[]", "[\"openai/gpt-5.4-mini\"]"] {
         std::fs::write(&file, format!("[verify]\npanel = {panel}\n")).unwrap();
         let ran = mk.run();
-        assert_eq!(ran.stderr.contains("is right"), is_right, "{ran:?}");
+        assert!(!ran.stderr.contains("is valid"), "{ran:?}");
         assert!(ran.stderr.contains("verification (general and legal) answers 503 with it"), "{ran:?}");
     }
     std::fs::write(&file, "").unwrap();
     let ran = mk.run();
-    assert!(ran.stderr.ends_with("the configuration is right\n"), "{ran:?}");
+    assert!(ran.stderr.ends_with("the configuration is valid\n"), "{ran:?}");
 }

@@ -216,10 +216,19 @@ fn budget_thresholds_are_shown_in_words_and_symbols_besides_colour() {
 }
 
 #[test]
-fn no_usage_is_reported_on_a_terminal_but_not_in_a_pipe() {
+fn where_nothing_was_used_a_note_says_so() {
     let fixture = Fixture::new();
-    let piped = fixture.november(&[]);
-    assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("", ""));
+    for more in [&[][..], &["--csv"], &["--json"]] {
+        let piped = fixture.november(more);
+        assert_eq!(piped.stderr, "nothing was used from 2025-11-01 to 2025-11-30 (UTC)\n", "{piped:?}");
+    }
+    let nowhere = fixture.november(&["--model", "no/such"]);
+    assert_eq!(nowhere.stderr, "nothing was used at no/such from 2025-11-01 to 2025-11-30 (UTC)\n");
+    let statement = fixture.run(&["apps", "statement", "website", "--month", "2027-01"]);
+    assert_eq!(
+        (statement.stdout.as_str(), statement.stderr.as_str()),
+        ("", "nothing was used by website in 2027-01 (UTC)\n")
+    );
     let shown = pty::run(&fixture.call(&["usage", "--since", "1d", "--app", "default"]), 80, 10).last;
     assert!(shown.starts_with("nothing was used from "), "{shown}");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use mk::manual::TOPICS;
 
 use crate::support::mk::Mk;
+use crate::support::pty;
 use crate::support::raw::{exchange, request};
 use crate::support::server::{Setup, client, sandbox};
 
@@ -24,6 +25,14 @@ fn linked(page: &str, html: &str) -> BTreeSet<String> {
         }
     };
     attributes.filter(|address| !address.starts_with("https://")).map(resolve).collect()
+}
+
+/// The addresses of a page's links in Markdown, resolved against the page's own.
+fn linked_in_markdown(page: &str, text: &str) -> BTreeSet<String> {
+    let directory = page.rsplit_once('/').unwrap().0;
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let targets = targets.filter(|target| !target.is_empty() && !target.starts_with("https://"));
+    targets.map(|target| format!("{directory}/{target}")).collect()
 }
 
 #[tokio::test]
@@ -59,8 +68,11 @@ async fn every_page_is_served_strictly_and_leads_to_pages_that_are_there() {
             todo.extend(linked(&path, &text));
         } else if path == "/llms.txt" {
             assert!(text.starts_with("# mk\n\n> "), "{text}");
-            let targets = text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
-            todo.extend(targets.map(|target| format!("/{target}")));
+            todo.extend(linked_in_markdown(&path, &text));
+        } else if path.ends_with(".md") {
+            let targets = linked_in_markdown(&path, &text);
+            assert!(targets.iter().any(|target| target.ends_with(".md")), "{path}: {targets:?}");
+            todo.extend(targets);
         }
     }
     for topic in &TOPICS {
@@ -104,6 +116,23 @@ async fn pages_are_limited_as_open_pages() {
         statuses.push(client().get(format!("{}{path}", server.base)).send().await.unwrap().status().as_u16());
     }
     assert_eq!(statuses, [200, 200, 429]);
+}
+
+#[test]
+fn a_long_topic_on_a_terminal_is_shown_by_the_pager() {
+    let help = |pager: &str| Mk::new().args(["help", "gateway"]).env("PAGER", pager);
+    let paged = help("cat > paged.txt");
+    let shown = pty::run(&paged, 80, 24);
+    let page = std::fs::read_to_string(paged.home().join("paged.txt")).unwrap();
+    assert!(page.starts_with("mk-gateway(7): ") || page.contains("mk-gateway(7): "), "{page}");
+    assert!(page.contains("(mk help keys)"), "a link says where it leads: {page}");
+    assert!(!shown.raw.contains("mk-gateway(7)"), "{}", shown.raw);
+    for nothing in ["no-such-pager", "exit 127"] {
+        assert!(pty::run(&help(nothing), 80, 24).raw.contains("mk-gateway(7)"), "{nothing}");
+    }
+    let high = help("cat > paged.txt");
+    assert!(pty::run(&high, 80, 2000).raw.contains("mk-gateway(7)"));
+    assert!(!high.home().join("paged.txt").exists(), "it fits the screen");
 }
 
 #[test]

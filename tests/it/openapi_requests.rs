@@ -36,7 +36,16 @@ async fn verifications_are_accepted_as_described() {
     bodies.extend(each(
         &base,
         "fact",
-        &[json!(""), json!(" \n\u{2003}"), json!(5), Value::Null, text(200_000), text(200_001)],
+        &[
+            json!(""),
+            json!(" \n\u{2003}"),
+            json!("France\0is Paris"),
+            json!("a\nb"),
+            json!(5),
+            Value::Null,
+            text(200_000),
+            text(200_001),
+        ],
     ));
     bodies.extend(each(
         &base,
@@ -67,7 +76,7 @@ async fn verifications_are_accepted_as_described() {
     bodies.extend(each(
         &base,
         "context",
-        &[json!(""), json!("x"), json!([]), text(100_000), text(100_001), Value::Null],
+        &[json!(""), json!("x"), json!("x\0"), json!([]), text(100_000), text(100_001), Value::Null],
     ));
 
     for body in bodies {

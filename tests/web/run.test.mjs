@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { load } from "./modules.mjs";
 
 const [{ MAX_CLAIMS, apply, begin, counts, isRunning }, { groups, readResult, tally, votes }] = await load("playground/run.js", "playground/votes.js");
+const [{ stepOf }] = await load("playground/outcome.js");
 
 /** A claim's result; `answers` are option letters by model, or `!code` for an error. */
 function result(assessment, consensus, answers, reason = "consensus") {
@@ -32,7 +33,7 @@ test("a run goes through all phases to its completed frame", () => {
   assert.ok(isRunning(before));
   assert.deepEqual(before.claims.map(({ state }) => state), ["judged", "waiting"]);
   assert.deepEqual(before.claims[0].answered, ["p/a"]);
-  assert.deepEqual(before.skipped, [{ text: "nice", reason: "over limit" }]);
+  assert.deepEqual(before.skipped, [{ text: "nice", reason: "over limit", isUnchecked: true }]);
   const done = apply(before, "completed", {
     requestId: "ver_1", results: [first, result("TRUE", "A", { "p/a": "A", "p/c": "!timeout" })], minRequired: 2, skipped: [],
     tokenUsage: { totalTokens: 30, modelUsage: [{ model: "p/a", totalTokens: 20, costUsd: 0.5 }, { model: "p/b", totalTokens: 10 }] },
@@ -40,6 +41,16 @@ test("a run goes through all phases to its completed frame", () => {
   assert.ok(!isRunning(done));
   assert.deepEqual(counts(done), { TRUE: 1, FALSE: 1, "NO CONSENSUS": 0, judged: 2 });
   assert.deepEqual([done.summary.models, done.summary.tokens, done.summary.cost], [3, 30, null]);
+});
+
+test("what was not checked never looks done", () => {
+  const end = (data) => stepOf(follow(["completed", { results: [], tokenUsage: {}, audited: true, ...data }]));
+  const [yes, no] = [result("TRUE", "A", { "p/a": "A" }), [{ text: "x", reason: "not_extracted" }]];
+  assert.equal(end({ complete: true, skipped: [{ text: "x", reason: "opinion" }] }), "Done. There was nothing to verify.");
+  assert.equal(end({ complete: false, skipped: no, coverage: { sentences: 1, checked: 0, skipped: 0, unchecked: 1 } }), "Incomplete: 0 of 1 sentence checked.");
+  assert.equal(end({ complete: false, skipped: no, results: [yes], coverage: { sentences: 2, checked: 1, skipped: 0, unchecked: 1 } }), "Incomplete: 1 of 2 sentences checked. 1 claim: 1 true.");
+  // A server that says nothing about sentences.
+  assert.equal(end({ complete: false, skipped: no, results: [yes] }), "Incomplete: a part was not checked. 1 claim: 1 true.");
 });
 
 test("a cost is known only if every price is known", () => {

@@ -36,7 +36,7 @@ pub struct SetupRequest {
     pub token: String,
 }
 
-/// The first console key, shown this once, with a session made from it.
+/// The first console key, shown only once, with a session made from it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SetUp {
     /// The key and its record.

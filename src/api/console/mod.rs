@@ -152,7 +152,7 @@ pub struct KeyLimits {
 /// A key's record with the key itself: made once, at creation.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedKey {
-    /// The full key, shown this once.
+    /// The full key, shown only once.
     pub key: String,
     /// Its record.
     #[serde(flatten)]

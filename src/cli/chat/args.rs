@@ -29,10 +29,10 @@ questions of this conversation; they are never stored. Alt-Enter begins a
 further line, and pasted lines are one question. What is typed while an answer
 comes is kept for the next prompt.
 
-Exit codes: 0 a whole answer; 1 the model declines; 2 usage; 4 no key, or
-refused; 5 server or provider failed; 6 cannot reach, or --timeout; 7 refused
-for now; 8 the answer broke off: what had come until then was printed; 9 no such
-model.";
+Exit codes: 0 an answer, also one that was cut off at --max-tokens, which a
+warning says; 1 the model declines; 2 usage; 4 no key, or refused; 5 server or
+provider failed; 6 cannot reach, or --timeout; 7 refused for now; 8 the answer
+broke off: what had come until then was printed; 9 no such model.";
 
 /// The arguments of `mk chat`.
 #[derive(Args, Debug)]

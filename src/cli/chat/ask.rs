@@ -80,7 +80,7 @@ async fn with_model_named(conversation: &Conversation<'_>, model: &str, failure:
         Some((_, others)) => others.replace("`mk models`", &list),
         None => format!("{list} lists those there are"),
     };
-    let (source, model) = (&conversation.plan.model_source, sanitize::line(model));
+    let (source, model) = (&conversation.model_source, sanitize::line(model));
     let message = format!("{source}: there is no model `{model}`");
     Failure { message, hints: meant.into_iter().chain([others]).collect(), ..failure }
 }

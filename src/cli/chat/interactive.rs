@@ -81,12 +81,12 @@ impl<'a> Talk<'a> {
         };
         drop(writer);
         let Some(outcome) = outcome else {
-            let told = "stopped; question and answer are forgotten; /retry asks it again";
+            let told = "stopped; this question is not part of the conversation; /retry asks it again";
             self.printer().sentence(told);
             return Ok(());
         };
         outcome?;
-        conversation.output.epilogue(&answer);
+        conversation.output.epilogue(&answer, conversation.plan.request.max_tokens);
         let model = conversation.model.clone();
         self.transcript.turns.push(Turn { question, answer: answer.text, model });
         Ok(())
@@ -155,7 +155,9 @@ impl<'a> Talk<'a> {
         let meant = closest(name, known()).map(|meant| format!("did you mean {}? ", sanitize::line(meant)));
         let hint = || format!("{}/model lists them", meant.clone().unwrap_or_default());
         let Some(provider) = provider(name) else {
-            return Err(Failure::usage(format!("{shown} is no model: it must be PROVIDER/NAME")).hint(hint()));
+            return Err(
+                Failure::usage(format!("{shown} is not a model: it must be PROVIDER/NAME")).hint(hint())
+            );
         };
         let is_listed = known().any(|known| known == name);
         if known().next().is_some() && !known().any(|known| self::provider(known) == Some(provider)) {

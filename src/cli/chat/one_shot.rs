@@ -27,7 +27,7 @@ pub(super) async fn run(conversation: &Conversation<'_>, prompt: String, answer:
     if is_json {
         printer.document(&document(answer, None))?;
     }
-    conversation.output.epilogue(answer);
+    conversation.output.epilogue(answer, conversation.plan.request.max_tokens);
     Ok(0)
 }
 

@@ -73,12 +73,15 @@ impl<'a> Output<'a> {
         now.map_or(self.printer.terminal.width, |now| now.min(self.printer.terminal.width))
     }
 
-    /// Reports what a person should know about a complete answer.
-    pub(crate) fn epilogue(&self, answer: &Answer) {
+    /// Reports what a person should know about an answer that has ended, asked for with this many tokens at most.
+    pub(crate) fn epilogue(&self, answer: &Answer, max_tokens: Option<u32>) {
         match answer.finish_reason.as_deref() {
-            Some("length") => self.printer.warning(
-                "the answer ends where its tokens do (finish_reason: length); --max-tokens allows more",
-            ),
+            Some("length") => self.printer.warning(&match max_tokens {
+                Some(limit) => format!("the answer was cut off at --max-tokens {limit}"),
+                None => "the answer was cut off at the model's own limit (finish_reason: length); --max-tokens may \
+                         allow more"
+                    .to_owned(),
+            }),
             Some("content_filter") => self
                 .printer
                 .warning("the provider held back (part of) the answer (finish_reason: content_filter)"),

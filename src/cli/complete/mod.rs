@@ -70,6 +70,7 @@ fn candidates(words: &[String]) -> Vec<Found> {
     let found = engine::complete(&mut command, given, words.len() - 1, None).unwrap_or_default();
     let mut found: Vec<Found> =
         found.iter().filter(|found| !found.is_hide_set()).filter_map(Found::new).collect();
+    found.retain(|found| words::fits_in_its_list(&found.value));
     if current.is_empty() {
         // Options are offered where they are begun, or where nothing else can stand.
         let is_option = |found: &Found| found.value.starts_with('-');
@@ -118,7 +119,26 @@ mod tests {
         assert_eq!(values("mk keys create --service v"), ["verify"]);
         assert_eq!(values("mk --color ne"), ["never"]);
         assert!(values("mk usage --by day,").len() > 2);
+        assert!(!values("mk usage --by day,").contains(&"day,day".to_owned()));
+        assert_eq!(
+            values("mk verify --fail-on false,"),
+            ["false,no-consensus", "false,unchecked", "false,skipped"]
+        );
+        assert_eq!(values("mk verify --fail-on never,"), [""; 0]);
+        assert_eq!(values("mk verify --fail-on=false,s"), ["--fail-on=false,skipped"]);
         assert!(!values("mk ").iter().any(|value| value.starts_with(['-', '_'])), "{:?}", values("mk "));
+    }
+
+    #[test]
+    fn topics_commands_and_months_are_completed() {
+        assert_eq!(values("mk help gate"), ["gateway"]);
+        assert_eq!(values("mk help key"), ["keys"], "a topic and a command");
+        assert_eq!(values("mk help keys ro"), ["rotate"]);
+        assert!(values("mk help ").len() > 20, "{:?}", values("mk help "));
+        let months = values("mk apps statement x --month 20");
+        assert_eq!(months.len(), 12);
+        assert!(months.iter().all(|month| crate::usage::Month::parse(month).is_some()), "{months:?}");
+        assert!(months.is_sorted_by(|one, other| one > other), "{months:?}");
     }
 
     #[test]

@@ -5,18 +5,22 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Arg, Command, ValueHint};
+use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::words::option;
 use crate::api::Service;
+use crate::cli::Cli;
 use crate::cli::admin;
 use crate::cli::database::DatabaseArgs;
 use crate::cli::globals::{Globals, Session};
 use crate::cli::{remote, runtime};
+use crate::clock::Clock;
 use crate::config::{Env, profile_names};
+use crate::manual::TOPICS;
 use crate::storage::{NamedKey, Names};
+use crate::usage::Month;
 
 /// What an argument names, by the name of its value in the help.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +29,10 @@ enum Data {
     Keys,
     Models,
     Profiles,
+    /// What `mk help` shows.
+    Help,
+    /// Months of which there may be a statement.
+    Months,
     /// These words, and others.
     Words(&'static [&'static str]),
 }
@@ -36,6 +44,8 @@ fn data(arg: &Arg) -> Option<Data> {
         ("key" | "keys", "" | "KEY") | (_, "KEY") => Data::Keys,
         ("app", "" | "APP") | (_, "APP") => Data::Apps,
         ("model" | "models", _) => Data::Models,
+        ("words", "TOPIC|COMMAND") => Data::Help,
+        ("month", _) => Data::Months,
         ("expires", _) => Data::Words(&["30d", "90d", "1y"]),
         (_, "SPAN") => Data::Words(&["24h", "7d", "30d", "90d"]),
         ("timeout" | "time_limit", _) => Data::Words(&["30s", "2m", "10m"]),
@@ -60,6 +70,8 @@ pub(super) fn attach(command: Command, source: &Arc<Source>) -> Command {
 /// Where the data is, as far as the words tell.
 #[derive(Debug)]
 pub(super) struct Source {
+    /// The words behind `help`, but for the one that is being typed.
+    help: Vec<String>,
     globals: Globals,
     database: DatabaseArgs,
 }
@@ -68,7 +80,10 @@ impl Source {
     pub(super) fn new(words: &[String]) -> Arc<Self> {
         let text = |name| option(words, name).map(str::to_owned);
         let path = |name| text(name).map(PathBuf::from);
+        let complete = words.split_last().map_or(&[][..], |(_, complete)| complete);
+        let help = complete.iter().skip_while(|word| *word != "help").skip(1).cloned().collect();
         Arc::new(Self {
+            help,
             globals: Globals {
                 quiet: true,
                 server: text("--server"),
@@ -85,6 +100,8 @@ impl Source {
         let Some(typed) = typed.to_str() else { return Vec::new() };
         let mut found = match data {
             Data::Words(words) => words.iter().map(CompletionCandidate::new).collect(),
+            Data::Help => self.helped(),
+            Data::Months => months(),
             Data::Apps => self.names(false).apps.into_iter().map(CompletionCandidate::new).collect(),
             Data::Keys => keys(self.names(true).keys, typed),
             Data::Models => self.models().into_iter().map(CompletionCandidate::new).collect(),
@@ -94,6 +111,20 @@ impl Source {
         };
         found.retain(|found| found.get_value().to_str().is_some_and(|value| value.starts_with(typed)));
         found
+    }
+
+    /// Commands at the place where `mk help` is, and topics at the first.
+    fn helped(&self) -> Vec<CompletionCandidate> {
+        let root = Cli::command();
+        let Some(command) = self.help.iter().try_fold(&root, |at, word| at.find_subcommand(word)) else {
+            return Vec::new();
+        };
+        let mut names: BTreeSet<&str> =
+            command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name).collect();
+        if self.help.is_empty() {
+            names.extend(TOPICS.iter().map(|topic| topic.name));
+        }
+        names.into_iter().map(CompletionCandidate::new).collect()
     }
 
     fn session(&self) -> Session {
@@ -118,6 +149,13 @@ impl Source {
         }
         models
     }
+}
+
+/// This month and those of the year before it.
+fn months() -> Vec<CompletionCandidate> {
+    let this = Month::of(Clock::system().now());
+    let months = std::iter::successors(Some(this), |month| Some(month.previous())).take(12);
+    months.map(|month| CompletionCandidate::new(month.to_string())).collect()
 }
 
 /// Keys by their names; by their ids where they have none, or where an id is begun.

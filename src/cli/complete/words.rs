@@ -2,6 +2,9 @@
 
 use clap::Command;
 
+/// The value of `--fail-on` that makes no sense beside others.
+const ALONE: &str = "never";
+
 /// The words of a line up to the cursor, without their quotes, as POSIX shells have them. The last one is being typed,
 /// and may be empty or open.
 pub(super) fn split(line: &str) -> Vec<String> {
@@ -36,6 +39,14 @@ pub(super) fn option<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
             rest => rest.strip_prefix('='),
         })
         .last()
+}
+
+/// Whether the last value of a list, as in `--by=day,model`, may follow those before it: each stands in a list once, and
+/// `never` alone.
+pub(super) fn fits_in_its_list(candidate: &str) -> bool {
+    let Some((before, last)) = candidate.rsplit_once(',') else { return true };
+    let before = before.rsplit_once('=').map_or(before, |(_, list)| list);
+    before.split(',').all(|value| value != last && value != ALONE) && last != ALONE
 }
 
 /// Whether the command among the words takes something that is no option.

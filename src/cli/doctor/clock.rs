@@ -71,10 +71,15 @@ pub(super) fn judge(now: Time, mut references: Vec<ClockReading>) -> Check {
         return Check::failed(NAME, format!("it shows {now}, which cannot be"))
             .hint("set it, by NTP if there is a network: `timedatectl set-ntp true`");
     }
+    let none = if references.is_empty() {
+        "no server answered to compare it with"
+    } else {
+        "the server runs on this machine and has the same clock; there is no other to compare it with"
+    };
     references.retain(|reference| !reference.is_ours());
     references.sort_by_key(ClockReading::offset_ms);
     let Some(believed) = references.get(references.len() / 2) else {
-        return Check::ok(NAME, format!("{now}; no server answered to compare it with"));
+        return Check::ok(NAME, format!("{now}; {none}"));
     };
     let other = &references[(references.len() - 1) / 2];
     if other.verdict() != believed.verdict() {
@@ -90,7 +95,7 @@ pub(super) fn judge(now: Time, mut references: Vec<ClockReading>) -> Check {
     }
     let side = if believed.offset_ms() < 0 { "behind" } else { "ahead of" };
     let message = format!("{now}, {} {side} that of {}", remote::span(believed.offset()), believed.who);
-    let set = "set it by NTP: keys expire and limits begin anew by this clock";
+    let set = "set it by NTP: this clock decides when keys expire and limits reset";
     match believed.verdict() {
         Status::Failed => Check::failed(NAME, message).hint(set),
         Status::Warning => Check::warning(NAME, message).hint(set),
@@ -131,7 +136,11 @@ mod tests {
             assert_eq!(judge(NOON, vec![here(0), reading(elsewhere)]).state, Status::Failed, "{elsewhere}");
             assert_eq!(judge(NOON, vec![here(elsewhere)]).state, Status::Failed, "{elsewhere}");
         }
-        assert_eq!(judge(NOON, vec![here(0)]).state, Status::Ok);
+        let alone = judge(NOON, vec![here(0)]);
+        assert_eq!(alone.state, Status::Ok);
+        assert!(alone.message.contains("the same clock"), "{}", alone.message);
+        let unanswered = judge(NOON, vec![]).message;
+        assert!(unanswered.ends_with("no server answered to compare it with"), "{unanswered}");
     }
 
     #[test]

@@ -117,11 +117,11 @@ fn schema_check(shown: &str, condition: &Condition, limit: Duration) -> Check {
         return Check::note(
             NAME,
             format!(
-                "{shown} is whole; its tables are of an earlier version ({taken} of {known}), which the next start brings up to date"
+                "{shown} is intact; its tables are of an earlier version ({taken} of {known}), which the next start brings up to date"
             ),
         );
     }
-    Check::ok(NAME, format!("{shown} is whole (schema {taken})"))
+    Check::ok(NAME, format!("{shown} is intact (schema {taken})"))
 }
 
 fn unusable(dir: &Path, path: &Path, cause: &Error) -> Check {
@@ -173,7 +173,7 @@ mod tests {
             let check = postgres_check("postgres://db:5432/mk", condition);
             (check.state, check.message)
         };
-        let is_whole = "postgres://db:5432/mk is whole (schema 2)".to_owned();
+        let is_whole = "postgres://db:5432/mk is intact (schema 2)".to_owned();
         assert_eq!(found(&condition()), (Status::Ok, is_whole));
         assert_eq!(found(&Condition { schema: (1, 2), ..condition() }).0, Status::Note);
         let (state, message) = found(&Condition { schema: (0, 2), ..condition() });

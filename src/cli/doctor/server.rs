@@ -97,10 +97,12 @@ async fn refused_key(config: &ClientConfig, client: &client::Client, service: Se
 fn healthy(server: &str, version: Option<&str>) -> Check {
     let own = env!("CARGO_PKG_VERSION");
     match version {
-        None => Check::ok(NAME, format!("{server} is well")),
-        Some(version) if version == own => Check::ok(NAME, format!("{server} is well (version {version})")),
+        None => Check::ok(NAME, format!("{server} is healthy")),
+        Some(version) if version == own => {
+            Check::ok(NAME, format!("{server} is healthy (version {version})"))
+        }
         Some(version) => {
-            Check::note(NAME, format!("{server} is well; it is version {version}, and this is {own}"))
+            Check::note(NAME, format!("{server} is healthy; it is version {version}, and this is {own}"))
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// When it ends: 90d, 24h, or a date [default: never]
+    /// When it expires: 90d, 24h, or a date [default: never]
     #[arg(long, value_name = "WHEN")]
     expires: Option<String>,
 
@@ -107,7 +107,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         warn_of_namesake(session, &other, &made.record);
     }
     session.printer.sentence(&format!(
-        "made the {} in the app `{}`; it is {}",
+        "created {} in app `{}`; it is {}",
         describe(&made.record),
         made.record.app,
         where_shown(session)
@@ -153,9 +153,9 @@ fn end_of_old_key(old: &Key, new: &Key, grace: Duration) -> String {
 /// Where the new key is shown: below the sentence that announces it, or wherever standard output goes.
 const fn where_shown(session: &Session) -> &'static str {
     if session.printer.terminal.out.is_terminal {
-        "shown this once:"
+        "shown only once:"
     } else {
-        "on standard output, this once"
+        "shown only once, on standard output"
     }
 }
 

@@ -17,7 +17,12 @@ use crate::cli::tabular::{self, Column, column, hidden, names, number, unbroken}
 /// The text below the options in `mk keys list --help`.
 pub(super) const NOTES: &str = "\
 On a wide terminal ids are shown as well; `mk keys show KEY`, --json and a pipe
-have them always.";
+have them always.
+
+In a pipe, lines are tab-separated: id, key (service and last four characters),
+name, app, state, when it was created, when it expires, when it was last used,
+monthly budget and what is spent of it this month in US dollars, percentage used,
+calls at an unknown price. What is not set is `-`.";
 
 /// The arguments of `mk keys list`.
 #[derive(Args, Debug)]

@@ -40,14 +40,14 @@ pub(crate) struct KeysArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Make a key; it is printed once, alone on standard output
+    /// Create a key; it is printed once, alone on standard output
     Create(create::CreateArgs),
     /// List keys
     #[command(after_help = list::NOTES)]
     List(list::ListArgs),
     /// Show one key's record
     Show(show::ShowArgs),
-    /// Change a key; what is not named stays as it is
+    /// Change a key; options left out stay unchanged
     Update(update::UpdateArgs),
     /// Revoke keys, at once and for good
     Revoke(revoke::RevokeArgs),

@@ -53,7 +53,7 @@ pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failur
     for key in &keys {
         let outcome = admin.revoke_key(key)?;
         let what = describe(key);
-        let when = if key.revoked_at.is_some() { "had been revoked already" } else { "is revoked" };
+        let when = if key.revoked_at.is_some() { "was already revoked" } else { "is revoked" };
         session.printer.sentence(&format!("the {what} {when}"));
         revoked.push(outcome);
     }

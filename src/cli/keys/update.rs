@@ -24,15 +24,15 @@ pub(super) struct UpdateArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Take its name away
+    /// Remove the name
     #[arg(long, conflicts_with = "name")]
     no_name: bool,
 
-    /// When it ends: 90d or 24h from now, or a date
+    /// When it expires: 90d or 24h from now, or a date
     #[arg(long, value_name = "WHEN")]
     expires: Option<String>,
 
-    /// Let it not end by itself
+    /// Remove the expiry
     #[arg(long, conflicts_with = "expires")]
     no_expiry: bool,
 
@@ -40,7 +40,7 @@ pub(super) struct UpdateArgs {
     #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_minute: Option<u32>,
 
-    /// The server's limit instead of an own one
+    /// The server's limit instead of its own
     #[arg(long, conflicts_with = "per_minute")]
     default_per_minute: bool,
 
@@ -48,11 +48,11 @@ pub(super) struct UpdateArgs {
     #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_day: Option<u32>,
 
-    /// The server's limit instead of an own one
+    /// The server's limit instead of its own
     #[arg(long, conflicts_with = "per_day")]
     default_per_day: bool,
 
-    /// A network it may be used from, such as 10.0.0.0/8, instead of those until now; repeat it for several
+    /// A network it may be used from, such as 10.0.0.0/8; repeat it for several. Replaces the current ones
     #[arg(long = "address", value_name = "CIDR")]
     addresses: Vec<String>,
 
@@ -60,8 +60,8 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "addresses")]
     all_addresses: bool,
 
-    /// A model it may use: openai/gpt-5.4-mini, or openai/* for a provider's, instead of those until now; repeat it
-    /// for several
+    /// A model it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several. Replaces the
+    /// current ones
     #[arg(long = "model", value_name = "PATTERN")]
     models: Vec<String>,
 

@@ -32,8 +32,8 @@ pub(super) fn print(printer: &Printer, billing: &Billing, request: &ReportReques
     if lines.is_empty() {
         return Ok(());
     }
-    let anew = billing.ends_at.split('T').next().unwrap_or_default();
-    let heading = format!("budgets of {}, anew on {anew}:", billing.month);
+    let reset = billing.ends_at.split('T').next().unwrap_or_default();
+    let heading = format!("budgets of {}, which reset on {reset}:", billing.month);
     printer.line("")?;
     for line in wrap(&sanitize::line(&heading), printer.terminal.width) {
         printer.line(&line)?;

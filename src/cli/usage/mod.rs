@@ -48,8 +48,9 @@ is not.
 
 In a pipe, lines are tab-separated: what is asked for with --by (apps and keys
 by id and name), requests, attempts, errors, tokens of prompts, of completions,
-of both, cost in US dollars, attempts at an unknown price. --csv has the same
-columns and a heading; an unknown cost is an empty cell there.
+of both, cost in US dollars, attempts at an unknown price, prompt tokens read
+from a cache, prompt tokens written to one, attempts whose usage is estimated.
+--csv has the same columns and a heading; an unknown cost is an empty cell there.
 
 Reads this machine's database or a server elsewhere, see `mk apps --help`.";
 
@@ -173,6 +174,11 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     };
     let mut report = admin.report(&request)?;
     let printer = &session.printer;
+    if report.data.is_empty() {
+        let model = args.model.as_ref().map(|model| format!(" at {}", sanitize::line(model)));
+        let model = model.unwrap_or_default();
+        printer.sentence(&format!("nothing was used{model} from {} to {} (UTC)", report.from, report.to));
+    }
     match Format::from_flags(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&sanitized(report)))?,
         Format::Json => {

@@ -27,6 +27,10 @@ pub(crate) fn statement(
 ) -> Result<(), Failure> {
     let mut statement = admin.statement(app, month)?;
     let printer = &session.printer;
+    if statement.lines.is_empty() {
+        let told = format!("nothing was used by {} in {} (UTC)", statement.app, statement.month);
+        printer.sentence(&sanitize::line(&told));
+    }
     match format {
         Format::Csv => printer.part(&csv::statement(&sanitized(statement))),
         Format::Json => {
@@ -48,13 +52,13 @@ pub(crate) fn statement(
 }
 
 fn for_people(printer: &Printer, statement: &Statement) -> Result<(), Failure> {
+    if statement.lines.is_empty() {
+        return Ok(());
+    }
     let state = if statement.is_preliminary { ", not over yet" } else { "" };
     let heading = format!("{} in {} (UTC){state}", statement.app, statement.month);
     for line in wrap(&sanitize::line(&heading), printer.terminal.width) {
         printer.line(&line)?;
-    }
-    if statement.lines.is_empty() {
-        return printer.line("nothing was used");
     }
     let symbols = printer.terminal.symbols;
     let rows: Vec<_> = statement.lines.iter().map(|line| row(line, Some(symbols))).collect();

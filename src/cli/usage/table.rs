@@ -20,7 +20,6 @@ pub(super) fn for_programs(printer: &Printer, report: &UsageReport) -> Result<()
 /// Prints a report for people: a table, with bars beside it if there is space, and the totals.
 pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
     if report.data.is_empty() {
-        printer.sentence(&format!("nothing was used from {} to {} (UTC)", report.from, report.to));
         return Ok(());
     }
     let symbols = printer.terminal.symbols;

@@ -141,7 +141,7 @@ fn argument(input: &OsStr, is_text: bool, is_one: bool) -> Result<Given<'_>, Fai
     match found {
         Some(other) if other.is_dir() => Err(Failure::usage(format!("{shown} is a directory"))
             .hint(format!("name its files: mk verify {}/*.md; {as_text}", text.trim_end_matches('/')))),
-        Some(_) if !is_text => Err(Failure::usage(format!("{shown} is no regular file"))
+        Some(_) if !is_text => Err(Failure::usage(format!("{shown} is not a regular file"))
             .hint(format!("-f reads it all the same; {as_text}"))),
         _ if is_text || !is_word && !ends_like_a_file(text) => Ok(Given::Text(text)),
         _ if !is_word || looks_like_a_file(text) => {
@@ -286,8 +286,12 @@ fn next_line(reader: &mut impl BufRead, number: usize) -> io::Result<Option<Resu
         reader.skip_until(b'\n')?;
         return Ok(Some(Err(Failure::usage(format!("line {number} is longer than 1 MiB")))));
     }
-    let text =
-        String::from_utf8(bytes).map_err(|_| Failure::usage(format!("line {number} is not UTF-8 text")));
+    let text = match String::from_utf8(bytes) {
+        Ok(text) if text.contains('\0') => {
+            Err(Failure::usage(format!("line {number} holds binary data, not text")))
+        }
+        text => text.map_err(|_| Failure::usage(format!("line {number} is not UTF-8 text"))),
+    };
     Ok(Some(text.map(|text| {
         let text = if number == 1 { without_bom(&text) } else { &text };
         text.trim_end_matches(['\r', '\n']).to_owned()
@@ -322,14 +326,19 @@ mod tests {
     fn lines_come_one_by_one_and_keep_their_numbers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lines");
-        std::fs::write(&path, b"one\r\n\n  \nfour\n\xff\nsix").unwrap();
+        std::fs::write(&path, b"one\r\n\n  \nfour\n\xff\nsix\na\0b").unwrap();
         let mut receiver = lines(Some(open(&path).unwrap()));
         let mut seen = Vec::new();
         while let Some((source, text)) = receiver.blocking_recv() {
             seen.push((source.label(), text.map_err(|failure| failure.message)));
         }
-        let expected =
-            [("1", Ok("one")), ("4", Ok("four")), ("5", Err("line 5 is not UTF-8 text")), ("6", Ok("six"))];
+        let expected = [
+            ("1", Ok("one")),
+            ("4", Ok("four")),
+            ("5", Err("line 5 is not UTF-8 text")),
+            ("6", Ok("six")),
+            ("7", Err("line 7 holds binary data, not text")),
+        ];
         let expected: Vec<_> = expected
             .into_iter()
             .map(|(line, text)| (line.to_owned(), text.map(str::to_owned).map_err(str::to_owned)))

@@ -48,7 +48,7 @@ use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
 use crate::cli::term::Terminal;
 use crate::cli::{remote, runtime};
-use crate::config::{ClientConfig, FailOn, View};
+use crate::config::{ClientConfig, DEFAULT_JOBS, FailOn, View};
 use input::{Input, Source};
 use json::Finished;
 use observe::Update;
@@ -61,9 +61,6 @@ use verifier::Verifier;
 
 /// The default of `--max-wait` for each of several statements.
 pub(super) const BATCH_MAX_WAIT: Duration = Duration::from_mins(5);
-
-/// How many statements are verified at a time by default.
-const DEFAULT_JOBS: usize = 4;
 
 /// How many models are asked about a claim unless that is said.
 const USUAL_MODELS: u32 = 3;
@@ -181,7 +178,7 @@ fn fail_on(args: &VerifyArgs, config: &ClientConfig) -> Result<Vec<FailOn>, Fail
         );
     }
     let given = args.output.fail_on.as_ref().or(config.verify.fail_on.as_ref());
-    Ok(given.cloned().unwrap_or_else(|| verdict::DEFAULT.to_vec()))
+    Ok(given.cloned().unwrap_or_else(|| FailOn::DEFAULT.to_vec()))
 }
 
 fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format {

@@ -8,7 +8,6 @@ use crate::cli::exit::{CLAIM_FALSE, NO_CONSENSUS, NOTHING_TO_VERIFY, UNCHECKED};
 use crate::config::FailOn;
 
 /// The default of `--fail-on`.
-pub(crate) const DEFAULT: [FailOn; 3] = [FailOn::False, FailOn::NoConsensus, FailOn::Unchecked];
 
 /// Something in a result that fails the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +111,9 @@ pub(super) mod tests {
 
     #[test]
     fn by_default_every_verdict_but_true_counts_and_so_does_what_was_not_checked() {
-        let code =
-            |assessments: &[&str], skipped: &[&str]| exit_code(&result(assessments, skipped), &DEFAULT);
+        let code = |assessments: &[&str], skipped: &[&str]| {
+            exit_code(&result(assessments, skipped), &FailOn::DEFAULT)
+        };
         assert_eq!(code(&["TRUE", "TRUE"], &["opinion", "duplicate"]), 0);
         assert_eq!(code(&["TRUE", "NO CONSENSUS", "FALSE"], &["over_limit"]), 10);
         assert_eq!(code(&["TRUE", "NO CONSENSUS"], &["over_limit"]), 11);

@@ -35,7 +35,7 @@ impl Verifier {
             && Time::parse(date).is_none()
         {
             return Err(
-                Failure::usage(format!("--as-of: `{date}` is no date")).hint("write it as 2026-11-20")
+                Failure::usage(format!("--as-of: `{date}` is not a date")).hint("write it as 2026-11-20")
             );
         }
         let min_required = how.min_required.or(config.verify.min_required);

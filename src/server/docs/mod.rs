@@ -36,7 +36,7 @@ static FILES: LazyLock<HashMap<String, File>> = LazyLock::new(|| {
     }
     for topic in &TOPICS {
         add(format!("/docs/{}", topic.name), "topic.html", page(topic));
-        add(format!("/docs/{}.md", topic.name), "topic.md", topic.source.to_owned());
+        add(format!("/docs/{}.md", topic.name), "topic.md", markdown(topic));
     }
     files
 });
@@ -85,6 +85,13 @@ fn page(topic: &Topic) -> String {
         render(&blocks)
     );
     fill(&title(topic), Some((topic, &blocks)), &body, "", "../")
+}
+
+/// A topic's Markdown, in which links lead to the Markdown of other topics beside it.
+fn markdown(topic: &Topic) -> String {
+    TOPICS.iter().fold(topic.source.to_owned(), |text, linked| {
+        text.replace(&format!("]({}.md", linked.file()), &format!("]({}.md", linked.name))
+    })
 }
 
 /// The page around `body`: `below` leads to the topics from its address, and `up` to the dashboard.

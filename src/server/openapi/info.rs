@@ -17,7 +17,8 @@ const TAGS: [(&str, &str); 8] = [
 const ABOUT: &str = "\
 Fact verification and chat inference behind one API.
 
-Every request needs a key, except those for health and this description. A key is sent as \
+Every request needs a key, except those for health, the dashboard's files, `/docs`, `/llms.txt`, this description, and \
+`/metrics` from the same machine. A key is sent as \
 `Authorization: Bearer mk_SERVICE_…` and works for one service: `verify`, `inference` or `console`.
 
 **Limits.** A key has 60 requests in any 60 seconds and 1,000 in a UTC day, unless set otherwise. Every answer, errors \
@@ -25,10 +26,10 @@ included, says in its headers what is left.
 
 **Errors** have one shape, `ErrorBody`: `code` is for programs, `message` says what to do next. That also holds for \
 what is answered before an operation is found: 404 `unknown_route`, 405 `method_not_allowed` (with `Allow`), and 400, \
-414 or 431 for what is no HTTP that this server reads.
+414 or 431 for what is not HTTP that this server can read.
 
 **Streams** are Server-Sent Events. A line `: keep-alive` may come between frames while there is nothing to say. \
-The schema of a stream is that of each of its events, `{event, data}`. A stream is only whole if its last event has come.
+The schema of a stream is that of each of its events, `{event, data}`. A stream is complete only if its last event has arrived.
 
 Bodies and parameters that are unknown or wrong are refused by name. Answers may grow: expect fields that are not \
 described here. HEAD works wherever GET does.";
@@ -69,8 +70,7 @@ pub(super) fn security() -> Value {
             "in": "cookie",
             "name": "mk_session",
             "description": "A session of the dashboard, made by `POST /v1/auth/session`; behind https the cookie is called \
-                `__Host-mk_session`. What writes also needs an `Origin` that is this server's own, which browsers send \
-                by themselves.",
+                `__Host-mk_session`. What writes also needs an `Origin` that is this server's own, which browsers add.",
         },
     })
 }

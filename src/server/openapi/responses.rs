@@ -24,7 +24,7 @@ const ERRORS: [ErrorResponse; 17] = [
         &[
             ("invalid_json", "the request body is empty; send a JSON object"),
             ("missing_parameter", "`fact` is required"),
-            ("invalid_parameter", "`minRequired` must be a whole number from 2 to 3, not 4"),
+            ("invalid_parameter", "`minRequired` must be 2 or 3, not 4"),
             ("unsupported_parameter", "unknown parameter `facts`; allowed are fact, domain"),
             (
                 "context_length_exceeded",

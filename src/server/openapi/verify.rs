@@ -68,6 +68,9 @@ fn health() -> Value {
     })
 }
 
+/// Something that can be seen, and no NUL character.
+const PLAIN_TEXT: &str = r"^[^\u0000]*\S[^\u0000]*$";
+
 /// The schema of the request type, with the ranges that its fields are checked against. Defaults are described in
 /// words: client generators take a field with a default for a required one.
 fn request(bounds: Bounds) -> Value {
@@ -75,11 +78,11 @@ fn request(bounds: Bounds) -> Value {
     let max_required = (*MIN_REQUIRED.end()).min(bounds.panel).max(*MIN_REQUIRED.start());
     let dated = |format: &str| json!({"type": "string", "format": format});
     let ranges = json!({
-        "fact": {"minLength": 1, "maxLength": bounds.fact_chars, "pattern": "\\S"},
+        "fact": {"minLength": 1, "maxLength": bounds.fact_chars, "pattern": PLAIN_TEXT},
         "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": max_required},
         "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel},
         "asOf": {"type": null, "anyOf": [dated("date"), dated("date-time"), {"type": "null"}]},
-        "context": {"minLength": 1, "maxLength": MAX_CONTEXT_CHARS, "pattern": "\\S"},
+        "context": {"minLength": 1, "maxLength": MAX_CONTEXT_CHARS, "pattern": PLAIN_TEXT},
     });
     for (name, limits) in ranges.as_object().into_iter().flatten() {
         let Some(property) = schema["properties"][name].as_object_mut() else { continue };

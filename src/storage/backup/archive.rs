@@ -102,7 +102,7 @@ fn invalid(what: &str) -> io::Error {
 }
 
 fn not_a_backup() -> io::Error {
-    invalid("it is no whole backup of mk")
+    invalid("it is not a complete mk backup")
 }
 
 /// Checksums, one line per file.

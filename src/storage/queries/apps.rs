@@ -10,7 +10,7 @@ use crate::clock::Time;
 use crate::storage::db::{Db, Row};
 use crate::storage::{AppChange, AppDeletion, AppRow, Error, KeyFilter, Order, Span, Store};
 
-const NAME_TAKEN: &str = "an app with this name exists already; choose another name";
+const NAME_TAKEN: &str = "this name is already taken; choose another";
 /// Why the last app cannot be deleted.
 pub const LAST_APP: &str = "this is the last app, and keys need one; make another app before deleting it";
 

@@ -19,7 +19,7 @@ use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyLife, KeyRow, Orde
 /// Up to this many keys, last uses are read with one query per key; beyond, with a single one.
 const MAX_SINGLE_READS: usize = 1000;
 
-const KEY_EXISTS: &str = "this key exists already";
+const KEY_EXISTS: &str = "this key already exists";
 const REVOKED: &str = "this key is revoked for good; create a new one instead";
 const ROTATED: &str = "this key was rotated already; rotate the one that took its place, or revoke this one";
 const REPLACED: &str = "this key was rotated and ends as it was told to, or sooner; use the one that took its place, or create a new one";

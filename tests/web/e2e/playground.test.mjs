@@ -47,6 +47,20 @@ test("a verification shows each claim and each model as they arrive", async () =
   await page.context().close();
 });
 
+test("what was not checked stands apart and never looks done", async () => {
+  const page = await front.enter("#/playground");
+  await page.getByLabel("Statement").fill("Two plus two is four. [sandbox:omit=always]");
+  await press(page, "Verify");
+  await status(page, "Incomplete: 0 of 1 sentence checked.");
+  await page.getByRole("heading", { name: "Not checked" }).waitFor();
+  assert.equal(await page.getByText(/There was nothing to verify/).count(), 0);
+  await page.getByLabel("Statement").fill("The capital of France is Paris. [sandbox:fail=auditor]");
+  await press(page, "Verify");
+  await status(page, "Done. 1 claim: 1 true.");
+  await page.getByText("Not audited: the auditor sandbox/auditor failed").waitFor();
+  await page.context().close();
+});
+
 test("a failed model is shown, but not as a dissenting vote", async () => {
   const page = await front.enter("#/playground");
   await press(page, "A model fails");

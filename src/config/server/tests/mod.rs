@@ -72,7 +72,15 @@ fn variables_alone_configure_a_server() {
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     assert!(!format!("{config:?}").contains("secret"));
     let alone = fixture(None, &[OPENAI]).load().unwrap();
-    assert_eq!(alone.notes[1], "panel of 3 models: chosen from one provider, different makers first");
+    assert_eq!(
+        alone.notes[1],
+        "panel of 3 models: all from one provider (openai); add another, as models of one maker err alike"
+    );
+    let through_one = fixture(None, &[("OPENROUTER_API_KEY", "secret")]).load().unwrap();
+    assert_eq!(
+        through_one.notes[1],
+        "panel of 3 models: chosen from one provider (openrouter), different makers first"
+    );
 }
 
 #[test]

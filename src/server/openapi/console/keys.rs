@@ -31,7 +31,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Keys",
         "createKey",
         "Make a key",
-        "`key` in the answer is shown this once and exists nowhere else.",
+        "`key` in the answer is shown only once and exists nowhere else.",
     )
     .parameters(&["AppId"])
     .body(&new, &[("plain", json!({"service": "verify"})), ("narrow", example::narrow_key())])

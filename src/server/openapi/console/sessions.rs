@@ -51,7 +51,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .body(&setup, &[("token", json!({"token": "Zp2VtYb8RnKcWdEs1GhU6i4fJ0aQx7Lm"}))])
     .response(
         201,
-        "The key, shown this once, and a session made from it.",
+        "The key, shown only once, and a session made from it.",
         json_with_example(&set_up, &example::set_up()),
         &["Set-Cookie", "Cache-Control"],
     )

@@ -18,7 +18,7 @@ export function KeyOnce({ created, title = "Your new key", note, onDone }) {
   };
   const actions = html`<${Button} kind="primary" onClick=${done} disabled=${!isStored}>Done</${Button}>`;
   return html`<${Dialog} title=${title} wide locked onBlocked=${() => setWarning(NOT_YET)} initialFocus=${copy} actions=${actions}>
-    <p>Copy it now and store it where secrets are kept. <strong>It is shown this once</strong>; the server keeps only its hash.</p>
+    <p>Copy it now and store it where secrets are kept. <strong>It is shown only once</strong>; the server keeps only its hash.</p>
     <div class="secret">
       <code ref=${box} tabindex="0" aria-label="The key">${created.key}</code>
       <${CopyButton} text=${created.key} label="Copy" what="the key" kind="primary" buttonRef=${copy} small=${false} />

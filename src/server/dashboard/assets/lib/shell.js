@@ -27,7 +27,7 @@ export function Shell({ route, session, onLogOut, children }) {
       ${session && html`<nav id="nav" class=${isOpen ? "open" : ""} aria-label="Pages">
         <ul>${PAGES.map((page) => html`<li key=${page.href}><a href=${page.href} aria-current=${(route.parts[0] ?? "") === page.part ? "page" : undefined}>${page.label}</a></li>`)}</ul>
         <div class="who">
-          <p class="muted">Signed in with<br /><span class="who-key" title=${session.key.id}>${session.key.name ?? keyText(session.key)}</span></p>
+          <p class="muted">Logged in with<br /><span class="who-key" title=${session.key.id}>${session.key.name ?? keyText(session.key)}</span></p>
           <${Button} kind="quiet" small onClick=${onLogOut}>Log out</${Button}>
         </div>
       </nav>`}

@@ -71,7 +71,7 @@ function Budgets({ billing, isEmpty }) {
   return html`<section aria-labelledby="month">
     <div class="section-head"><h2 id="month">${month(billing.month)}</h2>${!isEmpty && html`<a href="#/usage/budgets">All budgets</a>`}</div>
     <div class="card">
-      <p><strong>${cost(billing.month_to_date)}</strong> so far${forecast && html`, about <strong>${money(forecast.cost_usd)}</strong> by its end at ${money(forecast.per_day_usd)} a day`}.</p>
+      <p><strong>${cost(billing.month_to_date)}</strong> so far${forecast && html`; about <strong>${money(forecast.cost_usd)}</strong> by month’s end`}.</p>
       ${near.length > 0
         ? html`<ul class="budget-list">${near.map((line) => html`<li key=${line.id}><a href=${`#/apps/${line.app_id}`}>${line.name}</a> <span class="muted">${line.id.startsWith("key_") ? "key" : "app"}</span><${Spent} spent=${line.spent_usd} of=${line.budget_usd} /></li>`)}</ul>`
         : html`<p class="muted">${billing.budgets.length > 0 ? "No budget has reached 50%." : "No budgets are set."}</p>`}

@@ -58,7 +58,7 @@ export default function Playground({ route }) {
     </${Empty}>`}
     ${app && html`<div class="pg-page">
       <${Select} label="App" value=${app.id} onChange=${choose} options=${apps.map(({ id, name }) => ({ value: id, label: name }))}
-        hint="It pays for what is tried out here, within its budget. No key is made for it." />
+        hint="Usage here is charged to this app, within its budget. No key is made for it." />
       <${Tab} appId=${app.id} key=${tab} />
     </div>`}`;
 }

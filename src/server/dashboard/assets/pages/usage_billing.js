@@ -19,10 +19,10 @@ function Forecast({ billing }) {
   const { forecast, month_to_date: sums } = billing;
   return html`<p>Spent so far: <strong>${cost(sums)}</strong>.
     ${forecast
-      ? html` If it goes on like in the last ${forecast.based_on_days <= 1 ? "day" : `${Math.round(forecast.based_on_days)} days`} (${money(forecast.per_day_usd)} a day), the month comes to about <strong>${money(forecast.cost_usd)}</strong>.`
+      ? html` At the rate of the last ${forecast.based_on_days <= 1 ? "day" : `${Math.round(forecast.based_on_days)} days`} (${money(forecast.per_day_usd)} a day), the month will come to about <strong>${money(forecast.cost_usd)}</strong>.`
       : " There is no usage yet to make a forecast from."}
     ${sums.unpriced_attempts > 0 ? " Calls without a known price are not in it." : ""}
-    <span class="muted"> Budgets begin anew ${date(billing.ends_at)}.</span></p>`;
+    <span class="muted"> Budgets reset on ${date(billing.ends_at)}.</span></p>`;
 }
 
 function Lines({ lines }) {

@@ -38,7 +38,7 @@ export function Exchange({ exchange, model, again }) {
 }
 
 const ENDINGS = {
-  length: "The answer ends where its tokens do (finish_reason: length). More max tokens allow more.",
+  length: "The answer was cut off at its limit of tokens (finish_reason: length). A higher limit allows more.",
   content_filter: "The provider held back the answer or a part of it (finish_reason: content_filter).",
 };
 

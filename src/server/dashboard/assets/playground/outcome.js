@@ -16,7 +16,7 @@ export function stepOf(run) {
     case "starting": return "Starting the verification.";
     case "extracting": return total === 0 ? "Looking for claims in the statement." : `${plural(total, "claim")} found.`;
     case "verifying": return total === 0 ? "There is nothing to verify." : `Asking models: ${sums.judged} of ${plural(total, "claim")} verified.`;
-    case "done": return `Done. ${verdictsOf(run)}`;
+    case "done": return run.isIncomplete ? `Incomplete: ${checkedOf(run)} ${verdictsOf(run)}`.trim() : `Done. ${verdictsOf(run)}`;
     case "stopped": return `Cancelled. ${partOf(run)}`;
     case "failed": return `Failed. ${partOf(run)}`;
     default: return "";
@@ -27,8 +27,15 @@ function partOf(run) {
   return run.claims.length > 0 ? `${counts(run).judged} of ${plural(run.claims.length, "claim")} had been verified.` : "";
 }
 
+/** How much of an incomplete run's text was checked. A sentence of which only a part was is not. */
+function checkedOf(run) {
+  if (run.coverage === null) return "a part was not checked.";
+  const { sentences, unchecked } = run.coverage;
+  return `${count(sentences - Math.max(unchecked, 1))} of ${plural(sentences, "sentence")} checked.`;
+}
+
 function verdictsOf(run) {
-  if (run.claims.length === 0) return "There was nothing to verify.";
+  if (run.claims.length === 0) return run.isIncomplete ? "" : "There was nothing to verify.";
   return `${plural(run.claims.length, "claim")}: ${kindsOf(run).map(([verdict, sum]) => `${sum} ${verdict.toLowerCase()}`).join(", ")}.`;
 }
 
@@ -48,8 +55,10 @@ export function Outcome({ run }) {
     ${!isOver && run.claims.length > 0 && html`<progress class="pg-progress" max=${run.claims.length} value=${judged} aria-label="Claims verified"></progress>`}
     ${run.claims.length > 0 && html`<ol class="pg-claims">${run.claims.map((claim, index) => html`<${Claim} key=${index} claim=${claim} isOver=${isOver} />`)}</ol>`}
     ${run.unlisted > 0 && html`<p class="muted">${plural(run.unlisted, "more claim is", "more claims are")} not listed here.</p>`}
-    <${SkippedParts} parts=${run.skipped} />
-    ${run.phase === "done" && run.claims.length === 0 && html`<p>There was nothing to verify: no part of the statement is a claim that can be checked.</p>`}
+    <${Parts} title="Not checked" parts=${run.skipped.filter(({ isUnchecked }) => isUnchecked)} />
+    <${Parts} title="Skipped" parts=${run.skipped.filter(({ isUnchecked }) => !isUnchecked)} />
+    ${run.phase === "done" && run.audit?.isDone === false && html`<p class="pg-note"><span class="pg-symbol pg-none" aria-hidden="true">!</span> ${auditOf(run.audit)}</p>`}
+    ${run.phase === "done" && run.claims.length === 0 && !run.isIncomplete && html`<p>There was nothing to verify: no part of the statement is a claim that can be checked.</p>`}
     ${run.phase === "done" && html`<${Summary} run=${run} />`}
     ${run.claims.some(({ result }) => result) && html`<p class="muted pg-legend">${LEGEND} Agreement is evidence, not proof.</p>`}
   </section>`;
@@ -58,9 +67,13 @@ export function Outcome({ run }) {
 const LETTERS = Object.values(VOTES).map(({ letter, words }) => `${letter} ${words}`).join(", ");
 const LEGEND = `Votes in the order of the panel: ${LETTERS}. Each model saw a question and its options, in an order of its own; neither the claim, nor which option it asserts.`;
 
-function SkippedParts({ parts }) {
+function auditOf({ auditor }) {
+  return auditor === "" ? "Not audited: no second model compared the claims with the text." : `Not audited: the auditor ${shown(auditor, 200)} failed, so no second model compared the claims with the text.`;
+}
+
+function Parts({ title, parts }) {
   if (parts.length === 0) return null;
-  return html`<h3>Skipped</h3>
+  return html`<h3>${title}</h3>
     <ul class="pg-skipped">${parts.map((part, index) => html`<li key=${index}>
       <span class="pg-symbol pg-none" aria-hidden="true">!</span> <span>${shown(part.reason, 60).replaceAll("_", " ")}: <bdi>${shown(part.text)}</bdi></span>
     </li>`)}</ul>`;

@@ -48,7 +48,7 @@ function titleOf(status, code) {
 
 function hintOf(status, code) {
   if (status === 402) return "Raise the budget under Apps, choose another app, or wait for the next month.";
-  if (status === 429) return "What is tried out here counts against the limits of the console key that you are logged in with.";
+  if (status === 429) return "Usage here counts against the limits of the console key that you are logged in with.";
   if (code === "provider_auth_failed") return "The operator of this server has to check the provider's key.";
   return undefined;
 }

@@ -6,7 +6,7 @@ import { list, number, text } from "./text.js";
 import { readResult } from "./votes.js";
 
 /** No run. `phase`: idle, starting, extracting, verifying, done, failed, stopped. */
-export const IDLE = { phase: "idle", claims: [], unlisted: 0, skipped: [], fault: null, summary: null, mode: "", requestId: "", elapsed: null };
+export const IDLE = { phase: "idle", claims: [], unlisted: 0, skipped: [], isIncomplete: false, coverage: null, audit: null, fault: null, summary: null, mode: "", requestId: "", elapsed: null };
 
 /** More claims than this are counted, not listed. */
 export const MAX_CLAIMS = 200;
@@ -45,8 +45,14 @@ function extracted(state, data) {
   return { ...state, claims, unlisted: all.length - claims.length, skipped: readSkipped(data.skipped) };
 }
 
+/** Why a part that may hold claims was not checked; a part with any other reason was read, and has nothing to check. */
+const UNCHECKED = ["over_limit", "not_extracted", "unfaithful"];
+
 function readSkipped(parts) {
-  return list(parts, MAX_CLAIMS).map((part) => ({ text: text(part?.text), reason: text(part?.reason).replaceAll("_", " ") }));
+  return list(parts, MAX_CLAIMS).map((part) => {
+    const reason = text(part?.reason);
+    return { text: text(part?.text), reason: reason.replaceAll("_", " "), isUnchecked: UNCHECKED.includes(reason) };
+  });
 }
 
 function onClaim(state, data, change) {
@@ -80,8 +86,17 @@ function completed(state, data) {
     skipped: readSkipped(data.skipped),
     mode: text(data.mode) || state.mode,
     requestId: text(data.requestId) || state.requestId,
+    isIncomplete: data.complete === false,
+    coverage: readCoverage(data.coverage),
+    audit: { isDone: data.audited === true, auditor: text(data.auditor) },
     summary: summary(data, claims),
   };
+}
+
+/** How many sentences there are and how many were checked; null where the server did not tell. */
+function readCoverage(data) {
+  const sentences = number(data?.sentences);
+  return sentences > 0 ? { sentences, unchecked: number(data.unchecked) ?? 0 } : null;
 }
 
 function summary(data, claims) {

@@ -1,7 +1,7 @@
 // A conversation: exchanges of a question and its answer, and the chunks of a stream applied to one of them.
 //
 // What must hold: an answer counts as complete only with its `finish_reason`; one that broke off or was stopped is
-// still shown, but is no part of the conversation that is sent, as in `mk chat`.
+// still shown, but is not part of the conversation that is sent, as in `mk chat`.
 import { list, number, text } from "./text.js";
 
 /** Longer answers are cut here, so that the page does not become slow. */

@@ -77,7 +77,7 @@ function Options({ set, state }) {
         options=${[{ value: "2", label: "2" }, { value: "3", label: "3" }]} />
       <${Field} label="Models asked" type="number" min="2" max="9" step="1" inputmode="numeric" placeholder="3" value=${set.totalModels} onInput=${change("totalModels")}
         hint="At least as many as must agree." error=${problemOf(state, "totalModels")} />
-      <${Field} label="As of" type="date" value=${set.asOf} onInput=${change("asOf")} hint="The day that facts are judged at; else today." error=${problemOf(state, "asOf")} />
+      <${Field} label="As of" type="date" value=${set.asOf} onInput=${change("asOf")} hint="Facts are judged as of this date (default: today)." error=${problemOf(state, "asOf")} />
     </div>
     <${Field} label="Context" optional lines=${3} dir="auto" value=${set.context} onInput=${change("context")}
       hint="Models answer from this text instead of from what they know." error=${problemOf(state, "context")} />
