@@ -42,8 +42,8 @@ More: mk help keys";
 /// The columns in a pipe, last in the help of `mk apps list`.
 const LIST_NOTES: &str = "\
 In a pipe, lines are tab-separated: id, name, active keys, when it was created,
-monthly budget and what is spent of it this month in US dollars, percentage used,
-calls at an unknown price. What is not set is `-`.";
+monthly budget and what is spent of it this month in US dollars, percentage
+used, calls at an unknown price. What is not set is `-`.";
 
 /// The arguments of `mk apps`.
 #[derive(Args, Debug)]

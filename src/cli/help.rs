@@ -322,7 +322,7 @@ mod tests {
     fn lists_are_indented_below_their_marks() {
         assert_eq!(
             shown("1. one two three\n2. four\n   - five\n\n```\ncode  here\n```", 10, Paint::Plain),
-            ["", "1. one two", "   three", "2. four", "   - five", "", "  code  here"]
+            ["", "1. one two", "   three", "2. four", "   - five", "", "code  here"]
         );
     }
 

@@ -1,5 +1,7 @@
 //! Client settings that are a choice between words; the words are the same in flags, variables and files.
 
+use std::fmt;
+
 use clap::ValueEnum;
 
 /// When output is coloured.
@@ -67,6 +69,12 @@ impl FailOn {
         let list: Vec<Self> =
             words.iter().map(|word| Self::from_str(word, true).ok()).collect::<Option<_>>()?;
         (!Self::contradict(&list)).then_some(list)
+    }
+}
+
+impl fmt::Display for FailOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&word(self))
     }
 }
 

@@ -118,9 +118,6 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
     found.warnings.extend(env.misspelt_warnings());
 
     let providers = models::Providers(&found.providers);
-    if args.sandbox {
-        found.notes.extend(ignored_by_sandbox(path.as_deref(), &file));
-    }
     let (verify, inference) = if args.sandbox {
         (models::sandbox(&file.verify, &mut origins)?, crate::inference::Settings::default())
     } else {
@@ -129,6 +126,9 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
         (verify, providers.inference(&file.inference, &mut origins)?)
     };
     found.notes.extend(panel_notes(&verify.general, &origins.get("verify.panel"), found.chosen.makers));
+    if args.sandbox {
+        found.notes.extend(ignored_by_sandbox(path.as_deref(), &file));
+    }
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
     found.warnings.extend(panel_doubts(&verify, &origins));
 

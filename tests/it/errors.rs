@@ -155,7 +155,7 @@ async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
     let server = server().await;
     let (key, _) = server.key_with(Service::Verify, |new| new.per_minute = Some(0));
     let long = format!(r#"{{"fact":"{}"}}"#, "x".repeat(200_001));
-    let cases: [(&str, &str, &str, &str); 27] = [
+    let cases: [(&str, &str, &str, &str); 29] = [
         ("", "invalid_json", "", "empty"),
         ("[]", "invalid_json", "", "an array"),
         ("\"x\"", "invalid_json", "", "a string"),

@@ -42,6 +42,7 @@ mod cli_eval;
 mod cli_eval_figures;
 mod cli_eval_runs;
 mod cli_gate;
+mod cli_gate_notes;
 mod cli_hostile;
 mod cli_input;
 mod cli_interrupt;

@@ -21,8 +21,8 @@ have them always.
 
 In a pipe, lines are tab-separated: id, key (service and last four characters),
 name, app, state, when it was created, when it expires, when it was last used,
-monthly budget and what is spent of it this month in US dollars, percentage used,
-calls at an unknown price. What is not set is `-`.";
+monthly budget and what is spent of it this month in US dollars, percentage
+used, calls at an unknown price. What is not set is `-`.";
 
 /// The arguments of `mk keys list`.
 #[derive(Args, Debug)]

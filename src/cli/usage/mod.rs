@@ -50,7 +50,7 @@ In a pipe, lines are tab-separated: what is asked for with --by (apps and keys
 by id and name), requests, attempts, errors, tokens of prompts, of completions,
 of both, cost in US dollars, attempts at an unknown price, prompt tokens read
 from a cache, prompt tokens written to one, attempts whose usage is estimated.
---csv has the same columns and a heading; an unknown cost is an empty cell there.
+--csv has the same columns and a heading; an unknown cost is an empty cell then.
 
 Reads this machine's database or a server elsewhere, see `mk apps --help`.";
 

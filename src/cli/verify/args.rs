@@ -32,22 +32,24 @@ Votes, one a model in panel order: T the claimed answer, F another answer,
 U cannot be determined, - no answer.
 
 In a pipe each claim is a line of tab-separated fields: number, verdict, votes,
-text. Skipped parts have - for a number. With several statements (--lines,
+text. Skipped parts have - for a number, and UNCHECKED for a verdict if they
+should have been checked, else SKIPPED. With several statements (--lines,
 several texts or files) the line's number or the file's name comes first, and a
 statement without a claim is a NOTHING line, one that failed an ERROR line.
 
 Exit codes: 0 every claim TRUE; 10 a claim is FALSE; 11 none FALSE, but one
-without consensus; 13 neither, but a part was not checked, as it is over a
-limit; 12 nothing to verify; 2 usage; 4 no key, or refused; 5 server or provider
-failed; 6 cannot reach, or --timeout; 7 refused for now; 8 incomplete.
+without consensus; 13 neither, but a part was not checked (over a limit, not
+extracted or unfaithful), or was skipped with `--fail-on skipped`; 12 nothing to
+verify; 2 usage; 4 no key, or refused; 5 server or provider failed; 6 cannot
+reach, or --timeout; 7 refused for now; 8 incomplete.
 With several statements the worst of all. --fail-on chooses which of 10, 11 and
 13 count. What failed is named on standard error, even with -q.";
 
 /// The arguments of `mk verify`.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// Texts and files to verify: what names an existing file is that file; `-` is standard input, which is read without
-    /// it where a pipe or a file is all that is given
+    /// Texts and files to verify: what names an existing file is that file; `-` is standard input, which is
+    /// also read when nothing else is given and it is a pipe or a file
     #[arg(value_name = "TEXT|FILE", conflicts_with = "lines", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
 
@@ -141,7 +143,7 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
 
-    /// What makes the exit code other than 0: false (10), no-consensus (11), unchecked or skipped parts (13); or never
+    /// What makes the run fail: false (10), no-consensus (11), unchecked or skipped parts (13); or never
     /// [default: false,no-consensus,unchecked]
     #[arg(long, value_enum, ignore_case = true, value_name = "VERDICTS", value_delimiter = ',')]
     #[arg(hide_possible_values = true)]

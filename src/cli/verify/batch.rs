@@ -58,9 +58,7 @@ pub(crate) async fn run(
         receipts,
         entries,
         worst: 0,
-        verified: 0,
-        empty: 0,
-        failed: 0,
+        printed: 0,
         totals: Totals::new(),
         gate: Gate::default(),
         rows: batch.has_one_table().then(|| Rows::new(&plan.printer.terminal, true)),
@@ -178,10 +176,8 @@ struct Report<'a, 'p> {
     receipts: Option<ReceiptFile>,
     entries: &'a mut Vec<Value>,
     worst: u8,
-    verified: usize,
-    /// How many of the verified statements contain no claim.
-    empty: usize,
-    failed: usize,
+    /// How many lines were printed.
+    printed: usize,
     totals: Totals,
     gate: Gate,
     /// The one table of all statements.
@@ -194,8 +190,6 @@ impl Report<'_, '_> {
     fn take(&mut self, done: StatementOutcome) -> Result<(), Failure> {
         let code = match &done.outcome {
             Ok(finished) => {
-                self.verified += 1;
-                self.empty += usize::from(finished.result.results.is_empty());
                 self.totals.add(&finished.result);
                 self.gate.add(Some(&done.source), finished, &self.batch.plan.fail_on);
                 if let Some(receipts) = &mut self.receipts {
@@ -208,7 +202,7 @@ impl Report<'_, '_> {
                 return Err(Failure::new(Kind::ClosedPipe, failure.message.clone()));
             }
             Err(failure) => {
-                self.failed += 1;
+                self.totals.add_failed();
                 if !self.tells_failures_at_the_end() {
                     self.gate.add_failure(&done.source, failure);
                 }
@@ -219,7 +213,7 @@ impl Report<'_, '_> {
         let terminal = &self.batch.plan.printer.terminal;
         let found = self.totals.so_far(|assessment| mark(terminal, assessment).0.to_owned());
         let found = summary::on_one_line(terminal, found);
-        self.batch.display.borrow_mut().count(self.verified, self.failed, found);
+        self.batch.display.borrow_mut().count(self.totals.done(), self.totals.failed(), found);
         match self.batch.plan.format {
             Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
             Format::JsonLines => self.failed_json_line(&done)?,
@@ -235,7 +229,7 @@ impl Report<'_, '_> {
 
     /// Prints the table of all statements.
     fn print_table(&mut self) -> Result<(), Failure> {
-        let Some(rows) = self.rows.take().filter(|_| self.verified + self.failed > 0) else { return Ok(()) };
+        let Some(rows) = self.rows.take().filter(|_| self.totals.statements() > 0) else { return Ok(()) };
         self.print(&rows.lines())
     }
 
@@ -252,7 +246,7 @@ impl Report<'_, '_> {
         }
     }
 
-    fn plain(&self, done: &StatementOutcome) -> Result<(), Failure> {
+    fn plain(&mut self, done: &StatementOutcome) -> Result<(), Failure> {
         let label = done.source.label();
         let source = Some(label.as_str());
         let lines = match &done.outcome {
@@ -284,7 +278,13 @@ impl Report<'_, '_> {
         let terminal = &self.batch.plan.printer.terminal.now();
         let places = done.outcome.as_ref().ok().map(|finished| &finished.places);
         let page = self.batch.plan.page(terminal, places);
-        let heading = format!("{}: {}", done.source.label(), done.text);
+        // A file is known by its name; what it begins with, such as front matter, tells nothing.
+        let heading = match &done.source {
+            Source::File { .. } => done.source.label(),
+            Source::Line { .. } | Source::Argument { .. } => {
+                format!("{}: {}", done.source.label(), done.text)
+            }
+        };
         let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
         let mut lines = vec![terminal.out.paint.apply(Style::Strong, &heading)];
         match &done.outcome {
@@ -303,7 +303,8 @@ impl Report<'_, '_> {
     }
 
     /// Prints results, with the bars out of the way.
-    fn print(&self, lines: &[String]) -> Result<(), Failure> {
+    fn print(&mut self, lines: &[String]) -> Result<(), Failure> {
+        self.printed += lines.len();
         let printer = &self.batch.plan.printer;
         self.batch.display.borrow_mut().make_way();
         self.batch.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
@@ -312,7 +313,7 @@ impl Report<'_, '_> {
     fn finish(mut self) -> Outcome {
         let printer = &self.batch.plan.printer;
         self.batch.display.borrow_mut().end();
-        if self.verified + self.failed == 0 {
+        if self.totals.statements() == 0 {
             return Err(Failure::usage("there are no statements in the input"));
         }
         self.print_table()?;
@@ -323,48 +324,36 @@ impl Report<'_, '_> {
         match plan.format {
             Format::Json => printer.document(&json::batch(self.entries, Some(&self.totals), self.worst))?,
             Format::JsonLines => {
-                printer.json_line(&json::total_line(self.verified, self.failed, &self.totals, self.worst))?;
+                printer.json_line(&json::total_line(&self.totals, self.worst))?;
             }
             Format::List | Format::Table => {
                 let mut lines = Vec::new();
-                if gate::is_read_on_one_terminal(plan) {
+                // What failed is still on the screen where all of it fits.
+                if gate::is_read_on_one_terminal(plan) && self.printed >= printer.terminal.height {
                     lines = self.gate.lines(&printer.terminal);
                     lines.extend((!lines.is_empty()).then(String::new));
                 }
                 let terminal = printer.terminal.now();
-                lines.extend(plan.page(&terminal, None).summary_of_several(
-                    self.lead(),
-                    &self.totals,
-                    elapsed,
-                ));
+                lines.extend(plan.page(&terminal, None).summary_of_several(&self.totals, elapsed));
                 lines.iter().try_for_each(|line| printer.line(line))?;
             }
             Format::Plain => {}
         }
         let symbol = |assessment| mark(&printer.terminal, assessment).0.to_owned();
-        let parts = summary::parts_of_several(self.lead(), &self.totals, elapsed, symbol);
+        let parts = summary::parts_of_several(&self.totals, elapsed, symbol);
         let total = summary::on_one_line(&printer.terminal, parts);
+        plan.warn(&self.totals);
         self.gate.tell(plan, &total, self.worst);
         if plan.format == Format::Plain && self.worst == 0 {
             printer.notice(&total);
         }
         if let Some((source, failure)) = self.first_failure.take() {
-            let statements = humanize::counted(self.failed, "statement");
-            let were = if self.failed == 1 { "was" } else { "were" };
+            let statements = humanize::counted(self.totals.failed(), "statement");
+            let were = if self.totals.failed() == 1 { "was" } else { "were" };
             let message = format!("{statements} {were} not verified; {}: {}", source.name(), failure.message);
             printer.failure(&Failure { message, ..failure });
         }
         Ok(self.worst)
-    }
-
-    /// `12 statements: 9 verified, 1 with nothing to verify, 2 failed`
-    fn lead(&self) -> String {
-        let statements = humanize::counted(self.verified + self.failed, "statement");
-        let some = |count: usize, what: &str| {
-            if count > 0 { format!(", {count} {what}") } else { String::new() }
-        };
-        let (empty, failed) = (some(self.empty, "with nothing to verify"), some(self.failed, "failed"));
-        format!("{statements}: {} verified{empty}{failed}", self.verified - self.empty)
     }
 }
 

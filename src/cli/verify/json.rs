@@ -118,6 +118,9 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
             "claims": result.results.len(),
             "skipped": result.skipped,
             "complete": result.complete,
+            "audited": result.audited,
+            "auditor": result.auditor,
+            "cost_usd": result.cost_usd,
             "coverage": result.coverage,
             "tokenUsage": result.token_usage,
             "minRequired": result.min_required,
@@ -138,9 +141,12 @@ pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Valu
 }
 
 /// The last line of `--jsonl` with several statements.
-pub(crate) fn total_line(verified: usize, failed: usize, totals: &Totals, exit: u8) -> Value {
-    let mut line = json!({ "schema": BATCH_SCHEMA, "type": "total", "exit": exit, "verified": verified, "failed": failed });
+pub(crate) fn total_line(totals: &Totals, exit: u8) -> Value {
+    let mut line = json!({ "schema": BATCH_SCHEMA, "type": "total", "exit": exit });
     line["totals"] = json!(totals);
+    for count in ["verified", "failed"] {
+        line[count] = line["totals"][count].clone();
+    }
     line
 }
 

@@ -47,7 +47,7 @@ use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::progress::Mode;
 use crate::cli::term::Terminal;
-use crate::cli::{remote, runtime};
+use crate::cli::{remote, runtime, sanitize};
 use crate::config::{ClientConfig, DEFAULT_JOBS, FailOn, View};
 use input::{Input, Source};
 use json::Finished;
@@ -57,6 +57,7 @@ use place::Places;
 use rate_limit::RateLimitWait;
 use receipt_file::ReceiptFile;
 use single::Found;
+use summary::Totals;
 use verifier::Verifier;
 
 /// The default of `--max-wait` for each of several statements.
@@ -157,13 +158,15 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
     let format = format(args, config, &printer);
     let shares_terminal = format == Format::JsonLines && printer.terminal.out.is_terminal;
     let progress = if shares_terminal { Mode::None } else { session.progress(config) };
+    let fail_on = fail_on(args, config)?;
+    note_weakened(args, config, &fail_on, &printer);
     Ok(Plan {
         format,
         progress,
         markup: args.format.map(Into::into),
         verifier: Verifier::new(&args.how, args.explain, config)?
             .with_receipts(args.output.receipt.is_some()),
-        fail_on: fail_on(args, config)?,
+        fail_on,
         jobs: jobs(args.jobs, config),
         max_wait: args.max_wait,
         printer,
@@ -179,6 +182,20 @@ fn fail_on(args: &VerifyArgs, config: &ClientConfig) -> Result<Vec<FailOn>, Fail
     }
     let given = args.output.fail_on.as_ref().or(config.verify.fail_on.as_ref());
     Ok(given.cloned().unwrap_or_else(|| FailOn::DEFAULT.to_vec()))
+}
+
+/// Says so, even with `-q`, where a project's file lets pass what fails by default: it may be part of what is checked.
+fn note_weakened(args: &VerifyArgs, config: &ClientConfig, fail_on: &[FailOn], printer: &Printer) {
+    let origin = config.origin("verify.fail_on");
+    let passes = |trigger: &FailOn| match trigger {
+        FailOn::Unchecked => !fail_on.contains(&FailOn::Unchecked) && !fail_on.contains(&FailOn::Skipped),
+        other => !fail_on.contains(other),
+    };
+    if args.output.fail_on.is_none() && origin.is_of_project() && FailOn::DEFAULT.iter().any(passes) {
+        let list: Vec<String> = fail_on.iter().map(ToString::to_string).collect();
+        let note = format!("note: fail_on = {}, from {origin}", list.join(","));
+        printer.alert(&sanitize::line(&note));
+    }
 }
 
 fn format(args: &VerifyArgs, config: &ClientConfig, printer: &Printer) -> Format {
@@ -212,6 +229,13 @@ impl Plan {
     /// The page on which results for people are laid out, on a terminal as wide as it is now.
     fn page<'t>(&self, terminal: &'t Terminal, places: Option<&'t Places>) -> Page<'t> {
         Page { terminal, explain: self.verifier.request.explain == Some(true), places }
+    }
+
+    /// Warns of what a result leaves open, unless a person reads just that on the same terminal.
+    fn warn(&self, totals: &Totals) {
+        for warning in totals.warnings(&self.fail_on, gate::is_read_on_one_terminal(self)) {
+            self.printer.warning(&warning);
+        }
     }
 
     /// Runs one verification, again after each 429 that may be waited out.

@@ -170,9 +170,9 @@ impl Page<'_> {
         self.fill(summary::parts(result, elapsed, |assessment| self.painted(assessment)))
     }
 
-    /// The same of several statements; `lead` says how many there were.
-    pub(crate) fn summary_of_several(&self, lead: String, totals: &Totals, elapsed: Duration) -> Vec<String> {
-        self.fill(summary::parts_of_several(lead, totals, elapsed, |assessment| self.painted(assessment)))
+    /// The same of several statements.
+    pub(crate) fn summary_of_several(&self, totals: &Totals, elapsed: Duration) -> Vec<String> {
+        self.fill(summary::parts_of_several(totals, elapsed, |assessment| self.painted(assessment)))
     }
 
     fn painted(&self, assessment: Assessment) -> String {

@@ -38,6 +38,7 @@ fn result() -> VerifyResponse {
             ],
         },
         "minRequired": 2,
+        "audited": true,
         "skipped": [{ "text": "It is the most beautiful tower.", "reason": "opinion" }],
     }))
     .unwrap()

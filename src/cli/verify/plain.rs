@@ -16,9 +16,10 @@ pub(crate) fn claim(source: Option<&str>, index: usize, claim: &ClaimResult) -> 
     line(source, &(index + 1).to_string(), verdict, &votes::letters(claim, ""), &claim.claim)
 }
 
-/// `-<TAB>SKIPPED<TAB>opinion<TAB>text`
+/// `-<TAB>SKIPPED<TAB>opinion<TAB>text`; `UNCHECKED` where the part may hold claims that nobody checked.
 pub(crate) fn skipped(source: Option<&str>, part: &Skipped) -> String {
-    line(source, "-", "SKIPPED", part.reason.as_str(), &part.text)
+    let word = if part.reason.is_unchecked() { "UNCHECKED" } else { "SKIPPED" };
+    line(source, "-", word, part.reason.as_str(), &part.text)
 }
 
 /// `7<TAB>-<TAB>ERROR<TAB>busy<TAB>message`: one of several statements that could not be verified.
@@ -67,8 +68,12 @@ mod tests {
 
     #[test]
     fn every_statement_produces_a_line() {
-        let part = Skipped { text: "So nice!".to_owned(), reason: SkipReason::OverLimit, span: None };
-        assert_eq!(skipped(None, &part), "-\tSKIPPED\tover_limit\tSo nice!");
+        let part = |reason| Skipped { text: "So nice!".to_owned(), reason, span: None };
+        assert_eq!(skipped(None, &part(SkipReason::Opinion)), "-\tSKIPPED\topinion\tSo nice!");
+        for reason in [SkipReason::OverLimit, SkipReason::NotExtracted, SkipReason::Unfaithful] {
+            let line = format!("-\tUNCHECKED\t{}\tSo nice!", reason.as_str());
+            assert_eq!(skipped(None, &part(reason)), line);
+        }
         assert_eq!(failed(Some("2"), "busy", "later"), "2\t-\tERROR\tbusy\tlater");
         assert_eq!(nothing(Some("2")), "2\t-\tNOTHING\t-\t");
     }

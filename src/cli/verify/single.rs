@@ -12,6 +12,7 @@ use super::observe::Update;
 use super::place::Places;
 use super::rate_limit::RateLimitWait;
 use super::receipt_file::ReceiptFile;
+use super::summary::Totals;
 use super::{Format, Plan, announces_sandbox, plain, summary, table};
 use crate::api::verify::{ClaimResult, Event};
 use crate::cli::backend::Backend;
@@ -69,6 +70,7 @@ pub(crate) async fn run(
     };
     early_output.finish(&finished)?;
     print(plan, &finished)?;
+    plan.warn(&Totals::of(&finished.result));
     let mut gate = Gate::default();
     gate.add(source, &finished, &plan.fail_on);
     let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);

@@ -9,7 +9,9 @@ use super::page::mark;
 use super::votes;
 use crate::api::verify::{Assessment, Coverage, VerifyResponse};
 use crate::cli::humanize::{counted, dollars, seconds, thousands};
+use crate::cli::sanitize;
 use crate::cli::term::Terminal;
+use crate::config::FailOn;
 
 /// A part of the summary.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +32,12 @@ impl Part {
 /// What was found in one statement or in several, and what it took.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Totals {
+    /// Statements with claims that were verified.
+    verified: usize,
+    /// Statements that hold no claim.
+    nothing_to_verify: usize,
+    /// Statements that could not be verified.
+    failed: usize,
     /// Claims that are TRUE.
     #[serde(rename = "true")]
     is_true: usize,
@@ -42,6 +50,8 @@ pub(crate) struct Totals {
     unchecked: usize,
     /// Claims that no model was asked about, as the server knew the votes.
     cached: usize,
+    /// Statements whose claims no second model compared with them.
+    not_audited: usize,
     tokens: u64,
     /// In US dollars; `None` if the price of a model is unknown.
     cost_usd: Option<f64>,
@@ -55,6 +65,9 @@ pub(crate) struct Totals {
     has_known: bool,
     #[serde(skip)]
     has_new: bool,
+    /// The auditors that failed.
+    #[serde(skip)]
+    failed_auditors: BTreeSet<String>,
 }
 
 impl Totals {
@@ -81,9 +94,13 @@ impl Totals {
             self.cached += usize::from(claim.cached);
             self.models.extend(votes::models(claim).map(str::to_owned));
         }
+        let is_empty = result.results.is_empty();
+        *(if is_empty { &mut self.nothing_to_verify } else { &mut self.verified }) += 1;
         self.unchecked += unchecked(result);
         self.has_known |= result.cached;
         self.has_new |= !result.cached;
+        self.not_audited += usize::from(!result.audited);
+        self.failed_auditors.extend(result.auditor.clone().filter(|_| !result.audited));
         self.tokens = self.tokens.saturating_add(result.token_usage.total_tokens);
         let usage = result.token_usage.model_usage.as_ref().filter(|usage| !usage.is_empty());
         if usage.is_some() && result.mode.is_none() {
@@ -91,6 +108,51 @@ impl Totals {
             let cost = result.token_usage.cost_usd();
             self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
         }
+    }
+
+    /// Adds a statement that could not be verified.
+    pub(crate) const fn add_failed(&mut self) {
+        self.failed += 1;
+    }
+
+    /// How many statements there were.
+    pub(crate) const fn statements(&self) -> usize {
+        self.done() + self.failed
+    }
+
+    /// How many of them were not refused and did not fail.
+    pub(crate) const fn done(&self) -> usize {
+        self.verified + self.nothing_to_verify
+    }
+
+    /// How many of them could not be verified.
+    pub(crate) const fn failed(&self) -> usize {
+        self.failed
+    }
+
+    /// `12 statements: 9 verified, 1 with nothing to verify, 2 failed`
+    pub(crate) fn lead(&self) -> String {
+        let statements = counted(self.statements(), "statement");
+        let some = |count: usize, what: &str| {
+            if count > 0 { format!(", {count} {what}") } else { String::new() }
+        };
+        let empty = some(self.nothing_to_verify, "with nothing to verify");
+        format!("{statements}: {} verified{empty}{}", self.verified, some(self.failed, "failed"))
+    }
+
+    /// What a person must hear of, wherever the results go: what no gate tells because `fail_on` leaves it out, and an
+    /// audit that failed.
+    pub(crate) fn warnings(&self, fail_on: &[FailOn], are_parts_shown: bool) -> Vec<String> {
+        let is_told =
+            are_parts_shown || fail_on.contains(&FailOn::Unchecked) || fail_on.contains(&FailOn::Skipped);
+        let unchecked = (self.unchecked > 0 && !is_told).then(|| {
+            let count = thousands(self.unchecked as u64);
+            format!("not all of the text was checked ({count} unchecked), and --fail-on does not count that")
+        });
+        let auditors: Vec<_> = self.failed_auditors.iter().map(|model| sanitize::line(model)).collect();
+        let unaudited = (!auditors.is_empty())
+            .then(|| format!("the claims were not audited: the auditor ({}) failed", auditors.join(", ")));
+        unchecked.into_iter().chain(unaudited).collect()
     }
 
     const fn claims(&self) -> usize {
@@ -117,6 +179,11 @@ impl Totals {
         }
         if self.unchecked > 0 {
             parts.push(Part::new(format!("{} unchecked", thousands(self.unchecked as u64))));
+        }
+        match (self.not_audited, self.statements()) {
+            (0, _) => {}
+            (1, 1) => parts.push(Part::new("not audited".to_owned())),
+            (some, _) => parts.push(Part::new(format!("{} not audited", thousands(some as u64)))),
         }
         parts
     }
@@ -196,14 +263,13 @@ pub(crate) fn parts(
     parts
 }
 
-/// The summary of several statements; `lead` says how many there were, and what became of them.
+/// The summary of several statements.
 pub(crate) fn parts_of_several(
-    lead: String,
     totals: &Totals,
     elapsed: Duration,
     symbol: impl Fn(Assessment) -> String,
 ) -> Vec<Part> {
-    let mut parts = vec![Part::new(lead)];
+    let mut parts = vec![Part::new(totals.lead())];
     if totals.claims() > 0 {
         parts.extend(totals.verdicts(None, symbol));
     }

@@ -104,7 +104,7 @@ pub(super) mod tests {
         serde_json::from_value(json!({
             "requestId": "ver_1", "original_fact": "x", "results": claims, "timestamp": "t",
             "tokenUsage": { "promptTokens": 0, "completionTokens": 0, "totalTokens": 0 },
-            "minRequired": 2, "skipped": skipped,
+            "minRequired": 2, "audited": true, "skipped": skipped,
         }))
         .unwrap()
     }
@@ -126,11 +126,11 @@ pub(super) mod tests {
     fn what_the_server_says_was_not_checked_counts_even_if_it_names_no_part() {
         let mut incomplete = result(&["TRUE"], &["opinion"]);
         incomplete.complete = false;
-        assert_eq!(exit_code(&incomplete, &DEFAULT), 13);
+        assert_eq!(exit_code(&incomplete, &FailOn::DEFAULT), 13);
         assert_eq!(exit_code(&incomplete, &[FailOn::False]), 0);
         let mut uncovered = result(&["TRUE"], &[]);
         uncovered.coverage.unchecked = 9;
-        assert_eq!(exit_code(&uncovered, &DEFAULT), 13);
+        assert_eq!(exit_code(&uncovered, &FailOn::DEFAULT), 13);
     }
 
     #[test]
