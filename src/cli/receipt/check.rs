@@ -15,6 +15,7 @@ use crate::cli::globals::Session;
 use crate::cli::number::within;
 use crate::cli::text::{read_capped, read_stdin, unreadable};
 use crate::cli::verify::verdict;
+use crate::config::FailOn;
 use crate::verify::receipt::{self, Fingerprint, MAX_BYTES, Payload, PublicKey};
 
 /// The text below the options in `mk receipt verify --help`.
@@ -123,7 +124,7 @@ fn exit_code(checked: &Checked, by_verdicts: bool) -> u8 {
     let results = checked.claims.iter().filter_map(|claim| claim.counted.clone().ok()).collect();
     let counted =
         VerifyResponse { results, skipped: checked.payload.skipped.clone(), ..VerifyResponse::default() };
-    verdict::exit_code(&counted, &verdict::DEFAULT)
+    verdict::exit_code(&counted, &FailOn::DEFAULT)
 }
 
 fn check(key_id: String, payload: Payload, signature: Signature, given: &Given) -> Checked {

@@ -317,7 +317,7 @@ impl Report<'_, '_> {
             return Err(Failure::usage("there are no statements in the input"));
         }
         self.print_table()?;
-        if let Some(receipts) = self.receipts.take().filter(|_| self.verified > 0) {
+        if let Some(receipts) = self.receipts.take().filter(|_| self.totals.done() > 0) {
             receipts.finish()?;
         }
         let (plan, elapsed) = (self.batch.plan, self.batch.begun.elapsed());
