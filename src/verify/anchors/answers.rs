@@ -51,9 +51,14 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
         return;
     }
     let mut has_values = false;
+    // "In which year BC" is answered without "BC".
+    let question = Part::new(case.question, case.finder);
+    let is_sign = |meaning: Meaning| matches!(meaning, Meaning::Sign(_));
+    let asks_for_sign = question.reading.senses().iter().any(|sense| is_sign(sense.meaning));
     for found in case.answer.reading.values().iter().filter(|found| !found.weak) {
         has_values = true;
-        value(case, found, faults);
+        let found = if asks_for_sign { either_sign(found) } else { found.clone() };
+        value(case, &found, faults);
     }
     if has_values {
         hedge(case, faults);
@@ -79,7 +84,8 @@ fn unasked(case: &Case<'_>) -> Option<Fault> {
         |month: u8| given().any(|value| matches!(value, Value::Date(date) if date.month == month));
     let is_given = |value: &Value| match *value {
         Value::Number(number) => {
-            given().any(|other| *other == *value) || number.whole().is_some_and(has_number)
+            given().any(|other| *other == *value || *other == Value::Number(number.negated()))
+                || number.whole().is_some_and(has_number)
         }
         Value::Date(date) => {
             has_month(date.month)
@@ -128,6 +134,12 @@ fn value(case: &Case<'_>, found: &Found, faults: &mut Vec<Fault>) {
     }
 }
 
+/// A value that may be on either side of zero.
+fn either_sign(found: &Found) -> Found {
+    let turned = found.numbers().map(|number| Value::Number(number.negated()));
+    Found { readings: found.readings.iter().copied().chain(turned).collect(), ..found.clone() }
+}
+
 /// Whether a value of the answer is one that the claim may have in a word that is not read: "1", "no".
 fn stands_as_word(case: &Case<'_>, found: &Found) -> bool {
     let is_small = |number: Number| number == Number::from(0) || number == Number::from(1);
@@ -167,7 +179,9 @@ fn hedge(case: &Case<'_>, faults: &mut Vec<Fault>) {
     for found in case.answer.reading.values().iter().filter(|found| !found.weak) {
         let meets = |claimed: &&Found| claimed.readings.iter().any(|one| found.readings.contains(one));
         let Some(claimed) = case.claim.reading.values().iter().find(meets) else { continue };
-        if claimed.hedge != found.hedge && !(found.hedge == Hedge::None && asks_for(case, claimed.hedge)) {
+        if claimed.hedge.differs_from(found.hedge)
+            && !(found.hedge == Hedge::None && asks_for(case, claimed.hedge))
+        {
             faults.push(Fault::new(Severity::Soft, FaultKind::Hedge, shown(&case.answer, found)));
         }
     }

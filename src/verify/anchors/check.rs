@@ -6,7 +6,7 @@ use jiff::civil;
 
 use super::fault::{Fault, quote_missing};
 use super::zone::Zone;
-use super::{answers, markers, names, numbers};
+use super::{answers, markers, names, numbers, opposites};
 use crate::verify::document::{Document, Finder};
 use crate::verify::values::Reading;
 use crate::verify::words::Folded;
@@ -76,6 +76,7 @@ pub fn check(document: &Document<'_>, finder: &Finder, anchored: &Anchored<'_>) 
     answers::check(&case, &mut faults);
     names::check(&case, &mut faults);
     markers::check(&case, &mut faults);
+    opposites::check(&case, &mut faults);
     faults.sort_by_key(|fault| std::cmp::Reverse(fault.severity));
     faults.dedup();
     faults

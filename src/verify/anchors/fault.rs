@@ -34,6 +34,8 @@ pub enum FaultKind {
     Name,
     /// A number is hedged in another way than in the text.
     Hedge,
+    /// The claim says the opposite of what the text says there: fell for rose, to for by.
+    Opposite,
     /// The claim denies what the quote says, or says what it denies.
     Negation,
     /// The claim names a cause that the quote does not name.
@@ -110,6 +112,9 @@ impl Fault {
             FaultKind::Hedge => format!(
                 "\"{detail}\" is bounded in another way than in the statement: keep words such as about, at least, \
                  more than, and add none"
+            ),
+            FaultKind::Opposite => format!(
+                "the claim says \"{detail}\", the statement the opposite there: say what it says, right or wrong"
             ),
             FaultKind::Negation => format!(
                 "claim and quote differ in a negation (\"{detail}\"): deny what the quote denies, and nothing else"

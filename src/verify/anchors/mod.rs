@@ -11,6 +11,7 @@ mod fault;
 mod markers;
 mod names;
 mod numbers;
+mod opposites;
 mod zone;
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ fn explained(reading: &Reading, within: &Range<usize>) -> Vec<bool> {
                 | Meaning::Ordinal(_)
                 | Meaning::Marker(_)
                 | Meaning::Relative(..)
+                | Meaning::Sign(_)
                 | Meaning::Hedge(..)
         );
         if explains {

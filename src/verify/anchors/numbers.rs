@@ -4,14 +4,22 @@ use std::ops::Range;
 
 use super::check::{Case, Part};
 use super::fault::{Fault, FaultKind, Severity};
-use crate::verify::values::{Date, Found, Hedge, Number, Value};
+use crate::verify::values::{Date, Found, Hedge, Meaning, Number, Reading, Unit, Value};
 
 /// The most values of a quote that are compared with those of a claim.
 const MAX_VALUES: usize = 200;
 
+/// The most meanings of words near a quote that are looked at.
+const MAX_SENSES: usize = 4_000;
+
 pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     for found in case.claim.reading.values() {
         if found.weak {
+            faults.extend(one_of_another(case, found));
+            continue;
+        }
+        if is_another_span(case, found) {
+            faults.push(Fault::new(Severity::Hard, FaultKind::Number, shown(&case.claim, found)));
             continue;
         }
         if let Some(kind) = unsupported(case, found) {
@@ -27,8 +35,99 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
         }
     }
     faults.extend(
+        turned(case).map(|found| Fault::new(Severity::Hard, FaultKind::Number, shown(&case.claim, found))),
+    );
+    faults.extend(scaled_otherwise(case));
+    faults.extend(
         swapped(case).map(|found| Fault::new(Severity::Soft, FaultKind::Number, shown(&case.claim, found))),
     );
+}
+
+/// "A week" where the quote's sentence has "a month", and no week stands in the text.
+fn one_of_another(case: &Case<'_>, found: &Found) -> Option<Fault> {
+    let unit = found.unit.filter(|unit| !case.finder.names_unit(*unit))?;
+    let is_claimed = |written: Unit| {
+        case.claim.reading.values().iter().any(|found| found.unit.is_some_and(|unit| unit.may_be(written)))
+    };
+    let places = std::slice::from_ref(&case.zone.sentences);
+    let mut others =
+        found.numbers().flat_map(|number| near(case, number, places)).filter_map(|found| found.unit);
+    let is_other = others.any(|written| !written.may_be(unit) && !is_claimed(written));
+    is_other.then(|| Fault::new(Severity::Hard, FaultKind::Unit, shown(&case.claim, found)))
+}
+
+/// Whether a year of the claim is but the name of a decade in the text: 1980, the 1980s.
+fn is_another_span(case: &Case<'_>, found: &Found) -> bool {
+    let mut manners = found.numbers().flat_map(|number| case.finder.index().manners(number)).peekable();
+    found.year().is_some()
+        && manners.peek().is_some()
+        && manners.all(|(unit, _)| unit.is_some_and(|unit| unit.name() == "decade"))
+}
+
+/// Two numbers of the claim that stand in the text the other way round: 3/4 and 4/3, 21–14 and 14–21.
+fn turned<'a>(case: &'a Case<'_>) -> Option<&'a Found> {
+    let claimed = case.claim.reading.values();
+    let text = case.finder.folded().text();
+    let values = case.finder.reading().values();
+    let stands = |first: Number, second: Number| {
+        let places = case.finder.index().number(first).iter().take(MAX_VALUES);
+        places.map(|at| *at as usize).any(|at| {
+            let pair = values.get(at).zip(values.get(at + 1));
+            pair.is_some_and(|(one, other)| {
+                is_pair(text, one, other) && other.numbers().any(|number| number == second)
+            })
+        })
+    };
+    claimed.windows(2).find_map(|pair| {
+        let [one, other] = pair else { return None };
+        let (first, second) = (one.numbers().next()?, other.numbers().next()?);
+        let is_turned = first != second
+            && is_pair(case.claim.text(), one, other)
+            && stands(second, first)
+            && !stands(first, second);
+        is_turned.then_some(one)
+    })
+}
+
+/// Whether but a mark stands between two numbers.
+fn is_pair(text: &str, one: &Found, other: &Found) -> bool {
+    let between = text.get(one.range.end..other.range.start).unwrap_or_default().trim();
+    matches!(between, "-" | "/" | ":" | "\u{2044}")
+}
+
+/// A power of ten that stands without a number before it: "thousands" where the text near the quote has "millions".
+fn scaled_otherwise(case: &Case<'_>) -> Option<Fault> {
+    let bare = |reading: &Reading, within: Range<usize>| -> Vec<(u8, usize)> {
+        let tokens = reading.tokens();
+        let in_value = |at: usize| {
+            let start = tokens.all()[at].start as usize;
+            reading.values().iter().any(|found| found.range.contains(&start))
+        };
+        let scales = reading.senses_within(&within).filter_map(|sense| match sense.meaning {
+            Meaning::Scale(power) => Some((power, sense.at as usize)),
+            _ => None,
+        });
+        scales.filter(|(_, at)| !in_value(*at)).collect()
+    };
+    let claim = &case.claim.reading;
+    let claimed = bare(claim, 0..claim.tokens().all().len());
+    let reading = case.finder.reading();
+    let powers = |place: &Range<usize>| {
+        let senses: Vec<_> =
+            reading.senses_within(&reading.tokens().within(place)).take(MAX_SENSES).collect();
+        senses.into_iter().filter_map(|sense| match sense.meaning {
+            Meaning::Scale(power) => Some(power),
+            _ => None,
+        })
+    };
+    let (_, at) = claimed
+        .iter()
+        .find(|(power, _)| !case.zone.all.iter().flat_map(powers).any(|near| near == *power))?;
+    let mut said =
+        powers(&case.zone.sentences).filter(|power| !claimed.iter().any(|(claimed, _)| claimed == power));
+    let token = claim.tokens().all()[*at].range();
+    let word = case.claim.text().get(token).unwrap_or_default();
+    said.next().map(|_| Fault::new(Severity::Hard, FaultKind::Number, word))
 }
 
 /// A value as it stands in a part of a claim.
@@ -127,9 +226,9 @@ fn is_hedged_otherwise(case: &Case<'_>, found: &Found) -> bool {
     let anywhere =
         || found.numbers().flat_map(|number| case.finder.index().manners(number)).map(|(_, hedge)| *hedge);
     if near.is_empty() {
-        anywhere().next().is_some() && anywhere().all(|hedge| hedge != found.hedge)
+        anywhere().next().is_some() && anywhere().all(|hedge| hedge.differs_from(found.hedge))
     } else {
-        near.iter().all(|hedge| *hedge != found.hedge)
+        near.iter().all(|hedge| hedge.differs_from(found.hedge))
     }
 }
 

@@ -138,6 +138,124 @@ fn what_is_left_out_is_noticed() {
     assert!(noticed * 100 >= dropped * 80, "{noticed} of {dropped}");
 }
 
+/// A claim about a text that is its quote, with an answer.
+fn kinds(text: &str, claim: &str, answer: &str) -> Vec<(Severity, super::FaultKind)> {
+    let document = Document::new(text, Format::Text);
+    let finder = Finder::new(&document);
+    let whole = 0..text.len();
+    let question = format!("Which of these is right: {claim}");
+    let anchored = Anchored {
+        section: &whole,
+        claim,
+        quote: &whole,
+        question: &question,
+        claimed_answer: answer,
+        as_of: AS_OF,
+    };
+    check(&document, &finder, &anchored).iter().map(|fault| (fault.severity, fault.kind)).collect()
+}
+
+#[test]
+fn a_changed_sign_unit_order_or_scale_is_a_hard_fault() {
+    for (text, claim, answer) in [
+        ("The boiling point of neon is 246 °C.", "The boiling point of neon is -246 °C.", "-246 °C"),
+        ("It was −5 °C in Oslo.", "It was 5 °C in Oslo.", "5 °C"),
+        ("It was 5 °C in Oslo.", "It was −5 °C in Oslo.", "−5 °C"),
+        ("It was minus 5 degrees in Oslo.", "It was 5 degrees in Oslo.", "5 degrees"),
+        ("Die Temperatur lag bei -5 °C.", "Die Temperatur lag bei 5 °C.", "5 °C"),
+        ("The balance is -300 euros.", "The balance is 300 euros.", "300 euros"),
+        ("The balance is -$300 now.", "The balance is $300 now.", "$300"),
+        ("Growth was -2.5 % in 2020.", "Growth was 2.5 % in 2020.", "2.5 %"),
+        ("It was 5 °C below zero.", "It was 5 °C above zero.", "5 °C"),
+        ("Caesar died in 44 BC.", "Caesar died in 44.", "44"),
+        ("Caesar died in 44 BC.", "Caesar died in AD 44.", "AD 44"),
+        ("César est mort en 44 av. J.-C. à Rome.", "César est mort en 44 à Rome.", "44"),
+        ("Cäsar starb 44 v. Chr. in Rom.", "Cäsar starb 44 in Rom.", "44"),
+        ("Alexander died on 10 June 323 BC.", "Alexander died on 10 June 323.", "10 June 323"),
+        ("The plane flew at 5 °N.", "The plane flew at 5 °S.", "5 °S"),
+        ("It lies at 33 degrees south.", "It lies at 33 degrees north.", "33 degrees north"),
+        ("The trial lasted a week.", "The trial lasted a year.", "a year"),
+        ("It takes one week.", "It takes one month.", "one month"),
+        ("It weighs a kilogram.", "It weighs a tonne.", "a tonne"),
+        ("It was built in the 1980s.", "It was built in 1980.", "1980"),
+        ("Thousands of people died.", "Millions of people died.", "Millions"),
+        ("It is 3/4 full.", "It is 4/3 full.", "4/3"),
+        ("The score was 21-14.", "The score was 14-21.", "14-21"),
+        ("It has 5 GB.", "It has 5 Gb.", "5 Gb"),
+        ("It uses 5 mW.", "It uses 5 MW.", "5 MW"),
+        ("It costs 5 cents.", "It costs 5 dollars.", "5 dollars"),
+    ] {
+        let kinds = kinds(text, claim, answer);
+        assert!(kinds.iter().any(|(severity, _)| *severity == Severity::Hard), "{text} {claim}: {kinds:?}");
+    }
+}
+
+#[test]
+fn an_opposite_is_a_fault() {
+    use super::FaultKind::{Hedge, Opposite};
+    for (text, claim, answer, kind) in [
+        ("It was built before 1990 in Rome.", "It was built after 1990 in Rome.", "after 1990", Hedge),
+        ("It rose by 5 % in 2020.", "It fell by 5 % in 2020.", "5 %", Opposite),
+        ("It rose by 5 % in 2020.", "It rose to 5 % in 2020.", "5 %", Opposite),
+        ("Die Zahl stieg um 5 % im Jahr 2020.", "Die Zahl stieg auf 5 % im Jahr 2020.", "5 %", Opposite),
+        ("He died 5 years before the war.", "He died 5 years after the war.", "5 years", Opposite),
+        ("The church is 5 km north of Rome.", "The church is 5 km south of Rome.", "5 km", Opposite),
+        ("人口増加は5%だった。", "人口減少は5%だった。", "5%", Opposite),
+    ] {
+        let kinds = kinds(text, claim, answer);
+        assert!(kinds.iter().any(|(_, found)| *found == kind), "{text} {claim}: {kinds:?}");
+    }
+}
+
+/// What is written in another way, or said of the same in other words, is right.
+#[test]
+fn signs_and_directions_in_other_words_are_none() {
+    for (text, claim, answer) in [
+        ("It was 5 degrees below zero in Oslo.", "It was -5 degrees in Oslo.", "-5 degrees"),
+        ("It was minus 5 °C in Oslo.", "It was −5 °C in Oslo.", "−5 °C"),
+        ("Caesar died in 44 BC.", "Caesar died in 44 BCE.", "44 BCE"),
+        ("It lasted from 100–44 BC in Rome.", "It began in 100 BC in Rome.", "100 BC"),
+        ("It lies at 33° S.", "It lies at 33 degrees south.", "33 degrees south"),
+        ("A million people came.", "1 million people came.", "1 million"),
+        ("The war lasted until 1945.", "The war ended in 1945.", "1945"),
+        ("It lasted a week and opened daily.", "It was open once a day for a week.", "once a day"),
+        ("Pages 5-10 are missing.", "Pages 5 to 10 are missing.", "5 to 10"),
+        ("It rose from 5 % to 10 %.", "It rose to 10 %.", "10 %"),
+        ("Thousands came, and millions watched.", "Millions watched.", "Millions"),
+        ("It began in 1914 and ended in 1918.", "It ended in 1918.", "1918"),
+    ] {
+        let kinds = kinds(text, claim, answer);
+        let is_grave = |(severity, kind): &(Severity, super::FaultKind)| {
+            *severity == Severity::Hard
+                || matches!(kind, super::FaultKind::Opposite | super::FaultKind::Hedge)
+        };
+        assert!(!kinds.iter().any(is_grave), "{text} {claim}: {kinds:?}");
+    }
+}
+
+#[test]
+fn a_value_that_neither_question_nor_answer_has_is_a_hard_fault() {
+    let text = "Mount Everest in the Himalayas is 9,100 m tall and was climbed on 29 May 1953.";
+    let document = Document::new(text, Format::Text);
+    let finder = Finder::new(&document);
+    let whole = 0..text.len();
+    let is_unasked = |claim: &str, question: &str, claimed_answer: &str| {
+        let anchored =
+            Anchored { section: &whole, claim, quote: &whole, question, claimed_answer, as_of: AS_OF };
+        let faults = check(&document, &finder, &anchored);
+        faults.iter().any(|fault| (fault.severity, fault.kind) == (Severity::Hard, super::FaultKind::Unasked))
+    };
+    let tall = "Mount Everest in the Himalayas is 9,100 m tall.";
+    assert!(is_unasked(tall, "In which mountain range is Mount Everest?", "Himalayas"));
+    assert!(is_unasked(tall, "Is Mount Everest a tall mountain?", "Yes"));
+    assert!(!is_unasked(tall, "How tall is Mount Everest?", "9100 metres"));
+    assert!(!is_unasked(tall, "Which mountain is 9,100 m tall?", "Mount Everest"));
+    let climbed = "Mount Everest was climbed on 29 May 1953.";
+    assert!(is_unasked(climbed, "In which year was Mount Everest climbed?", "1953"));
+    assert!(!is_unasked(climbed, "When was Mount Everest climbed?", "29 May 1953"));
+    assert!(!is_unasked(climbed, "On which day of May 1953 was Mount Everest climbed?", "29"));
+}
+
 #[test]
 fn advice_is_one_harmless_line() {
     let text = "It is 5 m high.";

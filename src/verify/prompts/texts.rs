@@ -22,7 +22,7 @@ causes, times, places, and who says it.
 
 For each claim
 - question: neutral and self-contained. It asks for the one detail on which the claim stands or falls and does not \
-give or hint at the answer.
+give or hint at the answer. Each other number and date of the claim stands in it.
 - claimed_answer: the answer that the claim gives, short.
 - rivals: other answers of the same kind, form and precision. No two options may mean the same or be right together. \
 For a number or a date: six, three on each side of the claimed one. Otherwise three, or as many as there naturally \

@@ -2,11 +2,11 @@
 
 use super::bounds;
 use super::cursor::Cursor;
-use super::lexicon::Meaning;
+use super::lexicon::{Hedge, Meaning};
 use super::number::Number;
 use super::reading::Found;
 use super::value::Value;
-use super::{literal, numerals};
+use super::{literal, numerals, signs};
 use crate::verify::words::Script;
 
 /// A number at the tokens of a position, and the position behind it. Its readings are empty where digits are not a value
@@ -31,11 +31,21 @@ pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Found, usize)> {
         Script::Han | Script::Single => numerals::han(cursor, at).map(|(number, end)| (vec![number], end))?,
         _ => return None,
     };
-    let readings = signed(cursor, at, readings);
     let (unit, end) = bounds::unit(cursor, at, end, &readings);
-    let (hedge, bound) = bounds::hedge(cursor, at, end);
+    let (readings, (first, end)) = signs::read(cursor, (at, end), unit, readings);
+    let is_year = unit.is_none()
+        && readings
+            .first()
+            .and_then(|number| number.whole())
+            .is_some_and(|year| (1000..=2999).contains(&year));
+    let (hedge, bound) = bounds::hedge(
+        cursor,
+        first,
+        end,
+        if is_year { |_: Hedge| true } else { |hedge: Hedge| !hedge.is_of_time() },
+    );
     let found = Found {
-        range: cursor.range(at, end),
+        range: cursor.range(first, end),
         readings: readings.into_iter().map(Value::Number).collect(),
         unit,
         hedge,
@@ -168,6 +178,11 @@ fn words(cursor: &Cursor<'_>, at: usize) -> Option<(Vec<Number>, usize)> {
         }
         readings.push(Number::from(sum));
     }
+    let is_half =
+        has_scale && at.checked_sub(1).is_some_and(|before| cursor.word(before).eq_ignore_ascii_case("half"));
+    if is_half {
+        readings = times(&readings, &[Number::new(5, -1)]);
+    }
     Some((readings, end))
 }
 
@@ -201,19 +216,4 @@ fn is_in_name(cursor: &Cursor<'_>, at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| cursor.token(before));
     let is_name = before.is_some_and(|before| before.script == Script::Letters) && cursor.is_joined(at);
     is_name && bounds::unit_before(cursor, at).is_none()
-}
-
-/// With a minus sign that stands before it.
-fn signed(cursor: &Cursor<'_>, at: usize, readings: Vec<Number>) -> Vec<Number> {
-    let is_minus = |sign: usize| {
-        cursor.is_mark(sign, '-')
-            && cursor.is_joined(at)
-            && (cursor.token(sign).is_some_and(|token| token.spaced)
-                || sign.checked_sub(1).is_some_and(|before| cursor.is_mark(before, '(')))
-    };
-    if !at.checked_sub(1).is_some_and(is_minus) || !cursor.is_digits(at) {
-        return readings;
-    }
-    let negated = readings.iter().map(|number| number.negated());
-    if cursor.strict { negated.collect() } else { negated.chain(readings.iter().copied()).collect() }
 }

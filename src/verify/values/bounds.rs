@@ -123,16 +123,24 @@ fn unit_at(cursor: &Cursor<'_>, at: usize) -> Option<(Unit, usize)> {
 }
 
 /// How the number between two positions is bounded, and where the words stand that say so.
-pub(super) fn hedge(cursor: &Cursor<'_>, at: usize, end: usize) -> (Hedge, Range<usize>) {
+pub(super) fn hedge(
+    cursor: &Cursor<'_>,
+    at: usize,
+    end: usize,
+    may_be: fn(Hedge) -> bool,
+) -> (Hedge, Range<usize>) {
     let pick = |before: bool| {
         move |meaning| match meaning {
-            Meaning::Hedge(hedge, side) if side == before => Some(hedge),
+            Meaning::Hedge(hedge, side) if side == before && may_be(hedge) => Some(hedge),
             _ => None,
         }
     };
-    let behind = cursor.longest(end, pick(false));
-    if let Some((hedge, length)) = behind.filter(|_| cursor.is_on_line(end)) {
-        return (hedge, cursor.range(end, end + length));
+    // Also behind what is counted: 90人以上, 1990年以前.
+    for end in [end, end + usize::from(is_counter(cursor, end))] {
+        let behind = cursor.longest(end, pick(false));
+        if let Some((hedge, length)) = behind.filter(|_| cursor.is_on_line(end)) {
+            return (hedge, cursor.range(end, end + length));
+        }
     }
     // Over the currency, a sign, a point of an abbreviation, a bracket.
     let mut first = at;
@@ -163,6 +171,21 @@ pub(super) fn hedge(cursor: &Cursor<'_>, at: usize, end: usize) -> (Hedge, Range
     });
     let hedge = hedges.max_by_key(|(length, _)| *length);
     hedge.map_or((Hedge::None, 0..0), |(length, hedge)| (hedge, cursor.range(first - length, first)))
+}
+
+/// Whether a character is written between a number and what is counted.
+pub(super) fn is_counter(cursor: &Cursor<'_>, at: usize) -> bool {
+    let counters = "年月日人名位个個本枚匹头頭次回度台座只隻条條件家所岁歳才つ国國层層階部章篇种種类類条点點票辆輛艘년명개인대번살";
+    cursor.is_joined(at)
+        && cursor.token(at).is_some_and(|token| token.chars == 1 && counters.contains(token.first))
+}
+
+/// Whether "and" joins the ends of a range: between 5 and 10.
+fn is_between(cursor: &Cursor<'_>, first: &Found) -> bool {
+    const BETWEEN: [&str; 7] = ["between", "zwischen", "entre", "tra", "fra", "tussen", "между"];
+    let before = cursor.text.get(..first.range.start).unwrap_or_default().trim_end();
+    let word = before.rsplit(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    BETWEEN.contains(&word.to_lowercase().as_str())
 }
 
 /// Gives both ends of a range the unit and the hedge of either, and the second year of `1904-05` its century.
@@ -207,10 +230,15 @@ pub(super) fn join_ranges(cursor: &Cursor<'_>, values: &mut [Found]) {
             complete_year(cursor, first, second);
         }
         if is_range {
+            share_sign(cursor, first, second);
             let is_conjunction = matches!(
                 between.as_str(),
                 "and" | "und" | "et" | "y" | "e" | "и" | "en" | "or" | "oder" | "o" | "ou" | "と"
-            );
+            ) && !is_between(cursor, first);
+            // What joins the ends is no hedge of the second: 1914 bis 1918.
+            if first.range.end <= second.bound.start && second.bound.end <= second.range.start {
+                (second.hedge, second.bound) = (Hedge::None, 0..0);
+            }
             if first.unit.is_none()
                 && first.year().is_none()
                 && !first.readings.iter().any(|value| matches!(value, Value::Date(_)))
@@ -227,6 +255,22 @@ pub(super) fn join_ranges(cursor: &Cursor<'_>, values: &mut [Found]) {
                     first.hedge = second.hedge;
                 }
             }
+        }
+    }
+}
+
+/// The beginning of a range whose end has its sign behind it: 100–44 BC.
+fn share_sign(cursor: &Cursor<'_>, first: &mut Found, second: &Found) {
+    let written = cursor.text.get(second.range.clone()).unwrap_or_default();
+    let zero = Number::from(0);
+    let is_behind =
+        written.starts_with(|c: char| c.is_ascii_digit()) && second.numbers().any(|number| number < zero);
+    if is_behind && first.numbers().all(|number| number > zero) {
+        let turned: Vec<Value> = first.numbers().map(|number| Value::Number(number.negated())).collect();
+        if cursor.strict {
+            first.readings = turned;
+        } else {
+            first.readings.extend(turned);
         }
     }
 }

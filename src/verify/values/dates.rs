@@ -1,11 +1,11 @@
 //! Dates and times of the day.
 
-use super::bounds;
 use super::cursor::Cursor;
 use super::language::Languages;
 use super::lexicon::{Hedge, Meaning};
 use super::reading::Found;
 use super::value::{Date, Time, Value};
+use super::{bounds, signs};
 use crate::verify::words::{Script, Token};
 
 /// A date or time at a position, and the position behind it.
@@ -33,11 +33,14 @@ pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Found, usize)> {
     if possible.is_empty() {
         return None;
     }
-    // Of what bounds amounts only "about" bounds a date.
-    let (hedge, bound) = match bounds::hedge(cursor, at, end) {
-        (Hedge::About, bound) => (Hedge::About, bound),
-        _ => (Hedge::None, 0..0),
+    let (possible, end) = match signs::before_christ(cursor, end) {
+        Some(length) if possible.iter().all(has_year) => {
+            (possible.into_iter().map(before_christ).collect(), end + length)
+        }
+        _ => (possible, end),
     };
+    // Of what bounds amounts only "about" bounds a date.
+    let (hedge, bound) = bounds::hedge(cursor, at, end, |hedge| hedge == Hedge::About || hedge.is_of_time());
     let found = Found {
         range: cursor.range(at, end),
         readings: possible,
@@ -48,6 +51,17 @@ pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Found, usize)> {
         begins_range: false,
     };
     Some((found, end))
+}
+
+const fn has_year(value: &Value) -> bool {
+    matches!(value, Value::Date(Date { year: Some(_), .. }))
+}
+
+fn before_christ(value: Value) -> Value {
+    match value {
+        Value::Date(date) => Value::Date(Date { year: date.year.map(|year| -year), ..date }),
+        other => other,
+    }
 }
 
 fn date(year: Option<i64>, month: i64, day: Option<i64>) -> Value {

@@ -28,6 +28,39 @@ pub enum Hedge {
     More,
     /// Less than that.
     Less,
+    /// Later than that time.
+    After,
+    /// Earlier than that time.
+    Before,
+    /// From that time on.
+    Since,
+    /// Up to that time.
+    Until,
+}
+
+impl Hedge {
+    /// Whether it bounds a time: it stands beside dates and years alone.
+    pub const fn is_of_time(self) -> bool {
+        matches!(self, Self::After | Self::Before | Self::Since | Self::Until)
+    }
+
+    /// Whether two hedges of the same number say different things: any two of an amount; of a time, where sentences are
+    /// often built in another way (until 1945, ended in 1945), only those that point in opposite directions.
+    pub fn differs_from(self, other: Self) -> bool {
+        if self.is_of_time() || other.is_of_time() {
+            self.direction() * other.direction() < 0
+        } else {
+            self != other
+        }
+    }
+
+    const fn direction(self) -> i8 {
+        match self {
+            Self::AtLeast | Self::More | Self::After | Self::Since => 1,
+            Self::AtMost | Self::Less | Self::Before | Self::Until => -1,
+            Self::None | Self::About => 0,
+        }
+    }
 }
 
 /// What a word does to its sentence.
@@ -69,8 +102,25 @@ pub enum Meaning {
     Relative(Span, i8),
     /// Makes of a number of units such a time.
     Ago,
+    /// Turns a number to the other side of zero.
+    Sign(Sign),
     /// A word that carries nothing by itself.
     Small,
+}
+
+/// Beside which number a word is a sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Before any number.
+    Minus,
+    /// Behind degrees of heat.
+    Below,
+    /// Behind degrees of a place.
+    South,
+    /// Behind a year or century.
+    Bc,
+    /// Before a year or century.
+    BcBefore,
 }
 
 /// The unit of a relative time.
@@ -155,6 +205,10 @@ impl Lexicon {
                 "atmost" => Hedge::AtMost,
                 "more" => Hedge::More,
                 "less" => Hedge::Less,
+                "after" => Hedge::After,
+                "before" => Hedge::Before,
+                "since" => Hedge::Since,
+                "until" => Hedge::Until,
                 _ => Hedge::None,
             };
             all.add_fields(words, Meaning::Hedge(hedge, *side == "before"));
@@ -184,6 +238,17 @@ impl Lexicon {
                 _ => Meaning::Ago,
             };
             self.add_fields(words, meaning);
+        }
+        for row in rows(include_str!("data/signs.tsv")) {
+            let [kind, words @ ..] = row.as_slice() else { continue };
+            let sign = match *kind {
+                "minus" => Sign::Minus,
+                "below" => Sign::Below,
+                "south" => Sign::South,
+                "bc" => Sign::Bc,
+                _ => Sign::BcBefore,
+            };
+            self.add_fields(words, Meaning::Sign(sign));
         }
         for row in rows(include_str!("data/stop_words.tsv")) {
             let [code, words] = row.as_slice() else { continue };

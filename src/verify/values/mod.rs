@@ -22,13 +22,14 @@ mod number;
 mod numerals;
 mod options;
 mod reading;
+mod signs;
 mod units;
 mod value;
 mod wording;
 
 pub use index::{Index, markers};
 pub use language::Languages;
-pub use lexicon::{Hedge, Marker, Meaning, Sense, Span};
+pub use lexicon::{Hedge, Marker, Meaning, Sense, Sign, Span};
 pub use number::Number;
 pub(in crate::verify) use numerals::roman;
 pub use options::{holds_values, order, overlap, same, same_in};

@@ -1,5 +1,6 @@
 //! Options as texts: their form, and the countries that they name.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -57,6 +58,57 @@ static COUNTRIES: LazyLock<HashMap<String, usize>> = LazyLock::new(|| {
     });
     names.map(|(name, at)| (normal_form::of(name).to_lowercase(), at)).collect()
 });
+
+/// The countries that a name stands for loosely, by their rows in the table of countries.
+static LOOSE_NAMES: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
+    let mut all: HashMap<String, Vec<usize>> = HashMap::new();
+    for row in rows(include_str!("data/loose_names.tsv")) {
+        let [name, loose] = row.as_slice() else { continue };
+        let Some(at) = country(name) else { continue };
+        for loose in loose.split('|') {
+            all.entry(normal_form::of(loose).to_lowercase()).or_default().push(at);
+        }
+    }
+    all
+});
+
+/// Whether one of two names is a loose one of the country that the other names.
+pub(super) fn may_be_country(one: &str, other: &str) -> bool {
+    let is_loose = |loose: &str, name: &str| {
+        let rows = LOOSE_NAMES.get(normalized(loose).to_lowercase().as_str());
+        rows.is_some_and(|rows| country(&normalized(name)).is_some_and(|row| rows.contains(&row)))
+    };
+    is_loose(one, other) || is_loose(other, one)
+}
+
+/// The words at the end of an option that stand for a value, longest first, with that value.
+static VALUES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let rows = rows(include_str!("data/option_values.tsv"));
+    let mut all: Vec<(&str, &str)> = rows
+        .filter_map(|row| if let [value, words] = row.as_slice() { Some((*value, *words)) } else { None })
+        .flat_map(|(value, words)| words.split('|').map(move |word| (word, value)))
+        .collect();
+    all.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
+    all
+});
+
+/// An option with a value in the place of words at its end that stand for one: over half, noon, 60 in.
+pub(super) fn with_value(option: &str) -> Cow<'_, str> {
+    let option = option.trim().trim_end_matches('.');
+    if let Some(inches) =
+        option.strip_suffix(" in").filter(|rest| rest.ends_with(|c: char| c.is_ascii_digit()))
+    {
+        return Cow::Owned([inches, " inches"].concat());
+    }
+    let small = option.to_lowercase();
+    let found = VALUES.iter().find_map(|(words, value)| {
+        let before = small.strip_suffix(words)?;
+        let is_whole =
+            !before.ends_with(char::is_alphanumeric) || words.starts_with(|c: char| c >= '\u{3000}');
+        is_whole.then(|| Cow::Owned([before, value].concat()))
+    });
+    found.unwrap_or(Cow::Borrowed(option))
+}
 
 /// The country of a name in its compared form, by its row in the table.
 pub(super) fn country(normalized: &str) -> Option<usize> {

@@ -4,9 +4,11 @@ use super::super::lexicon::Hedge;
 use super::super::reading::Found;
 use super::super::units::Unit;
 use super::super::value::Value;
+use super::as_date;
 use super::parsed::Parsed;
 
-/// The amounts that an option allows, both ends included; `strict` ends are moved by nothing that matters to an overlap.
+/// The amounts that an option allows: from `low` to `high`, each included unless it is open.
+#[derive(PartialEq)]
 pub(super) struct Interval {
     low: f64,
     high: f64,
@@ -16,8 +18,10 @@ pub(super) struct Interval {
     pub(super) is_point: bool,
 }
 
-/// How far "about" reaches.
+/// How far "about" reaches, as a share of an amount.
 const ABOUT: f64 = 0.05;
+/// The same for years, of which a share says nothing.
+const ABOUT_YEARS: f64 = 10.0;
 
 impl Interval {
     pub(super) fn of(parsed: &Parsed) -> Option<Self> {
@@ -53,24 +57,50 @@ impl Interval {
         if dimension != other || low > high {
             return None;
         }
-        let mut interval = Self::closed(low, high, dimension);
-        match first.hedge {
-            Hedge::None => {}
-            Hedge::About => {
-                interval.low -= interval.low.abs() * ABOUT;
-                interval.high += interval.high.abs() * ABOUT;
-            }
-            Hedge::AtLeast | Hedge::More => {
-                interval.low_open = first.hedge == Hedge::More;
-                interval.high = f64::INFINITY;
-            }
-            Hedge::AtMost | Hedge::Less => {
-                interval.high_open = first.hedge == Hedge::Less;
-                interval.low = f64::NEG_INFINITY;
-            }
-        }
+        let mut interval = Self::closed(low, high, dimension).bounded(
+            first.hedge,
+            if first.year().is_some() { ABOUT_YEARS } else { low.abs().max(high.abs()) * ABOUT },
+        );
         interval.is_point = first.hedge == Hedge::None && first.range == last.range;
         Some(interval)
+    }
+
+    /// The days of a single date, month or year; all months count as 31 days.
+    pub(super) fn of_days(parsed: &Parsed) -> Option<Self> {
+        let (found, value) = parsed.single()?;
+        let (year, month, day) = as_date(value)?;
+        #[expect(clippy::cast_precision_loss, reason = "years are small")]
+        let first = (year * 372) as f64;
+        let (before, length) = match (month, day) {
+            (None, _) => (0.0, 371.0),
+            (Some(month), None) => (f64::from(month.saturating_sub(1)) * 31.0, 30.0),
+            (Some(month), Some(day)) => {
+                (f64::from(month.saturating_sub(1)) * 31.0 + f64::from(day.saturating_sub(1)), 0.0)
+            }
+        };
+        Some(Self::closed(first + before, first + before + length, "day").bounded(found.hedge, length + 1.0))
+    }
+
+    /// What a hedge makes of it, with how far "about" reaches.
+    const fn bounded(self, hedge: Hedge, reach: f64) -> Self {
+        let mut interval = self;
+        match hedge {
+            Hedge::None => {}
+            Hedge::About => {
+                interval.low -= reach;
+                interval.high += reach;
+            }
+            Hedge::AtLeast | Hedge::Since => interval.high = f64::INFINITY,
+            Hedge::AtMost | Hedge::Until => interval.low = f64::NEG_INFINITY,
+            // What lies behind or before the whole of a year, a month or a range.
+            Hedge::More | Hedge::After => {
+                (interval.low, interval.low_open, interval.high) = (interval.high, true, f64::INFINITY);
+            }
+            Hedge::Less | Hedge::Before => {
+                (interval.high, interval.high_open, interval.low) = (interval.low, true, f64::NEG_INFINITY);
+            }
+        }
+        interval
     }
 
     const fn closed(low: f64, high: f64, dimension: &'static str) -> Self {

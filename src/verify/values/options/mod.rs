@@ -15,10 +15,11 @@ use interval::Interval;
 use parsed::Parsed;
 
 use super::language::Languages;
+use super::lexicon::Hedge;
 use super::number::Number;
 use super::reading::Found;
 use super::value::{Date, Value};
-use super::wording::{country, normalized};
+use super::wording::{country, may_be_country, normalized};
 
 /// Whether two options mean the same, told only where each has one meaning in any language.
 pub fn same(one: &str, other: &str) -> bool {
@@ -88,15 +89,24 @@ fn is_same_heat(celsius: Number, fahrenheit: Number) -> bool {
     as_fahrenheit == Some(fahrenheit)
 }
 
-/// Whether two options are amounts or dates that can both be right: a bound or range and what lies in it, a month and a
-/// day of it. Options that are the same are no case of it.
+/// Whether two options can both be right: a bound or range and what lies in it, a month and a day of it, a country and a
+/// name that it goes by loosely. Options that are the same are no case of it.
 pub fn overlap(one: &str, other: &str) -> bool {
+    if may_be_country(one, other) {
+        return true;
+    }
     let (one, other) = (Parsed::read(one, Languages::ANY), Parsed::read(other, Languages::ANY));
-    if let (Some((_, one)), Some((_, other))) = (one.single(), other.single())
-        && let (Some(one), Some(other)) = (as_date(one), as_date(other))
-        && (one.1.is_some() || other.1.is_some())
-    {
-        return contains(one, other) || contains(other, one);
+    let hedge = |parsed: &Parsed| parsed.values.first().map(|found| found.hedge);
+    // Since 2010 and since 2015 name two beginnings, of which one can be right.
+    if hedge(&one) == hedge(&other) && matches!(hedge(&one), Some(Hedge::Since | Hedge::Until)) {
+        return false;
+    }
+    let is_date =
+        |parsed: &Parsed| matches!(parsed.single(), Some((_, Value::Date(Date { year: Some(_), .. }))));
+    if is_date(&one) || is_date(&other) {
+        let days = (Interval::of_days(&one), Interval::of_days(&other));
+        return one.is_comparable(&other)
+            && matches!(days, (Some(one), Some(other)) if one != other && one.meets(&other));
     }
     if !one.is_comparable(&other) {
         return false;
@@ -114,18 +124,6 @@ fn as_date(value: Value) -> Option<(i64, Option<u8>, Option<u8>)> {
         }
         Value::Time(_) => None,
     }
-}
-
-type Ymd = (i64, Option<u8>, Option<u8>);
-
-/// Whether a coarser date holds a finer one.
-fn contains(coarse: Ymd, fine: Ymd) -> bool {
-    let holds = |coarse: Option<u8>, fine: Option<u8>| coarse.is_none() || coarse == fine;
-    coarse != fine
-        && coarse.0 == fine.0
-        && holds(coarse.1, fine.1)
-        && holds(coarse.2, fine.2)
-        && (coarse.1.is_some() || coarse.2.is_none())
 }
 
 /// Which of two options comes first, for amounts of one kind, dates and times; `None` where that cannot be told, as

@@ -9,6 +9,7 @@ use super::super::lexicon::{Marker, Meaning, rows};
 use super::super::reading::{Found, Reading};
 use super::super::units;
 use super::super::value::Value;
+use super::super::wording::with_value;
 use crate::verify::words::{Folded, Script, Token};
 
 /// A word or mark that stands beside the values.
@@ -67,7 +68,8 @@ static ROLES: LazyLock<HashMap<&str, Role>> = LazyLock::new(|| {
 
 impl Parsed {
     pub(super) fn read(option: &str, languages: Languages) -> Self {
-        let folded = Folded::new(unquoted(option));
+        let option = with_value(unquoted(option));
+        let folded = Folded::new(&option);
         let reading = Reading::of_folded(folded.text(), Some(languages));
         Words::new(folded.text(), &reading).parsed()
     }
@@ -213,6 +215,7 @@ impl<'a> Words<'a> {
                 || self.is_unit(found, before)
                 || match self.role(before) {
                     Some(Role::Day) => is_time,
+                    Some(Role::Article) => is_time && self.word(before) != "a",
                     Some(Role::Range) => found.begins_range,
                     _ => false,
                 };
