@@ -55,8 +55,18 @@ impl Process {
 
     /// The resident memory of it and its children, in kilobytes.
     pub(crate) fn resident_kb(&self) -> Option<u32> {
-        let resident: Vec<u32> = self.pids().into_iter().map(resident_kb).collect::<Option<_>>()?;
-        Some(resident.into_iter().sum())
+        self.memory_kb("VmRSS:")
+    }
+
+    /// The most resident memory that it and its children ever had, in kilobytes.
+    #[allow(dead_code, reason = "shared by the benches, and not used by all")]
+    pub(crate) fn peak_kb(&self) -> Option<u32> {
+        self.memory_kb("VmHWM:")
+    }
+
+    fn memory_kb(&self, line: &str) -> Option<u32> {
+        let each = self.pids().into_iter().map(|pid| memory_kb(pid, line));
+        Some(each.collect::<Option<Vec<u32>>>()?.into_iter().sum())
     }
 
     /// Its process id, followed by those of its children; there are no grandchildren.
@@ -105,8 +115,8 @@ fn ticks(pid: u32) -> Option<u32> {
     Some(fields.next()?? + fields.next()??)
 }
 
-fn resident_kb(pid: u32) -> Option<u32> {
+fn memory_kb(pid: u32, line: &str) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|found| found.strip_prefix(line))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }

@@ -36,6 +36,7 @@
 //! `QUICK=1` runs fewer rounds, and `-- --check` exits with 1 when a bound is missed or cannot be checked.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table and its errors")]
 
+mod anchoring;
 #[path = "../support/caller.rs"]
 mod caller;
 #[allow(
@@ -49,6 +50,7 @@ mod caller;
 mod formats;
 #[path = "../support/interrupt.rs"]
 mod interrupt;
+mod long;
 mod memory;
 mod panel;
 #[path = "../support/process.rs"]
@@ -74,10 +76,15 @@ mod wire;
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use interrupt::or_interrupted;
 use table::Table;
+
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let ended = if std::env::args().nth(1).as_deref() == Some(panel::ROLE) {
@@ -97,7 +104,9 @@ fn bench() -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(or_interrupted(async {
         let mut table = Table::begin();
+        anchoring::measure(&mut table, is_quick)?;
         waves::measure(&mut table, is_quick).await?;
+        long::measure(&mut table, is_quick).await?;
         memory::measure(&mut table).await?;
         programs::measure(&mut table, is_quick)?;
         let is_checked = std::env::args().any(|argument| argument == "--check");

@@ -3,7 +3,7 @@
 //!
 //! It is the bench's own binary, started with [`ROLE`]: it prints its address and serves until its standard input
 //! closes, so that it cannot outlive the bench. It shares the machine with the server and represents many machines, so
-//! it does as little as possible: it looks for the end of a request, and whether it asks for claims.
+//! it does as little as possible: it looks for the end of a request, and what it asks for.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -18,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use crate::formats::Format;
+use crate::long;
 use crate::process::{self, Process};
 use crate::provider::claim;
 
@@ -29,6 +30,8 @@ pub(crate) const MODEL_TIME: Duration = Duration::from_millis(200);
 pub(crate) const CLAIMS: usize = 10;
 /// A text that only calls of the extractor contain.
 pub(crate) const FOR_CLAIMS: &str = r#""name":"claims""#;
+/// A text that only calls of the auditor contain.
+const FOR_AUDIT: &str = r#""name":"audit""#;
 /// Larger than any call.
 const MAX_REQUEST: usize = 64 << 10;
 
@@ -76,15 +79,12 @@ pub(crate) fn sentence(n: usize) -> String {
     format!("House {} at the end of the street is painted blue.", name(n))
 }
 
-/// The body of a request with all claims.
-pub(crate) fn body() -> String {
-    let fact: Vec<String> = (0..CLAIMS).map(sentence).collect();
-    json!({"fact": fact.join(" ")}).to_string()
-}
-
-/// The two possible responses.
+/// The possible responses.
 struct Answers {
     claims: Vec<u8>,
+    /// The claims of each section of the long text.
+    sections: Vec<Vec<u8>>,
+    audit: Vec<u8>,
     answer: Vec<u8>,
 }
 
@@ -106,8 +106,23 @@ impl Answers {
         };
         Self {
             claims: whole(json!({"claims": claims, "skipped": []})),
+            sections: (0..long::SECTIONS).map(|n| whole(long::extraction(n))).collect(),
+            audit: whole(json!({"claims": [], "missing": []})),
             answer: whole(json!({"answer": "A"})),
         }
+    }
+
+    fn to(&self, request: &str) -> &[u8] {
+        if request.contains(FOR_AUDIT) {
+            return &self.audit;
+        }
+        if !request.contains(FOR_CLAIMS) {
+            return &self.answer;
+        }
+        let section = request.split_once("BEGIN SECTION ").map_or("", |(_, section)| section);
+        let number = section.split_once(long::MARK).map_or("", |(_, number)| number);
+        let number = number.split(' ').next().and_then(|number| number.parse::<usize>().ok());
+        number.and_then(|number| self.sections.get(number)).unwrap_or(&self.claims)
     }
 }
 
@@ -132,9 +147,9 @@ async fn serve(mut stream: TcpStream, answers: &Answers) -> anyhow::Result<()> {
                 return Ok(());
             }
         }
-        let is_for_claims = std::str::from_utf8(&request)?.contains(FOR_CLAIMS);
+        let answer = answers.to(std::str::from_utf8(&request)?);
         tokio::time::sleep(MODEL_TIME).await;
-        stream.write_all(if is_for_claims { &answers.claims } else { &answers.answer }).await?;
+        stream.write_all(answer).await?;
     }
 }
 

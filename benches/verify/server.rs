@@ -22,11 +22,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it in front of models whose base address is `provider`.
+    /// Starts it in front of models whose base address is `provider`, without an auditor.
     pub(crate) fn start(provider: &str) -> anyhow::Result<Self> {
+        Self::start_with(provider, "none")
+    }
+
+    /// Starts it with an auditor, which is a model of the same provider.
+    pub(crate) fn start_audited(provider: &str) -> anyhow::Result<Self> {
+        Self::start_with(provider, "fake/auditor")
+    }
+
+    fn start_with(provider: &str, auditor: &str) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let config = dir.path().join("server.toml");
-        fs::write(&config, configuration(&dir.path().join("data"), provider))?;
+        fs::write(&config, configuration(&dir.path().join("data"), provider, auditor))?;
         let key = serve::create_key(dir.path(), &config, &["--service", "verify"])?;
         let launch = process::program(Path::new(serve::MK));
         let (process, address) = serve::start(launch, dir.path(), &config, &dir.path().join("log"))?;
@@ -39,7 +48,7 @@ impl Server {
     }
 }
 
-fn configuration(data: &Path, provider: &str) -> String {
+fn configuration(data: &Path, provider: &str, auditor: &str) -> String {
     let data = data.display();
     format!(
         r#"
@@ -54,7 +63,7 @@ base_url = "{provider}"
 max_concurrent = {MAX_CONCURRENT}
 [verify]
 extractor = "fake/extractor"
-auditor = "none"
+auditor = "{auditor}"
 panel = ["fake/one", "fake/two", "fake/three"]
 max_concurrent = {MAX_CONCURRENT}
 deadline = "3600s"

@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use serde_json::json;
 
 use crate::caller::{Caller, Expected};
-use crate::panel::{CLAIMS, FOR_CLAIMS, MODEL_TIME, Panel, body};
+use crate::panel::{CLAIMS, FOR_CLAIMS, MODEL_TIME, Panel, sentence};
 use crate::server::Server;
 use crate::table::{Figure, Table, percentile};
 
@@ -21,6 +22,12 @@ const ANSWERED: Expected = Expected { status: 200, text: "chat.completion", even
 /// About as large as the server's calls.
 const EXTRACTION_BYTES: usize = 4_700;
 const VOTE_BYTES: usize = 2_100;
+
+/// The body of a request with all claims.
+pub(crate) fn body() -> String {
+    let fact: Vec<String> = (0..CLAIMS).map(sentence).collect();
+    json!({"fact": fact.join(" ")}).to_string()
+}
 
 /// Measures all figures.
 pub(crate) async fn measure(table: &mut Table, is_quick: bool) -> anyhow::Result<()> {
@@ -45,7 +52,7 @@ pub(crate) async fn measure(table: &mut Table, is_quick: bool) -> anyhow::Result
 }
 
 async fn alone(table: &mut Table, server: &Server, rounds: usize) -> anyhow::Result<()> {
-    let mut caller = Verifier::connect(server).await?;
+    let mut caller = Verifier::connect(server, &body()).await?;
     let (mut totals, mut starts) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let (start, total) = caller.verify().await?;
@@ -65,7 +72,8 @@ async fn together(
     count: usize,
     rounds: usize,
 ) -> anyhow::Result<(Vec<Duration>, Option<f64>)> {
-    let mut callers = try_join_all((0..count).map(|_| Verifier::connect(server))).await?;
+    let mut callers =
+        try_join_all((0..count).map(async |_| Verifier::connect(server, &body()).await)).await?;
     let mut times = Vec::new();
     let before = server.process.cpu_time();
     for _ in 0..rounds {
@@ -79,22 +87,23 @@ async fn together(
 }
 
 /// A caller that has had its first response.
-struct Verifier {
+pub(crate) struct Verifier {
     caller: Caller,
     request: Vec<u8>,
 }
 
 impl Verifier {
-    async fn connect(server: &Server) -> anyhow::Result<Self> {
+    /// A caller with a request of this body.
+    pub(crate) async fn connect(server: &Server, body: &str) -> anyhow::Result<Self> {
         let authorization = format!("authorization: Bearer {}\r\n", server.key);
-        let request = post(server.address, "/verify/v1/stream", &authorization, &body());
+        let request = post(server.address, "/verify/v1/stream", &authorization, body);
         let mut verifier = Self { caller: Caller::connect(server.address).await?, request };
         verifier.verify().await?;
         Ok(verifier)
     }
 
     /// The times until the first frame and until the end.
-    async fn verify(&mut self) -> anyhow::Result<(Duration, Duration)> {
+    pub(crate) async fn verify(&mut self) -> anyhow::Result<(Duration, Duration)> {
         let started = Instant::now();
         let mut first = None;
         self.caller

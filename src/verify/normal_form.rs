@@ -15,14 +15,16 @@ const END_PUNCTUATION: &str = ".,;:?。、，．";
 
 /// The normal form of a text, in its own case.
 pub(super) fn of(text: &str) -> String {
-    let line: String = text::one_line(text).chars().map(narrow).nfc().collect();
-    let line = text::one_line(&line);
+    let mut line = text::one_line(text);
+    if !line.is_ascii() {
+        line = text::one_line(&line.chars().map(narrow).nfc().collect::<String>());
+    }
     let bare = line.trim_start_matches(|c| is_in(QUOTES, c));
     // Without one before it, a quote may be a unit: feet, inches, minutes.
     let is_quoted = bare.len() < line.len();
     let is_end = |c: char| c == ' ' || is_in(END_PUNCTUATION, c) || (is_quoted && is_in(QUOTES, c));
     let bare = bare.trim_end_matches(is_end);
-    without_grouping(bare)
+    if bare.contains(|c: char| c.is_ascii_digit()) { without_grouping(bare) } else { bare.to_owned() }
 }
 
 fn is_in(set: &str, c: char) -> bool {

@@ -9,7 +9,13 @@ use crate::unsafe_chars::{is_bidi_control, is_smuggled};
 /// The text on one line: every run of white space becomes one space, and is removed at both ends.
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut rest = text;
+    loop {
+        let (plain, after) = rest.split_at(plain_length(rest, |byte| byte.is_ascii_graphic()));
+        line.push_str(plain);
+        let mut characters = after.chars();
+        let Some(c) = characters.next() else { break };
+        rest = characters.as_str();
         if is_separator(c) {
             if !line.is_empty() && !line.ends_with(' ') {
                 line.push(' ');
@@ -26,9 +32,15 @@ pub(super) fn one_line(text: &str) -> String {
 /// feeds.
 pub(super) fn block(text: &str) -> String {
     let mut block = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
-        if c == '\r' && characters.peek() == Some(&'\n') {
+    let mut rest = text;
+    loop {
+        let is_plain = |byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+        let (plain, after) = rest.split_at(plain_length(rest, is_plain));
+        block.push_str(plain);
+        let mut characters = after.chars();
+        let Some(c) = characters.next() else { return block };
+        rest = characters.as_str();
+        if c == '\r' && rest.starts_with('\n') {
             continue;
         }
         if ends_line(c) {
@@ -37,7 +49,11 @@ pub(super) fn block(text: &str) -> String {
             block.push(c);
         }
     }
-    block
+}
+
+/// How many bytes at the beginning, all of them ASCII, are taken over at once.
+fn plain_length(text: &str, is_plain: impl Fn(u8) -> bool) -> usize {
+    text.bytes().position(|byte| !byte.is_ascii() || !is_plain(byte)).unwrap_or(text.len())
 }
 
 /// Whether a text has no visible character.

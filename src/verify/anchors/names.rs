@@ -224,14 +224,21 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Runs of Han or Katakana characters between small words and other scripts.
+/// Runs of Han or Katakana characters between small words and other scripts, without what counts a number: 6回行.
 fn runs(reading: &Reading) -> Vec<Vec<&Token>> {
     let tokens = reading.tokens().all();
-    let explained = explained(reading, &(0..tokens.len()));
+    let is_one = |token: &Token| matches!(token.script, Script::Han | Script::Katakana);
     let mut runs: Vec<Vec<&Token>> = Vec::new();
-    let mut last: Option<&Token> = None;
+    if !tokens.iter().any(is_one) {
+        return runs;
+    }
+    let explained = explained(reading, &(0..tokens.len()));
+    let (mut before, mut last): (Option<&Token>, Option<&Token>) = (None, None);
     for (token, explained) in tokens.iter().zip(explained) {
-        if !matches!(token.script, Script::Han | Script::Katakana) || explained {
+        let is_counter =
+            before.is_some_and(|before: &Token| before.script == Script::Digits) && !token.spaced;
+        before = Some(token);
+        if !is_one(token) || explained || is_counter {
             last = None;
             continue;
         }
@@ -248,39 +255,42 @@ fn runs(reading: &Reading) -> Vec<Vec<&Token>> {
 
 /// Whether claim and quote have a word, a value or a pair of characters in common.
 fn is_bound(case: &Case<'_>) -> bool {
-    let claim = content(&case.claim);
     let tokens = case.finder.reading().tokens();
     let quoted = &tokens.all()[tokens.within(&case.zone.quote)];
+    let claim = content(&case.claim);
+    let is_word = |token: &Token| token.script == Script::Letters;
+    let is_shared = |token: &Token| claim.iter().any(|word| word.hash == token.hash);
+    quoted.iter().any(|token| is_word(token) && is_shared(token))
+        || shares_stem(case, quoted)
+        || shares_value(case, quoted)
+}
+
+/// Whether they have a stem or a pair of characters in common.
+fn shares_stem(case: &Case<'_>, quoted: &[Token]) -> bool {
     let text = case.finder.folded().text();
-    let mut stems = Stems::default();
-    stems.add(case.claim.text(), case.claim.reading.tokens().all());
-    let is_small = |token: &Token| token.chars < 3 && token.capitals == 0;
-    let mut words = 0;
-    for (at, token) in quoted.iter().enumerate() {
-        match token.script {
-            Script::Letters => {
-                words += usize::from(!is_small(token));
-                if claim.iter().any(|word| word.hash == token.hash)
-                    || !is_small(token) && token.chars > 3 && stems.has_stem(text, token)
-                {
-                    return true;
-                }
-            }
-            Script::Han | Script::Katakana | Script::Single => {
-                words += 1;
-                let next = quoted.get(at + 1).filter(|next| next.start == token.end);
-                if next.is_some_and(|next| stems.has_bigram(token, next)) {
-                    return true;
-                }
-            }
-            _ => {}
+    let stems = Words::stems(&case.claim);
+    quoted.iter().enumerate().any(|(at, token)| match token.script {
+        Script::Letters => token.chars > 3 && stems.has_stem(text, token),
+        Script::Han | Script::Katakana | Script::Single => {
+            let next = quoted.get(at + 1).filter(|next| next.start == token.end);
+            next.is_some_and(|next| stems.has_bigram(token, next))
         }
-    }
+        _ => false,
+    })
+}
+
+/// Whether they have a value in common; also if the quote has neither values nor words.
+fn shares_value(case: &Case<'_>, quoted: &[Token]) -> bool {
     let values = case.finder.reading().values();
     let first = values.partition_point(|found| found.range.start < case.zone.quote.start);
     let quoted_values = values[first..].iter().take_while(|found| found.range.start < case.zone.quote.end);
     let mut quoted_values = quoted_values.take(50).peekable();
-    if quoted_values.peek().is_none() && words == 0 {
+    let is_word = |token: &Token| match token.script {
+        Script::Letters => token.chars > 2 || token.capitals > 0,
+        Script::Han | Script::Katakana | Script::Single => true,
+        Script::Digits | Script::Mark => false,
+    };
+    if quoted_values.peek().is_none() && !quoted.iter().any(is_word) {
         return true;
     }
     quoted_values.any(|found| {

@@ -25,7 +25,7 @@ use crate::clock::Time;
 use crate::inference::{Chat, Message, Role, Schema};
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Enough for an answer of a few tokens after the thinking of reasoning models. Nearly every model allows this much.
 /// Extractions and audits have no limit except the length of a section and the timeout, as many models reject a limit

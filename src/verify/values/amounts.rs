@@ -7,7 +7,7 @@ use super::number::Number;
 use super::reading::Found;
 use super::value::Value;
 use super::{literal, numerals, signs};
-use crate::verify::words::Script;
+use crate::verify::words::{Script, Token};
 
 /// A number at the tokens of a position, and the position behind it. Its readings are empty where digits are not a value
 /// but a part of a name.
@@ -105,7 +105,10 @@ fn scale(cursor: &Cursor<'_>, at: usize) -> (Vec<Number>, usize) {
     let has_stop = cursor.is_mark(end, '.')
         && cursor.is_joined(end)
         && cursor.token(at + 1).is_some_and(|token| !token.is_capital());
-    (numbers.collect(), end + usize::from(has_stop && !ends_sentence(cursor, end)))
+    // "13 Mio. Euro" goes on with what is counted, in capitals as well.
+    let is_counted =
+        || cursor.longest(end + 1, |meaning| matches!(meaning, Meaning::Unit(_)).then_some(())).is_some();
+    (numbers.collect(), end + usize::from(has_stop && (!ends_sentence(cursor, end) || is_counted())))
 }
 
 /// Whether a point is followed by a capital, and so may end a sentence.
@@ -200,7 +203,8 @@ fn compound(cursor: &Cursor<'_>, at: usize) -> Option<i64> {
         ("honderd", 100),
         ("cento", 100),
     ];
-    let token = cursor.token(at).filter(|token| token.script == Script::Letters && token.chars >= 7)?;
+    let is_long = |token: &&Token| token.script == Script::Letters && token.chars >= 7;
+    let token = cursor.token(at).filter(is_long).filter(|_| cursor.languages.have_compounds())?;
     let word = cursor.text.get(token.range())?.to_lowercase();
     numerals::compound(&word, &PARTS)
 }

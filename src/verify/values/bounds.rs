@@ -83,9 +83,7 @@ pub(super) fn unit_before(cursor: &Cursor<'_>, at: usize) -> Option<Unit> {
     } else {
         before
     };
-    let range = cursor.range(start, at);
-    let written = cursor.text.get(range)?;
-    let symbol = units::symbol(written).filter(|(_, length)| *length == written.len()).map(|(unit, _)| unit);
+    let symbol = units::whole_symbol(cursor.text.get(cursor.range(start, at))?);
     let token = cursor.token(before)?;
     let code = || {
         let is_code = token.chars == 3 && token.capitals == 3;
@@ -122,6 +120,11 @@ fn unit_at(cursor: &Cursor<'_>, at: usize) -> Option<(Unit, usize)> {
     }
 }
 
+/// Whether a word is the sign of the number behind it: below minus 40 degrees.
+pub(super) fn is_minus_in_words(cursor: &Cursor<'_>, at: usize) -> bool {
+    ["minus", "минус"].iter().any(|word| cursor.word(at).eq_ignore_ascii_case(word))
+}
+
 /// How the number between two positions is bounded, and where the words stand that say so.
 pub(super) fn hedge(
     cursor: &Cursor<'_>,
@@ -151,6 +154,7 @@ pub(super) fn hedge(
         let is_every = cursor.senses(first - 1).any(|sense| sense.meaning == Meaning::Marker(Marker::All));
         if !(is_currency
             || is_every
+            || is_minus_in_words(cursor, first - 1)
             || before.script == Script::Mark
                 && matches!(before.first, '$' | '.' | '(' | '-' | '"' | '€' | '£' | '\''))
         {

@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The number that a short row of digits writes.
-    pub(super) fn digits(&self, at: usize, lengths: Range<u32>) -> Option<i64> {
+    pub(super) fn digits(&self, at: usize, lengths: Range<u16>) -> Option<i64> {
         let token = self.token(at).filter(|token| token.script == Script::Digits)?;
         lengths.contains(&token.chars).then(|| self.word(at).parse().ok())?
     }

@@ -289,6 +289,7 @@ impl Lexicon {
         for at in 0..tokens.len() {
             self.senses_at(tokens, at, &mut senses);
         }
+        senses.shrink_to_fit();
         senses
     }
 

@@ -23,17 +23,19 @@ struct Table {
     rows: Vec<Row>,
     /// Symbols are told by case.
     symbols: HashMap<&'static str, Unit, FixedState>,
-    longest: usize,
+    /// The lengths of the symbols that begin with a byte, as bits.
+    lengths: [u32; 256],
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table { rows: Vec::new(), symbols: HashMap::default(), longest: 0 };
+    let mut table = Table { rows: Vec::new(), symbols: HashMap::default(), lengths: [0; 256] };
     for row in rows(include_str!("data/units.tsv")) {
         let [name, dimension, factor, symbols, words @ ..] = row.as_slice() else { continue };
         let unit = Unit(u8::try_from(table.rows.len()).unwrap_or(u8::MAX));
-        for symbol in symbols.split('|').filter(|symbol| !symbol.is_empty()) {
+        for symbol in symbols.split('|') {
+            let Some(first) = symbol.bytes().next() else { continue };
             table.symbols.insert(symbol, unit);
-            table.longest = table.longest.max(symbol.len());
+            table.lengths[usize::from(first)] |= 1 << symbol.len();
         }
         table.rows.push(Row { name, dimension, factor: Number::parse(factor), words: words.to_vec() });
     }
@@ -47,11 +49,16 @@ pub(super) fn words() -> impl Iterator<Item = (Unit, Vec<&'static str>)> {
 
 /// The unit of the longest symbol with which a text begins, and the symbol's length.
 pub(super) fn symbol(text: &str) -> Option<(Unit, usize)> {
-    let longest = TABLE.longest.min(text.len());
-    (1..=longest).rev().find_map(|length| {
-        let unit = TABLE.symbols.get(text.get(..length)?)?;
-        Some((*unit, length))
-    })
+    let lengths = TABLE.lengths[usize::from(*text.as_bytes().first()?)];
+    let mut longest_first = (1..u32::BITS as usize).rev().filter(|length| lengths >> length & 1 == 1);
+    longest_first.find_map(|length| Some((*TABLE.symbols.get(text.get(..length)?)?, length)))
+}
+
+/// The unit of which a text is a symbol.
+pub(super) fn whole_symbol(text: &str) -> Option<Unit> {
+    let lengths = TABLE.lengths[usize::from(*text.as_bytes().first()?)];
+    let may_be = u32::try_from(text.len()).is_ok_and(|length| lengths.unbounded_shr(length) & 1 == 1);
+    may_be.then(|| TABLE.symbols.get(text).copied())?
 }
 
 impl Unit {

@@ -12,14 +12,27 @@ use unicode_normalization::char::canonical_combining_class;
 
 use crate::unsafe_chars::{is_bidi_control, is_smuggled};
 
-/// A folded text, and where each of its bytes comes from.
+/// A folded text, and where its parts come from.
 #[derive(Debug, Default)]
 pub struct Folded {
     text: String,
-    /// For each byte of `text` where the character that it comes from begins in the source; last, the source's length.
-    starts: Vec<u32>,
+    /// In order, and together all of the text.
+    runs: Vec<Run>,
+    /// The length of the source.
+    length: usize,
     /// Where what was left out on purpose begins in the source.
     cuts: Vec<usize>,
+}
+
+/// A part of a folded text: taken over as it stands, or all from one character with its marks.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Where it begins in the folded text.
+    folded: u32,
+    /// Where it begins in the source.
+    source: u32,
+    /// Whether it was taken over byte by byte.
+    verbatim: bool,
 }
 
 impl Folded {
@@ -30,14 +43,15 @@ impl Folded {
 
     /// Folds a text without some of its ranges, which are in order and apart; the first 4 GiB of it.
     pub fn without(source: &str, hidden: &[Range<usize>]) -> Self {
-        let mut folding = Folding::new(source.len());
+        let mut folding = Folding { text: String::with_capacity(source.len()), runs: Vec::new() };
         let mut from = 0;
         for range in hidden {
             folding.push(source, from..range.start);
             from = range.end.max(from);
         }
         folding.push(source, from..source.len());
-        folding.finish(source.len(), hidden.iter().map(|range| range.start).collect())
+        let cuts = hidden.iter().map(|range| range.start).collect();
+        Self { text: folding.text, runs: folding.runs, length: source.len(), cuts }
     }
 
     /// The folded text.
@@ -52,50 +66,68 @@ impl Folded {
             return start..start;
         }
         let last = self.start_of(folded.end - 1);
-        let mut next = folded.end;
-        while next + 1 < self.starts.len() && self.start_of(next) <= last {
-            next += 1;
-        }
+        let next = match self.run_at(folded.end - 1) {
+            Some((run, end)) if !run.verbatim => end,
+            _ => self.boundary_from(folded.end),
+        };
         let cut = self.cuts.get(self.cuts.partition_point(|cut| *cut <= last)).copied().unwrap_or(usize::MAX);
         start..self.start_of(next).max(last).min(cut)
     }
 
     /// The folded text's range that comes from this range of the source.
     pub fn folded(&self, source: &Range<usize>) -> Range<usize> {
-        let at = |byte: usize| self.starts.partition_point(|start| (*start as usize) < byte);
-        let last = self.text.len();
-        at(source.start).min(last)..at(source.end).min(last)
+        self.first_from(source.start)..self.first_from(source.end)
     }
 
+    /// The first place of the folded text that comes from this byte of the source, or one behind it.
+    fn first_from(&self, byte: usize) -> usize {
+        let next = self.runs.partition_point(|run| (run.source as usize) < byte);
+        let end = self.runs.get(next).map_or(self.text.len(), |run| run.folded as usize);
+        let before = next.checked_sub(1).map(|before| self.runs[before]).filter(|run| run.verbatim);
+        let within = before.map_or(end, |run| run.folded as usize + byte - run.source as usize);
+        self.boundary_from(within.min(end))
+    }
+
+    /// The first place at a byte of the folded text or behind it where a character begins, or the text's end.
+    fn boundary_from(&self, at: usize) -> usize {
+        (at..self.text.len()).find(|at| self.text.is_char_boundary(*at)).unwrap_or(self.text.len())
+    }
+
+    /// The run that holds a byte of the folded text, and where it ends.
+    fn run_at(&self, at: usize) -> Option<(Run, usize)> {
+        let next = self.runs.partition_point(|run| run.folded as usize <= at);
+        let end = self.runs.get(next).map_or(self.text.len(), |run| run.folded as usize);
+        next.checked_sub(1).map(|run| (self.runs[run], end)).filter(|_| at < end)
+    }
+
+    /// Where the character that holds a byte of the folded text comes from.
     fn start_of(&self, at: usize) -> usize {
-        self.starts.get(at).or(self.starts.last()).map_or(0, |start| *start as usize)
+        let last = at.min(self.text.len());
+        let at = (0..=last).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or_default();
+        self.run_at(at).map_or(self.length, |(run, _)| {
+            run.source as usize + if run.verbatim { at - run.folded as usize } else { 0 }
+        })
     }
 }
 
 /// A text under work.
 struct Folding {
     text: String,
-    starts: Vec<u32>,
+    runs: Vec<Run>,
 }
 
 impl Folding {
-    fn new(bytes: usize) -> Self {
-        Self { text: String::with_capacity(bytes), starts: Vec::with_capacity(bytes + 1) }
-    }
-
     fn push(&mut self, source: &str, range: Range<usize>) {
         let Some(part) = source.get(range.clone()) else { return };
         let bytes = part.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            // Nothing changes a printable ASCII character that no mark follows.
-            let byte = bytes[at];
-            if (b'!'..=b'~').contains(&byte) && bytes.get(at + 1).is_none_or(u8::is_ascii) {
-                self.add(char::from(if byte == b'`' { b'\'' } else { byte }), range.start + at);
-                at += 1;
-                continue;
+            let run = plain_run(&bytes[at..]);
+            self.keep(&part[at..at + run], range.start + at);
+            at += run;
+            if at < bytes.len() {
+                at += self.cluster(&part[at..], range.start + at);
             }
-            at += self.cluster(&part[at..], range.start + at);
         }
     }
 
@@ -103,6 +135,11 @@ impl Folding {
     fn cluster(&mut self, rest: &str, at: usize) -> usize {
         let mut characters = rest.chars();
         let Some(first) = characters.next() else { return rest.len() };
+        let is_alone = || !rest[first.len_utf8()..].starts_with(combines);
+        if is_plain(first) && is_alone() {
+            self.keep(&rest[..first.len_utf8()], at);
+            return first.len_utf8();
+        }
         if first.is_whitespace() || matches!(first, '\u{1c}'..='\u{1f}') {
             return self.space(rest, at);
         }
@@ -120,19 +157,15 @@ impl Folding {
         }
         let length =
             first.len_utf8() + characters.take_while(|c| combines(*c)).map(char::len_utf8).sum::<usize>();
-        if length == first.len_utf8() && is_plain(first) {
-            self.add(first, at);
-        } else {
-            let is_fraction = matches!(first, '\u{bc}'..='\u{be}' | '\u{2150}'..='\u{215f}' | '\u{2189}');
-            if is_fraction && self.text.ends_with(|c: char| c.is_ascii_digit()) {
-                self.add(' ', at);
-            }
-            for c in rest[..length].nfkc() {
-                if c.is_whitespace() {
-                    self.blank(' ', at);
-                } else {
-                    self.add(evened(c), at);
-                }
+        let is_fraction = matches!(first, '\u{bc}'..='\u{be}' | '\u{2150}'..='\u{215f}' | '\u{2189}');
+        if is_fraction && self.text.ends_with(|c: char| c.is_ascii_digit()) {
+            self.add(' ', at);
+        }
+        for c in rest[..length].nfkc() {
+            if c.is_whitespace() {
+                self.blank(' ', at);
+            } else {
+                self.add(evened(c), at);
             }
         }
         length
@@ -146,7 +179,11 @@ impl Folding {
             length += c.len_utf8();
             has_line |= matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
         }
-        self.blank(if has_line { '\n' } else { ' ' }, at);
+        if rest[..length] == *" " && !self.text.ends_with([' ', '\n']) {
+            self.keep(" ", at);
+        } else {
+            self.blank(if has_line { '\n' } else { ' ' }, at);
+        }
         length
     }
 
@@ -162,23 +199,57 @@ impl Folding {
         self.text.bytes().rev().take(8).find(|byte| !exponent(char::from(*byte))) == Some(b'^')
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
+    /// Adds what a character of the source became.
     fn add(&mut self, c: char, at: usize) {
+        let is_of_last = |run: &Run| !run.verbatim && run.source as usize == at;
+        if !self.runs.last().is_some_and(is_of_last) {
+            self.begin(at, false);
+        }
         self.text.push(c);
-        self.starts.resize(self.text.len(), at as u32);
+    }
+
+    /// Adds a part of the source as it stands.
+    fn keep(&mut self, part: &str, at: usize) {
+        let goes_on =
+            |run: &Run| run.verbatim && at - run.source as usize == self.text.len() - run.folded as usize;
+        if !part.is_empty() && !self.runs.last().is_some_and(goes_on) {
+            self.begin(at, true);
+        }
+        self.text.push_str(part);
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
-    fn finish(mut self, length: usize, cuts: Vec<usize>) -> Folded {
-        self.starts.push(length as u32);
-        Folded { text: self.text, starts: self.starts, cuts }
+    fn begin(&mut self, at: usize, verbatim: bool) {
+        self.runs.push(Run { folded: self.text.len() as u32, source: at as u32, verbatim });
     }
+}
+
+/// How many bytes at the beginning are printable ASCII that folding leaves as it is, with single spaces between: the last
+/// may have a mark behind it, and is left out then.
+fn plain_run(bytes: &[u8]) -> usize {
+    let is_visible = |byte: u8| (b'!'..=b'~').contains(&byte) && byte != b'`';
+    let mut run = 0;
+    while let Some(&byte) = bytes.get(run) {
+        let is_single_space =
+            byte == b' ' && run > 0 && bytes.get(run + 1).is_some_and(|next| is_visible(*next));
+        if !is_visible(byte) && !is_single_space {
+            break;
+        }
+        run += 1;
+    }
+    // A space never ends the run, so that what is left out is visible.
+    if bytes.get(run).is_some_and(|next| !next.is_ascii()) { run.saturating_sub(1) } else { run }
 }
 
 /// Whether a character may become one with what stands before it.
 fn combines(c: char) -> bool {
     match c {
-        '\0'..='\u{2ff}' => false,
+        // Latin, Greek, Cyrillic, CJK and Hangul without any mark: no look-up in the tables.
+        '\0'..='\u{2ff}'
+        | '\u{370}'..='\u{482}'
+        | '\u{3030}'..='\u{3098}'
+        | '\u{309b}'..='\u{a66e}'
+        | '\u{ac00}'..='\u{d7a3}' => false,
         '\u{1160}'..='\u{11ff}' => true,
         _ => canonical_combining_class(c) != 0 || is_spacing_mark(c),
     }

@@ -30,6 +30,9 @@ const MAX_ACRONYM: usize = 6;
 impl Stems {
     /// Adds the words of a folded text.
     pub fn add(&mut self, folded: &str, tokens: &[Token]) {
+        // A word of a text stands there several times, and has up to four beginnings.
+        self.words.reserve(tokens.len() / 6);
+        self.beginnings.reserve(tokens.len() / 3);
         let mut previous: Option<&Token> = None;
         let mut initials: Vec<char> = Vec::new();
         for token in tokens {
@@ -81,8 +84,7 @@ impl Stems {
     pub fn has_stem(&self, folded: &str, token: &Token) -> bool {
         self.has_word(token)
             || stems_of(folded.get(token.range()).unwrap_or_default())
-                .iter()
-                .any(|stem| self.beginnings.contains(stem))
+                .any(|stem| self.beginnings.contains(&stem))
     }
 
     /// Whether the text has these two characters side by side.
@@ -115,18 +117,14 @@ const fn pair(one: &Token, other: &Token) -> u64 {
 }
 
 /// The hashes of a word's beginnings by which it is found. An Arabic article is left out.
-fn stems_of(word: &str) -> Vec<u64> {
+fn stems_of(word: &str) -> impl Iterator<Item = u64> {
     let word = word.strip_prefix("ال").filter(|rest| rest.chars().count() > 2).unwrap_or(word);
     let count = word.chars().count();
-    let mut stems = Vec::new();
-    let mut hash = SEED;
-    for (at, c) in word.chars().enumerate() {
-        hash = hashed(hash, small(c));
-        if at + 1 >= MIN_SHARED && at + 1 + ENDING >= count {
-            stems.push(hash);
-        }
-    }
-    stems
+    let hashes = word.chars().scan(SEED, |hash, c| {
+        *hash = hashed(*hash, small(c));
+        Some(*hash)
+    });
+    hashes.skip(MIN_SHARED.max(count.saturating_sub(ENDING)) - 1)
 }
 
 #[cfg(test)]

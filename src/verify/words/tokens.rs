@@ -21,7 +21,7 @@ pub enum Script {
     Mark,
 }
 
-/// A token of a folded text.
+/// A token of a folded text: 32 bytes, as a long text has some ten thousand.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
     /// Where it begins, in bytes of the folded text.
@@ -32,19 +32,63 @@ pub struct Token {
     pub script: Script,
     /// Its first character.
     pub first: char,
-    /// How many characters it has.
-    pub chars: u32,
+    /// How many characters it has, or as many as are counted.
+    pub chars: u16,
     /// How many of them are capitals.
-    pub capitals: u32,
+    pub capitals: u16,
     /// The hash of its small letters.
     pub hash: u64,
-    /// The hash of its first four small letters, or of all if it has fewer.
-    pub prefix: u64,
+    /// A part of the hash of its first four small letters, or of all if it has fewer.
+    pub prefix: u32,
     /// Whether white space or the text's beginning stands before it.
     pub spaced: bool,
 }
 
 impl Token {
+    /// The token that begins at a place of a folded text with this character.
+    #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
+    fn at(folded: &str, at: usize, first: char, spaced: bool) -> Self {
+        let script = script(first);
+        let hash = hashed(SEED, small(first));
+        let mut token = Self {
+            start: at as u32,
+            end: (at + first.len_utf8()) as u32,
+            script,
+            first,
+            chars: 1,
+            capitals: u16::from(first.is_uppercase()),
+            hash,
+            prefix: hash as u32,
+            spaced,
+        };
+        if matches!(script, Script::Letters | Script::Digits) {
+            token.grow(&folded[token.end as usize..]);
+        }
+        token
+    }
+
+    /// With the characters of the same script that follow.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a character has at most four bytes; half a hash will do"
+    )]
+    fn grow(&mut self, rest: &str) {
+        for c in rest.chars() {
+            // Told at once, as most of most texts is small ASCII letters.
+            let is_small = c.is_ascii_lowercase() && self.script == Script::Letters;
+            if !is_small && script(c) != self.script {
+                break;
+            }
+            self.end += c.len_utf8() as u32;
+            self.chars = self.chars.saturating_add(1);
+            self.capitals = self.capitals.saturating_add(u16::from(!is_small && c.is_uppercase()));
+            self.hash = hashed(self.hash, if is_small { c } else { small(c) });
+            if self.chars as usize <= MIN_SHARED {
+                self.prefix = self.hash as u32;
+            }
+        }
+    }
+
     /// Its range in the folded text.
     pub const fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
@@ -76,7 +120,13 @@ pub(super) const fn hashed(hash: u64, c: char) -> u64 {
 
 /// The small letter, by which words are compared.
 pub(super) fn small(c: char) -> char {
-    if c.is_ascii() { c.to_ascii_lowercase() } else { c.to_lowercase().next().unwrap_or(c) }
+    match c {
+        '\0'..='\u{7f}' => c.to_ascii_lowercase(),
+        // What most texts consist of needs no look-up in the tables.
+        'ß'..='ÿ' | 'а'..='я' | '\u{3041}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => c,
+        'А'..='Я' => char::from_u32(u32::from(c) + 32).unwrap_or(c),
+        _ => c.to_lowercase().next().unwrap_or(c),
+    }
 }
 
 /// The tokens of a folded text, in order.
@@ -86,16 +136,20 @@ pub struct Tokens(Vec<Token>);
 impl Tokens {
     /// Cuts a folded text into tokens.
     pub fn new(folded: &str) -> Self {
-        let mut tokens: Vec<Token> = Vec::with_capacity(folded.len() / 5 + 1);
-        let mut spaced = true;
-        for (at, c) in folded.char_indices() {
+        let mut tokens: Vec<Token> = Vec::with_capacity(folded.len() / 4 + 1);
+        let (mut at, mut spaced) = (0, true);
+        while let Some(c) = folded.get(at..).and_then(|rest| rest.chars().next()) {
             if c == ' ' || c == '\n' {
                 spaced = true;
+                at += 1;
                 continue;
             }
-            add(&mut tokens, at, c, spaced);
+            let token = Token::at(folded, at, c, spaced);
+            at = token.end as usize;
+            tokens.push(token);
             spaced = false;
         }
+        tokens.shrink_to_fit();
         Self(tokens)
     }
 
@@ -111,42 +165,12 @@ impl Tokens {
     }
 }
 
-/// Adds a character to the last token, or as a new one.
-#[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
-fn add(tokens: &mut Vec<Token>, at: usize, c: char, spaced: bool) {
-    let script = script(c);
-    let end = (at + c.len_utf8()) as u32;
-    let is_capital = u32::from(c.is_uppercase());
-    if let Some(last) = tokens
-        .last_mut()
-        .filter(|last| !spaced && last.script == script && matches!(script, Script::Letters | Script::Digits))
-    {
-        last.end = end;
-        last.chars += 1;
-        last.capitals += is_capital;
-        last.hash = hashed(last.hash, small(c));
-        if last.chars as usize <= MIN_SHARED {
-            last.prefix = last.hash;
-        }
-        return;
-    }
-    tokens.push(Token {
-        start: at as u32,
-        end,
-        script,
-        first: c,
-        chars: 1,
-        capitals: is_capital,
-        hash: hashed(SEED, small(c)),
-        prefix: hashed(SEED, small(c)),
-        spaced,
-    });
-}
-
 fn script(c: char) -> Script {
     match c {
         '0'..='9' => Script::Digits,
-        'A'..='Z' | 'a'..='z' => Script::Letters,
+        'A'..='Z' | 'a'..='z' | 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}' | '\u{400}'..='\u{481}' => {
+            Script::Letters
+        }
         '\0'..='\u{a9}' => Script::Mark,
         '\u{3005}'..='\u{3007}'
         | '\u{3400}'..='\u{4dbf}'

@@ -39,7 +39,7 @@ pub(super) struct Parsed {
 }
 
 /// The most letters of a word behind a number that may be a unit told by case.
-const MAX_UNIT_LETTERS: u32 = 3;
+const MAX_UNIT_LETTERS: u16 = 3;
 
 /// What a word of `option_words.tsv` is, in the order of its rows.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,152 @@
+//! What a verification costs with the default panel: real prompts, catalogue prices, answers as models give them.
+//!
+//! `cargo test --test it cost:: -- --nocapture` prints the arithmetic. Scripted models report no usage, so that `mk` books
+//! its own estimate of four characters a token. English prose and these prompts have 4.3 to 4.7, so that a real bill is
+//! some 10 % lower; what providers add for the schema of an answer (30 to 100 tokens a call with some) is not in it, nor is
+//! what a model thinks at its lowest effort.
+
+use mk::api::Service;
+use mk::config::{Env, ServerArgs, ServerConfig};
+use serde_json::{Value, json};
+
+use crate::support::events::Events;
+use crate::support::provider::{FakeProvider, ModelRequest, Reply};
+use crate::support::server::{NOON, Setup};
+
+/// Texts with their claims.
+const CASES: &str = include_str!("../data/anchors/en.jsonl");
+const MANUAL: &str = include_str!("../../man/mk-verification.7.md");
+/// How many claims 1,000 words of dense prose make: 278 were counted by hand in 2,528 words.
+const CLAIMS_PER_1000_WORDS: f64 = 110.0;
+/// The most that 1,000 words may cost, in dollars.
+const MOST: f64 = 0.18;
+/// What stands between the texts, so that claims are as dense as in real ones.
+const OPINION: &str =
+    "It is hard to say why, but nearly everybody finds such things rather charming on a long evening.";
+
+struct Case {
+    text: String,
+    claims: Vec<Vec<String>>,
+}
+
+fn cases() -> Vec<Case> {
+    let case = |line: &str| {
+        let case: Value = serde_json::from_str(line).unwrap();
+        Case {
+            text: case["text"].as_str().unwrap().to_owned(),
+            claims: serde_json::from_value(case["good"].clone()).unwrap(),
+        }
+    };
+    CASES.lines().map(case).collect()
+}
+
+/// Other answers of the same kind: six for a number, three otherwise.
+fn rivals(answer: &str, others: &[String]) -> Vec<String> {
+    let digits: String =
+        answer.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    match digits.parse::<i64>() {
+        Ok(number) => [-3, -2, -1, 1, 2, 3]
+            .map(|by| answer.replacen(&digits, &(number + by * (number / 10).max(1)).to_string(), 1))
+            .to_vec(),
+        Err(_) => {
+            let usable = others
+                .iter()
+                .filter(|other| *other != answer && !other.contains(|c: char| c.is_ascii_digit()));
+            usable.take(3).cloned().collect()
+        }
+    }
+}
+
+/// What a careful extractor answers about a section; asked again, it has no more to say.
+fn extraction(ask: &ModelRequest) -> Value {
+    if ask.text().contains("BEGIN MISSING") || ask.text().contains("BEGIN FAULTS") {
+        return json!({"claims": [], "skipped": []});
+    }
+    let section = ask.block("SECTION");
+    let mut claims = Vec::new();
+    for case in cases().into_iter().filter(|case| section.contains(&case.text[..40])) {
+        let answers: Vec<String> = case.claims.iter().map(|row| row[3].clone()).collect();
+        claims.extend(case.claims.iter().filter(|row| section.contains(&row[0])).map(|row| {
+            let rivals = rivals(&row[3], &answers);
+            json!({"quote": row[0], "claim": row[1], "question": row[2], "claimed_answer": row[3], "rivals": rivals, "best": row[3]})
+        }));
+    }
+    let skipped = json!({"quote": OPINION, "reason": "opinion"});
+    json!({"claims": claims, "skipped": vec![skipped; section.matches(OPINION).count()]})
+}
+
+fn answer(ask: &ModelRequest) -> Value {
+    match ask.task.as_str() {
+        "audit" => json!({"claims": [], "missing": []}),
+        "claims" => extraction(ask),
+        _ => {
+            let options = ask.options();
+            let (letter, option) = options.iter().find(|(_, option)| !option.contains("None of")).unwrap();
+            json!({"found": option, "answer": letter})
+        }
+    }
+}
+
+/// An answer without a word about usage.
+fn without_usage(ask: &ModelRequest) -> Reply {
+    let mut body: Value =
+        serde_json::from_str(&ask.format.answer(&ask.model, &answer(ask).to_string())).unwrap();
+    for name in ["usage", "usageMetadata"] {
+        body.as_object_mut().unwrap().remove(name);
+    }
+    Reply::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+}
+
+/// A server with three providers, and everything else as it comes.
+fn config(base_url: &str) -> ServerConfig {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("server.toml");
+    let provider =
+        |name: &str| format!("[providers.{name}]\nbase_url = \"{base_url}\"\napi_key_env = \"KEY\"\n");
+    let providers = ["openai", "anthropic", "google"].map(provider).concat();
+    std::fs::write(&file, format!("data_dir = \"/nowhere\"\n{providers}")).unwrap();
+    let arguments = ServerArgs { config: Some(file), ..ServerArgs::default() };
+    mk::config::load_server(&arguments, &Env::bare([("KEY", "sk-any")], NOON)).unwrap()
+}
+
+#[tokio::test]
+#[allow(clippy::print_stdout, reason = "the arithmetic is for whoever asks")]
+async fn a_thousand_words_cost_what_the_manual_says() {
+    let provider = FakeProvider::start(without_usage).await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let text: Vec<String> = cases().iter().map(|case| format!("{}\n\n{OPINION}", case.text)).collect();
+    let text = text.join("\n\n");
+    let key = server.key(Service::Verify);
+    let events = Events::read(server.verify(&key, &json!({"fact": text})).send().await.unwrap()).await;
+    let response = events.end("completed");
+    assert_eq!(response["audited"], true, "{response}");
+
+    let words = f64::from(u32::try_from(text.split_whitespace().count()).unwrap());
+    let claims = f64::from(u32::try_from(events.results().len()).unwrap());
+    let per_1000 = claims / words * 1000.0;
+    assert!((per_1000 - CLAIMS_PER_1000_WORDS).abs() < 8.0, "{claims} claims of {words} words");
+    println!("{words} words, {claims} claims ({per_1000:.0} in 1,000 words)");
+    let requests = provider.requests();
+    println!("skipped: {}", response["skipped"]);
+    for task in ["claims", "audit", "answer"] {
+        let calls = requests.iter().filter(|ask| ask.task == task);
+        let characters: Vec<usize> = calls.map(|ask| ask.text().chars().count()).collect();
+        let (calls, characters) = (characters.len(), characters.iter().sum::<usize>());
+        println!("{task}: {calls} calls, {} tokens of prompt each", characters / 4 / calls);
+    }
+    for model in response["tokenUsage"]["modelUsage"].as_array().unwrap() {
+        println!(
+            "{}: {} in, {} out, {} USD",
+            model["model"], model["promptTokens"], model["completionTokens"], model["costUsd"]
+        );
+    }
+    let cost = response["cost_usd"].as_f64().unwrap();
+    // The claims decide: the cost of as many as 1,000 words have.
+    let of_1000 = cost / claims * CLAIMS_PER_1000_WORDS;
+    println!("{cost} USD, {of_1000:.3} USD for 1,000 words, {:.5} USD a claim", cost / claims);
+    assert!(of_1000 <= MOST, "{of_1000}");
+    let said = format!(
+        "1,000 words of dense prose, which make about {CLAIMS_PER_1000_WORDS:.0} claims, cost about ${of_1000:.2}"
+    );
+    assert!(MANUAL.contains(&said), "man/mk-verification.7.md should say: {said}");
+}
