@@ -122,8 +122,15 @@ fn exit_code(checked: &Checked, by_verdicts: bool) -> u8 {
         return 0;
     }
     let results = checked.claims.iter().filter_map(|claim| claim.counted.clone().ok()).collect();
-    let counted =
-        VerifyResponse { results, skipped: checked.payload.skipped.clone(), ..VerifyResponse::default() };
+    let Payload { skipped, complete, audited, coverage, .. } = &checked.payload;
+    let counted = VerifyResponse {
+        results,
+        skipped: skipped.clone(),
+        complete: *complete,
+        audited: *audited,
+        coverage: *coverage,
+        ..VerifyResponse::default()
+    };
     verdict::exit_code(&counted, &FailOn::DEFAULT)
 }
 
