@@ -124,7 +124,7 @@ fn a_long_topic_on_a_terminal_is_shown_by_the_pager() {
     let paged = help("cat > paged.txt");
     let shown = pty::run(&paged, 80, 24);
     let page = std::fs::read_to_string(paged.home().join("paged.txt")).unwrap();
-    assert!(page.starts_with("mk-gateway(7): ") || page.contains("mk-gateway(7): "), "{page}");
+    assert!(page.contains("mk-gateway(7):"), "{page}");
     assert!(page.contains("(mk help keys)"), "a link says where it leads: {page}");
     assert!(!shown.raw.contains("mk-gateway(7)"), "{}", shown.raw);
     for nothing in ["no-such-pager", "exit 127"] {
