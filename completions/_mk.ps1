@@ -108,7 +108,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'How long one verification may take, such as 90s or 3m [default: 10m]')
             [CompletionResult]::new('--view', '--view', [CompletionResultType]::ParameterName, 'How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal, tab-separated lines elsewhere]')
             [CompletionResult]::new('--receipt', '--receipt', [CompletionResultType]::ParameterName, 'Write the signed receipt, by which the verification can be counted again (`mk receipt verify`), to a file that is not there yet; with several statements one a line')
-            [CompletionResult]::new('--fail-on', '--fail-on', [CompletionResultType]::ParameterName, 'What makes the exit code other than 0: false (10), no-consensus (11), unchecked or skipped parts (13); or never [default: false,no-consensus,unchecked]')
+            [CompletionResult]::new('--fail-on', '--fail-on', [CompletionResultType]::ParameterName, 'What makes the run fail: false (10), no-consensus (11), unchecked or skipped parts (13); or never [default: false,no-consensus,unchecked]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto, always or never')
             [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'How to show progress: auto, bars, lines (for logs and screen readers) or none')
             [CompletionResult]::new('--server', '--server', [CompletionResultType]::ParameterName, 'Base address of the server [default: port 8080 of this machine]')

@@ -102,7 +102,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --timeout 'How long one verification may take, such as 90s or 3m [default: 10m]'
             cand --view 'How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a terminal, tab-separated lines elsewhere]'
             cand --receipt 'Write the signed receipt, by which the verification can be counted again (`mk receipt verify`), to a file that is not there yet; with several statements one a line'
-            cand --fail-on 'What makes the exit code other than 0: false (10), no-consensus (11), unchecked or skipped parts (13); or never [default: false,no-consensus,unchecked]'
+            cand --fail-on 'What makes the run fail: false (10), no-consensus (11), unchecked or skipped parts (13); or never [default: false,no-consensus,unchecked]'
             cand --color 'When to colour: auto, always or never'
             cand --progress 'How to show progress: auto, bars, lines (for logs and screen readers) or none'
             cand --server 'Base address of the server [default: port 8080 of this machine]'
