@@ -13,7 +13,7 @@ use super::exit::Failure;
 use super::globals::Session;
 use super::printer::Printer;
 use super::receipt::signing_key_announced;
-use super::remote;
+use super::{remote, server_key};
 use crate::api::Service;
 use crate::client::Client;
 use crate::config::{ClientConfig, ServerArgs, ServerConfig, load_server_for};
@@ -91,8 +91,8 @@ pub(crate) fn choose(
             server: Server::Embedded { config, is_sandbox: args.sandbox, signs_receipts: false },
         });
     }
-    let Some(key) = remote::key_for(config, need.service)? else {
-        return Err(remote::no_key(config, need.service, Some(need.keyless_command)));
+    let Some(key) = server_key::key_for(config, need.service)? else {
+        return Err(server_key::no_key(config, need.service, Some(need.keyless_command)));
     };
     let client = remote::client_with_timeout(config, Some(key), need.idle_timeout)?;
     Ok(Chosen { need, server: Server::Configured(client, config.server.clone()) })

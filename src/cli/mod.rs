@@ -43,6 +43,7 @@ mod resources;
 mod runtime;
 pub mod sanitize;
 mod serve;
+mod server_key;
 mod service;
 mod setup_link;
 mod shell;

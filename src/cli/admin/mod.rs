@@ -331,7 +331,7 @@ fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Fail
     }
     session.warn(&config);
     if !has_key {
-        return Err(crate::cli::remote::no_key(&config, Service::Console, None));
+        return Err(crate::cli::server_key::no_key(&config, Service::Console, None));
     }
     Ok(Target::Remote(Box::new(config)))
 }

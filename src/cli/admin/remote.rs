@@ -14,7 +14,7 @@ use crate::cli::exit::Failure;
 use crate::cli::globals::Session;
 use crate::cli::printer::Printer;
 use crate::cli::remote::{self, span};
-use crate::cli::runtime;
+use crate::cli::{runtime, server_key};
 use crate::client::{Client, Error, Refusal};
 use crate::config::ClientConfig;
 use crate::keys::{self, NewKey};
@@ -45,7 +45,7 @@ impl Remote {
     pub(super) fn connect(config: &ClientConfig, session: &Session) -> Result<Self, Failure> {
         let timeout = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let client =
-            remote::client_with_timeout(config, remote::key_for(config, Service::Console)?, timeout)?;
+            remote::client_with_timeout(config, server_key::key_for(config, Service::Console)?, timeout)?;
         session.printer.detail(&format!("on {}", config.server));
         let (server, printer) = (config.server.clone(), session.printer.clone());
         Ok(Self { client, server, timeout, spent: Cell::default(), printer })
