@@ -7,8 +7,6 @@ use crate::api::verify::{Assessment, ClaimResult, SkipReason, Skipped, VerifyRes
 use crate::cli::exit::{CLAIM_FALSE, NO_CONSENSUS, NOTHING_TO_VERIFY, UNCHECKED};
 use crate::config::FailOn;
 
-/// The default of `--fail-on`.
-
 /// Something in a result that fails the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault<'a> {

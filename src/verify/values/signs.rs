@@ -40,7 +40,7 @@ pub(super) fn read(
 /// How many tokens behind a year say that it is one before Christ.
 pub(super) fn before_christ(cursor: &Cursor<'_>, end: usize) -> Option<usize> {
     let is_sign = |meaning| matches!(meaning, Meaning::Sign(Sign::Bc)).then_some(());
-    let (_, length) = cursor.longest(end, is_sign).filter(|_| cursor.is_on_line(end))?;
+    let ((), length) = cursor.longest(end, is_sign).filter(|_| cursor.is_on_line(end))?;
     // The point of the last abbreviation: 44 v. Chr.
     let has_point = cursor.is_mark(end + length, '.')
         && cursor.is_joined(end + length)
@@ -55,7 +55,7 @@ fn behind(cursor: &Cursor<'_>, end: usize, unit: Option<Unit>) -> Option<usize> 
     let name = unit.map_or("", Unit::name);
     let is = |wanted: Sign| {
         let found = cursor.longest(end, |meaning| (meaning == Meaning::Sign(wanted)).then_some(()));
-        found.filter(|_| cursor.is_on_line(end)).map(|(_, length)| length)
+        found.filter(|_| cursor.is_on_line(end)).map(|((), length)| length)
     };
     match name {
         "degree" => is(Sign::Below).or_else(|| is(Sign::South)),
@@ -73,7 +73,7 @@ fn is_time(unit: Unit) -> bool {
 fn word_before(cursor: &Cursor<'_>, at: usize, wanted: Sign) -> Option<usize> {
     (1..=4.min(at)).find(|length| {
         let pick = |meaning: Meaning| (meaning == Meaning::Sign(wanted)).then_some(());
-        cursor.is_on_line(at) && cursor.longest(at - length, pick).is_some_and(|(_, found)| found == *length)
+        cursor.is_on_line(at) && cursor.longest(at - length, pick).is_some_and(|((), found)| found == *length)
     })
 }
 
