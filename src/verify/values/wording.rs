@@ -103,8 +103,10 @@ pub(super) fn with_value(option: &str) -> Cow<'_, str> {
     let small = option.to_lowercase();
     let found = VALUES.iter().find_map(|(words, value)| {
         let before = small.strip_suffix(words)?;
-        let is_whole =
+        let is_word =
             !before.ends_with(char::is_alphanumeric) || words.starts_with(|c: char| c >= '\u{3000}');
+        // Below zero is a part of a number; zero by itself is one.
+        let is_whole = is_word && (*value != "0" || before.is_empty());
         is_whole.then(|| Cow::Owned([before, value].concat()))
     });
     found.unwrap_or(Cow::Borrowed(option))
