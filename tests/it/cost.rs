@@ -44,17 +44,13 @@ fn cases() -> Vec<Case> {
 fn rivals(answer: &str, others: &[String]) -> Vec<String> {
     let digits: String =
         answer.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
-    match digits.parse::<i64>() {
-        Ok(number) => [-3, -2, -1, 1, 2, 3]
-            .map(|by| answer.replacen(&digits, &(number + by * (number / 10).max(1)).to_string(), 1))
-            .to_vec(),
-        Err(_) => {
-            let usable = others
-                .iter()
-                .filter(|other| *other != answer && !other.contains(|c: char| c.is_ascii_digit()));
-            usable.take(3).cloned().collect()
-        }
+    if let Ok(number) = digits.parse::<i64>() {
+        let other = |by: i64| (number + by * (number / 10).max(1)).to_string();
+        return [-3, -2, -1, 1, 2, 3].map(|by| answer.replacen(&digits, &other(by), 1)).to_vec();
     }
+    let has_digits = |other: &str| other.contains(|c: char| c.is_ascii_digit());
+    let usable = others.iter().filter(|other| *other != answer && !has_digits(other));
+    usable.take(3).cloned().collect()
 }
 
 /// What a careful extractor answers about a section; asked again, it has no more to say.

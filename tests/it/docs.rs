@@ -69,9 +69,10 @@ async fn every_page_is_served_strictly_and_leads_to_pages_that_are_there() {
         } else if path == "/llms.txt" {
             assert!(text.starts_with("# mk\n\n> "), "{text}");
             todo.extend(linked_in_markdown(&path, &text));
-        } else if path.ends_with(".md") {
+        } else if let Some((_, "md")) = path.rsplit_once('.') {
             let targets = linked_in_markdown(&path, &text);
-            assert!(targets.iter().any(|target| target.ends_with(".md")), "{path}: {targets:?}");
+            let is_page = |target: &String| target.rsplit_once('.').is_some_and(|(_, end)| end == "md");
+            assert!(targets.iter().any(is_page), "{path}: {targets:?}");
             todo.extend(targets);
         }
     }

@@ -177,11 +177,12 @@ fn the_manual_tells_these_figures() {
         _ => format!("{stopped} of {all}"),
     };
     rows.push(format!("| bad, stopped | {} | {} |", shown(tuned.stopped()), shown(held_out.stopped())));
-    let mut kinds: Vec<_> = tuned.kinds.iter().collect();
-    kinds.sort_by_key(|(_, (_, all))| std::cmp::Reverse(*all));
-    for (kind, counts) in kinds {
-        let held_out = held_out.kinds.get(kind).copied().unwrap_or_default();
-        rows.push(format!("| – {kind} | {} | {} |", shown(*counts), shown(held_out)));
+    let of = |figures: &Figures, kind: &String| figures.kinds.get(kind).copied().unwrap_or_default();
+    let mut kinds: Vec<_> = tuned.kinds.keys().chain(held_out.kinds.keys()).collect();
+    kinds.sort_by_key(|kind| (std::cmp::Reverse(of(&tuned, kind).1), *kind));
+    kinds.dedup();
+    for kind in kinds {
+        rows.push(format!("| – {kind} | {} | {} |", shown(of(&tuned, kind)), shown(of(&held_out, kind))));
     }
     let table = rows.join("\n");
     assert!(MANUAL.contains(&table), "man/mk-verification.7.md should have this table:\n\n{table}\n");
