@@ -1,14 +1,16 @@
-//! The verify area: request, events and result of `POST /verify/v1/stream`.
+//! The verify area: request, events and result of `POST /verify/v1/stream` and `POST /verify/v1/extract`.
 //!
-//! The events of the stream are in `events`. The ranges of a request's numbers are defined here once: for the server,
+//! The events of the streams are in `events`, the result of an extraction in `extraction`. The ranges of a request's numbers are defined here once: for the server,
 //! which refuses anything else, and for flags and files, which refuse it before anything is sent.
 
 mod events;
+mod extraction;
 
 pub use events::{
     CACHE_HEADER, ClaimDetails, ClaimVerified, ClaimsExtracted, Event, ExtractingClaims, ModelAnswered,
     PROGRESS_HEADER, Starting, VerifyingClaim, VerifyingClaims,
 };
+pub use extraction::{ExtractResponse, ExtractedClaim};
 
 use std::collections::HashSet;
 use std::fmt;
@@ -60,7 +62,7 @@ pub enum Format {
     Markdown,
 }
 
-/// The body of `POST /verify/v1/stream`. The last five fields are additions to the reference.
+/// The body of `POST /verify/v1/stream` and `POST /verify/v1/extract`. The last five fields are additions to the reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifyRequest {

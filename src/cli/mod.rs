@@ -21,6 +21,7 @@ mod doctor;
 mod embedded;
 mod eval;
 mod exit;
+mod extract;
 mod generate;
 mod globals;
 mod help;
@@ -114,6 +115,9 @@ enum Command {
     /// Check receipts of verifications, and show the key by which they are signed
     #[command(help_template = HELP, before_help = receipt::EXAMPLES, after_help = receipt::NOTES)]
     Receipt(receipt::ReceiptArgs),
+    /// Show what a verification of a text would ask, without asking
+    #[command(help_template = HELP, before_help = extract::EXAMPLES, after_help = extract::NOTES)]
+    Extract(Box<extract::ExtractArgs>),
     /// Measure how often the panel is right, by statements with known answers
     #[command(help_template = HELP, before_help = eval::EXAMPLES, after_help = eval::NOTES)]
     Eval(Box<eval::EvalArgs>),
@@ -178,6 +182,7 @@ impl Command {
         match self {
             Self::Verify(args) => args.output.json || args.output.jsonl,
             Self::Receipt(args) => args.wants_json(),
+            Self::Extract(args) => args.json || args.jsonl,
             Self::Eval(args) => args.wants_json(),
             Self::Chat(args) => args.json,
             Self::Models(args) => args.json,
@@ -222,6 +227,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
         Command::Serve(args) => serve::run(args, session),
         Command::Verify(args) => verify::run(args, session),
         Command::Receipt(args) => receipt::run(args, session),
+        Command::Extract(args) => extract::run(args, session),
         Command::Eval(args) => eval::run(args, session),
         Command::Chat(args) => chat::run(args, session),
         Command::Models(args) => models::run(args, session),
@@ -259,7 +265,7 @@ mod tests {
     fn a_double_dash_ends_options() {
         let cli = Cli::try_parse_from(["mk", "verify", "--", "--sandbox is a flag"]).unwrap();
         let Command::Verify(args) = cli.command else { panic!("not verify") };
-        assert_eq!(args.inputs, ["--sandbox is a flag"]);
+        assert_eq!(args.input.inputs, ["--sandbox is a flag"]);
         assert!(!args.backend.sandbox);
     }
 

@@ -1,4 +1,4 @@
-//! The stream of a verification, as typed events.
+//! The stream of a verification, or of an extraction, as typed events.
 //!
 //! Only a stream that ends with a terminal event is a success; an end without one is [`Error::Incomplete`].
 
@@ -20,21 +20,25 @@ const MAX_BYTES_WITH_RECEIPT: usize = 64 * 1024 * 1024;
 /// models.
 const MAX_PER_CLAIM: usize = 100;
 
-/// A verification in progress. Dropping it closes the connection, whereupon the server stops its work.
+/// How frames become events.
+pub(super) type ReadEvent = fn(&str, &str) -> serde_json::Result<Option<Event>>;
+
+/// A verification or an extraction in progress. Dropping it closes the connection, whereupon the server stops its work.
 pub struct VerifyStream {
     frames: Frames,
+    read: ReadEvent,
     is_done: bool,
 }
 
 impl VerifyStream {
     /// Sends `post` and reads the response, perhaps with a receipt.
-    pub(super) fn begin(post: RequestBuilder, has_receipt: bool) -> Self {
+    pub(super) fn begin(post: RequestBuilder, read: ReadEvent, has_receipt: bool) -> Self {
         let (max_bytes, max_event) = if has_receipt {
             (MAX_BYTES_WITH_RECEIPT, MAX_BYTES_WITH_RECEIPT)
         } else {
             (MAX_STREAM_BYTES, MAX_EVENT_BYTES)
         };
-        Self { frames: Frames::begin(post, max_bytes, max_event), is_done: false }
+        Self { frames: Frames::begin(post, max_bytes, max_event), read, is_done: false }
     }
 
     /// The next event; `None` after the terminal one. Events that this version does not know are skipped. Not
@@ -42,7 +46,7 @@ impl VerifyStream {
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         while !self.is_done {
             let frame = self.frames.next().await?;
-            let read = Event::read(&frame.event, &frame.data);
+            let read = (self.read)(&frame.event, &frame.data);
             let event = read.map_err(|cause| unreadable(&format!("event `{}`", frame.event), &cause))?;
             if let Some(event) = event {
                 ensure_plausible(&event)?;
@@ -56,18 +60,22 @@ impl VerifyStream {
 
 /// Fails if there is a claim with more models, options, answers or failures than [`MAX_PER_CLAIM`].
 fn ensure_plausible(event: &Event) -> Result<(), Error> {
-    let (models, results) = match event {
+    let (most, results) = match event {
         Event::ClaimVerified(verified) => {
             (verified.model_answers.len(), verified.result.as_deref().map(from_ref).unwrap_or_default())
         }
         Event::VerifyingClaims(verifying) => (verifying.models.len(), &[][..]),
         Event::Completed(completed) => (0, completed.results.as_slice()),
+        Event::Extracted(extracted) => {
+            let options = extracted.claims.iter().map(|claim| claim.details.options.len());
+            (options.max().unwrap_or_default(), &[][..])
+        }
         _ => return Ok(()),
     };
     let of_result = |claim: &ClaimResult| {
         claim.model_answers.len().max(claim.model_errors.len()).max(claim.original_options.len())
     };
-    if results.iter().map(of_result).fold(models, usize::max) <= MAX_PER_CLAIM {
+    if results.iter().map(of_result).fold(most, usize::max) <= MAX_PER_CLAIM {
         return Ok(());
     }
     Err(Error::Malformed(format!(

@@ -19,6 +19,7 @@ pub use events::VerifyStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use reqwest::header::ACCEPT;
 use reqwest::{Certificate, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,7 +28,7 @@ use serde_json::error::Category;
 use crate::api::chat::ChatRequest;
 use crate::api::console::OwnKey;
 use crate::api::models::{Model, ModelList};
-use crate::api::verify::{CACHE_HEADER, PROGRESS_HEADER, ReceiptKey, VerifyRequest};
+use crate::api::verify::{CACHE_HEADER, Event, PROGRESS_HEADER, ReceiptKey, VerifyRequest};
 use crate::clock::Time;
 use crate::loopback::is_loopback;
 use crate::secret::{ExposeSecret, SecretString};
@@ -112,7 +113,13 @@ impl Client {
     pub fn verify(&self, request: &VerifyRequest) -> VerifyStream {
         let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models");
         let post = if self.fresh { post.header(CACHE_HEADER, "fresh") } else { post };
-        VerifyStream::begin(post.json(request), request.receipt == Some(true))
+        VerifyStream::begin(post.json(request), Event::read, request.receipt == Some(true))
+    }
+
+    /// Starts an extraction. The request is sent exactly once, whatever happens to the connection.
+    pub fn extract(&self, request: &VerifyRequest) -> VerifyStream {
+        let post = self.post("verify/v1/extract").header(ACCEPT, "text/event-stream").json(request);
+        VerifyStream::begin(post, Event::read_of_extraction, false)
     }
 
     /// Starts a streamed completion. The request is sent exactly once, whatever happens to the connection.

@@ -13,6 +13,7 @@ use crate::workers::PerWorker;
 pub const ROUTES: [&str; 23] = [
     "/inference/v1/chat/completions",
     "/verify/v1/stream",
+    "/verify/v1/extract",
     "/inference/v1/models",
     ONE_MODEL,
     "/verify/v1/health",

@@ -123,6 +123,11 @@ pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
     accepts(headers, "application/json") && !accepts(headers, "text/event-stream")
 }
 
+/// Whether the caller asks for events where one document is usual: `Accept` names them.
+pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
 /// Whether the caller asks for CSV rather than JSON: `Accept` names the former and not the latter.
 pub(crate) fn wants_csv(headers: &HeaderMap) -> bool {
     accepts(headers, csv::MEDIA_TYPE) && !accepts(headers, "application/json")
@@ -201,6 +206,8 @@ mod tests {
         assert!(wants_json(&headers(&[("accept", "application/json; q=0.9")])));
         assert!(!wants_json(&headers(&[("accept", "application/json, text/event-stream")])));
         assert!(!wants_json(&headers(&[("accept", "*/*")])));
+        assert!(wants_events(&headers(&[("accept", "application/json, text/event-stream")])));
+        assert!(!wants_events(&headers(&[("accept", "*/*")])));
         assert!(wants_csv(&headers(&[("accept", "Text/CSV; header=present, */*;q=0.1")])));
         assert!(!wants_csv(&headers(&[("accept", "application/json, text/csv")])));
         assert!(!wants_csv(&headers(&[])));

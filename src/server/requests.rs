@@ -27,7 +27,7 @@ pub fn completion(body: &[u8]) -> Parsed<(String, CompletionRequest<'_>)> {
     chat::read(body).map_err(error_body)
 }
 
-/// The body of `POST /verify/v1/stream`, for a server with these panels at this time.
+/// The body of `POST /verify/v1/stream` and of `POST /verify/v1/extract`, for a server with these panels at this time.
 pub fn verification(body: &[u8], settings: &Settings, now: Time) -> Parsed<Job> {
     let settings_of = |domain| match domain {
         Domain::General => &settings.general,

@@ -22,6 +22,7 @@ use super::unread_body::TrackedBody;
 use super::{
     Context, chat, console, dashboard, docs, gate, health, metrics, models, openapi, receipt_key, verify,
 };
+use crate::verify::Work;
 
 /// The path of nearly all requests to a busy server.
 const COMPLETIONS: &str = "/inference/v1/chat/completions";
@@ -78,6 +79,7 @@ impl Routes {
 fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
     let read = warp::get().or(warp::head()).unify().boxed();
     let stream = path!("verify" / "v1" / "stream").boxed();
+    let extract = path!("verify" / "v1" / "extract").boxed();
     let verify_health = path!("verify" / "v1" / "health").boxed();
     let inference_health = path!("inference" / "v1" / "health").boxed();
     let receipt_key = path!("verify" / "v1" / "receipt-key").boxed();
@@ -89,7 +91,8 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
 
     any_of([
         chat::route(completions.clone().and(warp::post()).boxed(), context),
-        verify::route(stream.clone().and(warp::post()).boxed(), context),
+        verify::route(stream.clone().and(warp::post()).boxed(), context, Work::Verify),
+        verify::route(extract.clone().and(warp::post()).boxed(), context, Work::Extract),
         health_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
         health_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
         receipt_key::route(receipt_key.clone().and(read.clone()).boxed(), context),
@@ -106,6 +109,7 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         respond_with(metrics_page, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(description, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(stream, context, || ApiError::method_not_allowed("POST")),
+        respond_with(extract, context, || ApiError::method_not_allowed("POST")),
         respond_with(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(receipt_key, context, || ApiError::method_not_allowed("GET, HEAD")),
         respond_with(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),

@@ -1,4 +1,5 @@
-//! `POST /verify/v1/stream`: a verification as Server-Sent Events, or as one JSON document.
+//! `POST /verify/v1/stream`: a verification as Server-Sent Events, or as one JSON document. `POST /verify/v1/extract`:
+//! its extraction alone, as one JSON document or, for texts that take long, as Server-Sent Events.
 //!
 //! The verification runs in a task that the response body owns: when the caller leaves, the body is dropped, the task
 //! is aborted, and with it every provider call. The body adds what only a stream needs: keep-alive comments, and the
@@ -32,7 +33,7 @@ use crate::clock::Time;
 use crate::keys;
 use crate::log_scope::LogScope;
 use crate::usage::Meter;
-use crate::verify::{self, EventResult, Job, PanelSettings, Verifier};
+use crate::verify::{self, EventResult, Job, PanelSettings, Verifier, Work};
 
 /// Events that are buffered for a slow reader before the run slows down with it.
 const EVENT_BUFFER: usize = 32;
@@ -44,17 +45,17 @@ pub(super) const PARAMETERS: [&str; 9] =
     ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context", "format", "receipt"];
 
 /// The route; `filter` matches path and method.
-pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>, work: Work) -> BoxedFilter<(Response,)> {
     filter
         .and(routes::with_context(context))
         .and(warp::body::stream())
-        .then(|context: Arc<Context>, incoming: Incoming, body| async move {
+        .then(move |context: Arc<Context>, incoming: Incoming, body| async move {
             let pass = match gate::admit(&context.app, &incoming, Service::Verify).await {
                 Ok(pass) => pass,
                 Err(refused) => return refused.into_response(&incoming.request_id),
             };
             // Boxed, as every request reserves space for this future, also those for other routes.
-            match Box::pin(answer(&context, &pass, &incoming, body)).await {
+            match Box::pin(answer(&context, &pass, &incoming, body, work)).await {
                 Ok(response) => with_rate(response, pass.rate),
                 Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
             }
@@ -68,20 +69,25 @@ pub(super) async fn answer<B: Buf>(
     pass: &Pass,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, warp::Error>>,
+    work: Work,
 ) -> Result<Response, ApiError> {
     let body = context.read_json(incoming, body).await?;
     let model_progress = incoming.headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
     let fresh = incoming.headers.get(CACHE_HEADER).is_some_and(|value| value == "fresh");
-    let (mut job, wants_receipt) = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
-    job.fresh = fresh;
+    let (job, wants_receipt) = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
+    let mut job = Job { fresh, work, ..job };
     check_models(verifier, pass, &job)?;
     if wants_receipt {
         job.receipt = Some(context.app.receipt_key().await?);
     }
 
     let run = start(context, verifier.clone(), pass, job).await?;
-    if incoming::wants_json(&incoming.headers) {
+    let is_document = match work {
+        Work::Verify => incoming::wants_json(&incoming.headers),
+        Work::Extract => !incoming::wants_events(&incoming.headers),
+    };
+    if is_document {
         return run.into_document().await;
     }
     let mut response = run.into_stream();
@@ -169,6 +175,7 @@ pub(super) fn read_job<'s>(
         as_of,
         explain,
         context: text,
+        work: Work::Verify,
         model_progress,
         fresh: false,
         receipt: None,
@@ -276,8 +283,10 @@ impl Run {
     /// The response as one document, once the run is complete.
     async fn into_document(mut self) -> Result<Response, ApiError> {
         loop {
-            if let Event::Completed(result) = self.next().await? {
-                return Ok(reply::json(StatusCode::OK, &*result));
+            match self.next().await? {
+                Event::Completed(result) => return Ok(reply::json(StatusCode::OK, &*result)),
+                Event::Extracted(result) => return Ok(reply::json(StatusCode::OK, &*result)),
+                _ => {}
             }
         }
     }
@@ -292,7 +301,7 @@ fn frames(run: Run) -> impl Stream<Item = serde_json::Result<Bytes>> {
                 let event = event.unwrap_or_else(|error| Event::Error(error.into_event(&run.id)));
                 let frame = event.frame();
                 match &event {
-                    Event::Completed(_) => run.record.end_stream(OK),
+                    Event::Completed(_) | Event::Extracted(_) => run.record.end_stream(OK),
                     Event::Error(error) => run.record.end_stream(error.code.clone()),
                     _ => {}
                 }

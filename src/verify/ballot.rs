@@ -256,6 +256,7 @@ mod tests {
     use super::*;
     use crate::api::verify::{Assessment, Domain, Format, ReasonCode, Span};
     use crate::clock::Time;
+    use crate::verify::Work;
     use proptest::prelude::*;
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -277,6 +278,7 @@ mod tests {
             as_of: Time::from_unix_ms(0),
             explain: false,
             context: None,
+            work: Work::Verify,
             model_progress: false,
             fresh: false,
             receipt: None,

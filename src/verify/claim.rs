@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use crate::api::verify::{ClaimResult, Options, Span};
+use crate::api::verify::{ClaimDetails, ClaimResult, ExtractedClaim, Options, Span};
 
 /// The option that means: another answer is right.
 pub(super) const NONE_OF_THESE: &str = "None of these";
@@ -114,6 +114,27 @@ impl Claim {
     /// The position of "Cannot be determined": the last.
     pub(super) fn undetermined(&self) -> usize {
         self.options.len() - 1
+    }
+
+    /// What is asked about it, with its quote of `fact`.
+    pub(super) fn details(&self, fact: &str) -> ClaimDetails {
+        ClaimDetails {
+            id: self.id.clone(),
+            quote: fact.get(self.quote.clone()).unwrap_or_default().to_owned(),
+            span: self.span,
+            question: self.question.clone(),
+            options: self.keyed_options(),
+        }
+    }
+
+    /// The claim as an extraction reports it.
+    pub(super) fn extracted(&self, fact: &str) -> ExtractedClaim {
+        ExtractedClaim {
+            claim: self.text.clone(),
+            details: self.details(fact),
+            claimed_answer: key(Self::CLAIMED),
+            contested: self.contested,
+        }
     }
 
     /// The options by key.

@@ -6,6 +6,16 @@ use super::receipt::SigningKey;
 use crate::api::verify::{Domain, Format};
 use crate::clock::Time;
 
+/// What is done with a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// Its claims are extracted and put to the panel.
+    #[default]
+    Verify,
+    /// Its claims are extracted, as they would be put to the panel.
+    Extract,
+}
+
 /// A verification to be run, with validated parameters.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -27,6 +37,8 @@ pub struct Job {
     pub explain: bool,
     /// A text that the models answer from, instead of from their own knowledge.
     pub context: Option<String>,
+    /// How far it goes.
+    pub work: Work,
     /// Whether to emit `model_answered`.
     pub model_progress: bool,
     /// Whether everything is found anew, whatever the verdict cache holds; it holds the new results then.

@@ -50,7 +50,7 @@ pub use cache::{CacheEntry, CacheKey, VerdictStore};
 pub use claim::Claim;
 pub use error::Error;
 pub use extraction::review_answer;
-pub use job::Job;
+pub use job::{Job, Work};
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};
 pub use text::is_blank;

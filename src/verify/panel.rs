@@ -34,9 +34,7 @@ use super::outbox::Outbox;
 use super::pacing;
 use super::prompts::{self, Fences};
 use super::{Event, Job};
-use crate::api::verify::{
-    ClaimDetails, ClaimResult, ClaimVerified, ClaimsExtracted, ModelAnswered, VerifyingClaim, VerifyingClaims,
-};
+use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim, VerifyingClaims};
 use crate::inference::{Answer, Chat, DEFAULT_RETRY_AFTER, Failure, Finish};
 use crate::model_id;
 use crate::usage::Purpose;
@@ -295,22 +293,10 @@ impl<'a> PanelResults<'a> {
     /// Takes the claims out of what the extraction found, lists them, and reports what is known of them already. Returns
     /// those that are still to be asked about.
     fn list(&mut self, found: &mut Found, outbox: &mut Outbox<'_>) -> Vec<usize> {
+        let job = self.panel.job;
+        outbox.push(Event::ClaimsExtracted(found.listed(job)));
         self.claims = std::mem::take(&mut found.claims);
         self.results = vec![None; self.claims.len()];
-        let job = self.panel.job;
-        let details = self.claims.iter().map(|claim| ClaimDetails {
-            id: claim.id.clone(),
-            quote: job.fact.get(claim.quote.clone()).unwrap_or_default().to_owned(),
-            span: claim.span,
-            question: claim.question.clone(),
-            options: claim.keyed_options(),
-        });
-        outbox.push(Event::ClaimsExtracted(ClaimsExtracted {
-            claims: self.claims.iter().map(|claim| claim.text.clone()).collect(),
-            count: self.claims.len(),
-            skipped: found.skipped.clone(),
-            details: details.collect(),
-        }));
         let models = if job.model_progress {
             self.panel.roster.models().map(str::to_owned).collect()
         } else {

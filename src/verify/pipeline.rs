@@ -19,8 +19,8 @@ use super::prompts::{self, Fences};
 use super::receipt::{self, Fingerprint, Payload, Recorder};
 use super::settings::SECTION_TIME;
 use super::token_usage;
-use super::{Event, EventResult, Job, PanelSettings, Settings};
-use crate::api::verify::{ClaimResult, Domain, ExtractingClaims, Starting, VerifyResponse};
+use super::{Event, EventResult, Job, PanelSettings, Settings, Work};
+use crate::api::verify::{ClaimResult, Domain, ExtractResponse, ExtractingClaims, Starting, VerifyResponse};
 use crate::clock::Clock;
 use crate::inference::{Failure, Gateway};
 use crate::model_id;
@@ -112,8 +112,11 @@ impl Verifier {
     /// Every model that a job may call.
     pub fn models(&self, job: &Job) -> Vec<&str> {
         let settings = self.settings(job.domain);
-        let roster = Roster::new(&settings.panel, &settings.standby, panel_size(job));
-        settings.extractors().chain(settings.auditor.as_deref()).chain(roster.models()).collect()
+        let mut models: Vec<&str> = settings.extraction_models().collect();
+        if job.work == Work::Verify {
+            models.extend(Roster::new(&settings.panel, &settings.standby, panel_size(job)).models());
+        }
+        models
     }
 
     /// Checks whether the budget of the account, if it has one, allows this job to start: the prices of extractor,
@@ -125,7 +128,11 @@ impl Verifier {
         let settings = self.settings(job.domain);
         let prompt = Statement::first_prompt(job);
         let Some(extractor) = settings.extractors().next() else { return Err(Error::Unconfigured) };
-        let roster = Roster::new(&settings.panel, &[], panel_size(job));
+        let asked = match job.work {
+            Work::Verify => panel_size(job),
+            Work::Extract => 0,
+        };
+        let roster = Roster::new(&settings.panel, &[], asked);
         let panel = (0..roster.panel_size()).filter_map(|seat| roster.model(seat));
         // Without its auditor, a verification would be worth less than is asked for.
         let mut asked = panel.chain(settings.auditor.as_deref());
@@ -152,28 +159,25 @@ impl Verifier {
     async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<EventResult>>) {
         let mut outbox = Outbox::new(events);
         let settings = self.settings(job.domain);
-        let cache = Cache::new(self.cache.as_deref(), &*self.client, settings, job, meter);
-        let end = self.verify(job, meter, cache.as_deref(), &mut outbox).await.map(|verified| {
-            let known_text = verified.found.cached;
-            let response = self.response(job, meter, verified);
-            if let Some(cache) = &cache {
-                cache.keep(&response, known_text);
-            }
-            Event::Completed(Box::new(response))
-        });
+        let cache = match job.work {
+            Work::Verify => Cache::new(self.cache.as_deref(), &*self.client, settings, job, meter),
+            Work::Extract => None,
+        };
+        let end = self.work(job, meter, cache.as_deref(), &mut outbox).await;
         let outcome = end.as_ref().map_or("error", Event::name);
         debug!(verification = %job.id, outcome, "verification ended");
         outbox.push_end(end);
         outbox.flush().await;
     }
 
-    async fn verify(
+    /// Does what the job asks for, up to the event that ends it.
+    async fn work(
         &self,
         job: &Job,
         meter: &Meter,
         cache: Option<&Cache<'_>>,
         outbox: &mut Outbox<'_>,
-    ) -> Result<Verified, Error> {
+    ) -> EventResult {
         let settings = self.settings(job.domain);
         debug!(verification = %job.id, domain = job.domain.as_str(), prompts = prompts::hash(), "verification begins");
         outbox.push(self.starting_event(job));
@@ -202,12 +206,26 @@ impl Verifier {
             recorder: recorder.as_deref(),
         };
         // Tells the meter before the open calls are dropped.
-        let deadline_passed = std::pin::pin!(async {
+        let mut deadline_passed = std::pin::pin!(async {
             sleep_until(deadline).await;
             meter.abort_with(Failure::Timeout.code());
         });
-        let (feed, changes) = Feed::new(statement.max_claims(settings));
+        let asked_early = match job.work {
+            Work::Verify => statement.max_claims(settings),
+            Work::Extract => 0,
+        };
+        let (feed, changes) = Feed::new(asked_early);
         let extraction_calls = calls;
+        if job.work == Work::Extract {
+            let extraction = extraction::extract(&extraction_calls, settings, &statement, &feed);
+            let found = tokio::select! {
+                biased;
+                () = &mut deadline_passed => return Err(Error::Deadline),
+                found = Box::pin(extraction) => found?,
+            };
+            outbox.push(Event::ClaimsExtracted(found.listed(job)));
+            return Ok(Event::Extracted(Box::new(self.extraction(job, meter, found))));
+        }
         let source = match cache {
             None => Source {
                 extraction: Box::pin(async move {
@@ -226,7 +244,12 @@ impl Verifier {
         };
         let panel = Panel { calls: &calls, job, fences: &fences, roster: &roster };
         let (results, found) = panel.run(source, outbox, deadline_passed).await?;
-        Ok(Verified { results, found, recorder })
+        let known_text = found.cached;
+        let response = self.response(job, meter, Verified { results, found, recorder });
+        if let Some(cache) = cache {
+            cache.keep(&response, known_text);
+        }
+        Ok(Event::Completed(Box::new(response)))
     }
 
     fn starting_event(&self, job: &Job) -> Event {
@@ -249,7 +272,7 @@ impl Verifier {
             cost_usd: token_usage.cost_usd(),
             token_usage,
             min_required: job.min_required,
-            complete: !found.skipped.iter().any(|part| part.reason.is_unchecked()),
+            complete: found.is_complete(),
             skipped: found.skipped,
             audited: found.audited,
             auditor: self.settings(job.domain).auditor.clone(),
@@ -298,6 +321,25 @@ impl Verifier {
             skipped: response.skipped.clone(),
             claims: claims.collect(),
             outputs: recorder.take_outputs(),
+        }
+    }
+
+    fn extraction(&self, job: &Job, meter: &Meter, found: Found) -> ExtractResponse {
+        let token_usage = token_usage::from_totals(&meter.totals());
+        ExtractResponse {
+            request_id: job.id.clone(),
+            original_fact: job.fact.clone(),
+            claims: found.claims.iter().map(|claim| claim.extracted(&job.fact)).collect(),
+            complete: found.is_complete(),
+            skipped: found.skipped,
+            audited: found.audited,
+            coverage: found.coverage,
+            timestamp: self.clock.now().rfc3339(),
+            cost_usd: token_usage.cost_usd(),
+            token_usage,
+            domain: job.domain,
+            as_of: job.as_of.rfc3339(),
+            mode: self.mode(job.domain).map(str::to_owned),
         }
     }
 }

@@ -91,6 +91,12 @@ impl PanelSettings {
         self.extractors().chain(auditor.chain(&self.panel).chain(&self.standby).map(String::as_str))
     }
 
+    /// Every model that an extraction may call.
+    pub(super) fn extraction_models(&self) -> impl Iterator<Item = &str> {
+        let of = |extractor| self.auditor_of(extractor).into_iter().chain(self.judges(extractor));
+        self.extractors().chain(self.extractors().flat_map(of))
+    }
+
     /// The model that audits what an extractor made: the auditor, in whose place another one of the panel stands if it is
     /// the extractor itself. None if there is no auditor, or no second model.
     pub(super) fn auditor_of(&self, extractor: &str) -> Option<&str> {

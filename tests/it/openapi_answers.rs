@@ -13,6 +13,7 @@ use crate::support::provider::{Reply, StreamStep, role_chunk, stream, text_chunk
 use crate::support::server::{Setup, TestServer, client, sandbox};
 
 const VERIFY: &str = "/verify/v1/stream";
+const EXTRACT: &str = "/verify/v1/extract";
 const CHAT: &str = "/inference/v1/chat/completions";
 const KEYS: &str = "/v1/apps/{app_id}/keys";
 const KEY: &str = "/v1/apps/{app_id}/keys/{key_id}";
@@ -49,6 +50,9 @@ async fn verifications_respond_as_described() {
         ended.push(text.contains("event: completed\n"));
         let document = server.verify(&key, &body).header("accept", "application/json");
         check(&description, "POST", VERIFY, document).await;
+        let extract = || client().post(format!("{}{EXTRACT}", server.base)).bearer_auth(&key).json(&body);
+        check(&description, "POST", EXTRACT, extract()).await;
+        check(&description, "POST", EXTRACT, extract().header("accept", "text/event-stream")).await;
     }
     assert!(ended.contains(&true), "{ended:?}");
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Assessment, ClaimResult, ModelAnswer, Options, Skipped, Span, VerifyResponse};
+use super::{Assessment, ClaimResult, ExtractResponse, ModelAnswer, Options, Skipped, Span, VerifyResponse};
 use crate::api::error::ErrorEvent;
 use crate::api::sse;
 
@@ -30,6 +30,8 @@ pub enum Event {
     ClaimVerified(ClaimVerified),
     /// `completed`: terminal.
     Completed(Box<VerifyResponse>),
+    /// `completed`, of an extraction: terminal.
+    Extracted(Box<ExtractResponse>),
     /// `error`: terminal.
     Error(ErrorEvent),
 }
@@ -157,14 +159,14 @@ impl Event {
             Self::VerifyingClaim(_) => "verifying_claim",
             Self::ModelAnswered(_) => "model_answered",
             Self::ClaimVerified(_) => "claim_verified",
-            Self::Completed(_) => "completed",
+            Self::Completed(_) | Self::Extracted(_) => "completed",
             Self::Error(_) => "error",
         }
     }
 
     /// Whether the stream ends with this event.
     pub const fn is_terminal(&self) -> bool {
-        matches!(self, Self::Completed(_) | Self::Error(_))
+        matches!(self, Self::Completed(_) | Self::Extracted(_) | Self::Error(_))
     }
 
     /// The event encoded as a frame of the stream.
@@ -179,6 +181,7 @@ impl Event {
             Self::ModelAnswered(data) => sse::frame(name, data),
             Self::ClaimVerified(data) => sse::frame(name, data),
             Self::Completed(data) => sse::frame(name, data),
+            Self::Extracted(data) => sse::frame(name, data),
             Self::Error(data) => sse::frame(name, data),
         }
     }
@@ -201,6 +204,17 @@ impl Event {
             "error" => Self::Error(serde_json::from_str(data)?),
             _ => return Ok(None),
         }))
+    }
+
+    /// Decodes a frame of an extraction, which ends with a result of its own.
+    ///
+    /// # Errors
+    /// If the data is not what the name promises.
+    pub fn read_of_extraction(name: &str, data: &str) -> serde_json::Result<Option<Self>> {
+        match name {
+            "completed" => Ok(Some(Self::Extracted(serde_json::from_str(data)?))),
+            _ => Self::read(name, data),
+        }
     }
 }
 

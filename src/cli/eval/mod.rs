@@ -68,7 +68,7 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
 }
 
 fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
-    let config = session.client_config(args.how.timeout.as_deref(), None)?;
+    let config = session.client_config(args.how.subject.timeout.as_deref(), None)?;
     let verifier = Verifier::new(&args.how, false, &config)?;
     let asked = &args.asked;
     let mut plan = Plan {

@@ -48,35 +48,8 @@ With several statements the worst of all. --fail-on chooses which of 10, 11 and
 /// The arguments of `mk verify`.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// Texts and files to verify: what names an existing file is that file; `-` is standard input, which is
-    /// also read when nothing else is given and it is a pipe or a file
-    #[arg(value_name = "TEXT|FILE", conflicts_with = "lines", value_hint = ValueHint::FilePath)]
-    pub(crate) inputs: Vec<OsString>,
-
-    /// Take every argument as a text, also one that names a file
-    #[arg(long)]
-    pub(crate) text: bool,
-
-    /// Verify the text of a file; repeat it for several
-    #[arg(short, long, value_name = "FILE", conflicts_with = "lines")]
-    pub(crate) file: Vec<PathBuf>,
-
-    /// Verify each line of a file as a statement of its own; `-` for standard input
-    #[arg(long, value_name = "FILE")]
-    pub(crate) lines: Option<PathBuf>,
-
-    /// How texts are written: text or markdown, whose headings, code and link targets are not statements [default: by
-    /// the file's name, else by its content]
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
-    pub(crate) format: Option<FormatArg>,
-
-    /// How many lines or files are verified at a time [default: 4]
-    #[arg(long, value_name = "N", value_parser = within(1..=64_u16), allow_negative_numbers = true)]
-    pub(crate) jobs: Option<u16>,
-
-    /// How long to wait out the server's rate limit, per statement [default: 5m with several statements, else 0]
-    #[arg(long, value_name = "TIME", value_parser = expiry::parse_span)]
-    pub(crate) max_wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
 
     #[command(flatten)]
     pub(crate) backend: BackendArgs,
@@ -92,13 +65,63 @@ pub(crate) struct VerifyArgs {
     pub(crate) output: Output,
 }
 
+/// What is read.
+#[derive(Args, Debug)]
+pub(crate) struct InputArgs {
+    /// Texts and files: what names an existing file is that file; `-` is standard input, which is read without it where a
+    /// pipe or a file is all that is given
+    #[arg(value_name = "TEXT|FILE", conflicts_with = "lines", value_hint = ValueHint::FilePath)]
+    pub(crate) inputs: Vec<OsString>,
+
+    /// Take every argument as a text, also one that names a file
+    #[arg(long)]
+    pub(crate) text: bool,
+
+    /// Read the text of a file; repeat it for several
+    #[arg(short, long, value_name = "FILE", conflicts_with = "lines")]
+    pub(crate) file: Vec<PathBuf>,
+
+    /// Take each line of a file as a statement of its own; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lines: Option<PathBuf>,
+
+    /// How texts are written: text or markdown, whose headings, code and link targets are not statements [default: by
+    /// the file's name, else by its content]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    pub(crate) format: Option<FormatArg>,
+
+    /// How many lines or files are sent at a time [default: 4]
+    #[arg(long, value_name = "N", value_parser = within(1..=64_u16), allow_negative_numbers = true)]
+    pub(crate) jobs: Option<u16>,
+
+    /// How long to wait out the server's rate limit, per statement [default: 5m with several statements, else 0]
+    #[arg(long, value_name = "TIME", value_parser = expiry::parse_span)]
+    pub(crate) max_wait: Option<Duration>,
+}
+
+/// What kind of statements they are, and how long each may take.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "How")]
+pub(crate) struct Subject {
+    /// Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]
+    #[arg(long, value_enum, value_name = "DOMAIN", hide_possible_values = true)]
+    pub(crate) domain: Option<DomainArg>,
+
+    /// Judge the facts as of this date [default: today]
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) as_of: Option<String>,
+
+    /// How long a statement may take, such as 90s or 3m [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<String>,
+}
+
 /// How it is verified.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How")]
 pub(crate) struct How {
-    /// Kind of statement: general, or legal (jurisdiction and date matter, citations are checked) [default: general]
-    #[arg(long, value_enum, value_name = "DOMAIN", hide_possible_values = true)]
-    pub(crate) domain: Option<DomainArg>,
+    #[command(flatten)]
+    pub(crate) subject: Subject,
 
     /// How many models must agree: 2 or 3 [default: 2]
     #[arg(long, value_name = "N", value_parser = within(MIN_REQUIRED), allow_negative_numbers = true)]
@@ -108,17 +131,9 @@ pub(crate) struct How {
     #[arg(long, value_name = "N", value_parser = within(TOTAL_MODELS), allow_negative_numbers = true)]
     pub(crate) total_models: Option<u32>,
 
-    /// Judge the facts as of this date [default: today]
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    pub(crate) as_of: Option<String>,
-
     /// Answer from this text instead of from the models' knowledge
     #[arg(long, value_name = "FILE")]
     pub(crate) context: Option<PathBuf>,
-
-    /// How long one verification may take, such as 90s or 3m [default: 10m]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<String>,
 }
 
 /// What comes out.

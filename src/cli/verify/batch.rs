@@ -24,9 +24,6 @@ use crate::cli::backend::Backend;
 use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::humanize;
-use crate::cli::sanitize;
-use crate::cli::term::Style;
-use crate::cli::wrap::cut;
 
 /// The outcome of a statement.
 struct StatementOutcome {
@@ -191,7 +188,8 @@ impl Report<'_, '_> {
         let code = match &done.outcome {
             Ok(finished) => {
                 self.totals.add(&finished.result);
-                self.gate.add(Some(&done.source), finished, &self.batch.plan.fail_on);
+                let faults = verdict::faults(&finished.result, &self.batch.plan.fail_on);
+                self.gate.add(Some(&done.source), faults, &finished.places);
                 if let Some(receipts) = &mut self.receipts {
                     receipts.add(&finished.result)?;
                 }
@@ -278,21 +276,9 @@ impl Report<'_, '_> {
         let terminal = &self.batch.plan.printer.terminal.now();
         let places = done.outcome.as_ref().ok().map(|finished| &finished.places);
         let page = self.batch.plan.page(terminal, places);
-        // A file is known by its name; what it begins with, such as front matter, tells nothing.
-        let heading = match &done.source {
-            Source::File { .. } => done.source.label(),
-            Source::Line { .. } | Source::Argument { .. } => {
-                format!("{}: {}", done.source.label(), done.text)
-            }
-        };
-        let heading = cut(&sanitize::line(&heading), terminal.width - 1, terminal.symbols.cut);
-        let mut lines = vec![terminal.out.paint.apply(Style::Strong, &heading)];
+        let mut lines = vec![page.heading(&done.source, &done.text)];
         match &done.outcome {
-            Err(failure) => {
-                let symbol = terminal.out.paint.apply(Style::Open, terminal.symbols.skipped);
-                let message = terminal.symbols.adapt(sanitize::line(&failure.message));
-                lines.push(format!("{symbol}  not verified: {message}"));
-            }
+            Err(failure) => lines.push(page.failed("not verified", failure)),
             Ok(finished) if self.batch.plan.format == Format::Table => {
                 lines.extend(table::result(&page, &finished.result, finished.elapsed));
             }
@@ -329,7 +315,7 @@ impl Report<'_, '_> {
             Format::List | Format::Table => {
                 let mut lines = Vec::new();
                 // What failed is still on the screen where all of it fits.
-                if gate::is_read_on_one_terminal(plan) && self.printed >= printer.terminal.height {
+                if gate::is_read_on_one_terminal(printer, true) && self.printed >= printer.terminal.height {
                     lines = self.gate.lines(&printer.terminal);
                     lines.extend((!lines.is_empty()).then(String::new));
                 }
@@ -343,7 +329,7 @@ impl Report<'_, '_> {
         let parts = summary::parts_of_several(&self.totals, elapsed, symbol);
         let total = summary::on_one_line(&printer.terminal, parts);
         plan.warn(&self.totals);
-        self.gate.tell(plan, &total, self.worst);
+        self.gate.tell(printer, plan.format.is_for_people(), &total, self.worst);
         if plan.format == Format::Plain && self.worst == 0 {
             printer.notice(&total);
         }

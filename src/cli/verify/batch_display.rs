@@ -12,6 +12,7 @@ use crate::cli::wrap::cut;
 pub(crate) struct BatchDisplay<'a> {
     printer: &'a Printer,
     mode: Mode,
+    what: &'static str,
     /// The number of statements, if known.
     all: Option<usize>,
     live: Option<(MultiProgress, ProgressBar)>,
@@ -27,10 +28,31 @@ pub(crate) struct BatchDisplay<'a> {
 impl<'a> BatchDisplay<'a> {
     /// Creates a display, and shows at once that something is happening.
     pub(crate) fn begin(printer: &'a Printer, mode: Mode, all: Option<usize>, is_sandbox: bool) -> Self {
+        Self::of("Verifying statements", printer, mode, all, is_sandbox)
+    }
+
+    /// The same for claims that are only extracted.
+    pub(crate) fn of_extractions(
+        printer: &'a Printer,
+        mode: Mode,
+        all: Option<usize>,
+        is_sandbox: bool,
+    ) -> Self {
+        Self::of("Extracting claims", printer, mode, all, is_sandbox)
+    }
+
+    fn of(
+        what: &'static str,
+        printer: &'a Printer,
+        mode: Mode,
+        all: Option<usize>,
+        is_sandbox: bool,
+    ) -> Self {
         let live = (mode == Mode::Bars).then(|| progress::bars(&printer.terminal));
         let display = Self {
             printer,
             mode,
+            what,
             all,
             live,
             begun: Instant::now(),
@@ -101,15 +123,16 @@ impl<'a> BatchDisplay<'a> {
         progress::set(line, cut(&text, self.printer.terminal.now().width - 1, ""));
     }
 
-    /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]  ✓ 30 true, ✗ 1 false · $0.0112`
+    /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]  ✓ 30 true, ✗ 1 false · $0.0112`; of a single
+    /// statement, nothing is counted.
     fn text(&self) -> String {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         let mode = if self.is_sandbox { "  [SANDBOX]" } else { "" };
         let done = self.verified + self.failed;
         let all = self.all.map(|all| format!(" of {all}")).unwrap_or_default();
+        let count = if self.all == Some(1) { String::new() } else { format!("  {done}{all} done{failed}") };
         let found = if self.found.is_empty() { String::new() } else { format!("  {}", self.found) };
-        let seconds = self.begun.elapsed().as_secs();
-        format!("Verifying statements  {done}{all} done{failed}  {seconds}s{mode}{found}")
+        format!("{}{count}  {}s{mode}{found}", self.what, self.begun.elapsed().as_secs())
     }
 }
 

@@ -118,7 +118,7 @@ impl<'a> Display<'a> {
                     self.line(&format!("{done}/{of} {}: {}", verified.assessment, row.claim));
                 }
             }
-            Event::Completed(_) | Event::Error(_) => {}
+            Event::Completed(_) | Event::Extracted(_) | Event::Error(_) => {}
         }
         self.draw();
     }

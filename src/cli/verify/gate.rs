@@ -2,18 +2,17 @@
 //! found, or did not read, never does so silently.
 
 use super::input::Source;
-use super::json::Finished;
 use super::page::tally;
-use super::verdict::{self, Fault};
+use super::place::Places;
+use super::verdict::Fault;
 use super::votes;
-use super::{Format, Plan};
 use crate::api::verify::{ClaimResult, SkipReason, Span};
 use crate::cli::exit::Failure;
 use crate::cli::humanize::counted;
+use crate::cli::printer::Printer;
 use crate::cli::sanitize;
 use crate::cli::term::Terminal;
 use crate::cli::wrap::{cells, cut};
-use crate::config::FailOn;
 
 /// How many findings are named; the rest is counted.
 const MAX_NAMED: usize = 50;
@@ -41,17 +40,16 @@ struct Finding {
 
 impl Gate {
     /// Adds what fails the gate in the result of a statement; one of several has a source.
-    pub(crate) fn add(&mut self, source: Option<&Source>, finished: &Finished, fail_on: &[FailOn]) {
-        let parts = &finished.result.skipped;
-        let over_limit = parts.iter().filter(|part| part.reason == SkipReason::OverLimit).count();
+    pub(crate) fn add(&mut self, source: Option<&Source>, faults: Vec<Fault<'_>>, places: &Places) {
+        let is_over =
+            |fault: &Fault<'_>| matches!(fault, Fault::Part(part) if part.reason == SkipReason::OverLimit);
+        let over_limit = faults.iter().filter(|fault| is_over(fault)).count();
         let mut is_over_limit = false;
-        for fault in verdict::faults(&finished.result, fail_on) {
+        for fault in faults {
             // Everything behind the first part over the limit is over it too.
-            let repeats = matches!(fault, Fault::Part(part) if part.reason == SkipReason::OverLimit)
-                && std::mem::replace(&mut is_over_limit, true);
+            let repeats = is_over(&fault) && std::mem::replace(&mut is_over_limit, true);
             if !repeats {
-                let at =
-                    |span: Option<Span>| finished.places.in_file(span).or_else(|| source.map(Source::name));
+                let at = |span: Option<Span>| places.in_file(span).or_else(|| source.map(Source::name));
                 self.name(fault, over_limit, &at);
             }
         }
@@ -106,13 +104,13 @@ impl Gate {
 
     /// Prints the findings and a summary on standard error if the exit code is not 0, even with `-q`; not where the
     /// results themselves stand on the same terminal.
-    pub(crate) fn tell(&self, plan: &Plan, summary: &str, exit: u8) {
-        if exit == 0 || is_read_on_one_terminal(plan) {
+    pub(crate) fn tell(&self, printer: &Printer, is_for_people: bool, summary: &str, exit: u8) {
+        if exit == 0 || is_read_on_one_terminal(printer, is_for_people) {
             return;
         }
-        let terminal = &plan.printer.terminal;
-        self.lines(terminal).iter().for_each(|line| plan.printer.alert(line));
-        plan.printer.alert(&format!("{summary}{}exit {exit}", terminal.symbols.between));
+        let terminal = &printer.terminal;
+        self.lines(terminal).iter().for_each(|line| printer.alert(line));
+        printer.alert(&format!("{summary}{}exit {exit}", terminal.symbols.between));
     }
 
     /// The findings, one a line, in columns; cut to the width of a terminal.
@@ -147,9 +145,8 @@ fn detail(says: Option<String>, claim: &ClaimResult) -> String {
     says.into_iter().chain(quote).collect::<Vec<_>>().join(" · ")
 }
 
-/// Whether a person reads results and messages on the same terminal.
-pub(crate) fn is_read_on_one_terminal(plan: &Plan) -> bool {
-    let terminal = &plan.printer.terminal;
-    let is_for_people = matches!(plan.format, Format::List | Format::Table) && !plan.printer.quiet;
-    is_for_people && terminal.out.is_terminal && terminal.err.is_terminal
+/// Whether a person reads results, if they are laid out for people, and messages on the same terminal.
+pub(crate) const fn is_read_on_one_terminal(printer: &Printer, is_for_people: bool) -> bool {
+    let terminal = &printer.terminal;
+    is_for_people && !printer.quiet && terminal.out.is_terminal && terminal.err.is_terminal
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::args::VerifyArgs;
+use super::args::InputArgs;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::humanize::counted;
 use crate::cli::printer::Printer;
@@ -84,10 +84,10 @@ const MAX_NAMED: usize = 3;
 
 /// Fails at once if the arguments give nothing to verify, or what cannot be meant: before a key is looked up or anything
 /// is read.
-pub(crate) fn check_given(args: &VerifyArgs, printer: &Printer) -> Result<(), Failure> {
-    let given = given(args)?;
+pub(crate) fn check_given(args: &InputArgs, command: &str, printer: &Printer) -> Result<(), Failure> {
+    let given = given(args, command)?;
     if given.is_empty() && args.lines.is_none() && !term::input_is_data() {
-        return Err(nothing_given());
+        return Err(nothing_given(command));
     }
     let files: Vec<String> = given
         .iter()
@@ -106,21 +106,21 @@ pub(crate) fn check_given(args: &VerifyArgs, printer: &Printer) -> Result<(), Fa
     Ok(())
 }
 
-fn nothing_given() -> Failure {
-    Failure::usage("nothing to verify was given").hint(
-        "give a text or a file: mk verify \"The Eiffel Tower is in Paris.\"; or --lines FILE, or pipe a text in",
-    )
+fn nothing_given(command: &str) -> Failure {
+    Failure::usage(format!("nothing to {command} was given")).hint(format!(
+        "give a text or a file: mk {command} \"The Eiffel Tower is in Paris.\"; or --lines FILE, or pipe a text in"
+    ))
 }
 
 /// What the arguments give, those without a flag first.
-fn given(args: &VerifyArgs) -> Result<Vec<Given<'_>>, Failure> {
+fn given<'a>(args: &'a InputArgs, command: &str) -> Result<Vec<Given<'a>>, Failure> {
     let is_one = args.inputs.len() + args.file.len() == 1;
-    let inputs = args.inputs.iter().map(|input| argument(input, args.text, is_one));
+    let inputs = args.inputs.iter().map(|input| argument(input, command, args.text, is_one));
     inputs.chain(args.file.iter().map(|path| Ok(Given::File(path)))).collect()
 }
 
 /// What an argument without a flag gives. In a name, no file's content is looked at.
-fn argument(input: &OsStr, is_text: bool, is_one: bool) -> Result<Given<'_>, Failure> {
+fn argument<'a>(input: &'a OsStr, command: &str, is_text: bool, is_one: bool) -> Result<Given<'a>, Failure> {
     let path = Path::new(input);
     if is_stdin(path) {
         return Ok(Given::File(path));
@@ -140,7 +140,7 @@ fn argument(input: &OsStr, is_text: bool, is_one: bool) -> Result<Given<'_>, Fai
     let as_text = "--text takes each argument as a text";
     match found {
         Some(other) if other.is_dir() => Err(Failure::usage(format!("{shown} is a directory"))
-            .hint(format!("name its files: mk verify {}/*.md; {as_text}", text.trim_end_matches('/')))),
+            .hint(format!("name its files: mk {command} {}/*.md; {as_text}", text.trim_end_matches('/')))),
         Some(_) if !is_text => Err(Failure::usage(format!("{shown} is not a regular file"))
             .hint(format!("-f reads it all the same; {as_text}"))),
         _ if is_text || !is_word && !ends_like_a_file(text) => Ok(Given::Text(text)),
@@ -148,7 +148,7 @@ fn argument(input: &OsStr, is_text: bool, is_one: bool) -> Result<Given<'_>, Fai
             Err(Failure::usage(format!("there is no file {shown}")).hint(as_text))
         }
         _ if !is_one => Err(Failure::usage(format!("`{shown}` is a single word, and no file has this name"))
-            .hint(format!("put the whole text in quotes: mk verify \"…\"; {as_text}"))),
+            .hint(format!("put the whole text in quotes: mk {command} \"…\"; {as_text}"))),
         _ => Ok(Given::Text(text)),
     }
 }
@@ -172,7 +172,7 @@ fn ends_like_a_file(words: &str) -> bool {
 }
 
 /// Whether the arguments lead to standard input.
-pub(crate) fn reads_stdin(args: &VerifyArgs) -> bool {
+pub(crate) fn reads_stdin(args: &InputArgs) -> bool {
     let names_it = args.inputs.iter().any(|input| is_stdin(Path::new(input)))
         || args.file.iter().chain(&args.lines).any(|path| is_stdin(path));
     names_it || args.inputs.is_empty() && args.file.is_empty() && args.lines.is_none()
@@ -184,11 +184,11 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 }
 
 /// Reads what the arguments name.
-pub(crate) fn resolve(args: &VerifyArgs, printer: &Printer) -> Result<Input, Failure> {
+pub(crate) fn resolve(args: &InputArgs, command: &str, printer: &Printer) -> Result<Input, Failure> {
     if let Some(path) = &args.lines {
         return if is_stdin(path) { Ok(None) } else { open(path).map(Some) }.map(Input::Lines);
     }
-    let given = given(args)?;
+    let given = given(args, command)?;
     match given.as_slice() {
         [] => stdin(printer).map(|text| Input::One(None, text)),
         [Given::Text(text)] => Ok(Input::One(None, (*text).to_owned())),

@@ -15,9 +15,9 @@ use crate::cli::exit::Failure;
 const SCHEMA: &str = "mk.verify/1";
 const BATCH_SCHEMA: &str = "mk.verify.batch/1";
 
-/// A verification: our own fields, and then those of the API's result.
+/// A statement: our own fields, and then those of the API's result.
 #[derive(Serialize)]
-struct Document<'a> {
+pub(crate) struct Document<'a, R> {
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<&'static str>,
     #[serde(flatten)]
@@ -25,7 +25,27 @@ struct Document<'a> {
     exit: u8,
     elapsed_ms: u64,
     #[serde(flatten)]
-    result: &'a VerifyResponse,
+    result: &'a R,
+}
+
+impl<'a, R: Serialize> Document<'a, R> {
+    /// The document for one statement has a schema, the entry for one of several a source.
+    pub(crate) fn new(
+        schema: Option<&'static str>,
+        source: Option<&'a Source>,
+        exit: u8,
+        elapsed: Duration,
+        result: &'a R,
+    ) -> Self {
+        Self { schema, source, exit, elapsed_ms: milliseconds(elapsed), result }
+    }
+
+    /// The document, in which claims and parts say where in the file they stand.
+    pub(crate) fn located(&self, places: &Places) -> Value {
+        let mut document = serde_json::to_value(self).unwrap_or_default();
+        places.add_to(&mut document);
+        document
+    }
 }
 
 /// A completed verification.
@@ -48,11 +68,8 @@ pub(crate) fn document(finished: &Finished) -> Value {
 
 /// A verification in which claims and parts say where in the file they stand.
 fn located(schema: Option<&'static str>, source: Option<&Source>, finished: &Finished) -> Value {
-    let (exit, elapsed_ms) = (finished.exit, milliseconds(finished.elapsed));
-    let document = Document { schema, source, exit, elapsed_ms, result: &finished.result };
-    let mut document = serde_json::to_value(document).unwrap_or_default();
-    finished.places.add_to(&mut document);
-    document
+    let (exit, elapsed) = (finished.exit, finished.elapsed);
+    Document::new(schema, source, exit, elapsed, &finished.result).located(&finished.places)
 }
 
 /// The document of what was found before a verification broke off: the claims that are verified, and how many there are.
@@ -85,7 +102,7 @@ pub(crate) fn claim_line(
     text: &str,
     verified: &ClaimVerified,
 ) -> Value {
-    let mut line = head(source, "claim");
+    let mut line = head(SCHEMA, source, "claim");
     line["index"] = json!(verified.claim_index);
     let known = match &verified.result {
         Some(result) => claim_fields(result),
@@ -107,7 +124,7 @@ fn claim_fields(result: &ClaimResult) -> Value {
 
 /// The last line of a verification in `--jsonl`: everything but the claims, and how many there were.
 pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Value {
-    let mut line = head(source, "summary");
+    let mut line = head(SCHEMA, source, "summary");
     let result = &finished.result;
     append(
         &mut line,
@@ -158,15 +175,17 @@ pub(crate) fn failed(source: &Source, failure: &Failure) -> Value {
     line
 }
 
-fn head(source: Option<&Source>, kind: &str) -> Value {
-    let mut line = json!({ "schema": SCHEMA, "type": kind });
+/// What begins a line of `--jsonl`.
+pub(crate) fn head(schema: &str, source: Option<&Source>, kind: &str) -> Value {
+    let mut line = json!({ "schema": schema, "type": kind });
     if let Some(source) = source {
         append(&mut line, serde_json::to_value(source).unwrap_or(Value::Null));
     }
     line
 }
 
-fn append(line: &mut Value, more: Value) {
+/// Adds fields to an object.
+pub(crate) fn append(line: &mut Value, more: Value) {
     if let (Value::Object(line), Value::Object(more)) = (line, more) {
         line.extend(more);
     }

@@ -14,18 +14,18 @@ pub(super) mod args;
 mod batch;
 pub(super) mod batch_display;
 mod display;
-mod gate;
+pub(super) mod gate;
 pub(super) mod input;
 pub(super) mod json;
-mod markup;
+pub(super) mod markup;
 pub(super) mod observe;
 pub(super) mod page;
-mod place;
-mod plain;
+pub(super) mod place;
+pub(super) mod plain;
 pub(super) mod rate_limit;
 mod receipt_file;
 mod single;
-mod summary;
+pub(super) mod summary;
 mod table;
 mod value_source;
 pub(super) mod verdict;
@@ -91,14 +91,14 @@ struct Plan {
 
 /// Runs the command.
 pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
-    input::check_given(args, &session.printer)?;
-    let config = session.client_config(args.how.timeout.as_deref(), args.output.view)?;
+    input::check_given(&args.input, "verify", &session.printer)?;
+    let config = session.client_config(args.how.subject.timeout.as_deref(), args.output.view)?;
     let plan = plan(args, &config, session)?;
     let receipts = args.output.receipt.as_deref().map(ReceiptFile::create).transpose()?;
     let (chosen, input) = backend::choose_and_read(
         || backend::choose(args.backend, &config, session, need("mk verify --sandbox \"…\"")),
-        input::reads_stdin(args),
-        || input::resolve(args, &plan.printer),
+        input::reads_stdin(&args.input),
+        || input::resolve(&args.input, "verify", &plan.printer),
     )?;
     let chosen = if receipts.is_some() { chosen.signing_receipts() } else { chosen };
     let mut kept = Kept::default();
@@ -163,12 +163,12 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
     Ok(Plan {
         format,
         progress,
-        markup: args.format.map(Into::into),
+        markup: args.input.format.map(Into::into),
         verifier: Verifier::new(&args.how, args.explain, config)?
             .with_receipts(args.output.receipt.is_some()),
         fail_on,
-        jobs: jobs(args.jobs, config),
-        max_wait: args.max_wait,
+        jobs: jobs(args.input.jobs, config),
+        max_wait: args.input.max_wait,
         printer,
     })
 }
@@ -225,6 +225,13 @@ pub(super) fn jobs(flag: Option<u16>, config: &ClientConfig) -> usize {
     flag.map(usize::from).or(config.verify.jobs).unwrap_or(DEFAULT_JOBS).max(1)
 }
 
+impl Format {
+    /// Whether it is laid out for people.
+    const fn is_for_people(self) -> bool {
+        matches!(self, Self::List | Self::Table)
+    }
+}
+
 impl Plan {
     /// The page on which results for people are laid out, on a terminal as wide as it is now.
     fn page<'t>(&self, terminal: &'t Terminal, places: Option<&'t Places>) -> Page<'t> {
@@ -257,7 +264,7 @@ impl Plan {
         let request = VerifyRequest { fact, format, ..self.verifier.request.clone() };
         let (result, elapsed) =
             self.verifier.verify(backend, &request, rate_limit_wait, announce, observe).await?;
-        let exit = verdict::exit_code(&result, &self.fail_on);
+        let exit = verdict::exit_code(&verdict::faults(&result, &self.fail_on));
         Ok(Finished { places: Places::new(source, &request.fact), result, elapsed, exit })
     }
 }

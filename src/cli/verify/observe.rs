@@ -1,4 +1,4 @@
-//! One verification from request to result, with an observer.
+//! One verification or extraction from request to result, with an observer.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::time::{self, MissedTickBehavior};
 
 use super::display::TICK;
-use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
-use crate::cli::backend::Backend;
+use crate::api::verify::Event;
 use crate::cli::exit::Failure;
 use crate::cli::remote;
+use crate::client::VerifyStream;
 
 /// What an observer receives.
 pub(crate) enum Update<'a> {
@@ -19,16 +19,16 @@ pub(crate) enum Update<'a> {
     Tick,
 }
 
-/// Runs one verification, for at most `limit`; returns its result and how long it took. The observer may abort it with
-/// a failure.
+/// Follows a stream of `server` for at most `limit`; returns the event that ended it, which is no error, and how long it
+/// took. The observer may abort it with a failure.
 pub(crate) async fn run(
-    backend: &Backend,
+    server: &str,
     limit: Duration,
-    request: &VerifyRequest,
+    events: VerifyStream,
     observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
-) -> Result<(VerifyResponse, Duration), Failure> {
+) -> Result<(Event, Duration), Failure> {
     let begun = Instant::now();
-    let running = follow(backend, request, observe);
+    let running = follow(server, events, observe);
     let result = time::timeout(limit, running)
         .await
         .unwrap_or_else(|_| Err(remote::too_slow("result", limit, ", or give shorter texts")))?;
@@ -36,12 +36,11 @@ pub(crate) async fn run(
 }
 
 async fn follow(
-    backend: &Backend,
-    request: &VerifyRequest,
+    server: &str,
+    mut events: VerifyStream,
     observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
-) -> Result<VerifyResponse, Failure> {
-    let failed = |cause| remote::failure(&backend.server, cause);
-    let mut events = backend.client.verify(request);
+) -> Result<Event, Failure> {
+    let failed = |cause| remote::failure(server, cause);
     let mut ticks = time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let (mut models, mut claims) = (Vec::new(), None);
@@ -76,8 +75,8 @@ async fn follow(
         }
         observe(Update::Event(&event))?;
         match event {
-            Event::Completed(result) => return Ok(*result),
             Event::Error(error) => return Err(remote::failed_event(&error)),
+            event if event.is_terminal() => return Ok(event),
             _ => {}
         }
     }

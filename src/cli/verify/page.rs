@@ -6,14 +6,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::input::Source;
 use super::place::Places;
 use super::summary::{self, Part, Totals};
 use super::votes::{self, Vote};
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
+use crate::cli::exit::Failure;
 use crate::cli::humanize::counted;
 use crate::cli::sanitize;
 use crate::cli::term::{Style, Terminal};
-use crate::cli::wrap::{cells, visible_cells, wrap};
+use crate::cli::wrap::{cells, cut, visible_cells, wrap};
 
 /// What is said of a claim that may not say what the text says.
 const CONTESTED: &str = "contested: a model doubts that this is what the text says";
@@ -149,7 +151,22 @@ impl Page<'_> {
             .collect()
     }
 
-    fn skipped(&self, part: &Skipped) -> Vec<String> {
+    /// What stands above the results of one of several statements.
+    pub(crate) fn heading(&self, source: &Source, text: &str) -> String {
+        let heading = format!("{}: {text}", source.label());
+        let heading = cut(&sanitize::line(&heading), self.line_width(), self.terminal.symbols.cut);
+        self.terminal.out.paint.apply(Style::Strong, &heading)
+    }
+
+    /// One of several statements with which nothing could be done.
+    pub(crate) fn failed(&self, what: &str, failure: &Failure) -> String {
+        let symbols = &self.terminal.symbols;
+        let symbol = self.terminal.out.paint.apply(Style::Open, symbols.skipped);
+        format!("{symbol}  {what}: {}", symbols.adapt(sanitize::line(&failure.message)))
+    }
+
+    /// A part that is in no claim.
+    pub(crate) fn skipped(&self, part: &Skipped) -> Vec<String> {
         let symbol = self.terminal.symbols.skipped;
         let reason = part.reason.as_str().replace('_', " ");
         let word = if part.reason.is_unchecked() { "not checked" } else { "skipped" };
@@ -167,12 +184,12 @@ impl Page<'_> {
 
     /// `4 claims: ✓ 2 true, ✗ 1 false, ~ 1 no consensus · 3 models · 2.4 s · 3,120 tokens · $0.0031`
     pub(crate) fn summary(&self, result: &VerifyResponse, elapsed: Duration) -> Vec<String> {
-        self.fill(summary::parts(result, elapsed, |assessment| self.painted(assessment)))
+        self.fill(0, summary::parts(result, elapsed, |assessment| self.painted(assessment)))
     }
 
     /// The same of several statements.
     pub(crate) fn summary_of_several(&self, totals: &Totals, elapsed: Duration) -> Vec<String> {
-        self.fill(summary::parts_of_several(totals, elapsed, |assessment| self.painted(assessment)))
+        self.fill(0, summary::parts_of_several(totals, elapsed, |assessment| self.painted(assessment)))
     }
 
     fn painted(&self, assessment: Assessment) -> String {
@@ -180,30 +197,33 @@ impl Page<'_> {
         self.terminal.out.paint.apply(style, symbol)
     }
 
-    /// The parts of a summary on as few lines as they fit on.
-    fn fill(&self, parts: Vec<Part>) -> Vec<String> {
+    /// Parts on as few lines as they fit on, at an indent; one that is longer than a line is broken.
+    pub(crate) fn fill(&self, indent: usize, parts: Vec<Part>) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
+        let width = self.line_width();
         for part in parts {
-            let Some(line) = lines.last_mut() else {
-                lines.push(part.text);
-                continue;
-            };
             let glue = if part.continues { ", " } else { self.terminal.symbols.between };
-            if visible_cells(line) + cells(glue) + visible_cells(&part.text) <= self.line_width() {
-                line.push_str(glue);
-                line.push_str(&part.text);
-                continue;
+            if let Some(line) = lines.last_mut() {
+                if visible_cells(line) + cells(glue) + visible_cells(&part.text) <= width {
+                    line.push_str(glue);
+                    line.push_str(&part.text);
+                    continue;
+                }
+                if part.continues {
+                    line.push(',');
+                }
             }
-            if part.continues {
-                line.push(',');
+            if indent + visible_cells(&part.text) <= width {
+                lines.push(format!("{:indent$}{}", "", part.text));
+            } else {
+                lines.extend(self.paragraph(indent, 2, &part.text));
             }
-            lines.push(part.text);
         }
         lines
     }
 
     /// A paragraph at an indent; lines after the first are indented by `hanging` more.
-    fn paragraph(&self, indent: usize, hanging: usize, text: &str) -> Vec<String> {
+    pub(crate) fn paragraph(&self, indent: usize, hanging: usize, text: &str) -> Vec<String> {
         let width = self.line_width().saturating_sub(indent + hanging).max(10);
         let lines = wrap(text, width);
         lines

@@ -56,7 +56,7 @@ impl Places {
 
     /// Adds the place to each claim and each skipped part of a document.
     pub(crate) fn add_to(&self, document: &mut Value) {
-        for list in ["results", "skipped"] {
+        for list in ["results", "claims", "skipped"] {
             let parts = document.get_mut(list).and_then(Value::as_array_mut);
             parts.into_iter().flatten().for_each(|part| self.add_to_part(part));
         }

@@ -32,7 +32,8 @@ pub(crate) fn nothing(source: Option<&str>) -> String {
     line(source, "-", "NOTHING", "-", "")
 }
 
-fn line(source: Option<&str>, number: &str, verdict: &str, votes: &str, text: &str) -> String {
+/// A line of fields, of which the last is text from elsewhere.
+pub(crate) fn line(source: Option<&str>, number: &str, verdict: &str, votes: &str, text: &str) -> String {
     let fields = format!("{number}\t{verdict}\t{votes}\t{}", sanitize::line(text));
     match source {
         Some(source) => format!("{}\t{fields}", sanitize::line(source)),

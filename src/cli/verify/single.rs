@@ -13,7 +13,7 @@ use super::place::Places;
 use super::rate_limit::RateLimitWait;
 use super::receipt_file::ReceiptFile;
 use super::summary::Totals;
-use super::{Format, Plan, announces_sandbox, plain, summary, table};
+use super::{Format, Plan, announces_sandbox, plain, summary, table, verdict};
 use crate::api::verify::{ClaimResult, Event};
 use crate::cli::backend::Backend;
 use crate::cli::embedded::SANDBOX_BANNER;
@@ -72,9 +72,9 @@ pub(crate) async fn run(
     print(plan, &finished)?;
     plan.warn(&Totals::of(&finished.result));
     let mut gate = Gate::default();
-    gate.add(source, &finished, &plan.fail_on);
+    gate.add(source, verdict::faults(&finished.result, &plan.fail_on), &finished.places);
     let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);
-    gate.tell(plan, &summary, finished.exit);
+    gate.tell(&plan.printer, plan.format.is_for_people(), &summary, finished.exit);
     Ok(finished.exit)
 }
 

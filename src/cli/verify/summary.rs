@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::page::mark;
 use super::votes;
-use crate::api::verify::{Assessment, Coverage, VerifyResponse};
+use crate::api::verify::{Assessment, Coverage, Skipped, TokenUsage, VerifyResponse};
 use crate::cli::humanize::{counted, dollars, seconds, thousands};
 use crate::cli::sanitize;
 use crate::cli::term::Terminal;
 use crate::config::FailOn;
 
 /// A part of the summary.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// Whether it continues a list, so that a comma comes before it.
     pub(crate) continues: bool,
@@ -52,12 +52,8 @@ pub(crate) struct Totals {
     cached: usize,
     /// Statements whose claims no second model compared with them.
     not_audited: usize,
-    tokens: u64,
-    /// In US dollars; `None` if the price of a model is unknown.
-    cost_usd: Option<f64>,
-    /// Whether models that cost something took part.
-    #[serde(skip)]
-    is_paid: bool,
+    #[serde(flatten)]
+    spent: Spent,
     #[serde(skip)]
     models: BTreeSet<String>,
     /// Whether there are verifications for which no model was called, and any others.
@@ -70,10 +66,49 @@ pub(crate) struct Totals {
     failed_auditors: BTreeSet<String>,
 }
 
+/// What something took.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Spent {
+    tokens: u64,
+    /// In US dollars; `None` if the price of a model is unknown.
+    cost_usd: Option<f64>,
+    /// Whether models that cost something took part.
+    #[serde(skip)]
+    is_paid: bool,
+}
+
+impl Default for Spent {
+    fn default() -> Self {
+        Self { tokens: 0, cost_usd: Some(0.0), is_paid: false }
+    }
+}
+
+impl Spent {
+    /// Adds what one statement took.
+    pub(crate) fn add(&mut self, usage: &TokenUsage, is_simulated: bool) {
+        self.tokens = self.tokens.saturating_add(usage.total_tokens);
+        if !is_simulated && usage.model_usage.as_ref().is_some_and(|models| !models.is_empty()) {
+            self.is_paid = true;
+            self.cost_usd = self.cost_usd.zip(usage.cost_usd()).map(|(sum, cost)| sum + cost);
+        }
+    }
+
+    /// Time and tokens, and the cost unless models cost nothing.
+    pub(crate) fn parts(&self, elapsed: Duration) -> impl Iterator<Item = Part> {
+        let tokens = format!("{} tokens", thousands(self.tokens));
+        [seconds(elapsed), tokens].into_iter().chain(self.cost()).map(Part::new)
+    }
+
+    /// What it cost, unless models cost nothing.
+    fn cost(&self) -> Option<String> {
+        self.is_paid.then(|| self.cost_usd.map_or_else(|| "cost unknown".to_owned(), dollars))
+    }
+}
+
 impl Totals {
     /// Of nothing yet.
     pub(crate) fn new() -> Self {
-        Self { cost_usd: Some(0.0), ..Self::default() }
+        Self::default()
     }
 
     /// Of one verification.
@@ -96,18 +131,12 @@ impl Totals {
         }
         let is_empty = result.results.is_empty();
         *(if is_empty { &mut self.nothing_to_verify } else { &mut self.verified }) += 1;
-        self.unchecked += unchecked(result);
+        self.unchecked += unchecked(&result.skipped, result.coverage, result.complete);
         self.has_known |= result.cached;
         self.has_new |= !result.cached;
         self.not_audited += usize::from(!result.audited);
         self.failed_auditors.extend(result.auditor.clone().filter(|_| !result.audited));
-        self.tokens = self.tokens.saturating_add(result.token_usage.total_tokens);
-        let usage = result.token_usage.model_usage.as_ref().filter(|usage| !usage.is_empty());
-        if usage.is_some() && result.mode.is_none() {
-            self.is_paid = true;
-            let cost = result.token_usage.cost_usd();
-            self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
-        }
+        self.spent.add(&result.token_usage, result.mode.is_some());
     }
 
     /// Adds a statement that could not be verified.
@@ -191,12 +220,7 @@ impl Totals {
     /// Verdicts and cost while more statements are verified.
     pub(crate) fn so_far(&self, symbol: impl Fn(Assessment) -> String) -> Vec<Part> {
         let verdicts = (self.claims() > 0).then(|| self.verdicts(None, symbol));
-        verdicts.into_iter().flatten().chain(self.cost().map(Part::new)).collect()
-    }
-
-    /// What it cost, unless models cost nothing.
-    fn cost(&self) -> Option<String> {
-        self.is_paid.then(|| self.cost_usd.map_or_else(|| "cost unknown".to_owned(), dollars))
+        verdicts.into_iter().flatten().chain(self.spent.cost().map(Part::new)).collect()
     }
 
     /// What was known before, models, time, tokens, and the cost unless models cost nothing.
@@ -208,9 +232,7 @@ impl Totals {
             format!("{} of {} cached", thousands(self.cached as u64), thousands(self.claims() as u64))
         });
         let models = Some(self.models.len()).filter(|count| *count > 0).map(|count| counted(count, "model"));
-        let tokens = format!("{} tokens", thousands(self.tokens));
-        let parts = cached.into_iter().chain(models).chain([seconds(elapsed), tokens]).chain(self.cost());
-        parts.map(Part::new).collect()
+        cached.into_iter().chain(models).map(Part::new).chain(self.spent.parts(elapsed)).collect()
     }
 }
 
@@ -234,10 +256,10 @@ pub(crate) fn forecast(text: &str, models: u32, is_simulated: bool) -> Option<St
 }
 
 /// How much of a statement was not checked: its sentences, where the server counts them, else the parts.
-fn unchecked(result: &VerifyResponse) -> usize {
-    match result.skipped.iter().filter(|part| part.reason.is_unchecked()).count() {
-        0 => result.coverage.unchecked.max(usize::from(!result.complete)),
-        _ if result.coverage.sentences > 0 => result.coverage.unchecked.max(1),
+pub(crate) fn unchecked(skipped: &[Skipped], coverage: Coverage, is_complete: bool) -> usize {
+    match skipped.iter().filter(|part| part.reason.is_unchecked()).count() {
+        0 => coverage.unchecked.max(usize::from(!is_complete)),
+        _ if coverage.sentences > 0 => coverage.unchecked.max(1),
         parts => parts,
     }
 }

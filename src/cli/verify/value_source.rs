@@ -1,15 +1,13 @@
 //! Where a value that a message is about was set: by a flag, or else by a key in a file, with its place there.
 
-use super::args::How;
+use super::args::{How, Subject};
 use crate::config::{ClientConfig, Origin};
 
 /// The settings that a flag or a file may set: the flag, and the key in files.
-const SETTINGS: [(&str, &str); 3] = [
-    ("--domain", "verify.domain"),
-    (MIN_REQUIRED, "verify.min_required"),
-    (TOTAL_MODELS, "verify.total_models"),
-];
+const SETTINGS: [(&str, &str); 3] =
+    [(DOMAIN, "verify.domain"), (MIN_REQUIRED, "verify.min_required"), (TOTAL_MODELS, "verify.total_models")];
 
+const DOMAIN: &str = "--domain";
 /// The flag for how many models must agree.
 pub(crate) const MIN_REQUIRED: &str = "--min-required";
 /// The flag for how many models are asked.
@@ -32,8 +30,17 @@ impl ValueSources {
         let is_flag_given = |flag: &str| match flag {
             MIN_REQUIRED => how.min_required.is_some(),
             TOTAL_MODELS => how.total_models.is_some(),
-            _ => how.domain.is_some(),
+            _ => how.subject.domain.is_some(),
         };
+        Self::read(is_flag_given, config)
+    }
+
+    /// The same where nothing is put to a panel.
+    pub(crate) fn of_subject(subject: &Subject, config: &ClientConfig) -> Self {
+        Self::read(|flag| flag != DOMAIN || subject.domain.is_some(), config)
+    }
+
+    fn read(is_flag_given: impl Fn(&str) -> bool, config: &ClientConfig) -> Self {
         let from_file = |(flag, key): (&'static str, &'static str)| {
             let place = config.origin(key);
             let is_decided_there = matches!(place, Origin::File { .. }) && !is_flag_given(flag);

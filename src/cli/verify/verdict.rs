@@ -3,7 +3,9 @@
 //! By default, every claim that is not TRUE fails it, and so does a part that nobody checked. `--fail-on` restricts
 //! that; failures of the command itself always count.
 
-use crate::api::verify::{Assessment, ClaimResult, SkipReason, Skipped, VerifyResponse};
+use crate::api::verify::{
+    Assessment, ClaimResult, Coverage, ExtractResponse, SkipReason, Skipped, VerifyResponse,
+};
 use crate::cli::exit::{CLAIM_FALSE, NO_CONSENSUS, NOTHING_TO_VERIFY, UNCHECKED};
 use crate::config::FailOn;
 
@@ -45,24 +47,42 @@ pub(crate) fn faults<'a>(result: &'a VerifyResponse, fail_on: &[FailOn]) -> Vec<
         Assessment::NoConsensus if counts(FailOn::NoConsensus) => Some(Fault::NoConsensus(claim)),
         _ => None,
     };
-    let fails_on_part =
-        |reason: SkipReason| counts(FailOn::Skipped) || reason.is_unchecked() && counts(FailOn::Unchecked);
-    let parts = result.skipped.iter().filter(|part| fails_on_part(part.reason)).map(Fault::Part);
-    let mut faults: Vec<Fault<'a>> = result.results.iter().filter_map(of_claim).chain(parts).collect();
-    let is_unread = !result.complete || result.coverage.unchecked > 0;
-    let is_named = result.skipped.iter().any(|part| part.reason.is_unchecked());
-    if is_unread && !is_named && (counts(FailOn::Unchecked) || counts(FailOn::Skipped)) {
-        faults.push(Fault::Unread);
-    }
-    if result.results.is_empty() && faults.is_empty() {
+    let claims = result.results.iter().filter_map(of_claim);
+    let parts = of_parts(&result.skipped, result.complete, result.coverage, fail_on);
+    or_nothing(claims.chain(parts).collect(), result.results.len())
+}
+
+/// What in an extraction fails the gate: no claim was judged, but a part may be in none.
+pub(crate) fn faults_of_extraction(found: &ExtractResponse) -> Vec<Fault<'_>> {
+    let parts = of_parts(&found.skipped, found.complete, found.coverage, &DEFAULT);
+    or_nothing(parts.collect(), found.claims.len())
+}
+
+fn of_parts<'a>(
+    skipped: &'a [Skipped],
+    is_complete: bool,
+    coverage: Coverage,
+    fail_on: &[FailOn],
+) -> impl Iterator<Item = Fault<'a>> {
+    let (any, unchecked) = (fail_on.contains(&FailOn::Skipped), fail_on.contains(&FailOn::Unchecked));
+    let is_unread = !is_complete || coverage.unchecked > 0;
+    let is_named = skipped.iter().any(|part| part.reason.is_unchecked());
+    let unread = (is_unread && !is_named && (any || unchecked)).then_some(Fault::Unread);
+    let fails = move |reason: SkipReason| any || reason.is_unchecked() && unchecked;
+    skipped.iter().filter(move |part| fails(part.reason)).map(Fault::Part).chain(unread)
+}
+
+/// The faults, or that there was no claim to have any.
+fn or_nothing(mut faults: Vec<Fault<'_>>, claims: usize) -> Vec<Fault<'_>> {
+    if claims == 0 && faults.is_empty() {
         faults.push(Fault::Nothing);
     }
     faults
 }
 
-/// The exit code of a completed verification.
-pub(crate) fn exit_code(result: &VerifyResponse, fail_on: &[FailOn]) -> u8 {
-    faults(result, fail_on).into_iter().map(Fault::code).fold(0, worse)
+/// The exit code for what fails the gate.
+pub(crate) fn exit_code(faults: &[Fault<'_>]) -> u8 {
+    faults.iter().map(|fault| fault.code()).fold(0, worse)
 }
 
 /// The worse of two exit codes: failures of the command, then FALSE, NO CONSENSUS, parts that were not checked, and
@@ -110,7 +130,7 @@ pub(super) mod tests {
     #[test]
     fn by_default_every_verdict_but_true_counts_and_so_does_what_was_not_checked() {
         let code = |assessments: &[&str], skipped: &[&str]| {
-            exit_code(&result(assessments, skipped), &FailOn::DEFAULT)
+            exit_code(&faults(&result(assessments, skipped), &FailOn::DEFAULT))
         };
         assert_eq!(code(&["TRUE", "TRUE"], &["opinion", "duplicate"]), 0);
         assert_eq!(code(&["TRUE", "NO CONSENSUS", "FALSE"], &["over_limit"]), 10);
@@ -124,17 +144,17 @@ pub(super) mod tests {
     fn what_the_server_says_was_not_checked_counts_even_if_it_names_no_part() {
         let mut incomplete = result(&["TRUE"], &["opinion"]);
         incomplete.complete = false;
-        assert_eq!(exit_code(&incomplete, &FailOn::DEFAULT), 13);
-        assert_eq!(exit_code(&incomplete, &[FailOn::False]), 0);
+        assert_eq!(exit_code(&faults(&incomplete, &FailOn::DEFAULT)), 13);
+        assert_eq!(exit_code(&faults(&incomplete, &[FailOn::False])), 0);
         let mut uncovered = result(&["TRUE"], &[]);
         uncovered.coverage.unchecked = 9;
-        assert_eq!(exit_code(&uncovered, &FailOn::DEFAULT), 13);
+        assert_eq!(exit_code(&faults(&uncovered, &FailOn::DEFAULT)), 13);
     }
 
     #[test]
     fn fail_on_narrows_it() {
         let code = |assessments: &[&str], skipped: &[&str], fail_on: &[FailOn]| {
-            exit_code(&result(assessments, skipped), fail_on)
+            exit_code(&faults(&result(assessments, skipped), fail_on))
         };
         assert_eq!(code(&["NO CONSENSUS"], &["over_limit"], &[FailOn::False]), 0);
         assert_eq!(code(&["NO CONSENSUS", "FALSE"], &[], &[FailOn::NoConsensus]), 11);
@@ -146,13 +166,13 @@ pub(super) mod tests {
 
     #[test]
     fn nothing_to_verify_fails_whatever_is_chosen_but_never() {
-        let code = |skipped: &[&str], fail_on| exit_code(&result(&[], skipped), &[fail_on]);
+        let code = |skipped: &[&str], fail_on| exit_code(&faults(&result(&[], skipped), &[fail_on]));
         for fail_on in [FailOn::False, FailOn::NoConsensus, FailOn::Unchecked, FailOn::Skipped] {
             assert_eq!(code(&[], fail_on), 12);
         }
         assert_eq!(code(&["over_limit"], FailOn::False), 12);
         assert_eq!(code(&["over_limit"], FailOn::Never), 0);
-        assert_eq!(exit_code(&result(&["FALSE"], &["over_limit"]), &[FailOn::Never]), 0);
+        assert_eq!(exit_code(&faults(&result(&["FALSE"], &["over_limit"]), &[FailOn::Never])), 0);
     }
 
     #[test]

@@ -1,17 +1,18 @@
-//! Verifies statements on a server, with the settings that flags and configuration files give.
+//! Verifies statements on a server, or extracts their claims, with the settings that flags and configuration files give.
 
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use super::args::How;
+use super::args::{How, Subject};
 use super::observe::{self, Update};
 use super::rate_limit::{RateLimitWait, TimeWaited};
 use super::value_source::{MIN_REQUIRED, TOTAL_MODELS, ValueSources};
-use crate::api::verify::{MAX_CONTEXT_CHARS, VerifyRequest, VerifyResponse};
+use crate::api::verify::{Event, ExtractResponse, MAX_CONTEXT_CHARS, VerifyRequest, VerifyResponse};
 use crate::cli::backend::Backend;
 use crate::cli::exit::Failure;
-use crate::cli::text;
+use crate::cli::{remote, text};
+use crate::client::{self, VerifyStream};
 use crate::clock::Time;
 use crate::config::ClientConfig;
 
@@ -31,13 +32,7 @@ impl Verifier {
     /// Built from flags and configuration; `explain` asks for the models' reasons.
     pub(crate) fn new(how: &How, explain: bool, config: &ClientConfig) -> Result<Self, Failure> {
         let value_sources = ValueSources::new(how, config);
-        if let Some(date) = &how.as_of
-            && Time::parse(date).is_none()
-        {
-            return Err(
-                Failure::usage(format!("--as-of: `{date}` is not a date")).hint("write it as 2026-11-20")
-            );
-        }
+        let request = request(&how.subject, config)?;
         let min_required = how.min_required.or(config.verify.min_required);
         let total_models = how.total_models.or(config.verify.total_models);
         if let (Some(needed), Some(asked)) = (min_required, total_models)
@@ -50,15 +45,11 @@ impl Verifier {
             return Err(hint.into_iter().fold(failure, Failure::hint));
         }
         let request = VerifyRequest {
-            fact: String::new(),
-            domain: how.domain.map(Into::into).or(config.verify.domain),
             min_required,
             total_models,
-            as_of: how.as_of.clone(),
             explain: explain.then_some(true),
             context: how.context.as_deref().map(context).transpose()?,
-            format: None,
-            receipt: None,
+            ..request
         };
         Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
     }
@@ -67,6 +58,11 @@ impl Verifier {
     pub(crate) fn with_receipts(mut self, wanted: bool) -> Self {
         self.request.receipt = wanted.then_some(true);
         self
+    /// One that only extracts: nothing is put to a panel.
+    pub(crate) fn of_extractions(subject: &Subject, config: &ClientConfig) -> Result<Self, Failure> {
+        let request = request(subject, config)?;
+        let value_sources = ValueSources::of_subject(subject, config);
+        Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
     }
 
     /// Runs one verification, again after each 429 that may be waited out. Also returns how long the last attempt took.
@@ -78,10 +74,42 @@ impl Verifier {
         announce: &dyn Fn(&str),
         observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
     ) -> Result<(VerifyResponse, Duration), Failure> {
+        let begin = || backend.client.verify(request);
+        match self.run(backend, &begin, rate_limit_wait, announce, observe).await? {
+            (Event::Completed(result), elapsed) => Ok((*result, elapsed)),
+            _ => Err(remote::failure(&backend.server, client::Error::Incomplete)),
+        }
+    }
+
+    /// The same of an extraction.
+    pub(crate) async fn extract(
+        &self,
+        backend: &Backend,
+        request: &VerifyRequest,
+        rate_limit_wait: &RateLimitWait,
+        announce: &dyn Fn(&str),
+        observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
+    ) -> Result<(ExtractResponse, Duration), Failure> {
+        let begin = || backend.client.extract(request);
+        match self.run(backend, &begin, rate_limit_wait, announce, observe).await? {
+            (Event::Extracted(result), elapsed) => Ok((*result, elapsed)),
+            _ => Err(remote::failure(&backend.server, client::Error::Incomplete)),
+        }
+    }
+
+    /// Runs to the event that ends it.
+    async fn run(
+        &self,
+        backend: &Backend,
+        begin: &dyn Fn() -> VerifyStream,
+        rate_limit_wait: &RateLimitWait,
+        announce: &dyn Fn(&str),
+        observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
+    ) -> Result<(Event, Duration), Failure> {
         let mut waited = TimeWaited::default();
         loop {
             rate_limit_wait.pause().await;
-            match observe::run(backend, self.limit, request, observe).await {
+            match observe::run(&backend.server, self.limit, begin(), observe).await {
                 Ok(done) => return Ok(done),
                 Err(failure) if rate_limit_wait.may_retry(&failure, &mut waited, announce) => {}
                 Err(mut failure) => {
@@ -91,6 +119,20 @@ impl Verifier {
             }
         }
     }
+}
+
+/// What all requests of a command have in common.
+fn request(subject: &Subject, config: &ClientConfig) -> Result<VerifyRequest, Failure> {
+    if let Some(date) = &subject.as_of
+        && Time::parse(date).is_none()
+    {
+        return Err(Failure::usage(format!("--as-of: `{date}` is no date")).hint("write it as 2026-11-20"));
+    }
+    Ok(VerifyRequest {
+        domain: subject.domain.map(Into::into).or(config.verify.domain),
+        as_of: subject.as_of.clone(),
+        ..VerifyRequest::default()
+    })
 }
 
 fn context(path: &Path) -> Result<String, Failure> {

@@ -18,6 +18,7 @@ use crate::limits::LimitState;
 use crate::server::gate::{self, Pass};
 use crate::server::reply::{self, ApiError};
 use crate::server::{chat, models, verify};
+use crate::verify::Work;
 
 /// `GET /v1/apps/{id}/try`
 pub(super) async fn offer(call: Call, app: &str) -> Result<Response, ApiError> {
@@ -49,7 +50,7 @@ pub(super) async fn verify<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, LimitState), ApiError> {
     let pass = admit(request, app, Service::Verify).await?;
-    let answered = verify::answer(&request.context, &pass, &request.incoming, body).await;
+    let answered = verify::answer(&request.context, &pass, &request.incoming, body, Work::Verify).await;
     with_rate(&pass, answered)
 }
 

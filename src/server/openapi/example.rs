@@ -80,27 +80,79 @@ fn options() -> Value {
     })
 }
 
-/// The same verification as a stream.
-pub(super) fn stream() -> String {
-    let claim_verified =
-        json!({"claimIndex": 0, "assessment": "TRUE", "consensus_answer": "A", "model_answers": answers()});
-    let details = json!({
+/// The result of an extraction.
+pub(super) fn extraction() -> Value {
+    let mut claim = details();
+    claim["claim"] = CLAIM.into();
+    claim["claimed_answer"] = "A".into();
+    let mut result = verification();
+    let mut extraction = json!({"claims": [claim]});
+    for field in [
+        "requestId",
+        "original_fact",
+        "skipped",
+        "complete",
+        "audited",
+        "coverage",
+        "timestamp",
+        "cost_usd",
+        "domain",
+        "asOf",
+    ] {
+        extraction[field] = result[field].take();
+    }
+    extraction["tokenUsage"] = json!({
+        "promptTokens": 240,
+        "completionTokens": 28,
+        "totalTokens": 268,
+        "extractionTokens": 268,
+        "verificationTokens": 0,
+        "modelUsage": [
+            {"model": MODEL, "promptTokens": 240, "completionTokens": 28, "totalTokens": 268, "costUsd": null},
+        ],
+    });
+    extraction
+}
+
+fn details() -> Value {
+    json!({
         "id": "claim_1",
         "quote": CLAIM,
         "span": span(),
         "question": "Which city is the capital of Australia?",
         "options": options(),
-    });
-    let frames = [
+    })
+}
+
+/// What begins a stream.
+fn first_frames() -> [(&'static str, Value); 3] {
+    [
         ("starting", json!({"status": "starting", "requestId": "ver_019aa0e7c2f47b1c8d3e5f60718293a4"})),
         ("extracting_claims", json!({"status": "extracting_claims"})),
-        ("claims_extracted", json!({"claims": [CLAIM], "count": 1, "skipped": [], "details": [details]})),
+        ("claims_extracted", json!({"claims": [CLAIM], "count": 1, "skipped": [], "details": [details()]})),
+    ]
+}
+
+fn frames(then: impl IntoIterator<Item = (&'static str, Value)>) -> String {
+    let frames = first_frames().into_iter().chain(then);
+    frames.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).collect::<Vec<_>>().concat()
+}
+
+/// The same verification as a stream.
+pub(super) fn stream() -> String {
+    let claim_verified =
+        json!({"claimIndex": 0, "assessment": "TRUE", "consensus_answer": "A", "model_answers": answers()});
+    frames([
         ("verifying_claims", json!({"totalClaims": 1})),
         ("verifying_claim", json!({"claimIndex": 0, "claim": CLAIM})),
         ("claim_verified", claim_verified),
         ("completed", verification()),
-    ];
-    frames.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).concat()
+    ])
+}
+
+/// The same extraction as a stream.
+pub(super) fn extraction_stream() -> String {
+    frames([("completed", extraction())])
 }
 
 /// A complete answer.

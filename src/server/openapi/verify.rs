@@ -1,4 +1,4 @@
-//! The verify area: a verification as a stream or as one document, and the health page.
+//! The verify area: a verification, and an extraction, each as a stream or as one document, and the health page.
 //!
 //! The request is read field by field (`server/verify.rs`); its ranges here come from the same constants.
 
@@ -35,6 +35,22 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     .body(&request, &[("plain", json!({"fact": "Canberra is the capital of Australia."})), ("strict", strict())])
     .response(200, "The verification.", either(json_with_example(&response, &example::verification()), stream(schemas)), &["Cache-Control"])
     .errors(&[400, 401, 402, 403, 408, 413, 414, 415, 429, 431, 500, 502, 503, 504]);
+    let extracted = schemas.response::<wire::ExtractResponse>();
+    let extract = Operation::new(
+        "Verify",
+        "extract",
+        "Extract the claims of a statement",
+        "Extracts the verifiable claims of a statement as a verification of the same body would: with the question and \
+         the options of each, where the statement makes it, and the parts that would be skipped. The panel is not asked \
+         about any of them.\n\n\
+         The answer is one document. A long statement may take minutes; with `Accept: text/event-stream` the answer is \
+         a stream that shows signs of life: `starting`, `extracting_claims`, `claims_extracted`, and at the end either \
+         `completed` or `error`.",
+    )
+    .secured(&["verifyKey"])
+    .body(&request, &[("plain", json!({"fact": "Canberra is the capital of Australia."}))])
+    .response(200, "The claims.", either(json_with_example(&extracted, &example::extraction()), extract_stream(schemas)), &["Cache-Control"])
+    .errors(&[400, 401, 402, 403, 408, 413, 414, 415, 429, 431, 500, 502, 503, 504]);
     let healthy = Operation::new(
         "Server",
         "verifyHealth",
@@ -54,6 +70,7 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     .errors(&[429, 500, 503]);
     vec![
         path("/verify/v1/stream", [("post", verify)]),
+        path("/verify/v1/extract", [("post", extract)]),
         path("/verify/v1/receipt-key", [("get", receipt_key)]),
         path("/verify/v1/health", [("get", healthy)]),
     ]
@@ -112,7 +129,7 @@ fn strict() -> Value {
     })
 }
 
-/// The event stream, with the schema of each kind of frame.
+/// The event stream of a verification.
 fn stream(schemas: &mut Schemas) -> Value {
     let events = [
         ("starting", schemas.response::<wire::Starting>()),
@@ -125,16 +142,39 @@ fn stream(schemas: &mut Schemas) -> Value {
         ("completed", schemas.response::<wire::VerifyResponse>()),
         ("error", schemas.response::<ErrorEvent>()),
     ];
-    let one = |(name, data): (&str, Value)| {
+    event_stream(schemas, "VerifyEvent", "a verification", &events, &example::stream())
+}
+
+/// The event stream of an extraction.
+fn extract_stream(schemas: &mut Schemas) -> Value {
+    let events = [
+        ("starting", schemas.response::<wire::Starting>()),
+        ("extracting_claims", schemas.response::<wire::ExtractingClaims>()),
+        ("claims_extracted", schemas.response::<wire::ClaimsExtracted>()),
+        ("completed", schemas.response::<wire::ExtractResponse>()),
+        ("error", schemas.response::<ErrorEvent>()),
+    ];
+    event_stream(schemas, "ExtractEvent", "an extraction", &events, &example::extraction_stream())
+}
+
+/// An event stream with the schema of each kind of frame.
+fn event_stream(
+    schemas: &mut Schemas,
+    name: &str,
+    of: &str,
+    events: &[(&str, Value)],
+    example: &str,
+) -> Value {
+    let one = |(name, data): &(&str, Value)| {
         json!({
             "type": "object",
             "required": ["event", "data"],
-            "properties": {"event": {"type": "string", "const": name}, "data": json_string(&data)},
+            "properties": {"event": {"type": "string", "const": name}, "data": json_string(data)},
         })
     };
     let event = json!({
-        "description": "A frame of a verification, two lines and an empty one: `event: NAME` and `data: JSON`.",
-        "oneOf": events.map(one),
+        "description": format!("A frame of {of}, two lines and an empty one: `event: NAME` and `data: JSON`."),
+        "oneOf": events.iter().map(one).collect::<Vec<_>>(),
     });
-    json!({"text/event-stream": {"schema": schemas.add("VerifyEvent", event), "example": example::stream()}})
+    json!({"text/event-stream": {"schema": schemas.add(name, event), "example": example}})
 }

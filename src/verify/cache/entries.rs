@@ -204,8 +204,8 @@ mod tests {
     use super::*;
     use crate::api::verify::{Domain, Format};
     use crate::clock::Time;
-    use crate::verify::Job;
     use crate::verify::prompts::Fences;
+    use crate::verify::{Job, Work};
 
     const KEY: CacheKey = [7; 32];
 
@@ -263,6 +263,7 @@ mod tests {
                 as_of: Time::from_unix_ms(0),
                 explain: false,
                 context: None,
+                work: Work::Verify,
                 model_progress: false,
                 fresh: false,
                 receipt: None,

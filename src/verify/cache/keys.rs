@@ -138,6 +138,7 @@ mod tests {
     use crate::inference::{Answer, Chat, Failure};
     use crate::money::NanoUsd;
     use crate::usage::{Meter, Purpose};
+    use crate::verify::Work;
 
     /// Models at this address.
     struct At(&'static str);
@@ -182,6 +183,7 @@ mod tests {
             as_of: Time::from_unix_ms(1_795_176_000_000),
             explain: false,
             context: None,
+            work: Work::Verify,
             model_progress: false,
             fresh: false,
             receipt: None,

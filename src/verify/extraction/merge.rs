@@ -14,13 +14,13 @@ use super::feed::Feed;
 use super::review::{Part, asking, saying};
 use super::section::{Desk, Extracted};
 use super::statement::Statement;
-use crate::api::verify::{Coverage, SkipReason, Skipped};
+use crate::api::verify::{ClaimsExtracted, Coverage, SkipReason, Skipped};
 use crate::inference::{self, Failure};
 use crate::verify::calls::Calls;
 use crate::verify::claim::Claim;
 use crate::verify::document::{Likeness, Section, likeness};
 use crate::verify::error::Error;
-use crate::verify::{PanelSettings, pacing};
+use crate::verify::{Job, PanelSettings, pacing};
 
 /// What was made of a whole statement.
 #[derive(Debug, Default)]
@@ -34,6 +34,23 @@ pub(in crate::verify) struct Found {
     pub(in crate::verify) coverage: Coverage,
     /// Whether all this is what an earlier verification found.
     pub(in crate::verify) cached: bool,
+}
+
+impl Found {
+    /// What is said of it as soon as it is known.
+    pub(in crate::verify) fn listed(&self, job: &Job) -> ClaimsExtracted {
+        ClaimsExtracted {
+            claims: self.claims.iter().map(|claim| claim.text.clone()).collect(),
+            count: self.claims.len(),
+            skipped: self.skipped.clone(),
+            details: self.claims.iter().map(|claim| claim.details(&job.fact)).collect(),
+        }
+    }
+
+    /// Whether everything that should have been checked is in a claim.
+    pub(in crate::verify) fn is_complete(&self) -> bool {
+        !self.skipped.iter().any(|part| part.reason.is_unchecked())
+    }
 }
 
 /// Extracts the claims of a statement. Those that may be asked about are told to `feed` as soon as they are found.

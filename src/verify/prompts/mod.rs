@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::claim::{Claim, letter};
 use super::receipt::{Prompts, sha256};
-use super::{Job, text};
+use super::{Job, Work, text};
 use crate::api::verify::{Domain, Format, Span};
 use crate::clock::Time;
 use crate::inference::{Chat, Message, Role, Schema};

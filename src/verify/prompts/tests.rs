@@ -13,6 +13,7 @@ fn job(domain: Domain, explain: bool, context: Option<&str>) -> Job {
         as_of: Time::parse("2024-02-29").unwrap(),
         explain,
         context: context.map(str::to_owned),
+        work: Work::Verify,
         model_progress: false,
         fresh: false,
         receipt: None,

@@ -15,7 +15,7 @@ use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::usage::{Account, Accounting, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::calls::ModelClient;
-use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier};
+use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier, Work};
 
 /// One nano-dollar per token.
 const PRICE: Price = Price::new(NanoUsd(1_000_000), NanoUsd(1_000_000));
@@ -190,6 +190,7 @@ impl Scenario {
                 as_of: Time::parse("2026-11-20").expect("a date"),
                 explain: false,
                 context: None,
+                work: Work::Verify,
                 model_progress: false,
                 fresh: false,
                 receipt: None,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use libfuzzer_sys::fuzz_target;
 use mk::api::verify::{Domain, Format};
 use mk::clock::Time;
-use mk::verify::{Claim, Job, read_answer, review_answer};
+use mk::verify::{Claim, Job, Work, read_answer, review_answer};
 use mk_fuzz::is_harmless;
 
 fn is_line(text: &str, most: usize) -> bool {
@@ -26,6 +26,7 @@ fn job(fact: &str) -> Job {
         as_of: Time::from_unix_ms(1_795_202_760_123),
         explain: false,
         context: None,
+        work: Work::Verify,
         model_progress: false,
         fresh: false,
         receipt: None,
