@@ -333,7 +333,7 @@ pub struct ModelTokenUsage {
     /// Their sum.
     pub total_tokens: u64,
     /// In US dollars; `null` where the price is unknown.
-    #[serde(default)]
+    #[serde(rename = "cost_usd", default)]
     pub cost_usd: Option<f64>,
 }
 

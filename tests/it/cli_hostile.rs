@@ -209,7 +209,7 @@ fn absurd() -> Value {
             "reason_code": "consensus", "model_errors": [{"model": "", "code": "\u{1b}[2J"}]})
     };
     let max = u64::MAX;
-    let usage = json!({"model": "m", "promptTokens": max, "completionTokens": max, "totalTokens": max, "costUsd": 1e308});
+    let usage = json!({"model": "m", "promptTokens": max, "completionTokens": max, "totalTokens": max, "cost_usd": 1e308});
     json!({"requestId": "", "original_fact": "", "timestamp": "", "minRequired": u32::MAX, "skipped": [],
         "results": [
             claim(json!({}), "", json!([])),

@@ -138,6 +138,7 @@ async fn budgets_hold_and_every_call_is_booked() {
     let (status, extracted) = document(extract(&server, &with_budget(1_000_000_000), &body)).await;
     assert_eq!(status, 200, "{extracted}");
     assert!(extracted["cost_usd"].as_f64().unwrap() > 0.0, "{extracted}");
+    assert_eq!(extracted["tokenUsage"]["modelUsage"][0]["cost_usd"], extracted["cost_usd"]);
     server.app.flush().unwrap();
     let rows = server.app.store.attempts_of(extracted["requestId"].as_str().unwrap()).unwrap();
     assert_eq!(rows.len(), provider.requests().len());

@@ -36,7 +36,7 @@ test("a run goes through all phases to its completed frame", () => {
   assert.deepEqual(before.skipped, [{ text: "nice", reason: "over limit", isUnchecked: true }]);
   const done = apply(before, "completed", {
     requestId: "ver_1", results: [first, result("TRUE", "A", { "p/a": "A", "p/c": "!timeout" })], minRequired: 2, skipped: [],
-    tokenUsage: { totalTokens: 30, modelUsage: [{ model: "p/a", totalTokens: 20, costUsd: 0.5 }, { model: "p/b", totalTokens: 10 }] },
+    tokenUsage: { totalTokens: 30, modelUsage: [{ model: "p/a", totalTokens: 20, cost_usd: 0.5 }, { model: "p/b", totalTokens: 10 }] },
   });
   assert.ok(!isRunning(done));
   assert.deepEqual(counts(done), { TRUE: 1, FALSE: 1, "NO CONSENSUS": 0, judged: 2 });
@@ -54,11 +54,11 @@ test("what was not checked never looks done", () => {
 });
 
 test("a cost is known only if every price is known", () => {
-  const cost = (...costs) => follow(["completed", { results: [], tokenUsage: { modelUsage: costs.map((costUsd) => ({ model: "m", totalTokens: 1, costUsd })) } }]).summary.cost;
+  const cost = (...costs) => follow(["completed", { results: [], tokenUsage: { modelUsage: costs.map((cost) => ({ model: "m", totalTokens: 1, cost_usd: cost })) } }]).summary.cost;
   assert.equal(cost(0.5, 0.25), 0.75);
   assert.equal(cost(0.5, undefined), null);
   assert.equal(cost(), null);
-  const unused = [{ model: "m", totalTokens: 1, costUsd: 0.5 }, { model: "n", totalTokens: 0 }];
+  const unused = [{ model: "m", totalTokens: 1, cost_usd: 0.5 }, { model: "n", totalTokens: 0 }];
   assert.equal(follow(["completed", { results: [], tokenUsage: { modelUsage: unused } }]).summary.cost, 0.5);
 });
 

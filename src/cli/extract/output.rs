@@ -185,7 +185,7 @@ mod tests {
             "complete": false, "audited": true,
             "coverage": { "sentences": 3, "checked": 1, "skipped": 1, "unchecked": 1 }, "timestamp": "t",
             "tokenUsage": { "promptTokens": 600, "completionTokens": 212, "totalTokens": 812, "modelUsage": [
-                { "model": "a/b", "promptTokens": 600, "completionTokens": 212, "totalTokens": 812, "costUsd": 0.0004 },
+                { "model": "a/b", "promptTokens": 600, "completionTokens": 212, "totalTokens": 812, "cost_usd": 0.0004 },
             ] },
             "cost_usd": 0.0004, "domain": "general", "asOf": "t",
         }))
@@ -228,7 +228,7 @@ mod tests {
         let lines = page(44);
         assert!(lines.iter().all(|line| cells(line) < 44), "{lines:#?}");
         let text = lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in ["was the Eiffel Tower completed?", "C 1889 · D 1931", "812 tokens · $0.0004"] {
+        for part in ["was the Eiffel Tower completed?", "· C 1889 D 1931", "812 tokens · $0.0004"] {
             assert!(text.contains(part), "{part}: {lines:#?}");
         }
     }

@@ -34,7 +34,7 @@ fn result() -> VerifyResponse {
             "promptTokens": 3000, "completionTokens": 120, "totalTokens": 3120,
             "modelUsage": [
                 { "model": "openai/gpt-x", "promptTokens": 3000, "completionTokens": 120,
-                  "totalTokens": 3120, "costUsd": 0.0031 },
+                  "totalTokens": 3120, "cost_usd": 0.0031 },
             ],
         },
         "minRequired": 2,

@@ -42,8 +42,8 @@ pub(super) fn verification() -> Value {
             "extractionTokens": 268,
             "verificationTokens": 340,
             "modelUsage": [
-                {"model": MODEL, "promptTokens": 360, "completionTokens": 78, "totalTokens": 438, "costUsd": 0.000_246},
-                {"model": OTHER, "promptTokens": 152, "completionTokens": 18, "totalTokens": 170, "costUsd": null},
+                {"model": MODEL, "promptTokens": 360, "completionTokens": 78, "totalTokens": 438, "cost_usd": 0.000_246},
+                {"model": OTHER, "promptTokens": 152, "completionTokens": 18, "totalTokens": 170, "cost_usd": null},
             ],
         },
         "minRequired": 2,
@@ -108,7 +108,7 @@ pub(super) fn extraction() -> Value {
         "extractionTokens": 268,
         "verificationTokens": 0,
         "modelUsage": [
-            {"model": MODEL, "promptTokens": 240, "completionTokens": 28, "totalTokens": 268, "costUsd": null},
+            {"model": MODEL, "promptTokens": 240, "completionTokens": 28, "totalTokens": 268, "cost_usd": null},
         ],
     });
     extraction

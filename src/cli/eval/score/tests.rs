@@ -30,7 +30,7 @@ fn result(claims: &[(&str, &[(&str, &str)])], cost: Option<f64>) -> VerifyRespon
         "tokenUsage": {
             "promptTokens": 90, "completionTokens": 10, "totalTokens": 100,
             "modelUsage": [{ "model": "p/a", "promptTokens": 90, "completionTokens": 10, "totalTokens": 100,
-                "costUsd": cost }],
+                "cost_usd": cost }],
         },
         "minRequired": 2, "skipped": [],
     }))

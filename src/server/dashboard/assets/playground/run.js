@@ -101,7 +101,7 @@ function readCoverage(data) {
 
 function summary(data, claims) {
   const usage = list(data.tokenUsage?.modelUsage, 64).map((used) => ({
-    model: text(used?.model), tokens: number(used?.totalTokens) ?? 0, cost: number(used?.costUsd),
+    model: text(used?.model), tokens: number(used?.totalTokens) ?? 0, cost: number(used?.cost_usd),
   }));
   const models = new Set(claims.flatMap(({ result }) => [...(result?.answers ?? []), ...(result?.errors ?? [])].map(({ model }) => model)));
   return { models: models.size, tokens: number(data.tokenUsage?.totalTokens), usage, cost: costOf(usage), minRequired: number(data.minRequired), cached: data.cached === true };
