@@ -4,50 +4,16 @@ use super::check::{Case, Part};
 use super::fault::{Fault, FaultKind, Severity};
 use super::names::{Words, content};
 use super::numbers::{near, near_places, parts_meet, shown, unsupported};
+use crate::verify::options::is_yes_or_no;
 use crate::verify::values::{Found, Hedge, Meaning, Number, Value};
 use crate::verify::words::{Script, Token, is_same_stem};
-
-/// Answers that say only yes or no, in small letters.
-const YES_NO: [&str; 30] = [
-    "yes",
-    "no",
-    "true",
-    "false",
-    "ja",
-    "nein",
-    "wahr",
-    "falsch",
-    "richtig",
-    "oui",
-    "non",
-    "vrai",
-    "faux",
-    "sí",
-    "si",
-    "verdadero",
-    "falso",
-    "vero",
-    "sì",
-    "sim",
-    "não",
-    "nee",
-    "да",
-    "нет",
-    "是",
-    "否",
-    "はい",
-    "いいえ",
-    "예",
-    "아니요",
-];
 
 /// The most words near a quote among which an answer is looked for.
 const MAX_WORDS: usize = 2_000;
 
 pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     faults.extend(unasked(case));
-    let answer = case.answer.text().trim_end_matches(['.', '。', '!']);
-    if YES_NO.contains(&answer.to_lowercase().as_str()) {
+    if is_yes_or_no(case.answer.text()) {
         return;
     }
     let mut has_values = false;

@@ -36,9 +36,17 @@ fn form(answer: &str) -> String {
     normal.trim_matches(|c: char| !c.is_alphanumeric()).to_owned()
 }
 
+fn class(answer: &str) -> Option<Class> {
+    ANSWERS.get(&form(answer)).copied()
+}
+
+/// Whether an answer only says that something is so, or is not, whatever was asked.
+pub fn is_yes_or_no(answer: &str) -> bool {
+    class(answer).is_some_and(|class| class != Class::Between)
+}
+
 /// Whether a claimed answer beside these rivals only says that something is so, or is not.
 pub fn asks_yes_or_no(claimed: &str, rivals: &[String]) -> bool {
-    let class = |answer: &str| ANSWERS.get(&form(answer)).copied();
     let claimed = class(claimed);
     let mut rivals = rivals.iter().filter_map(|rival| class(rival));
     match claimed {
