@@ -195,6 +195,7 @@ fn panel(table: &str, settings: &PanelSettings) -> Vec<(String, String)> {
         ("standby", list_text(&settings.standby)),
         ("max_fact_chars", settings.max_fact_chars.to_string()),
         ("max_claims", settings.max_claims.to_string()),
+        ("effort", quoted(settings.effort.as_str())),
         ("model_timeout", span(settings.model_timeout)),
         ("deadline", span(settings.deadline)),
         ("cache", quoted(&settings.cache.map_or_else(|| values::OFF.to_owned(), values::days_text))),

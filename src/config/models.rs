@@ -146,6 +146,7 @@ impl Providers<'_> {
                 defaults.max_fact_chars,
             ),
             max_claims: origins.value_or(key("max_claims"), file.max_claims.as_ref(), defaults.max_claims),
+            effort: origins.value_or(key("effort"), file.effort.as_ref(), defaults.effort),
             model_timeout: origins.value_or(
                 key("model_timeout"),
                 file.model_timeout.as_ref(),

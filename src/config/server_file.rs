@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use super::provider_file::{self, ProviderFile};
 use super::reader::{Document, Located, Section};
 use super::{ConfigError, values};
+use crate::inference::Effort;
 use crate::limits::LimitsStore;
 use crate::storage::DatabaseUrl;
 
@@ -58,6 +59,7 @@ pub(super) struct PanelFile {
     pub(super) standby: Option<Located<Vec<String>>>,
     pub(super) max_fact_chars: Option<Located<usize>>,
     pub(super) max_claims: Option<Located<usize>>,
+    pub(super) effort: Option<Located<Effort>>,
     pub(super) model_timeout: Option<Located<Duration>>,
     pub(super) deadline: Option<Located<Duration>>,
     /// `None` inside: off.
@@ -74,6 +76,9 @@ impl PanelFile {
             || self.standby.is_some()
     }
 }
+
+/// What `effort` may be.
+const EFFORTS: &str = "\"lowest\" (the least that a model takes), \"none\", \"minimal\", \"low\", \"medium\", \"high\" or \"xhigh\"";
 
 /// `[usage]`.
 #[derive(Default)]
@@ -210,6 +215,7 @@ fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
         standby: section.texts("standby")?,
         max_fact_chars: section.number("max_fact_chars", 1..=10_000_000)?,
         max_claims: section.number("max_claims", 0..=100_000)?,
+        effort: section.parsed("effort", EFFORTS, Effort::parse)?,
         model_timeout: section.duration("model_timeout")?,
         deadline: section.duration("deadline")?,
         cache: section.parsed("cache", values::DAYS_OR_OFF, values::days_or_off)?,
@@ -228,6 +234,7 @@ impl PanelFile {
             standby: own.standby.or(base.standby),
             max_fact_chars: own.max_fact_chars.or(base.max_fact_chars),
             max_claims: own.max_claims.or(base.max_claims),
+            effort: own.effort.or(base.effort),
             model_timeout: own.model_timeout.or(base.model_timeout),
             deadline: own.deadline.or(base.deadline),
             cache: own.cache.or(base.cache),

@@ -31,8 +31,8 @@ pub use relay::Relay;
 pub use retry::jitter;
 
 pub use crate::providers::{
-    Answer, Chat, CompletionRequest, Failure, Fields, Finish, Json, MAX_BREAKER_PAUSE, MAX_CHOICES, Message,
-    Reader, Role, Schema, SetupError, estimate,
+    Answer, Chat, CompletionRequest, Effort, Failure, Fields, Finish, Json, MAX_BREAKER_PAUSE, MAX_CHOICES,
+    Message, Reader, Role, Schema, SetupError, estimate,
 };
 
 /// The operator's settings for chat completions.

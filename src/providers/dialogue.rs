@@ -33,6 +33,7 @@ impl Dialogue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::Effort;
 
     fn turns(messages: &[(Role, &str)]) -> Dialogue {
         let messages =
@@ -42,6 +43,7 @@ mod tests {
             temperature: None,
             max_tokens: None,
             schema: None,
+            effort: Effort::Lowest,
         })
     }
 

@@ -23,6 +23,7 @@ mod completion_stream;
 mod connect_error;
 mod damaged;
 mod dialogue;
+mod effort;
 pub mod estimate;
 mod failure;
 mod fields;
@@ -56,6 +57,7 @@ pub use completion::{
     StreamDecoder,
 };
 pub use completion_stream::CompletionStream;
+pub use effort::Effort;
 pub use failure::{FailedCall, Failure};
 pub use fields::Fields;
 pub use json::{Json, Reader};
@@ -87,6 +89,8 @@ pub struct Chat {
     pub max_tokens: Option<u32>,
     /// The JSON schema that the answer must conform to.
     pub schema: Option<Schema>,
+    /// How long a model that reasons may think; others are not told.
+    pub effort: Effort,
 }
 
 /// One message of a conversation.

@@ -1,6 +1,6 @@
 //! What a dialect needs to know about a model, and where that knowledge comes from.
 
-use super::{Kind, catalog};
+use super::{Effort, Kind, catalog};
 
 /// What providers call the fields for structured output, in lowercase. Anthropic has `output_config`; Gemini has
 /// `responseJsonSchema` and `responseMimeType`, and says "JSON mode is not enabled" where it supports neither.
@@ -18,6 +18,10 @@ const STRUCTURE_FIELDS: [&str; 12] = [
     "response_mime_type",
     "json mode",
 ];
+
+/// What providers call the effort of thinking, in lowercase: `reasoning_effort`, `output_config.effort`,
+/// `thinkingConfig`, "thinking level".
+const EFFORT_FIELDS: [&str; 2] = ["effort", "thinking"];
 
 /// What providers call the limit of an answer, in lowercase.
 const LIMIT_FIELDS: [&str; 4] =
@@ -43,6 +47,8 @@ pub struct Model {
     pub max_output_tokens: Option<u64>,
     /// Whether a stream can be asked to report its token usage.
     pub stream_usage: bool,
+    /// The least effort of thinking that it takes; `None` if it is told none.
+    pub least_effort: Option<Effort>,
 }
 
 /// How a model can be made to answer with JSON, strictest first.
@@ -78,6 +84,7 @@ impl Model {
         let facts = catalog::model(&[kind.sole_provider().unwrap_or(provider), "/", name].concat());
         let takes_schema = facts.as_ref().is_none_or(|facts| facts.json_schema);
         let is_reasoner = is_openai_reasoner(name);
+        let reasons = facts.as_ref().is_some_and(|facts| facts.reasoning);
         Self {
             name: name.to_owned(),
             structure: if takes_schema { Structure::Schema } else { Structure::JsonMode },
@@ -86,7 +93,13 @@ impl Model {
             answer_limit: true,
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
             stream_usage: true,
+            least_effort: Effort::least(kind, name, reasons),
         }
+    }
+
+    /// The effort that it is told where this one is wanted; `None` if it is told none.
+    pub fn effort(&self, wanted: Effort) -> Option<Effort> {
+        self.least_effort.map(|least| wanted.max(least))
     }
 
     /// This model without the parameters that a provider has just refused, if its message names any that can be left
@@ -105,7 +118,9 @@ impl Model {
         }
         model.stream_usage &= !names(&["stream_options", "include_usage"]);
         model.temperature &= !names(&["temperature"]);
-        if names(&STRUCTURE_FIELDS) {
+        if let Some(least) = self.least_effort.filter(|_| names(&EFFORT_FIELDS)) {
+            model.least_effort = least.next_least();
+        } else if names(&STRUCTURE_FIELDS) {
             model.structure = self.structure.weaker().unwrap_or(self.structure);
         }
         (model != *self).then_some(model)
@@ -127,7 +142,7 @@ fn named_maximum(refusal: &str) -> Option<u64> {
 /// By name rather than by the catalogue's `reasoning`, because only these families changed the parameters: other
 /// providers' reasoning models keep `max_tokens` and a temperature, and some refuse parameters they do not know. The
 /// name also works behind routers and gateways of other names.
-fn is_openai_reasoner(name: &str) -> bool {
+pub(super) fn is_openai_reasoner(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
     if let Some(rest) = base.strip_prefix("gpt-") {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -231,6 +246,25 @@ mod tests {
         }
         let renamed = model.without("'max_tokens' is not supported. Use 'max_completion_tokens'").unwrap();
         assert!(renamed.answer_limit && renamed.max_completion_tokens);
+    }
+
+    #[test]
+    fn a_refused_effort_is_raised_and_then_left_out() {
+        let mut model = Model::known("openai", Kind::OpenAi, "gpt-5.4-mini");
+        for (least, sent) in [
+            (Some(Effort::None), Some(Effort::None)),
+            (Some(Effort::Minimal), Some(Effort::Minimal)),
+            (Some(Effort::Low), Some(Effort::Low)),
+            (None, None),
+        ] {
+            assert_eq!((model.least_effort, model.effort(Effort::Lowest)), (least, sent));
+            assert_eq!(model.effort(Effort::High), least.map(|_| Effort::High));
+            let refusal = "Unsupported value: 'reasoning_effort' does not support 'none' with this model.";
+            model = model.without(refusal).unwrap_or(model);
+        }
+        let claude = Model::known("anthropic", Kind::Anthropic, "claude-sonnet-5");
+        let refused = claude.without("output_config.effort: Extra inputs are not permitted").unwrap();
+        assert_eq!(refused.structure, claude.structure);
     }
 
     #[test]

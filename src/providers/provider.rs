@@ -259,11 +259,16 @@ impl Provider {
             return Err(failed);
         }
         let named = [param.as_deref().unwrap_or_default(), " ", message].concat();
-        let Some(reduced) = target.without(&named) else { return Err(failed) };
-        // What the caller has asked for is never left out; the provider's own message explains best what is wrong.
-        let Ok(next) = body(&reduced) else { return Err(failed) };
-        if next == body(target)? {
-            return Err(failed);
+        let refused = body(target)?;
+        let mut reduced = target.clone();
+        loop {
+            let Some(next) = reduced.without(&named) else { return Err(failed) };
+            reduced = next;
+            // What the caller has asked for is never left out; the provider's own message explains best what is wrong.
+            let Ok(next) = body(&reduced) else { return Err(failed) };
+            if next != refused {
+                break;
+            }
         }
         let (provider, model) = (self.name(), &target.name);
         tracing::debug!(

@@ -8,7 +8,9 @@ use std::path::Path;
 use http::{HeaderMap, HeaderName};
 use serde_json::{Map, Value, json};
 
-use super::{Chat, Dialect, FailedCall, Kind, Message, Model, ProviderResponse, Role, Schema, Structure};
+use super::{
+    Chat, Dialect, Effort, FailedCall, Kind, Message, Model, ProviderResponse, Role, Schema, Structure,
+};
 use crate::clock::{Clock, Time};
 use crate::money::Tokens;
 
@@ -54,6 +56,7 @@ fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
         temperature: given["temperature"].as_f64(),
         max_tokens: given["max_tokens"].as_u64().map(|limit| u32::try_from(limit).unwrap()),
         schema: given.get("schema").map(|schema| Schema { name: "answer", schema: schema.clone().into() }),
+        effort: given["effort"].as_str().map(|name| Effort::parse(name).unwrap()).unwrap_or_default(),
     };
     let known = Model::known("nobody", kind, given["model"].as_str().unwrap());
     let structure = match given["structure"].as_str() {

@@ -9,7 +9,7 @@ use super::call_queue::CallQueue;
 use super::pacing::{self, Pacing, Turn};
 use super::receipt::Recorder;
 use super::{json, prompts, text};
-use crate::inference::{Answer, Chat, Failure, Finish, Gateway, Message, Role};
+use crate::inference::{Answer, Chat, Effort, Failure, Finish, Gateway, Message, Role};
 use crate::money::NanoUsd;
 use crate::usage::{BudgetError, Meter, Purpose};
 
@@ -81,6 +81,8 @@ pub(super) struct Calls<'a> {
     pub(super) pacing: &'a Pacing,
     /// Where the calls are booked.
     pub(super) meter: &'a Meter,
+    /// How long models that reason may think.
+    pub(super) effort: Effort,
     /// The timeout of a single call.
     pub(super) model_timeout: Duration,
     /// What the calls are for, as extractions have a timeout of their own.
@@ -172,6 +174,7 @@ impl Calls<'_> {
                 if if_limited.begins_again() {
                     self.meter.count_retry(model);
                 }
+                chat.effort = self.effort;
                 let repair = setbacks.as_deref().and_then(|setbacks| setbacks.repair.as_deref());
                 chat.messages.extend(repair.into_iter().flatten().cloned());
                 let outcome = self.attempt(model, purpose, &chat, &read).await;

@@ -200,6 +200,7 @@ impl Verifier {
             queue: &self.queue,
             pacing: &self.pacing,
             meter,
+            effort: settings.effort,
             model_timeout: settings.model_timeout,
             task: Task::Vote,
             deadline,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::api::verify::Domain;
+use crate::inference::Effort;
 
 /// Settings for both domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct PanelSettings {
     /// The most claims per statement; further ones are skipped with `over_limit`. 0: one per 40 characters, at most
     /// 5,000.
     pub max_claims: usize,
+    /// How long models that reason may think.
+    pub effort: Effort,
     /// The timeout of a single model call; an extraction may take up to three times as long.
     pub model_timeout: Duration,
     /// The time limit of a whole verification of one section; each further one adds 5 s.
@@ -131,6 +134,7 @@ impl Default for PanelSettings {
             standby: Vec::new(),
             max_fact_chars: 200_000,
             max_claims: 0,
+            effort: Effort::Lowest,
             model_timeout: Duration::from_secs(30),
             deadline: Duration::from_mins(2),
             cache: None,

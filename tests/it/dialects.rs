@@ -27,7 +27,8 @@ impl Providers {
         Self { chat: start().await, anthropic: start().await, google: start().await }
     }
 
-    fn config(&self) -> ServerConfig {
+    /// `more` goes into `[verify]`.
+    fn config(&self, more: &str) -> ServerConfig {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("server.toml");
         let (chat, anthropic, google) =
@@ -55,6 +56,7 @@ extractor_fallbacks = []
 auditor = "none"
 panel = ["openai/gpt-5.4-mini", "anthropic/claude-haiku-4-5", "google/gemini-3.5-flash"]
 standby = []
+{more}
 "#
         );
         std::fs::write(&file, text).unwrap();
@@ -64,7 +66,11 @@ standby = []
     }
 
     async fn verify(&self) -> Events {
-        let server = Setup::new(self.config()).start().await;
+        self.verify_with("").await
+    }
+
+    async fn verify_with(&self, more: &str) -> Events {
+        let server = Setup::new(self.config(more)).start().await;
         let key = server.key(Service::Verify);
         Events::read(
             server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."})).send().await.unwrap(),
@@ -147,4 +153,66 @@ async fn failures_of_every_format_are_reported() {
     ];
     assert_eq!(result["model_errors"], json!(errors));
     assert!(!events.raw.contains("sk-"), "no key reaches a caller");
+}
+
+/// What the panel's first vote says about thinking, by format.
+fn thinking(providers: &Providers) -> [Value; 3] {
+    let vote = |provider: &FakeProvider| {
+        provider.requests().into_iter().find(|ask| ask.task != "claims").unwrap().body
+    };
+    let (chat, anthropic, google) =
+        (vote(&providers.chat), vote(&providers.anthropic), vote(&providers.google));
+    let of_anthropic = json!([anthropic["thinking"]["type"], anthropic["output_config"]["effort"]]);
+    [chat["reasoning_effort"].clone(), of_anthropic, google["generationConfig"]["thinkingConfig"].clone()]
+}
+
+#[tokio::test]
+async fn models_that_reason_are_asked_with_the_least_effort_that_they_take() {
+    let providers = Providers::start(|ask| ask.choose("Paris")).await;
+    providers.verify().await;
+    let least = [json!("none"), json!([null, null]), json!({"thinkingLevel": "minimal"})];
+    assert_eq!(thinking(&providers), least);
+    // Neither is the extractor's told anything: its provider has it think only where that is asked for.
+    assert!(providers.anthropic.requests().iter().all(|ask| ask.body["temperature"] == 0.0));
+}
+
+#[tokio::test]
+async fn an_effort_is_told_in_each_format_and_to_the_extractor_too() {
+    let panel = "effort = \"medium\"\n[verify.domains.general]\nextractor = \"anthropic/claude-sonnet-5\"\n\
+                 extractor_fallbacks = []\n\
+                 panel = [\"openai/gpt-5.4-mini\", \"anthropic/claude-sonnet-5\", \"google/gemini-3.5-flash\"]";
+    let providers = Providers::start(|ask| ask.choose("Paris")).await;
+    let events = providers.verify_with(panel).await;
+    assert_eq!(events.results()[0]["assessment"], "TRUE");
+    let medium = [json!("medium"), json!(["adaptive", "medium"]), json!({"thinkingLevel": "medium"})];
+    assert_eq!(thinking(&providers), medium);
+    let asked = providers.anthropic.requests();
+    let extraction = asked.iter().find(|ask| ask.task == "claims").unwrap();
+    assert_eq!(extraction.body["output_config"]["effort"], "medium");
+    // A model that thinks takes no temperature in this format.
+    assert!(asked.iter().all(|ask| ask.body.get("temperature").is_none()));
+}
+
+#[tokio::test]
+async fn an_effort_that_a_model_refuses_is_raised_and_that_is_remembered() {
+    let providers = Providers::start(|ask| {
+        let message = "Unsupported value: 'reasoning_effort' does not support this value with this model.";
+        match ask.body["reasoning_effort"].as_str() {
+            Some("none" | "minimal") => {
+                Reply::status(400, &json!({"error": {"message": message, "param": "reasoning_effort"}}))
+            }
+            _ => ask.choose("Paris"),
+        }
+    })
+    .await;
+    let server = Setup::new(providers.config("")).start().await;
+    let key = server.key(Service::Verify);
+    for expected in [&["none", "minimal", "low"][..], &["none", "minimal", "low", "low"]] {
+        let request = server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}));
+        let events = Events::read(request.send().await.unwrap()).await;
+        assert_eq!(events.results()[0]["model_errors"], json!([]));
+        let sent: Vec<Value> =
+            providers.chat.requests().into_iter().map(|ask| ask.body["reasoning_effort"].clone()).collect();
+        assert_eq!(sent, expected);
+    }
 }

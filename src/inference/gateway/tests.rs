@@ -7,7 +7,7 @@ use crate::api::Service;
 use crate::clock::Time;
 use crate::metrics::Readings;
 use crate::providers::scripted::{Scripted, Step, completion, response};
-use crate::providers::{Kind, Message, ModelSettings, Role, Settings};
+use crate::providers::{Effort, Kind, Message, ModelSettings, Role, Settings};
 use crate::storage::Store;
 use crate::usage::{Account, Accounting, Budget, Ledger, ModelTotal};
 
@@ -47,7 +47,7 @@ fn meter_of(key_id: &str, budget: Option<NanoUsd>, accounting: Arc<Accounting>) 
 fn chat() -> Chat {
     let content = "x".repeat(40);
     let messages = vec![Message { role: Role::User, content: content.into() }];
-    Chat { messages, temperature: None, max_tokens: None, schema: None }
+    Chat { messages, temperature: None, max_tokens: None, schema: None, effort: Effort::Lowest }
 }
 
 async fn ask(gateway: &Gateway, meter: &Meter, timeout: Duration) -> Result<String, Failure> {

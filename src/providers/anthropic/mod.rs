@@ -23,9 +23,11 @@ use serde_json::{Map, Value, json};
 use super::completion::CompletionDialect;
 use super::dialogue::Dialogue;
 use super::{
-    Answer, Chat, Dialect, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role, Structure,
+    Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role,
+    Structure,
 };
 use response::ParsedResponse;
+pub(super) use translate::FIRST_ADAPTIVE;
 
 /// The token limit for models without a known maximum: the smallest maximum of all models since Claude 4 (that of Opus
 /// 4).
@@ -53,12 +55,21 @@ impl Dialect for Anthropic {
             body.insert("system".to_owned(), json!(system));
         }
         body.insert("messages".to_owned(), turns.iter().map(message).collect());
-        if let Some(temperature) = chat.temperature.filter(|_| model.temperature) {
+        // Without a word about it, it does not think. One that thinks takes no temperature.
+        let effort = model.effort(chat.effort).filter(|effort| *effort > Effort::None);
+        if let Some(temperature) = chat.temperature.filter(|_| model.temperature && effort.is_none()) {
             body.insert("temperature".to_owned(), json!(temperature.min(MAX_TEMPERATURE)));
         }
+        let mut config = Map::new();
         if let Some(schema) = chat.schema.as_ref().filter(|_| model.structure == Structure::Schema) {
-            let format = json!({"type": "json_schema", "schema": *schema.schema});
-            body.insert("output_config".to_owned(), json!({"format": format}));
+            config.insert("format".to_owned(), json!({"type": "json_schema", "schema": *schema.schema}));
+        }
+        if let Some(effort) = effort {
+            body.insert("thinking".to_owned(), json!({"type": "adaptive"}));
+            config.insert("effort".to_owned(), json!(effort.max(Effort::Low).as_str()));
+        }
+        if !config.is_empty() {
+            body.insert("output_config".to_owned(), Value::Object(config));
         }
         ProviderRequest {
             path: "/messages".into(),

@@ -14,7 +14,7 @@ use crate::providers::request::{DecodedRequest, Format, Tool, ToolChoice, Tools,
 use crate::providers::{Failure, Model, ProviderRequest};
 
 /// The first version with adaptive thinking, which is controlled by an effort (Anthropic's guide to adaptive thinking).
-const FIRST_ADAPTIVE: (u32, u32) = (4, 6);
+pub(in crate::providers) const FIRST_ADAPTIVE: (u32, u32) = (4, 6);
 
 /// The request of the Messages API for a caller's request.
 pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {

@@ -23,9 +23,11 @@ use serde_json::{Map, Value, json};
 use super::completion::CompletionDialect;
 use super::dialogue::Dialogue;
 use super::{
-    Answer, Chat, Dialect, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role, Structure,
+    Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role,
+    Structure,
 };
 use response::ParsedResponse;
+pub(super) use thinking::least_effort;
 
 /// The dialect, which is stateless.
 #[derive(Debug)]
@@ -75,6 +77,10 @@ fn generation_config(chat: &Chat, model: &Model) -> Map<String, Value> {
     }
     if let Some(limit) = chat.max_tokens {
         config.insert("maxOutputTokens".to_owned(), json!(limit));
+    }
+    let thinking = model.effort(chat.effort).map(|effort| effort.min(Effort::High).as_str());
+    if let Some(Ok(thinking)) = thinking.map(|effort| thinking::config(effort, &model.name)) {
+        config.insert("thinkingConfig".to_owned(), thinking);
     }
     let Some(schema) = chat.schema.as_ref().filter(|_| model.structure != Structure::Plain) else {
         return config;

@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
-use crate::providers::Failure;
 use crate::providers::request::unsupported;
+use crate::providers::{Effort, Failure};
 
 const LEVELS: [&str; 4] = ["minimal", "low", "medium", "high"];
 
@@ -31,6 +31,16 @@ pub(super) fn config(effort: &str, model: &str) -> Result<Value, Failure> {
             Ok(json!({"thinkingBudget": budget}))
         }
         _ => refused("only Gemini models since 2.5 think by an effort; leave it out"),
+    }
+}
+
+/// The least effort that a model takes; `None` if it is told none.
+pub(in crate::providers) fn least_effort(model: &str) -> Option<Effort> {
+    let is_pro = model.contains("pro");
+    match version(model) {
+        Some(3..) => Some(if is_pro { Effort::Low } else { Effort::Minimal }),
+        Some(2) if model.starts_with("gemini-2.5") => Some(if is_pro { Effort::Low } else { Effort::None }),
+        _ => None,
     }
 }
 

@@ -25,8 +25,8 @@ use serde_json::Value;
 
 use super::completion::CompletionDialect;
 use super::{
-    Answer, Chat, Dialect, FailedCall, Fields, KeyHeader, Message, Model, ProviderRequest, ProviderResponse,
-    Role, Schema, Structure,
+    Answer, Chat, Dialect, Effort, FailedCall, Fields, KeyHeader, Message, Model, ProviderRequest,
+    ProviderResponse, Role, Schema, Structure,
 };
 use response::ParsedResponse;
 
@@ -52,6 +52,7 @@ impl Dialect for OpenAi {
             temperature: chat.temperature.filter(|_| model.temperature),
             max_tokens,
             max_completion_tokens,
+            reasoning_effort: model.effort(chat.effort).map(Effort::as_str),
             response_format: chat.schema.as_ref().and_then(|schema| response_format(schema, model.structure)),
         };
         let length: usize = chat.messages.iter().map(|message| message.content.len()).sum();
@@ -81,6 +82,8 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Format<'a>>,
 }

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::*;
 use crate::providers::scripted::{Scripted, Step, completion, content, message, response};
-use crate::providers::{Message, Role, Schema};
+use crate::providers::{Effort, Message, Role, Schema};
 use crate::secret::SecretString;
 
 fn provider(base_url: &str, change: impl FnOnce(&mut Settings)) -> Provider {
@@ -20,7 +20,7 @@ fn provider(base_url: &str, change: impl FnOnce(&mut Settings)) -> Provider {
 fn chat() -> Chat {
     let messages = vec![Message { role: Role::User, content: "Two plus two?".into() }];
     let schema = Some(Schema { name: "answer", schema: json!({"type": "object"}).into() });
-    Chat { messages, temperature: Some(0.0), max_tokens: Some(10), schema }
+    Chat { messages, temperature: Some(0.0), max_tokens: Some(10), schema, effort: Effort::Lowest }
 }
 
 async fn ask(provider: &Provider) -> Result<String, Failure> {

@@ -131,7 +131,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::providers::{Message, Role, Schema};
+    use crate::providers::{Effort, Message, Role, Schema};
 
     const MARKER: &str = "00112233";
 
@@ -150,6 +150,7 @@ mod tests {
             temperature: Some(0.0),
             max_tokens: None,
             schema: Some(Schema { name, schema: schema.into() }),
+            effort: Effort::Lowest,
         }
     }
 

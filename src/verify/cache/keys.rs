@@ -51,6 +51,7 @@ impl Keys {
             standby: _,
             max_fact_chars: _,
             max_claims,
+            effort,
             model_timeout: _,
             deadline: _,
             cache: _,
@@ -78,7 +79,7 @@ impl Keys {
         // The judge of what extractor and auditor differ about may be any of the panel.
         models(settings.panel.iter().map(String::as_str).collect());
         models(roster.models().collect());
-        shared.number(*max_claims as u64);
+        shared.number(*max_claims as u64).text(effort.as_str());
         Self { shared }
     }
 
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use crate::api::verify::Domain;
     use crate::clock::Time;
-    use crate::inference::{Answer, Chat, Failure};
+    use crate::inference::{Answer, Chat, Effort, Failure};
     use crate::money::NanoUsd;
     use crate::usage::{Meter, Purpose};
     use crate::verify::Work;
@@ -236,6 +237,7 @@ mod tests {
             ),
             keys(PROGRAM, "here", &PanelSettings { extractor: "p/y".to_owned(), ..set() }, &job(), "app_1"),
             keys(PROGRAM, "here", &PanelSettings { max_claims: 3, ..set() }, &job(), "app_1"),
+            keys(PROGRAM, "here", &PanelSettings { effort: Effort::High, ..set() }, &job(), "app_1"),
             keys(PROGRAM, "here", &set(), &Job { total_models: 3, ..job() }, "app_1"),
             keys(PROGRAM, "here", &set(), &Job { domain: Domain::Legal, ..job() }, "app_1"),
             keys(PROGRAM, "here", &set(), &Job { format: Format::Markdown, ..job() }, "app_1"),

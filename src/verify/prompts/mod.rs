@@ -22,7 +22,7 @@ use super::receipt::{Prompts, sha256};
 use super::{Job, Work, text};
 use crate::api::verify::{Domain, Format, Span};
 use crate::clock::Time;
-use crate::inference::{Chat, Message, Role, Schema};
+use crate::inference::{Chat, Effort, Message, Role, Schema};
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
 pub const VERSION: u32 = 5;
@@ -265,6 +265,7 @@ fn chat(system: &'static str, mut user: String, max_tokens: Option<u32>, schema:
         temperature: Some(0.0),
         max_tokens,
         schema: Some(schema),
+        effort: Effort::Lowest,
     }
 }
 

@@ -10,7 +10,7 @@ use mk::api::error::ErrorBody;
 use mk::clock::Time;
 use mk::keys::{self, ManageError, apps};
 use mk::money::NanoUsd;
-use mk::providers::{Chat, Kind, Message, Model, Role, dialect};
+use mk::providers::{Chat, Effort, Kind, Message, Model, Role, dialect};
 use mk::server::requests;
 use mk::storage::Store;
 use mk::verify::{PanelSettings, Settings};
@@ -108,7 +108,7 @@ fn verification(body: &[u8]) {
     assert!(!job.fact.trim().is_empty() && job.fact.chars().count() <= 50);
     assert!((2..=3).contains(&job.min_required) && (job.min_required..=3).contains(&job.total_models));
     let message = Message { role: Role::User, content: job.fact.into() };
-    let chat = Chat { messages: vec![message], temperature: None, max_tokens: None, schema: None };
+    let chat = Chat { messages: vec![message], temperature: None, max_tokens: None, schema: None, effort: Effort::Lowest };
     for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
         let spoken = dialect(kind).expect("these are spoken over HTTP");
         assert!(is_object(&spoken.request(&chat, &Model::known("a", kind, "b")).body), "{kind:?}");

@@ -60,6 +60,7 @@ fn errors_come_with_line_and_remedy() {
         ("trusted_proxies = [\"10.0.0.0/33\"]", "must be a list of networks"),
         ("[providers.Open]\nbase_url = \"https://a\"", "may only have a-z, 0-9, - and _"),
         ("[providers.mine]", "needs a `base_url`"),
+        ("[verify]\neffort = \"tiny\"", "must be \"lowest\" (the least that a model takes), \"none\""),
         (
             "[providers.mine]\nbase_url = \"https://u:secret@h\"",
             "must be an http:// or https:// address without",

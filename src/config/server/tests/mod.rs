@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::Time;
 use crate::config::{EXAMPLE, Entry, init, server_listing};
-use crate::providers::{CallPolicy, Kind, catalog};
+use crate::providers::{CallPolicy, Effort, Kind, catalog};
 use crate::secret::ExposeSecret;
 use std::fs;
 
@@ -146,11 +146,13 @@ fn the_whole_contract_file_is_accepted() {
         max_fact_chars = 20000
         max_claims = 30
         max_concurrent = 65
+        effort = "low"
         model_timeout = "31s"
         deadline = "2m"
         [verify.domains.legal]
         panel = ["google/gemini-3.5-flash", "openai/gpt-5.4-mini"]
         deadline = "3m"
+        effort = "high"
         [inference]
         first_token_timeout_with_fallback = "11s"
         drop_unsupported = true
@@ -185,6 +187,7 @@ fn the_whole_contract_file_is_accepted() {
     assert_eq!(legal.panel, ["google/gemini-3.5-flash", "openai/gpt-5.4-mini"]);
     assert_eq!(legal.extractor, "openai/gpt-5.4-mini");
     assert_eq!((legal.model_timeout, legal.deadline), (Duration::from_secs(31), Duration::from_mins(3)));
+    assert_eq!((general.effort, legal.effort), (Effort::Low, Effort::High));
     assert_eq!(config.verify.max_concurrent, 65);
     assert_eq!(config.inference.first_token_timeout_with_fallback, Duration::from_secs(11));
     assert!(config.inference.drop_unsupported);
