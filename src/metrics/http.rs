@@ -10,7 +10,7 @@ use crate::workers::PerWorker;
 
 /// The routes that are counted by name, with placeholders for ids; requests for any other path are counted together, as
 /// callers make those up.
-pub const ROUTES: [&str; 23] = [
+pub const ROUTES: [&str; 24] = [
     "/inference/v1/chat/completions",
     "/verify/v1/stream",
     "/verify/v1/extract",

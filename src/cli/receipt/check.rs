@@ -131,7 +131,7 @@ fn exit_code(checked: &Checked, by_verdicts: bool) -> u8 {
         coverage: *coverage,
         ..VerifyResponse::default()
     };
-    verdict::exit_code(&counted, &FailOn::DEFAULT)
+    verdict::exit_code(&verdict::faults(&counted, &FailOn::DEFAULT))
 }
 
 fn check(key_id: String, payload: Payload, signature: Signature, given: &Given) -> Checked {

@@ -54,7 +54,7 @@ pub(crate) fn faults<'a>(result: &'a VerifyResponse, fail_on: &[FailOn]) -> Vec<
 
 /// What in an extraction fails the gate: no claim was judged, but a part may be in none.
 pub(crate) fn faults_of_extraction(found: &ExtractResponse) -> Vec<Fault<'_>> {
-    let parts = of_parts(&found.skipped, found.complete, found.coverage, &DEFAULT);
+    let parts = of_parts(&found.skipped, found.complete, found.coverage, &FailOn::DEFAULT);
     or_nothing(parts.collect(), found.claims.len())
 }
 

@@ -58,6 +58,8 @@ impl Verifier {
     pub(crate) fn with_receipts(mut self, wanted: bool) -> Self {
         self.request.receipt = wanted.then_some(true);
         self
+    }
+
     /// One that only extracts: nothing is put to a panel.
     pub(crate) fn of_extractions(subject: &Subject, config: &ClientConfig) -> Result<Self, Failure> {
         let request = request(subject, config)?;
@@ -126,7 +128,7 @@ fn request(subject: &Subject, config: &ClientConfig) -> Result<VerifyRequest, Fa
     if let Some(date) = &subject.as_of
         && Time::parse(date).is_none()
     {
-        return Err(Failure::usage(format!("--as-of: `{date}` is no date")).hint("write it as 2026-11-20"));
+        return Err(Failure::usage(format!("--as-of: `{date}` is not a date")).hint("write it as 2026-11-20"));
     }
     Ok(VerifyRequest {
         domain: subject.domain.map(Into::into).or(config.verify.domain),

@@ -95,6 +95,7 @@ fn sample_job(domain: Domain, explain: bool, has_context: bool) -> Job {
         as_of: Time::from_unix_ms(0),
         explain,
         context: has_context.then(text),
+        work: Work::Verify,
         model_progress: false,
         fresh: false,
         receipt: None,
