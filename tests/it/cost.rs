@@ -133,7 +133,7 @@ async fn a_thousand_words_cost_what_the_manual_says() {
     for model in response["tokenUsage"]["modelUsage"].as_array().unwrap() {
         println!(
             "{}: {} in, {} out, {} USD",
-            model["model"], model["promptTokens"], model["completionTokens"], model["costUsd"]
+            model["model"], model["promptTokens"], model["completionTokens"], model["cost_usd"]
         );
     }
     let cost = response["cost_usd"].as_f64().unwrap();

@@ -240,7 +240,10 @@ impl Plan {
 
     /// Warns of what a result leaves open, unless a person reads just that on the same terminal.
     fn warn(&self, totals: &Totals) {
-        for warning in totals.warnings(&self.fail_on, gate::is_read_on_one_terminal(&self.printer, self.format.is_for_people())) {
+        for warning in totals.warnings(
+            &self.fail_on,
+            gate::is_read_on_one_terminal(&self.printer, self.format.is_for_people()),
+        ) {
             self.printer.warning(&warning);
         }
     }
