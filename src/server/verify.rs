@@ -76,7 +76,7 @@ pub(super) async fn answer<B: Buf>(
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
     let fresh = incoming.headers.get(CACHE_HEADER).is_some_and(|value| value == "fresh");
     let (job, wants_receipt) = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
-    let mut job = Job { fresh, work, ..job };
+    let mut job = Job { work, fresh, ..job };
     check_models(verifier, pass, &job)?;
     if wants_receipt {
         job.receipt = Some(context.app.receipt_key().await?);
