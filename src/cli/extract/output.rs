@@ -240,7 +240,7 @@ mod tests {
             [
                 "1\tCLAIM\t10-44\tThe Eiffel Tower was completed in 1925.\tIn which year was the Eiffel Tower completed?",
                 "-\tSKIPPED\topinion\tSo nice!",
-                "-\tSKIPPED\tunfaithful\ta b",
+                "-\tUNCHECKED\tunfaithful\ta b",
             ]
         );
         let none = ExtractResponse { claims: Vec::new(), skipped: Vec::new(), ..found() };
@@ -253,7 +253,7 @@ mod tests {
         let finished = Finished {
             found: found(),
             elapsed: Duration::from_millis(1_240),
-            places: Places::new(None, "x"),
+            places: Places::new(Some(&Source::Line { line: 7 }), "x"),
         };
         let document = entry(None, &finished, 13);
         assert_eq!((&document["schema"], &document["exit"]), (&json!(SCHEMA), &json!(13)));
