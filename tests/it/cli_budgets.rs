@@ -163,7 +163,7 @@ fn invalid_amounts_are_rejected_by_flag_name() {
     }
     let pattern = fixture.run(&["keys", "create", "--service", "inference", "--model", "gpt-*"]);
     assert!(
-        pattern.code() == 2 && pattern.stderr.contains("--model: \"gpt-*\" is no model pattern"),
+        pattern.code() == 2 && pattern.stderr.contains("--model: \"gpt-*\" is not a model pattern"),
         "{pattern:?}"
     );
 }

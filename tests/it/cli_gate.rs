@@ -57,7 +57,10 @@ async fn what_is_over_the_limit_fails_the_gate_and_is_named_even_with_q() {
         assert!(ran.stderr.trim_end().ends_with("exit 13"), "{ran:?}");
     }
     let page = verify(&server, &["--view", "list", &text]).await.stdout;
-    assert!(page.contains("\n30 of 60 sentences checked: ✓ 30 true · 30 unchecked · 3 models"), "{page}");
+    assert!(
+        page.contains("\n30 of 60 sentences checked: ✓ 30 true · 30 unchecked · not audited · 3 models"),
+        "{page}"
+    );
     assert!(page.contains("!  not checked (over limit): Tower 31 is 9 m high."), "{page}");
     let document = verify(&server, &["--json", &text]).await.json();
     assert_eq!(document["exit"], 13);

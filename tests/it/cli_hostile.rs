@@ -223,7 +223,7 @@ fn absurd() -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn contradictory_results_are_shown_in_every_format() {
     let body = format!(
-        "event: claims_extracted\ndata: {{\"claims\":[],\"count\":{max}}}\n\nevent: verifying_claim\ndata: \
+        "event: claims_extracted\ndata: {{\"claims\":[\"\",\"\",\"\"],\"count\":{max}}}\n\nevent: verifying_claim\ndata: \
          {{\"claim\":\"\",\"claimIndex\":{max}}}\n\nevent: completed\ndata: {}\n\n",
         absurd(),
         max = u64::MAX,

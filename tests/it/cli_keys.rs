@@ -226,7 +226,7 @@ fn a_duplicate_app_name_is_reported() {
     assert_eq!(run("apps create web").code(), 0);
     let taken = run("apps update web --name default");
     assert!(
-        taken.code() == 9 && taken.stderr.contains("app `default`: an app with this name exists"),
+        taken.code() == 9 && taken.stderr.contains("app `default`: this name is already taken"),
         "{taken:?}"
     );
 }

@@ -44,8 +44,7 @@ fn login_stores_a_named_server_as_a_profile() {
     let named = login("--profile work --server http://127.0.0.1:2");
     assert_eq!(named.code(), 0, "{named:?}");
     assert!(
-        named.stderr.contains("added the profile `work`")
-            && named.stderr.ends_with("use it by --profile work\n")
+        named.stderr.contains("added profile `work`") && named.stderr.ends_with("use it by --profile work\n")
     );
     let listed = user.clone().args(["config", "list", "client", "--profile", "work"]).run();
     assert!(listed.stdout.contains("server\t\"http://127.0.0.1:2\"\n"), "{listed:?}");

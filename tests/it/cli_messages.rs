@@ -76,13 +76,16 @@ fn an_unquoted_text_gets_a_hint_to_quote_it() {
 fn invalid_numbers_are_reported_with_their_range() {
     for (arguments, range) in [
         (&["verify", "--min-required", "4", "x"][..], "2 or 3"),
-        (&["verify", "--total-models", "two", "x"], "from 2 to 9"),
-        (&["verify", "--jobs", "0", "x"], "from 1 to 64"),
-        (&["keys", "create", "--service", "verify", "--per-minute", "-1"], "from 0 to 4294967295"),
+        (&["verify", "--total-models", "two", "x"], "a whole number from 2 to 9"),
+        (&["verify", "--jobs", "0", "x"], "a whole number from 1 to 64"),
+        (
+            &["keys", "create", "--service", "verify", "--per-minute", "-1"],
+            "a whole number from 0 to 4294967295",
+        ),
     ] {
         let ran = mk(arguments);
         assert_eq!(ran.code(), 2, "{ran:?}");
-        assert!(ran.stderr.contains(&format!("a whole number {range}")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("it must be {range}")), "{ran:?}");
     }
 }
 
@@ -244,8 +247,8 @@ fn settings_are_listed_as_json_values() {
     assert_eq!(value("verify.domain"), Value::Null);
     assert_eq!(value("keys.verify"), "not set");
     let text = mk(&["config", "list", "client"]);
-    assert!(text.stdout.contains("client\tverify.domain\tdefault\n"), "{text:?}");
-    assert!(text.stdout.contains("client\tnetwork.ca_cert\t-\n"), "there is no default: {text:?}");
+    assert!(text.stdout.contains("client\tverify.domain\t\"general\"\n"), "{text:?}");
+    assert!(text.stdout.contains("client\tnetwork.ca_cert\tnot set\n"), "there is no default: {text:?}");
 }
 
 #[test]

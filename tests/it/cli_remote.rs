@@ -74,7 +74,7 @@ async fn a_server_named_by_flag_without_its_key_does_not_fall_back_to_the_databa
         let call = Mk::new().env("MK_API_KEY", &verify).args(["--server", &server.base]);
         let ran = run(&call, arguments).await;
         assert_eq!(ran.code(), 4, "{ran:?}");
-        assert!(ran.stderr.contains("no console key for"), "{ran:?}");
+        assert!(ran.stderr.contains("needs a console key for"), "{ran:?}");
         assert!(
             ran.stderr.contains("--service console") && ran.stderr.contains("mk login --server"),
             "{ran:?}"

@@ -114,8 +114,8 @@ async fn the_gate_and_the_checks_are_those_of_a_verification() {
     assert_eq!(document(extract(&server, &tight, &fact)).await.0, 200);
     let (status, error) = document(extract(&server, &tight, &fact)).await;
     assert_eq!((status, &error["code"]), (429, &json!("rate_limited_minute")));
-    // Only the models that may take part must be allowed: `one` decides where others differ.
-    let patterns = ["fake/extractor", "fake/one"].map(str::to_owned);
+    // Only the models that may take part must be allowed: `one` and `two` decide where others differ.
+    let patterns = ["fake/extractor", "fake/one", "fake/two"].map(str::to_owned);
     let (limited, _) = server.key_with(Service::Verify, |new| new.models = patterns.to_vec());
     assert_eq!(document(extract(&server, &limited, &fact)).await.0, 200);
     let refused = server.verify(&limited, &fact).header("accept", "application/json");

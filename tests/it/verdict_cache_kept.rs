@@ -295,7 +295,10 @@ async fn the_terminal_says_what_was_cached_and_an_evaluation_never_is() {
     assert!(calls == 0 && again.stdout == first.stdout, "{again:?}");
     let (list, _) = mk(&["verify", "--view", "list", BOTH]).await;
     assert!(list.stdout.contains("TRUE  2/3 (cached)"), "{list:?}");
-    assert!(list.stdout.contains(" true · cached · ") && !list.stdout.contains("tokens"), "{list:?}");
+    assert!(
+        list.stdout.contains(" true · not audited · cached · ") && !list.stdout.contains("tokens"),
+        "{list:?}"
+    );
     let (table, _) = mk(&["verify", "--view", "table", BOTH]).await;
     assert!(table.stdout.contains("cached"), "{table:?}");
     let (lines, _) = mk(&["verify", "--jsonl", BOTH]).await;

@@ -153,7 +153,11 @@ impl Page<'_> {
 
     /// What stands above the results of one of several statements.
     pub(crate) fn heading(&self, source: &Source, text: &str) -> String {
-        let heading = format!("{}: {text}", source.label());
+        // A file is known by its name; what it begins with, such as front matter, tells nothing.
+        let heading = match source {
+            Source::File { .. } => source.label(),
+            Source::Line { .. } | Source::Argument { .. } => format!("{}: {text}", source.label()),
+        };
         let heading = cut(&sanitize::line(&heading), self.line_width(), self.terminal.symbols.cut);
         self.terminal.out.paint.apply(Style::Strong, &heading)
     }

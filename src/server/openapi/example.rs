@@ -50,6 +50,7 @@ pub(super) fn verification() -> Value {
         "skipped": [],
         "complete": true,
         "audited": true,
+        "auditor": OTHER,
         "coverage": {"sentences": 1, "checked": 1, "skipped": 0, "unchecked": 0},
         "domain": "general",
         "asOf": "2026-11-20T19:26:00.123Z",
