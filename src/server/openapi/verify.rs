@@ -86,7 +86,7 @@ fn health() -> Value {
 }
 
 /// Something that can be seen, and no NUL character.
-const PLAIN_TEXT: &str = r"^[^\x00]*\S[^\x00]*$";
+const PLAIN_TEXT: &str = r"^[^\x00]*[^\s\x00][^\x00]*$";
 
 /// The schema of the request type, with the ranges that its fields are checked against. Defaults are described in
 /// words: client generators take a field with a default for a required one.
