@@ -108,7 +108,13 @@ fn verification(body: &[u8]) {
     assert!(!job.fact.trim().is_empty() && job.fact.chars().count() <= 50);
     assert!((2..=3).contains(&job.min_required) && (job.min_required..=3).contains(&job.total_models));
     let message = Message { role: Role::User, content: job.fact.into() };
-    let chat = Chat { messages: vec![message], temperature: None, max_tokens: None, schema: None, effort: Effort::Lowest };
+    let chat = Chat {
+        messages: vec![message],
+        temperature: None,
+        max_tokens: None,
+        schema: None,
+        effort: Effort::Lowest,
+    };
     for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
         let spoken = dialect(kind).expect("these are spoken over HTTP");
         assert!(is_object(&spoken.request(&chat, &Model::known("a", kind, "b")).body), "{kind:?}");

@@ -51,8 +51,11 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(!fault.advice().contains(char::is_control), "{fault:?}");
         }
         let roles = [AccountKind::Claim, AccountKind::Skipped, AccountKind::Duplicate].into_iter().cycle();
-        let accounts: Vec<Account<'_>> =
-            places.into_iter().zip(roles).map(|(quote_at, kind)| Account { quote: quote_at, says: quote, kind }).collect();
+        let accounts: Vec<Account<'_>> = places
+            .into_iter()
+            .zip(roles)
+            .map(|(quote_at, kind)| Account { quote: quote_at, says: quote, kind })
+            .collect();
         coverage(&document, &finder, 0..document.sentences().len(), &accounts, text);
     }
 });
