@@ -40,6 +40,8 @@ async fn verifications_are_accepted_as_described() {
             json!(""),
             json!(" \n\u{2003}"),
             json!("France\0is Paris"),
+            json!("\u{1e}"),
+            json!("\u{200b} \u{202e}"),
             json!("a\nb"),
             json!(5),
             Value::Null,

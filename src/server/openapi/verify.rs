@@ -85,8 +85,12 @@ fn health() -> Value {
     })
 }
 
-/// Something that can be seen, and no NUL character.
-const PLAIN_TEXT: &str = r"^[^\x00]*[^\s\x00][^\x00]*$";
+/// Something that can be seen (`unsafe_chars` says what cannot), and no NUL character.
+const PLAIN_TEXT: &str = concat!(
+    r"^[^\x00]*",
+    r"[^\s\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]",
+    r"[^\x00]*$"
+);
 
 /// The schema of the request type, with the ranges that its fields are checked against. Defaults are described in
 /// words: client generators take a field with a default for a required one.

@@ -46,8 +46,11 @@ test("the audit log shows who did what, and can be filtered", async () => {
   await press(page, "Clear filters");
   await page.getByLabel("Who").fill("auditor");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 50);
-  assert.equal(await page.getByRole("row", { name: /auditor/ }).count(), 50);
+  // As many rows were shown before, by others too.
+  await page.waitForFunction(() => {
+    const rows = [...document.querySelectorAll("tbody tr")];
+    return rows.length === 50 && rows.every((row) => row.textContent.includes("auditor"));
+  });
   await page.getByLabel("Object").fill("nonsense");
   await page.keyboard.press("Enter");
   await page.getByText("No entry is like that").or(page.getByRole("alert")).first().waitFor();
