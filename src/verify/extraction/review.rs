@@ -17,7 +17,7 @@ use super::statement::Statement;
 use crate::api::verify::SkipReason;
 use crate::verify::anchors::{self, Anchored};
 use crate::verify::claim::Claim;
-use crate::verify::document::{Kind, Likeness, Section, likeness, shared};
+use crate::verify::document::{Kind, Likeness, Section, Sentence, likeness, shared};
 use crate::verify::{normal_form, text};
 
 /// The longest claim, question or skipped part, in characters.
@@ -115,7 +115,7 @@ pub(super) fn review(statement: &Statement<'_>, section: &Section, draft: Draft,
         }
     }
     for part in draft.skipped.into_iter().take(most) {
-        if let Some(range) = reviewer.place(&part.quote, "") {
+        if let Some(range) = reviewer.place(&part.quote, "").filter(|range| !reviewer.states_nothing(range)) {
             reviewer.review.skipped.push(Part::placed(range, part.reason));
         }
     }
@@ -185,6 +185,13 @@ impl<'s> Reviewer<'s> {
         Some(place)
     }
 
+    /// Whether a place lies in Markdown's code, front matter or headings alone, which are not statements.
+    fn states_nothing(&self, place: &Range<usize>) -> bool {
+        let sentences = &self.statement.document.sentences()[self.statement.document.sentences_of(place)];
+        let is_no_statement = |sentence: &Sentence| matches!(sentence.kind, Kind::Code | Kind::Heading(_));
+        !sentences.is_empty() && sentences.iter().all(is_no_statement)
+    }
+
     /// Whether a sentence at a place is quoted already.
     fn is_quoted(&self, place: &Range<usize>) -> bool {
         let sentences = &self.statement.document.sentences()[self.statement.document.sentences_of(place)];
@@ -198,6 +205,9 @@ impl<'s> Reviewer<'s> {
     fn add(&mut self, draft: &ClaimDraft) {
         let shown = shown(if text::is_blank(&draft.claim) { &draft.question } else { &draft.claim });
         let place = self.place(&draft.quote, &draft.claim);
+        if place.as_ref().is_some_and(|place| self.states_nothing(place)) {
+            return;
+        }
         if let Some(kept) = self.kept_said.get(&saying(&draft.claim)) {
             let kept = kept.quote.clone();
             return self.repeat(place, &kept);
