@@ -23,6 +23,14 @@ test("a cold load takes few requests, and works after any number of requests for
   }
 });
 
+test("an address that changes while the page loads is not missed", async () => {
+  const page = await front.visit(null);
+  await page.addInitScript(() => addEventListener("DOMContentLoaded", () => { location.hash = "#/setup"; }));
+  await page.goto(server.base);
+  await at(page, "Set up this server");
+  await page.context().close();
+});
+
 test("a page whose script or style cannot be loaded says so", async () => {
   for (const [file, isDrawn] of [["dashboard.js", false], ["first.js", true], ["dashboard.css", true]]) {
     const page = await front.visit(null);

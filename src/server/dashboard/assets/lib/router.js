@@ -26,6 +26,8 @@ export function useRoute() {
     };
     addEventListener("hashchange", changed);
     addEventListener("popstate", changed);
+    // An effect runs after the first paint: the address may be another one by then.
+    changed();
     return () => {
       removeEventListener("hashchange", changed);
       removeEventListener("popstate", changed);
