@@ -1,4 +1,4 @@
-//! Tests for lines of the threat model (module head of `src/server/gate.rs`) that no other test covers.
+//! Tests for lines of the threat model (`src/server/gate/threats.md`) that no other test covers.
 
 mod browser;
 mod framing;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 /// The lines of the threat model: the attack and the defence, and the names of the tests.
 fn lines() -> Vec<(String, Vec<String>)> {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/gate.rs")).unwrap();
-    let page: Vec<&str> = page.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
-    let page = page.join(" ");
-    // An empty line ends a group of lines.
-    let lines = page.split(" - **").skip(1).map(|line| line.split("  **").next().unwrap());
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/gate/threats.md")).unwrap();
+    let page = page.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    // A heading ends a group of lines.
+    let lines = page.split(" - **").skip(1).map(|line| line.split(" ## ").next().unwrap());
     lines
         .map(|line| {
             let (text, tests) =
