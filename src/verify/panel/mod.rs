@@ -1,0 +1,242 @@
+//! The blind panel: asks every model about every claim, all concurrently, and processes answers as they arrive.
+//!
+//! Each model is shown the options in an order of its own (`order`). What is known of each claim, and what was reported
+//! of it, is kept apart from the calls (`results`).
+//!
+//! Claims come from a [`Feed`](super::extraction::Feed) while the extraction goes on, and are asked about at once.
+//! Nothing is reported of them until the extraction is done; then those that were taken back are forgotten, and the
+//! others are listed in the order of the text.
+//!
+//! One loop owns all state. It emits events without waiting for a slow reader, because open calls hold permits that
+//! other verifications wait for.
+
+mod order;
+mod results;
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::sleep;
+
+use self::order::option_order;
+use self::results::PanelResults;
+use super::Job;
+use super::answer::read_vote;
+use super::ballot::{Next, PanelAnswer, Roster};
+use super::calls::{Calls, IfLimited, from_now};
+use super::claim::Claim;
+use super::error::Error;
+use super::extraction::{Change, Found};
+use super::outbox::Outbox;
+use super::prompts::{self, Fences};
+use crate::api::verify::ClaimResult;
+use crate::inference::{Answer, Chat, Failure, Finish};
+use crate::usage::Purpose;
+
+/// A panel at work on the claims of one verification.
+pub(super) struct Panel<'a> {
+    pub(super) calls: &'a Calls<'a>,
+    pub(super) job: &'a Job,
+    pub(super) fences: &'a Fences,
+    pub(super) roster: &'a Roster<'a>,
+}
+
+/// A claim that is asked about.
+struct Asked {
+    claim: Claim,
+    /// Whether its votes are no longer needed: it was taken back, or those still to come could not change the outcome.
+    given_up: AtomicBool,
+}
+
+impl Asked {
+    const fn new(claim: Claim) -> Self {
+        Self { claim, given_up: AtomicBool::new(false) }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The outcome of one call, with the positions of its claim and seat.
+struct CallOutcome {
+    claim: usize,
+    seat: usize,
+    answer: Result<PanelAnswer, Failure>,
+}
+
+/// Where the claims come from.
+pub(super) struct Source<'a> {
+    /// Boxed, and dropped when it is done, as the panel, for which most of a run waits, needs less memory.
+    pub(super) extraction: BoxFuture<'a, Result<Found, Error>>,
+    /// What the extraction tells before.
+    pub(super) changes: UnboundedReceiver<Change>,
+}
+
+impl Panel<'_> {
+    /// Asks about all claims until each is settled or the deadline passes. The results are in the order of the claims;
+    /// with them comes what else the extraction found.
+    ///
+    /// A model that limits its rate is waited for until the deadline if it can still change the outcome of the claim.
+    /// Otherwise it is given up once no such model has answered for as long as any call may take.
+    pub(super) async fn run(
+        &self,
+        source: Source<'_>,
+        outbox: &mut Outbox<'_>,
+        mut deadline: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<(Vec<ClaimResult>, Found), Error> {
+        let Source { extraction, mut changes } = source;
+        let (mut extraction, mut found) = (Some(extraction), Found::default());
+        let mut results = PanelResults::new(self);
+        let mut patience = pin!(sleep(self.calls.model_timeout));
+        let (mut is_patient, mut answers) = (true, 0);
+        let mut open = FuturesUnordered::new();
+        let ask_all = |asked: &[Arc<Asked>], at: usize| {
+            let claim = asked[at].clone();
+            (0..self.roster.panel_size()).map(move |seat| self.ask(claim.clone(), at, seat, IfLimited::Fail))
+        };
+        while extraction.is_some() || !results.are_settled() {
+            tokio::select! {
+                biased;
+                () = &mut deadline => {
+                    if extraction.is_some() {
+                        return Err(Error::Deadline);
+                    }
+                    break;
+                }
+                () = outbox.flush(), if !outbox.is_empty() => {}
+                Some(change) = changes.recv(), if extraction.is_some() => {
+                    if let Some(at) = results.change(change) {
+                        open.extend(ask_all(&results.asked, at));
+                    }
+                }
+                end = done(&mut extraction), if extraction.is_some() => {
+                    extraction = None;
+                    found = end?;
+                    while let Ok(change) = changes.try_recv() {
+                        if let Some(at) = results.change(change) {
+                            open.extend(ask_all(&results.asked, at));
+                        }
+                    }
+                    for at in results.list(&mut found, outbox) {
+                        open.extend(ask_all(&results.asked, at));
+                    }
+                    is_patient = true;
+                    patience.as_mut().reset(from_now(self.calls.model_timeout));
+                }
+                () = &mut patience, if is_patient => {
+                    is_patient = false;
+                    (0..results.asked.len()).for_each(|claim| results.give_up(claim, outbox));
+                }
+                Some(outcome) = open.next(), if !open.is_empty() => {
+                    let (claim, seat) = (outcome.claim, outcome.seat);
+                    let asked = results.asked[claim].clone();
+                    if asked.is_given_up() {
+                        continue;
+                    }
+                    let again = matches!(outcome.answer, Err(Failure::RateLimited { .. }));
+                    let code = outcome.answer.as_ref().err().map_or("", Failure::code);
+                    let next = results.record(outcome, outbox);
+                    if results.answers_of_limited > answers {
+                        (is_patient, answers) = (true, results.answers_of_limited);
+                        patience.as_mut().reset(from_now(self.calls.model_timeout));
+                    }
+                    if !is_patient {
+                        results.give_up(claim, outbox);
+                    }
+                    match next {
+                        Next::Nobody => {}
+                        Next::Again if asked.is_given_up() => {}
+                        Next::Again => open.push(self.ask(asked, claim, seat, IfLimited::Wait { again })),
+                        Next::Standby(next) => {
+                            if let (Some(model), Some(standby)) = (self.roster.model(seat), self.roster.model(next)) {
+                                self.calls.meter.count_fallback(model, code, standby);
+                            }
+                            open.push(self.ask(asked, claim, next, IfLimited::Fail));
+                        }
+                    }
+                }
+            }
+        }
+        // Calls that are still open are cancelled and booked before anything is summed up.
+        drop(open);
+        Ok((results.finish(outbox)?, found))
+    }
+
+    #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
+    fn ask(
+        &self,
+        asked: Arc<Asked>,
+        at: usize,
+        seat: usize,
+        if_limited: IfLimited,
+    ) -> impl Future<Output = CallOutcome> {
+        async move {
+            let Some(model) = self.roster.model(seat) else {
+                return CallOutcome { claim: at, seat, answer: Err(Failure::UnknownModel) };
+            };
+            let order = option_order(&self.job.id, &asked.claim, model).into_boxed_slice();
+            let vote = Vote { panel: self, asked, order };
+            let (prompt, read) = (|| vote.prompt(), |answer: &Answer| vote.read(answer, model));
+            let answer = self.calls.structured(model, Purpose::Verification, if_limited, prompt, read).await;
+            CallOutcome { claim: at, seat, answer }
+        }
+    }
+}
+
+/// Waits for the end of the extraction.
+async fn done(extraction: &mut Option<BoxFuture<'_, Result<Found, Error>>>) -> Result<Found, Error> {
+    match extraction {
+        Some(extraction) => extraction.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// One model's vote on one claim.
+struct Vote<'a> {
+    panel: &'a Panel<'a>,
+    asked: Arc<Asked>,
+    /// The order in which the model is shown the options.
+    order: Box<[usize]>,
+}
+
+impl Vote<'_> {
+    /// `None` once the vote is no longer needed.
+    fn prompt(&self) -> Option<Chat> {
+        let is_needed = !self.asked.is_given_up();
+        is_needed.then(|| prompts::panel(self.panel.job, self.panel.fences, &self.asked.claim, &self.order))
+    }
+
+    fn read(&self, answer: &Answer, model: &str) -> Result<PanelAnswer, String> {
+        let claim = &self.asked.claim;
+        if let Some(recorder) = self.panel.calls.recorder {
+            recorder.vote(claim, model, &self.order, answer);
+        }
+        let is_cut_off = answer.finish == Finish::Length;
+        read_vote(&answer.text, is_cut_off, claim.options(), &self.order, self.panel.job.explain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The set of open calls adds 72 bytes; together they must fit into the allocator's size class of 512.
+    #[test]
+    fn the_future_of_a_vote_is_small() {
+        fn size<'a, F>(_: impl FnOnce(&'a Panel<'a>, Arc<Asked>, usize, usize, IfLimited) -> F) -> usize {
+            size_of::<F>()
+        }
+        let size = size(Panel::ask) + 72;
+        assert!(size <= 512, "{size}");
+    }
+}
