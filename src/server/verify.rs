@@ -78,7 +78,7 @@ pub(super) async fn answer<B: Buf>(
     let (job, wants_receipt) = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
     let mut job = Job { work, fresh, ..job };
     check_models(verifier, pass, &job)?;
-    if wants_receipt {
+    if wants_receipt && work == Work::Verify {
         job.receipt = Some(context.app.receipt_key().await?);
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::support::mk::{CommandOutput, Mk, VERIFY_KEY};
-use crate::support::panel::{agreeing_panel, config, finds_eiffel};
+use crate::support::panel::{agreeing_panel, config, failing_on_broken, finds_eiffel};
 use crate::support::provider::{FakeProvider, ModelRequest, Reply};
 use crate::support::pty;
 use crate::support::server::{Setup, TestServer};
@@ -143,13 +143,7 @@ fn unreadable_datasets_are_reported_by_name_and_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_statements_count_neither_as_right_nor_as_wrong() {
-    let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
-        "claims" if ask.block("SECTION").contains("broken") => Reply::status(500, &json!({})),
-        "claims" => finds_eiffel(),
-        _ => ask.choose("Paris"),
-    })
-    .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, _provider) = failing_on_broken().await;
     let text = dataset(&[
         ("The Eiffel Tower is in Paris.", "TRUE"),
         ("broken", "TRUE"),

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use crate::cli_eval::{FACTS, against, dataset, in_sandbox, sandbox};
 use crate::support::mk::Mk;
-use crate::support::panel::{agreeing_panel, config, finds_eiffel};
-use crate::support::provider::{FakeProvider, ModelRequest, Reply};
+use crate::support::panel::{agreeing_panel, config, failing_on_broken, finds_eiffel};
+use crate::support::provider::{FakeProvider, ModelRequest};
 use crate::support::server::Setup;
 
 const EIFFEL: &str = "The Eiffel Tower is in Paris.";
@@ -47,13 +47,7 @@ async fn an_evaluation_goes_on_without_paying_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_failed_is_asked_again_when_an_evaluation_goes_on() {
-    let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
-        "claims" if ask.block("SECTION").contains("broken") => Reply::status(500, &json!({})),
-        "claims" => finds_eiffel(),
-        _ => ask.choose("Paris"),
-    })
-    .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, _provider) = failing_on_broken().await;
     let call = against(&server, &dataset(&[(EIFFEL, "TRUE"), ("broken", "TRUE")]));
     let call = call.args(["--resume", "answers.jsonl", "--json"]);
     for known in [0, 1] {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::PROMPT;
 use crate::support::mk::{CommandOutput, Mk, VERIFY_KEY};
-use crate::support::panel::{agreeing_panel, config, finds_eiffel, hanging_panel, with_panel};
-use crate::support::provider::{FakeProvider, ModelRequest, Reply, claim, claims};
+use crate::support::panel::{agreeing_panel, config, failing_on_broken, hanging_panel, with_panel};
+use crate::support::provider::{FakeProvider, Reply, claim, claims};
 use crate::support::scrape::scrape_until;
 use crate::support::server::{Setup, TestServer};
 
@@ -343,13 +343,7 @@ async fn model_output_cannot_control_the_terminal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_line_is_verified_separately() {
-    let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
-        "claims" if ask.block("SECTION").contains("broken") => Reply::status(500, &json!({})),
-        "claims" => finds_eiffel(),
-        _ => ask.choose("Paris"),
-    })
-    .await;
-    let server = Setup::new(config(&provider.base_url)).start().await;
+    let (server, provider) = failing_on_broken().await;
     let call = against(&server, &["--lines", "facts.txt", "--jobs", "2", "--json"]);
     std::fs::write(
         call.home().join("facts.txt"),

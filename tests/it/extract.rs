@@ -28,8 +28,9 @@ async fn document(request: RequestBuilder) -> (u16, Value) {
 async fn it_lists_what_a_verification_would_ask_and_asks_no_panel() {
     let (server, provider) = with_panel(|_, ask| ask.choose("Paris")).await;
     let key = server.key(Service::Verify);
-    let body =
-        json!({"fact": FACT, "asOf": "2026-11-20", "minRequired": 3, "totalModels": 3, "explain": true});
+    let body = json!({
+        "fact": FACT, "asOf": "2026-11-20", "minRequired": 3, "totalModels": 3, "explain": true, "receipt": true,
+    });
     let response = extract(&server, &key, &body).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(header(&response, "content-type"), "application/json");
@@ -46,6 +47,7 @@ async fn it_lists_what_a_verification_would_ask_and_asks_no_panel() {
     assert_eq!(claim["question"], "In which city is the Eiffel Tower?");
     assert_eq!((&claim["claimed_answer"], &claim["options"]["A"]), (&json!("A"), &json!("Paris")));
     assert_eq!(extracted["audited"], false);
+    assert!(extracted.get("receipt").is_none(), "nothing was voted on: {extracted}");
     let usage = &extracted["tokenUsage"];
     assert_eq!(usage["extractionTokens"], usage["totalTokens"], "{usage}");
     assert_eq!(usage["verificationTokens"], 0);

@@ -11,9 +11,7 @@ use super::dataset::Item;
 use super::report::Report;
 use crate::api::verify::{VerifyRequest, VerifyResponse};
 use crate::cli::backend::{Backend, Chosen};
-use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::verify;
 use crate::cli::verify::batch_display::BatchDisplay;
 use crate::cli::verify::observe::Update;
 use crate::cli::verify::rate_limit::RateLimitWait;
@@ -104,14 +102,7 @@ impl Evaluation<'_> {
         }
         let announce = |text: &str| self.display.borrow().notice(text);
         let mut observe = |update: Update<'_>| {
-            match update {
-                Update::Tick => self.display.borrow_mut().tick(),
-                Update::Event(event) => {
-                    if verify::announces_sandbox(event) && self.display.borrow_mut().note_sandbox() {
-                        announce(SANDBOX_BANNER);
-                    }
-                }
-            }
+            self.display.borrow_mut().observe(&update);
             Ok(())
         };
         let (item, general) = (task.item, &self.plan.verifier.request);

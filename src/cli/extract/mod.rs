@@ -22,21 +22,20 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 
 use super::backend::{self, Backend, Chosen};
-use super::embedded::SANDBOX_BANNER;
-use super::exit::{Failure, Kind, Outcome};
+use super::exit::{Failure, Outcome};
 use super::globals::Session;
 use super::printer::Printer;
 use super::progress::Mode;
 use super::runtime;
 use super::verify::batch_display::BatchDisplay;
 use super::verify::input::{self, Input, Source};
-use super::verify::markup;
 use super::verify::observe::Update;
 use super::verify::place::Places;
 use super::verify::rate_limit::RateLimitWait;
+use super::verify::refusal::Refusal;
 use super::verify::verifier::Verifier;
 use super::verify::{self, BATCH_MAX_WAIT};
-use crate::api::verify::{ExtractResponse, Format as Markup, VerifyRequest};
+use crate::api::verify::ExtractResponse;
 use report::Report;
 
 /// The format of results on standard output.
@@ -53,8 +52,6 @@ struct Plan {
     printer: Printer,
     format: Format,
     progress: Mode,
-    /// How all texts are written, if the person says so.
-    markup: Option<Markup>,
     verifier: Verifier,
     jobs: usize,
     max_wait: Option<Duration>,
@@ -92,8 +89,7 @@ pub(crate) fn run(args: &ExtractArgs, session: &mut Session) -> Outcome {
     let plan = Plan {
         format,
         progress: if shares_terminal { Mode::None } else { session.progress(&config) },
-        markup: args.input.format.map(Into::into),
-        verifier: Verifier::of_extractions(&args.subject, &config)?,
+        verifier: Verifier::of_extractions(&args.subject, &config)?.with_markup(args.input.format),
         jobs: verify::jobs(args.input.jobs, &config),
         max_wait: args.input.max_wait,
         printer,
@@ -134,7 +130,7 @@ async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Va
         backend: &backend,
         rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(default_wait)),
         display: RefCell::new(display),
-        refusal: RefCell::default(),
+        refusal: Refusal::default(),
     };
     let mut report = Report::new(plan, &extraction.display, is_one, entries, Instant::now());
     let running = statements.map(|(source, text)| extraction.run_one(source, text).boxed_local());
@@ -151,15 +147,15 @@ struct Extraction<'a> {
     backend: &'a Backend,
     rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
-    /// Why the key was refused: that holds for all other statements too.
-    refusal: RefCell<Option<String>>,
+    refusal: Refusal,
 }
 
 impl Extraction<'_> {
     async fn run_one(&self, source: Option<Source>, text: Result<String, Failure>) -> StatementOutcome {
         match text {
             Ok(text) => {
-                let outcome = self.extract(source.as_ref(), text.clone()).await;
+                let asked = self.extract(source.as_ref(), text.clone());
+                let outcome = self.refusal.unless_refused(asked).await;
                 StatementOutcome { source, text, outcome }
             }
             Err(failure) => StatementOutcome { source, text: String::new(), outcome: Err(failure) },
@@ -167,34 +163,15 @@ impl Extraction<'_> {
     }
 
     async fn extract(&self, source: Option<&Source>, fact: String) -> Result<Finished, Failure> {
-        if let Some(why) = &*self.refusal.borrow() {
-            let message = format!("not asked, as another was refused: {why}");
-            return Err(Failure::new(Kind::Unauthorized, message));
-        }
         let announce = |text: &str| self.display.borrow().notice(text);
         let mut observe = |update: Update<'_>| {
-            match update {
-                Update::Tick => self.display.borrow_mut().tick(),
-                Update::Event(event) => {
-                    if verify::announces_sandbox(event) && self.display.borrow_mut().note_sandbox() {
-                        announce(SANDBOX_BANNER);
-                    }
-                }
-            }
+            self.display.borrow_mut().observe(&update);
             Ok(())
         };
         let verifier = &self.plan.verifier;
-        let markup = self.plan.markup.unwrap_or_else(|| markup::format_of(source, &fact));
-        let format = (markup != Markup::default()).then_some(markup);
-        let request = VerifyRequest { fact, format, ..verifier.request.clone() };
-        let done =
-            verifier.extract(self.backend, &request, &self.rate_limit_wait, &announce, &mut observe).await;
-        let done = done.inspect_err(|failure| {
-            if failure.kind == Kind::Unauthorized {
-                self.refusal.replace(Some(failure.message.clone()));
-            }
-        });
-        let (found, elapsed) = done?;
+        let request = verifier.request_for(source, fact);
+        let (found, elapsed) =
+            verifier.extract(self.backend, &request, &self.rate_limit_wait, &announce, &mut observe).await?;
         Ok(Finished { found, elapsed, places: Places::new(source, &request.fact) })
     }
 }

@@ -16,12 +16,12 @@ use super::page::mark;
 use super::place::Places;
 use super::rate_limit::RateLimitWait;
 use super::receipt_file::ReceiptFile;
+use super::refusal::Refusal;
 use super::summary::{self, Totals};
 use super::table::Rows;
-use super::{BATCH_MAX_WAIT, Format, Plan, announces_sandbox, plain, table, verdict};
+use super::{BATCH_MAX_WAIT, Format, Plan, plain, table, verdict};
 use crate::api::verify::Event;
 use crate::cli::backend::Backend;
-use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::humanize;
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(
         backend,
         rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
         display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, backend.is_sandbox)),
-        refusal: RefCell::default(),
+        refusal: Refusal::default(),
         done: RefCell::default(),
         begun: Instant::now(),
     };
@@ -78,9 +78,7 @@ struct Batch<'a> {
     backend: &'a Backend,
     rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
-    /// Why the key was refused. It holds for all other statements too, and servers limit how often a caller may be
-    /// refused.
-    refusal: RefCell<Option<String>>,
+    refusal: Refusal,
     /// Outcomes that cannot be reported yet, as an earlier statement is not done; at most as many as run at a time.
     done: RefCell<BTreeMap<usize, StatementOutcome>>,
     begun: Instant,
@@ -97,7 +95,7 @@ impl Batch<'_> {
     async fn run_one(&self, at: usize, source: Source, text: Result<String, Failure>) -> usize {
         let done = match text {
             Ok(text) => {
-                let outcome = self.verify(&source, text.clone()).await;
+                let outcome = self.refusal.unless_refused(self.verify(&source, text.clone())).await;
                 StatementOutcome { source, text, outcome }
             }
             Err(failure) => StatementOutcome { source, text: String::new(), outcome: Err(failure) },
@@ -107,39 +105,21 @@ impl Batch<'_> {
     }
 
     async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
-        if let Some(why) = &*self.refusal.borrow() {
-            return Err(Failure::new(
-                Kind::Unauthorized,
-                format!("not asked, as another was refused: {why}"),
-            ));
-        }
         let announce = |text: &str| self.display.borrow().notice(text);
         let (mut claims, places) = (Vec::new(), Places::new(Some(source), &text));
         let mut observe = |update: Update<'_>| {
-            let event = match update {
-                Update::Tick => {
-                    self.display.borrow_mut().tick();
-                    return Ok(());
+            self.display.borrow_mut().observe(&update);
+            match update {
+                Update::Event(event) if self.plan.format == Format::JsonLines => {
+                    self.json_line(source, &places, event, &mut claims)
                 }
-                Update::Event(event) => event,
-            };
-            if announces_sandbox(event) && self.display.borrow_mut().note_sandbox() {
-                announce(SANDBOX_BANNER);
+                _ => Ok(()),
             }
-            if self.plan.format == Format::JsonLines {
-                self.json_line(source, &places, event, &mut claims)?;
-            }
-            Ok(())
         };
-        let outcome = self
+        let finished = self
             .plan
             .verify(self.backend, Some(source), text, &self.rate_limit_wait, &announce, &mut observe)
-            .await;
-        let finished = outcome.inspect_err(|failure| {
-            if failure.kind == Kind::Unauthorized {
-                self.refusal.replace(Some(failure.message.clone()));
-            }
-        })?;
+            .await?;
         if self.plan.format == Format::JsonLines {
             self.plan.printer.json_line(&json::summary_line(Some(source), &finished))?;
         }

@@ -4,6 +4,9 @@ use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar};
 
+use super::announces_sandbox;
+use super::observe::Update;
+use crate::cli::embedded::SANDBOX_BANNER;
 use crate::cli::printer::Printer;
 use crate::cli::progress::{self, Mode};
 use crate::cli::wrap::cut;
@@ -66,9 +69,17 @@ impl<'a> BatchDisplay<'a> {
         display
     }
 
-    /// Records that simulated models take part; returns whether that is news.
-    pub(crate) fn note_sandbox(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_sandbox, true)
+    /// Takes note of an update: the spinner advances, and where simulated models take part, that is said once.
+    pub(crate) fn observe(&mut self, update: &Update<'_>) {
+        match update {
+            Update::Tick => self.tick(),
+            Update::Event(event) if announces_sandbox(event) => {
+                if !std::mem::replace(&mut self.is_sandbox, true) {
+                    self.notice(SANDBOX_BANNER);
+                }
+            }
+            Update::Event(_) => {}
+        }
     }
 
     /// Prints a line above the live one.
@@ -92,8 +103,7 @@ impl<'a> BatchDisplay<'a> {
         }
     }
 
-    /// Advances the spinner.
-    pub(crate) fn tick(&mut self) {
+    fn tick(&mut self) {
         self.ticks += 1;
         self.draw();
     }

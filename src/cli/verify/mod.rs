@@ -17,13 +17,14 @@ mod display;
 pub(super) mod gate;
 pub(super) mod input;
 pub(super) mod json;
-pub(super) mod markup;
+mod markup;
 pub(super) mod observe;
 pub(super) mod page;
 pub(super) mod place;
 pub(super) mod plain;
 pub(super) mod rate_limit;
 mod receipt_file;
+pub(super) mod refusal;
 mod single;
 pub(super) mod summary;
 mod table;
@@ -40,7 +41,7 @@ use futures_util::stream;
 use serde_json::Value;
 
 use crate::api::Service;
-use crate::api::verify::{Event, Format as Markup, VerifyRequest};
+use crate::api::verify::Event;
 use crate::cli::backend::{self, Backend, Chosen, Need};
 use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::globals::Session;
@@ -81,8 +82,6 @@ struct Plan {
     printer: Printer,
     format: Format,
     progress: Mode,
-    /// How texts are written, if that was said.
-    markup: Option<Markup>,
     verifier: Verifier,
     fail_on: Vec<FailOn>,
     jobs: usize,
@@ -163,8 +162,8 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
     Ok(Plan {
         format,
         progress,
-        markup: args.input.format.map(Into::into),
         verifier: Verifier::new(&args.how, args.explain, config)?
+            .with_markup(args.input.format)
             .with_receipts(args.output.receipt.is_some()),
         fail_on,
         jobs: jobs(args.input.jobs, config),
@@ -262,9 +261,7 @@ impl Plan {
         if let Some(forecast) = summary::forecast(&fact, models, backend.is_sandbox) {
             announce(&forecast);
         }
-        let markup = self.markup.unwrap_or_else(|| markup::format_of(source, &fact));
-        let format = (markup != Markup::default()).then_some(markup);
-        let request = VerifyRequest { fact, format, ..self.verifier.request.clone() };
+        let request = self.verifier.request_for(source, fact);
         let (result, elapsed) =
             self.verifier.verify(backend, &request, rate_limit_wait, announce, observe).await?;
         let exit = verdict::exit_code(&verdict::faults(&result, &self.fail_on));
@@ -273,6 +270,6 @@ impl Plan {
 }
 
 /// Whether an event says that simulated models take part.
-pub(super) fn announces_sandbox(event: &Event) -> bool {
+fn announces_sandbox(event: &Event) -> bool {
     matches!(event, Event::Starting(starting) if starting.mode.as_deref() == Some("sandbox"))
 }

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use super::args::{How, Subject};
+use super::args::{FormatArg, How, Subject};
+use super::input::Source;
+use super::markup;
 use super::observe::{self, Update};
 use super::rate_limit::{RateLimitWait, TimeWaited};
 use super::value_source::{MIN_REQUIRED, TOTAL_MODELS, ValueSources};
-use crate::api::verify::{Event, ExtractResponse, MAX_CONTEXT_CHARS, VerifyRequest, VerifyResponse};
+use crate::api::verify::{Event, ExtractResponse, Format, MAX_CONTEXT_CHARS, VerifyRequest, VerifyResponse};
 use crate::cli::backend::Backend;
 use crate::cli::exit::Failure;
 use crate::cli::{remote, text};
@@ -23,6 +25,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 pub(crate) struct Verifier {
     /// The request, except for the statement.
     pub(crate) request: VerifyRequest,
+    /// How statements are written, if that was said.
+    markup: Option<Format>,
     /// How long a verification may take in all.
     limit: Duration,
     value_sources: ValueSources,
@@ -51,7 +55,7 @@ impl Verifier {
             context: how.context.as_deref().map(context).transpose()?,
             ..request
         };
-        Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
+        Ok(Self { request, markup: None, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
     }
 
     /// The verifier that asks for receipts as well, if they are wanted.
@@ -64,7 +68,19 @@ impl Verifier {
     pub(crate) fn of_extractions(subject: &Subject, config: &ClientConfig) -> Result<Self, Failure> {
         let request = request(subject, config)?;
         let value_sources = ValueSources::of_subject(subject, config);
-        Ok(Self { request, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
+        Ok(Self { request, markup: None, limit: config.timeout.unwrap_or(DEFAULT_TIMEOUT), value_sources })
+    }
+
+    /// The verifier of statements that are written in this way, and not as their names or contents tell.
+    pub(crate) fn with_markup(self, markup: Option<FormatArg>) -> Self {
+        Self { markup: markup.map(Into::into), ..self }
+    }
+
+    /// The request for a statement from this source.
+    pub(crate) fn request_for(&self, source: Option<&Source>, fact: String) -> VerifyRequest {
+        let markup = self.markup.unwrap_or_else(|| markup::format_of(source, &fact));
+        let format = (markup != Format::default()).then_some(markup);
+        VerifyRequest { fact, format, ..self.request.clone() }
     }
 
     /// Runs one verification, again after each 429 that may be waited out. Also returns how long the last attempt took.
@@ -77,10 +93,8 @@ impl Verifier {
         observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
     ) -> Result<(VerifyResponse, Duration), Failure> {
         let begin = || backend.client.verify(request);
-        match self.run(backend, &begin, rate_limit_wait, announce, observe).await? {
-            (Event::Completed(result), elapsed) => Ok((*result, elapsed)),
-            _ => Err(remote::failure(&backend.server, client::Error::Incomplete)),
-        }
+        let result = |event| if let Event::Completed(result) = event { Some(*result) } else { None };
+        self.run(backend, begin, result, rate_limit_wait, announce, observe).await
     }
 
     /// The same of an extraction.
@@ -93,26 +107,28 @@ impl Verifier {
         observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
     ) -> Result<(ExtractResponse, Duration), Failure> {
         let begin = || backend.client.extract(request);
-        match self.run(backend, &begin, rate_limit_wait, announce, observe).await? {
-            (Event::Extracted(result), elapsed) => Ok((*result, elapsed)),
-            _ => Err(remote::failure(&backend.server, client::Error::Incomplete)),
-        }
+        let result = |event| if let Event::Extracted(result) = event { Some(*result) } else { None };
+        self.run(backend, begin, result, rate_limit_wait, announce, observe).await
     }
 
-    /// Runs to the event that ends it.
-    async fn run(
+    /// Runs to the event that ends it, which must hold a `result`.
+    async fn run<T>(
         &self,
         backend: &Backend,
-        begin: &dyn Fn() -> VerifyStream,
+        begin: impl Fn() -> VerifyStream,
+        result: impl FnOnce(Event) -> Option<T>,
         rate_limit_wait: &RateLimitWait,
         announce: &dyn Fn(&str),
         observe: &mut (dyn FnMut(Update<'_>) -> Result<(), Failure> + '_),
-    ) -> Result<(Event, Duration), Failure> {
+    ) -> Result<(T, Duration), Failure> {
         let mut waited = TimeWaited::default();
         loop {
             rate_limit_wait.pause().await;
             match observe::run(&backend.server, self.limit, begin(), observe).await {
-                Ok(done) => return Ok(done),
+                Ok((event, elapsed)) => {
+                    let incomplete = || remote::failure(&backend.server, client::Error::Incomplete);
+                    return Ok((result(event).ok_or_else(incomplete)?, elapsed));
+                }
                 Err(failure) if rate_limit_wait.may_retry(&failure, &mut waited, announce) => {}
                 Err(mut failure) => {
                     failure.message = self.value_sources.attribute(failure.message);

@@ -42,7 +42,7 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
         "Extract the claims of a statement",
         "Extracts the verifiable claims of a statement as a verification of the same body would: with the question and \
          the options of each, where the statement makes it, and the parts that would be skipped. The panel is not asked \
-         about any of them.\n\n\
+         about any of them: `minRequired`, `totalModels`, `explain` and `receipt` are checked and change nothing.\n\n\
          The answer is one document. A long statement may take minutes; with `Accept: text/event-stream` the answer is \
          a stream that shows signs of life: `starting`, `extracting_claims`, `claims_extracted`, and at the end either \
          `completed` or `error`.",

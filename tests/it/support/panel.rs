@@ -76,6 +76,18 @@ pub async fn panel_by(script: impl Fn(&str, &ModelRequest) -> Reply + Send + Syn
     .await
 }
 
+/// A server with an agreeing panel whose extractor fails on statements that say "broken".
+pub async fn failing_on_broken() -> (TestServer, FakeProvider) {
+    let provider = FakeProvider::start(|ask: &ModelRequest| match ask.task.as_str() {
+        "claims" if ask.block("SECTION").contains("broken") => Reply::status(500, &serde_json::json!({})),
+        "claims" => finds_eiffel(),
+        _ => ask.choose("Paris"),
+    })
+    .await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    (server, provider)
+}
+
 /// A server in front of such a provider.
 pub async fn with_panel(
     script: impl Fn(&str, &ModelRequest) -> Reply + Send + Sync + 'static,

@@ -1,3 +1,9 @@
+//! What results add up to, on statements few enough to count by hand.
+//!
+//! Results are built from the letters of votes, as no server is needed to count. What must hold: a model is judged by
+//! verdict and by option without one being taken for the other, what failed or is unknown counts for nobody, and every
+//! figure is a share of what it says it is.
+
 use serde_json::json;
 
 use super::observation::Mark;
