@@ -196,6 +196,18 @@ impl Context {
         request_body::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
+    /// Like [`Self::read_json`], for a body of up to `bytes`, if that is more than others may have.
+    pub(crate) async fn read_large_json<B: Buf, E>(
+        &self,
+        incoming: &Incoming,
+        body: impl Stream<Item = Result<B, E>>,
+        bytes: usize,
+    ) -> Result<Bytes, ApiError> {
+        let limits = self.body_limits(incoming)?;
+        let limits = BodyLimits { bytes: limits.bytes.max(bytes), ..limits };
+        request_body::json_body(&incoming.headers, body, limits).await
+    }
+
     /// Like [`Self::read_json`], for a body that may be omitted; then it is empty.
     pub(crate) async fn read_optional_json<B: Buf>(
         &self,
@@ -211,6 +223,7 @@ impl Context {
         }
         Ok(BodyLimits {
             bytes: incoming.configured.max_body_bytes,
+            usual_bytes: incoming.configured.max_body_bytes,
             idle: self.options.body_idle,
             total: self.options.body_total,
             memory: &self.body_memory,

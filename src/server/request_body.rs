@@ -16,14 +16,14 @@ use tokio::time::timeout;
 
 use super::reply::ApiError;
 
-/// How many bodies of the largest size may be in memory at once.
+/// How many bodies of the usual largest size may be in memory at once.
 const LARGEST_BODIES: usize = 128;
-/// The shares that a body of the largest size takes.
+/// The shares that a body of that size takes.
 const SHARES: usize = 1024;
 /// Bodies up to this size take no share: connections are bounded as well.
 const SMALL_BODY: usize = 32 * 1024;
 
-/// The memory that is left for large bodies, in shares of the largest body, whatever size that has now.
+/// The memory that is left for large bodies, in shares of the usual largest body, whatever size that has now.
 pub(crate) struct BodyMemory(Arc<Semaphore>);
 
 /// How large a body may be, and how long it may take to arrive. Slow senders are disconnected.
@@ -31,6 +31,8 @@ pub(crate) struct BodyMemory(Arc<Semaphore>);
 pub(crate) struct BodyLimits<'a> {
     /// Maximum size.
     pub(crate) bytes: usize,
+    /// Maximum size of bodies elsewhere, by which the memory is shared out.
+    pub(crate) usual_bytes: usize,
     /// Timeout between two chunks.
     pub(crate) idle: Duration,
     /// Timeout of the whole body.
@@ -46,12 +48,12 @@ impl Default for BodyMemory {
 }
 
 impl BodyMemory {
-    /// The shares of a body of so many bytes, where `largest` is the maximum.
+    /// The shares of a body of so many bytes, where `usual` is the maximum elsewhere.
     ///
     /// # Errors
     /// 503 if others have taken them.
-    fn reserve(&self, bytes: usize, largest: usize) -> Result<OwnedSemaphorePermit, ApiError> {
-        let shares = bytes.saturating_mul(SHARES).div_ceil(largest.max(1)).clamp(1, SHARES);
+    fn reserve(&self, bytes: usize, usual: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+        let shares = bytes.saturating_mul(SHARES).div_ceil(usual.max(1)).clamp(1, LARGEST_BODIES * SHARES);
         let shares = u32::try_from(shares).unwrap_or(u32::MAX);
         self.0.clone().try_acquire_many_owned(shares).map_err(|_| ApiError::server_overloaded())
     }
@@ -156,7 +158,8 @@ impl Collected {
         }
         if self.share.is_none() && length > SMALL_BODY {
             // Once and for all, so that bodies that are half read never wait for each other.
-            self.share = Some(limits.memory.reserve(declared.unwrap_or(limits.bytes), limits.bytes)?);
+            let bytes = declared.unwrap_or(limits.bytes);
+            self.share = Some(limits.memory.reserve(bytes, limits.usual_bytes)?);
         }
         if let Some(declared) = declared.filter(|_| self.bytes.is_empty()) {
             self.bytes.reserve_exact(declared.max(length));
@@ -190,8 +193,17 @@ mod tests {
     const LARGEST: usize = 1 << 20;
 
     async fn read(memory: &BodyMemory, length: usize, is_declared: bool) -> Result<Bytes, ApiError> {
+        read_within(LARGEST, memory, length, is_declared).await
+    }
+
+    async fn read_within(
+        bytes: usize,
+        memory: &BodyMemory,
+        length: usize,
+        is_declared: bool,
+    ) -> Result<Bytes, ApiError> {
         let (idle, total) = (Duration::from_secs(1), Duration::from_secs(1));
-        let limits = BodyLimits { bytes: LARGEST, idle, total, memory };
+        let limits = BodyLimits { bytes, usual_bytes: LARGEST, idle, total, memory };
         let chunks = vec![b' '; length].chunks(16 * 1024).map(Bytes::copy_from_slice).collect::<Vec<_>>();
         let body = stream::iter(chunks.into_iter().map(Ok::<_, std::io::Error>));
         collect(body, is_declared.then_some(length), limits).await
@@ -226,5 +238,18 @@ mod tests {
         let unknown = read(&memory, LARGEST / 4, false).await.unwrap();
         assert_eq!(memory.0.available_permits(), (LARGEST_BODIES - 1) * SHARES, "it may become the largest");
         drop(unknown);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_may_be_larger_than_others_takes_more_of_the_same_memory() {
+        let memory = BodyMemory::default();
+        let body = read_within(4 * LARGEST, &memory, 3 * LARGEST, true).await.unwrap();
+        assert_eq!(memory.0.available_permits(), (LARGEST_BODIES - 3) * SHARES);
+        drop(body);
+        let unknown = read_within(4 * LARGEST, &memory, SMALL_BODY + 1, false).await.unwrap();
+        assert_eq!(memory.0.available_permits(), (LARGEST_BODIES - 4) * SHARES);
+        drop(unknown);
+        assert!(read_within(4 * LARGEST, &memory, 4 * LARGEST + 1, false).await.is_err());
+        assert_eq!(memory.0.available_permits(), LARGEST_BODIES * SHARES);
     }
 }

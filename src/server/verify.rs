@@ -63,6 +63,20 @@ pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>, work: Work)
         .boxed()
 }
 
+/// The most bytes that a character takes in JSON: as two escaped surrogates, `\ud83d\ude00`.
+const MAX_CHAR_BYTES: usize = 12;
+/// Room for all that is neither statement nor context.
+const OTHER_BYTES: usize = 64 * 1024;
+
+/// The size that a body needs at most for the longest statement and the longest context. Programs that write nothing but
+/// ASCII (Python's `json.dumps`) escape every other character, so that a text is several times as large on the way: whether
+/// it is too long is for its characters to say.
+fn body_bytes(verifier: &Verifier) -> usize {
+    let longest = [Domain::General, Domain::Legal].map(|domain| verifier.settings(domain).max_fact_chars);
+    let chars = longest.into_iter().fold(0, usize::max).saturating_add(MAX_CONTEXT_CHARS);
+    chars.saturating_mul(MAX_CHAR_BYTES).saturating_add(OTHER_BYTES)
+}
+
 /// Answers an admitted request.
 pub(super) async fn answer<B: Buf>(
     context: &Arc<Context>,
@@ -71,7 +85,8 @@ pub(super) async fn answer<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
     work: Work,
 ) -> Result<Response, ApiError> {
-    let body = context.read_json(incoming, body).await?;
+    let bytes = body_bytes(&incoming.configured.verifier);
+    let body = context.read_large_json(incoming, body, bytes).await?;
     let model_progress = incoming.headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
     let fresh = incoming.headers.get(CACHE_HEADER).is_some_and(|value| value == "fresh");

@@ -13,6 +13,9 @@ use crate::support::provider::{FakeProvider, Reply, claim, claims};
 use crate::support::raw::{exchange, request};
 use crate::support::server::{Setup, TestServer};
 
+/// The largest body with a text to verify: 12 bytes for each character of the longest text and context, and some more.
+const LARGEST: usize = 12 * (200_000 + 100_000) + (64 << 10);
+
 async fn server() -> TestServer {
     agreeing_panel().await.0
 }
@@ -34,10 +37,10 @@ async fn post(server: &TestServer, body: impl Into<reqwest::Body>) -> (u16, Valu
 #[tokio::test]
 async fn bodies_over_the_limit_are_refused_with_and_without_a_content_length() {
     let server = server().await;
-    let large = vec![b' '; (1 << 20) + 1];
+    let large = vec![b' '; LARGEST + 1];
     let (status, error) = post(&server, large.clone()).await;
     assert_eq!((status, &error["code"]), (413, &json!("body_too_large")));
-    assert!(error["message"].as_str().unwrap().contains("1048576"));
+    assert!(error["message"].as_str().unwrap().contains(&LARGEST.to_string()), "{error}");
 
     let chunks =
         large.chunks(64 * 1024).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
@@ -48,6 +51,22 @@ async fn bodies_over_the_limit_are_refused_with_and_without_a_content_length() {
     if let Ok(response) = outcome {
         assert_eq!(response.status(), 413);
     }
+}
+
+#[tokio::test]
+async fn a_text_of_the_allowed_length_is_accepted_in_any_spelling_of_json() {
+    let provider = FakeProvider::start(|_| Reply::json(&json!({"claims": [], "skipped": []}))).await;
+    let server = Setup::new(config(&provider.base_url)).start().await;
+    let body = |chars: usize| format!(r#"{{"fact": "{}"}}"#, r"\ud83d\ude00".repeat(chars)).into_bytes();
+    let key = server.key(Service::Verify);
+    let accepted = server.verify(&key, &json!({})).body(body(200_000)).send().await.unwrap();
+    assert_eq!(accepted.status(), 200, "{}", accepted.text().await.unwrap());
+    drop(accepted);
+    let (status, error) = post(&server, body(200_001)).await;
+    assert_eq!((status, &error["code"]), (400, &json!("invalid_parameter")));
+    assert_eq!(error["message"], "`fact` has 200001 characters; the limit is 200000: split it");
+    let (status, error) = post(&server, body(400_000)).await;
+    assert_eq!((status, &error["code"]), (413, &json!("body_too_large")), "{error}");
 }
 
 #[tokio::test]

@@ -126,7 +126,11 @@ async fn open_pages_respond_as_described() {
 
 #[tokio::test]
 async fn refusals_respond_as_described() {
-    let server = Setup::new(sandbox()).config(|config| config.max_body_bytes = 1000);
+    let server = Setup::new(sandbox()).config(|config| {
+        config.max_body_bytes = 1000;
+        config.verify.general.max_fact_chars = 1000;
+        config.verify.legal.max_fact_chars = 1000;
+    });
     let server = server.options(|options| options.body_idle = Duration::from_millis(500)).start().await;
     let description = Description::of(&server).await;
     let (key, other) = (server.key(Service::Verify), server.key(Service::Inference));
@@ -146,7 +150,7 @@ async fn refusals_respond_as_described() {
         (403, server.verify(&elsewhere, &fact)),
         (403, server.verify(&narrow, &fact)),
         (408, post(&key).header("content-type", "application/json").body(slow)),
-        (413, server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris.".repeat(2000)}))),
+        (413, server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris.".repeat(50_000)}))),
         (415, post(&key).body("{}")),
         (429, server.verify(&limited, &fact)),
         (

@@ -28,7 +28,9 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
          The answer is a stream of events, or with `Accept: application/json` one document when all is done. The \
          stream's frames come in this order: `starting`, `extracting_claims`, `claims_extracted`, `verifying_claims`, \
          for each claim `verifying_claim` before its `claim_verified` (claims run side by side), and at the end either \
-         `completed` or `error`.",
+         `completed` or `error`.\n\n\
+         A body may be as large as the longest `fact` and `context` need in any spelling of JSON, escapes such as \
+         `\\u00e4` included, also where that is more than other bodies may have.",
     )
     .secured(&["verifyKey"])
     .parameters(&["Progress", "Cache"])
