@@ -10,6 +10,7 @@ use crate::limits::LimitsStore;
 use crate::providers::Kind;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::DatabaseUrl;
+use crate::verify::PanelSettings;
 
 /// The column at which facts begin behind their labels.
 const LABEL_WIDTH: usize = 13;
@@ -40,7 +41,7 @@ pub(crate) fn print(
             address = base,
             sandbox = is_sandbox,
             extractor = panel.extractor,
-            auditor = panel.auditor.as_deref().unwrap_or("none"),
+            auditor = panel.acting_auditor().unwrap_or("none"),
             panel = panel.panel.join(","),
             data_dir = %config.data_dir.display(),
             database = %config.database,
@@ -97,10 +98,9 @@ fn simulated_answers(config: &ServerConfig) -> &'static str {
 pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
     let panel = &config.verify.general;
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
-    let auditor = panel.auditor.as_deref().unwrap_or("none: nothing compares claims with the text");
     let mut facts = vec![
         ("extractor", or_none(&panel.extractor)),
-        ("auditor", auditor.to_owned()),
+        ("auditor", auditor(panel)),
         ("panel", or_none(&panel.panel.join(", "))),
     ];
     if !panel.standby.is_empty() {
@@ -118,6 +118,15 @@ pub(crate) fn facts(config: &ServerConfig) -> Vec<(&'static str, String)> {
         facts.push(("settings", file.display().to_string()));
     }
     facts
+}
+
+/// The model that really audits, and why it is another one than is set.
+fn auditor(panel: &PanelSettings) -> String {
+    match panel.acting_auditor() {
+        None => "none: nothing compares claims with the text".to_owned(),
+        Some(model) if panel.auditor.as_deref() == Some(model) => model.to_owned(),
+        Some(model) => format!("{model} (`auditor` names the extractor, which cannot audit itself)"),
+    }
 }
 
 fn next_steps(base: &str, database_flags: &str, keys: Option<(&SecretString, &SecretString)>) -> Vec<String> {

@@ -275,6 +275,33 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
     Providers(&[]).verify(&file, &panel::sandbox(), origins)
 }
 
+/// Which models have no price of those that every verification asks: extractor, auditor and panel. With a budget, none
+/// begins before all of them have one.
+pub(super) fn unpriced(verify: &Settings, providers: &[providers::Settings]) -> Option<String> {
+    let asked = |settings: &'_ PanelSettings| {
+        let extractor = Some(settings.extractor.as_str()).filter(|id| !id.is_empty());
+        let audit = extractor.into_iter().chain(settings.acting_auditor());
+        audit.chain(settings.panel.iter().map(String::as_str)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let has_price = |id: &str| {
+        let (provider, model) = model_id::split(id)?;
+        providers.iter().find(|settings| settings.name == provider)?.price(id, model)
+    };
+    let mut unpriced: Vec<String> = Vec::new();
+    for id in [&verify.general, &verify.legal].into_iter().flat_map(asked) {
+        if has_price(&id).is_none() && !unpriced.contains(&id) {
+            unpriced.push(id);
+        }
+    }
+    (!unpriced.is_empty()).then(|| {
+        format!(
+            "no price is known of {}: keys and apps with a budget cannot verify until `input_usd_per_mtok` and \
+             `output_usd_per_mtok` are set",
+            unpriced.join(", ")
+        )
+    })
+}
+
 /// Warnings on models in use, including fallbacks, that their provider retires soon or has retired.
 pub(super) fn retirements(
     verify: &Settings,

@@ -129,6 +129,7 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
     if args.sandbox {
         found.notes.extend(ignored_by_sandbox(path.as_deref(), &file));
     }
+    found.notes.extend(models::unpriced(&verify, &found.providers));
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
     found.warnings.extend(panel_doubts(&verify, &origins));
 

@@ -11,7 +11,7 @@ use super::breaker::{CallTime, Ticket};
 use super::call::{Call, OwnedCall};
 use super::chat::ChatReply;
 use super::followed::Followed;
-use super::gateway::{Gateway, ProviderEntry, price};
+use super::gateway::{Gateway, ProviderEntry};
 use super::relay::Relay;
 use super::upstream::{Started, Upstream};
 use super::{max_cost, retry};
@@ -197,7 +197,7 @@ impl Candidate<'_> {
     fn reserve(&self, now: Instant) -> Result<Attempt, BudgetError> {
         let Upstream { entry, model, meter, .. } = self.upstream;
         let provider = &entry.provider;
-        let price = price(self.id, provider, model);
+        let price = provider.price(self.id, model);
         let max_cost = || max_cost::for_completion(self.request, provider, model, price);
         let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), max_cost)?;
         attempt.set_expected(Tokens::of_prompt(self.request.prompt_tokens));

@@ -12,13 +12,8 @@ use super::{Settings, max_cost, retry};
 use crate::clock::Clock;
 use crate::model_id;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
-use crate::providers::{
-    self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError, catalog, estimate,
-};
+use crate::providers::{self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError, estimate};
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
-
-/// What simulated answers cost unless the configuration gives them a price: known, and zero.
-const FREE: Price = Price::new(NanoUsd(0), NanoUsd(0));
 
 /// A model that can be called.
 #[derive(Clone, Debug)]
@@ -133,7 +128,7 @@ impl Gateway {
             id: id.to_owned(),
             provider: provider.name().to_owned(),
             sandbox: provider.is_sandbox(),
-            price: price(id, provider, model),
+            price: provider.price(id, model),
         })
     }
 
@@ -210,7 +205,7 @@ impl Gateway {
     /// The most that one call to `id` may cost; `None` if its price is unknown.
     pub fn max_cost(&self, id: &str, chat: &Chat) -> Option<NanoUsd> {
         let (provider, model) = self.find(id)?;
-        max_cost::for_chat(chat, provider, model, price(id, provider, model))
+        max_cost::for_chat(chat, provider, model, provider.price(id, model))
     }
 
     /// How many concurrent calls the provider of `id` allows; `None` if `id` names no configured provider.
@@ -278,7 +273,7 @@ impl Call<'_> {
     fn reserve(&self, now: Instant) -> Result<Attempt, BudgetError> {
         let Upstream { entry, model, meter, .. } = self.upstream;
         let provider = &entry.provider;
-        let price = price(self.id, provider, model);
+        let price = provider.price(self.id, model);
         let max_cost = || max_cost::for_chat(self.chat, provider, model, price);
         meter.attempt(self.id, self.purpose, price, now.into_std(), max_cost)
     }
@@ -326,15 +321,6 @@ impl Call<'_> {
             result.map_err(|failed| failed.failure)
         }
     }
-}
-
-/// The price of a model: the configured one, otherwise that of the catalogue. Simulated models are free unless they are
-/// given a price, with which budgets can be tried.
-pub(super) fn price(id: &str, provider: &Provider, model: &str) -> Option<Price> {
-    let configured = provider.model_settings(model).and_then(|settings| settings.price);
-    let usual =
-        || if provider.is_sandbox() { Some(FREE) } else { catalog::model(id).and_then(|facts| facts.price) };
-    configured.or_else(usual)
 }
 
 #[cfg(test)]

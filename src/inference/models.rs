@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Gateway, gateway, is_pattern};
+use super::{Gateway, is_pattern};
 use crate::clock::Time;
 use crate::money::Price;
 use crate::providers::{catalog, sandbox};
@@ -96,7 +96,7 @@ impl Gateway {
         let Some((provider, model)) = self.find(id) else { return ModelInfo::default() };
         let facts = catalog::model(id);
         ModelInfo {
-            price: gateway::price(id, provider, model),
+            price: provider.price(id, model),
             context_window: facts.and_then(|facts| facts.max_input_tokens),
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
             deprecation: facts.and_then(|facts| facts.deprecation),

@@ -18,6 +18,7 @@ use super::{
     Settings, sandbox,
 };
 use crate::clock::Clock;
+use crate::money::Price;
 use crate::semaphore::{self, Semaphore};
 
 /// The maximum number of models whose facts are cached, and of those whose refusals are remembered: model names come
@@ -135,6 +136,11 @@ impl Provider {
     /// The operator's settings for `model`.
     pub fn model_settings(&self, model: &str) -> Option<&ModelSettings> {
         self.settings.models.get(model)
+    }
+
+    /// See [`Settings::price`].
+    pub fn price(&self, id: &str, model: &str) -> Option<Price> {
+        self.settings.price(id, model)
     }
 
     /// The retries, timeouts and circuit breaker settings for calls to `model`.

@@ -6,10 +6,13 @@ use std::time::Duration;
 use http::HeaderName;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 
-use super::KeyHeader;
 use super::call_policy::CallPolicyOverrides;
-use crate::money::Price;
+use super::{KeyHeader, catalog};
+use crate::money::{NanoUsd, Price};
 use crate::secret::{ExposeSecret, SecretString};
+
+/// What simulated answers cost unless the configuration gives them a price: known, and zero.
+const FREE: Price = Price::new(NanoUsd(0), NanoUsd(0));
 
 /// The format of a provider's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +122,17 @@ impl Settings {
             breaker_max_pause: Duration::from_secs(20),
             models: BTreeMap::new(),
         }
+    }
+
+    /// The price of `model`, whose identifier is `id`: the configured one, otherwise that of the catalogue. Simulated models
+    /// are free unless they are given a price, with which budgets can be tried.
+    pub fn price(&self, id: &str, model: &str) -> Option<Price> {
+        let configured = self.models.get(model).and_then(|settings| settings.price);
+        let usual = || match self.kind {
+            Kind::Sandbox => Some(FREE),
+            _ => catalog::model(id).and_then(|facts| facts.price),
+        };
+        configured.or_else(usual)
     }
 
     /// Whether both are the same, including the key.

@@ -135,7 +135,7 @@ impl Verifier {
         let roster = Roster::new(&settings.panel, &[], asked);
         let panel = (0..roster.panel_size()).filter_map(|seat| roster.model(seat));
         // Without its auditor, a verification would be worth less than is asked for.
-        let mut asked = panel.chain(settings.auditor.as_deref());
+        let mut asked = panel.chain(settings.acting_auditor());
         if let Some(model) = asked.find(|model| self.client.max_cost(model, &prompt).is_none()) {
             return Err(Error::Unpaid { model: model.to_owned(), failure: Failure::PriceUnknown });
         }
@@ -276,7 +276,7 @@ impl Verifier {
             complete: found.is_complete(),
             skipped: found.skipped,
             audited: found.audited,
-            auditor: self.settings(job.domain).auditor.clone(),
+            auditor: self.settings(job.domain).acting_auditor().map(str::to_owned),
             coverage: found.coverage,
             domain: job.domain,
             as_of: job.as_of.rfc3339(),
@@ -315,7 +315,7 @@ impl Verifier {
             context: job.context.as_deref().map(Fingerprint::of),
             prompts: prompts::hashes(job),
             extractor: settings.extractor.clone(),
-            auditor: settings.auditor.clone(),
+            auditor: settings.acting_auditor().map(str::to_owned),
             complete: response.complete,
             audited: response.audited,
             coverage: response.coverage,

@@ -42,7 +42,8 @@ pub struct PanelSettings {
     pub extractor: String,
     /// Called in order when the extractor fails.
     pub extractor_fallbacks: Vec<String>,
-    /// The model that compares claims with the statement; `None` for no audit.
+    /// The model that is to compare claims with the statement; `None` for no audit. Which one does: see
+    /// [`Self::acting_auditor`].
     pub auditor: Option<String>,
     /// The models that answer, best first.
     pub panel: Vec<String>,
@@ -98,6 +99,12 @@ impl PanelSettings {
     pub(super) fn extraction_models(&self) -> impl Iterator<Item = &str> {
         let of = |extractor| self.auditor_of(extractor).into_iter().chain(self.judges(extractor));
         self.extractors().chain(self.extractors().flat_map(of))
+    }
+
+    /// The model that really audits, unless a fallback extracts; `None` for no audit. It is another one than `auditor`
+    /// where that is the extractor itself.
+    pub fn acting_auditor(&self) -> Option<&str> {
+        self.auditor_of(self.extractors().next()?)
     }
 
     /// The model that audits what an extractor made: the auditor, in whose place another one of the panel stands if it is

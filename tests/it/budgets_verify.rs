@@ -160,6 +160,27 @@ async fn an_auditor_without_a_price_is_reported_and_not_left_out() {
     assert_eq!(provider.requests().len(), 0);
 }
 
+/// The auditor is the extractor, in whose place one of the panel audits: of that one the price counts, also where only an
+/// extraction is asked for.
+#[tokio::test]
+async fn the_price_of_the_model_that_really_audits_counts() {
+    let (server, provider) = with_failures(&[], |config| {
+        config.verify.general.auditor = Some("fake/extractor".into());
+        price(config, &[("extractor", 1)]);
+    })
+    .await;
+    let key = key_of(&server, u64::from(u32::MAX));
+    let request = server.verify(&key, &json!({"fact": "The Eiffel Tower is in Paris."}));
+    let (client, request) = request.build_split();
+    let mut request = request.unwrap();
+    request.url_mut().set_path("/verify/v1/extract");
+    let refused = client.execute(request).await.unwrap();
+    assert_eq!(refused.status(), 403);
+    let body: Value = refused.json().await.unwrap();
+    assert!(body["message"].as_str().unwrap().contains("fake/one "), "{body}");
+    assert_eq!(provider.requests().len(), 0);
+}
+
 #[tokio::test]
 async fn concurrent_calls_wait_for_reservations_instead_of_failing() {
     let provider = FakeProvider::start(|ask| match ask.task.as_str() {

@@ -344,6 +344,35 @@ fn the_sandbox_says_what_of_the_file_it_ignores() {
 }
 
 #[test]
+fn the_auditor_that_is_named_is_the_one_that_audits_and_a_missing_price_is_told() {
+    let mk = Mk::new();
+    let file = mk.home().join("server.toml");
+    let check = mk.args(["serve", "--check", "--config", file.to_str().unwrap()]);
+    let models = "extractor = \"x/one\"\npanel = [\"x/one\", \"x/two\", \"x/three\"]\n";
+    let priced = |name: &str| {
+        format!("[providers.x.models.{name}]\ninput_usd_per_mtok = 1\noutput_usd_per_mtok = 2\n")
+    };
+    let checked = |verify: &str, prices: &str| {
+        let provider = "[providers.x]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:0\"\n";
+        std::fs::write(&file, format!("{provider}{prices}[verify]\n{models}{verify}")).unwrap();
+        let ran = check.run();
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        ran.stdout
+    };
+    let facts = checked("auditor = \"x/one\"\n", "");
+    assert!(facts.contains("x/two (`auditor` names the extractor, which cannot audit itself)"), "{facts}");
+    assert!(
+        facts.contains("no price is known of x/one, x/two, x/three: keys and apps with a budget"),
+        "{facts}"
+    );
+    let panel = ["one", "two", "three"].map(priced).concat();
+    let facts = checked("auditor = \"x/judge\"\n", &panel);
+    assert!(facts.contains("no price is known of x/judge: "), "{facts}");
+    let facts = checked("auditor = \"x/one\"\n", &panel);
+    assert!(!facts.contains("no price"), "{facts}");
+}
+
+#[test]
 fn what_is_wrong_on_the_command_line_is_told_before_a_missing_provider() {
     let ran = Mk::new().args(["serve", "--listen", "8081"]).run();
     assert!(ran.code() == 2 && ran.stderr.starts_with("error: --listen must be "), "{ran:?}");

@@ -13,6 +13,7 @@ use crate::usage::{Account, Accounting, Budget, Ledger, ModelTotal};
 
 /// A dollar for a million prompt tokens, two for a million completion tokens.
 const PRICE: Price = Price::new(NanoUsd(1_000_000_000), NanoUsd(2_000_000_000));
+const FREE: Price = Price::new(NanoUsd(0), NanoUsd(0));
 
 fn gateway(base_url: &str, change: impl FnOnce(&mut Settings)) -> Gateway {
     let mut settings = Settings::new("acme", Kind::OpenAi, base_url);

@@ -35,7 +35,7 @@ pub struct Payload {
     pub prompts: Prompts,
     /// The configured extractor.
     pub extractor: String,
-    /// The configured auditor, if there is one.
+    /// The model that audits what the extractor makes, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auditor: Option<String>,
     /// Whether everything that should have been checked was.
