@@ -254,9 +254,7 @@ fn model_error((model, seat): (&str, &Seat)) -> Option<ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::verify::{Assessment, Domain, Format, ReasonCode, Span};
-    use crate::clock::Time;
-    use crate::verify::Work;
+    use crate::api::verify::{Assessment, ReasonCode, Span};
     use proptest::prelude::*;
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -268,21 +266,7 @@ mod tests {
     }
 
     fn job(min_required: u32) -> Job {
-        Job {
-            id: String::new(),
-            fact: String::new(),
-            format: Format::Text,
-            domain: Domain::General,
-            min_required,
-            total_models: 3,
-            as_of: Time::from_unix_ms(0),
-            explain: false,
-            context: None,
-            work: Work::Verify,
-            model_progress: false,
-            fresh: false,
-            receipt: None,
-        }
+        Job { min_required, ..Job::blank() }
     }
 
     fn claim() -> Claim {

@@ -46,3 +46,24 @@ pub struct Job {
     /// Signs the receipt, if one is asked for.
     pub receipt: Option<Arc<SigningKey>>,
 }
+
+impl Job {
+    /// A job of an empty statement with the usual parameters, as a sample.
+    pub(super) fn blank() -> Self {
+        Self {
+            id: String::new(),
+            fact: String::new(),
+            format: Format::Text,
+            domain: Domain::General,
+            min_required: 2,
+            total_models: 3,
+            as_of: Time::from_unix_ms(0),
+            explain: false,
+            context: None,
+            work: Work::Verify,
+            model_progress: false,
+            fresh: false,
+            receipt: None,
+        }
+    }
+}

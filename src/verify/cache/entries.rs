@@ -202,10 +202,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::api::verify::{Domain, Format};
-    use crate::clock::Time;
+    use crate::verify::Job;
     use crate::verify::prompts::Fences;
-    use crate::verify::{Job, Work};
 
     const KEY: CacheKey = [7; 32];
 
@@ -253,21 +251,7 @@ mod tests {
             aside in prop::option::of((0_usize..40, 0_usize..40)),
             junk in prop::collection::vec(any::<u8>(), 0..60),
         ) {
-            let job = Job {
-                id: String::new(),
-                fact,
-                format: Format::Text,
-                domain: Domain::General,
-                min_required: 2,
-                total_models: 2,
-                as_of: Time::from_unix_ms(0),
-                explain: false,
-                context: None,
-                work: Work::Verify,
-                model_progress: false,
-                fresh: false,
-                receipt: None,
-            };
+            let job = Job { fact, ..Job::blank() };
             let fences = Fences::new(&[]).unwrap();
             let statement = Statement::read(&job, &fences);
             let settings = PanelSettings::default();

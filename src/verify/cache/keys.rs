@@ -139,7 +139,6 @@ mod tests {
     use crate::inference::{Answer, Chat, Effort, Failure};
     use crate::money::NanoUsd;
     use crate::usage::{Meter, Purpose};
-    use crate::verify::Work;
 
     /// Models at this address.
     struct At(&'static str);
@@ -174,21 +173,7 @@ mod tests {
     }
 
     fn job() -> Job {
-        Job {
-            id: "ver_1".to_owned(),
-            fact: "f".to_owned(),
-            format: Format::Text,
-            domain: Domain::General,
-            min_required: 2,
-            total_models: 2,
-            as_of: Time::from_unix_ms(1_795_176_000_000),
-            explain: false,
-            context: None,
-            work: Work::Verify,
-            model_progress: false,
-            fresh: false,
-            receipt: None,
-        }
+        Job { total_models: 2, as_of: Time::from_unix_ms(1_795_176_000_000), ..Job::blank() }
     }
 
     fn settings(panel: &[&str], standby: &[&str]) -> PanelSettings {

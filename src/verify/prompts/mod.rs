@@ -19,9 +19,8 @@ use sha2::{Digest, Sha256};
 
 use super::claim::{Claim, letter};
 use super::receipt::{Prompts, sha256};
-use super::{Job, Work, text};
-use crate::api::verify::{Domain, Format, Span};
-use crate::clock::Time;
+use super::{Job, text};
+use crate::api::verify::{Domain, Span};
 use crate::inference::{Chat, Effort, Message, Role, Schema};
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
@@ -85,21 +84,7 @@ fn sample_prompts() -> Vec<Chat> {
 
 fn sample_job(domain: Domain, explain: bool, has_context: bool) -> Job {
     let text = || String::from("?");
-    Job {
-        id: text(),
-        fact: text(),
-        format: Format::Text,
-        domain,
-        min_required: 2,
-        total_models: 2,
-        as_of: Time::from_unix_ms(0),
-        explain,
-        context: has_context.then(text),
-        work: Work::Verify,
-        model_progress: false,
-        fresh: false,
-        receipt: None,
-    }
+    Job { id: text(), fact: text(), domain, explain, context: has_context.then(text), ..Job::blank() }
 }
 
 /// The prompts of a job for extraction, panel and audit.

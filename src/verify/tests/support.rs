@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::api::Service;
-use crate::api::verify::{ClaimResult, Domain, Event, Format, VerifyResponse};
+use crate::api::verify::{ClaimResult, Event, VerifyResponse};
 use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::usage::{Account, Accounting, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::calls::ModelClient;
-use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier, Work};
+use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier};
 
 /// One nano-dollar per token.
 const PRICE: Price = Price::new(NanoUsd(1_000_000), NanoUsd(1_000_000));
@@ -183,17 +183,8 @@ impl Scenario {
             job: Job {
                 id: "ver_1".to_owned(),
                 fact: statement(1),
-                format: Format::Text,
-                domain: Domain::General,
-                min_required: 2,
-                total_models: 3,
                 as_of: Time::parse("2026-11-20").expect("a date"),
-                explain: false,
-                context: None,
-                work: Work::Verify,
-                model_progress: false,
-                fresh: false,
-                receipt: None,
+                ..Job::blank()
             },
             channel_capacity: 1,
         }

@@ -198,7 +198,6 @@ impl Plan {
             fact: statement(self.claims),
             explain: self.explain,
             model_progress: self.progress,
-            fresh: false,
             receipt: Some(receipts::key(1)),
             ..Scenario::new(|_| unreachable!()).job
         }
