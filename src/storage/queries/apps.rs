@@ -97,8 +97,8 @@ impl Store {
         })
     }
 
-    /// Deletes an app and revokes its keys, in one transaction, and then what the verdict cache holds of it. Usage stays. Idempotent: for an app that was deleted
-    /// before, it returns when that was. [`Error::Conflict`] if it is the last one.
+    /// Deletes an app and revokes its keys, in one transaction, and then what the verdict cache holds of it. Usage stays.
+    /// Idempotent: for an app that was deleted before, it returns when that was. [`Error::Conflict`] if it is the last one.
     pub fn delete_app(&self, id: &str, now: Time) -> Result<AppDeletion, Error> {
         let (deletion, keys) = self.change(|db| {
             let found =

@@ -153,8 +153,9 @@ impl<'s> Reviewer<'s> {
         }
     }
 
-    /// Where a quote stands. Of several places the one whose sentence has most of what the claim says; of equal ones one
-    /// that nothing else quotes; then the first from where the quote before it stands.
+    /// Where a quote stands. Of several places one that is a statement, no heading that says the same; then the one whose
+    /// sentence has most of what the claim says; of equal ones one that nothing else quotes; then the first from where the
+    /// quote before it stands.
     fn place(&mut self, quote: &str, claim: &str) -> Option<Range<usize>> {
         let (statement, section) = (self.statement, &self.section.range);
         let all = |range: Range<usize>| {
@@ -174,7 +175,8 @@ impl<'s> Reviewer<'s> {
                 } else {
                     shared(&statement.document, &statement.finder, place, claim)
                 };
-                (fit, !self.is_quoted(place), place.start >= from, Reverse(place.start))
+                let states = !self.states_nothing(place);
+                (states, fit, !self.is_quoted(place), place.start >= from, Reverse(place.start))
             };
             let best = places.iter().cloned().max_by_key(rank);
             places.clear();

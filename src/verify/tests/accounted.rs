@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::audit::{approves, audited, claim, json_reply, sentence_claims, skipped};
 use super::support::{Call, Reply, Scenario, block};
-use crate::api::verify::{SkipReason, VerifyResponse};
+use crate::api::verify::{Format, SkipReason, VerifyResponse};
 use crate::inference::Failure;
 
 const PARIS: &str = "Paris is the capital of France.";
@@ -395,5 +395,21 @@ async fn of_equal_passages_a_quote_is_the_one_that_its_claim_is_about() {
         assert_eq!(skipped(&response), [("Gold is heavy.", SkipReason::Duplicate)]);
         assert_eq!(response.skipped[0].span.as_ref().unwrap().start, fact.len() - 14);
         assert_eq!(scenario.called_models().len(), 2 + 6, "nothing goes back");
+    }
+}
+
+/// Most documents begin their first sentence with the words of their title.
+#[tokio::test]
+async fn a_sentence_that_says_what_its_heading_says_is_checked() {
+    for part in ["Paris is the capital of France", PARIS] {
+        let mut scenario = audited(
+            "# Paris is the capital of France\n\nParis is the capital of France.",
+            move |_| answer(&[paris(part)], &[]),
+            |_| approves(),
+        );
+        scenario.job.format = Format::Markdown;
+        let response = scenario.complete().await;
+        assert_eq!((response.results.len(), counts(&response)), (1, (1, 1, 0, true)), "{part}");
+        assert_eq!(response.results[0].span.start, 34);
     }
 }
