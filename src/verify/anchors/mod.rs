@@ -6,6 +6,8 @@
 //! on one line and without control characters.
 
 mod answers;
+#[cfg(test)]
+pub(in crate::verify) mod cases;
 mod check;
 mod fault;
 mod markers;

@@ -2,6 +2,7 @@
 
 mod accounted;
 mod audit;
+mod bad_extractions;
 mod extraction;
 mod faults;
 mod random;
