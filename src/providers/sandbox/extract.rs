@@ -11,8 +11,6 @@ const MAX_COMPOUND_BYTES: usize = 300;
 
 /// The extraction of a section.
 pub(super) struct Task<'a> {
-    /// What comes before it.
-    pub(super) before: &'a str,
     pub(super) section: &'a str,
     /// Whether faults came back.
     pub(super) is_mending: bool,
@@ -44,9 +42,6 @@ struct Skipped {
 /// The extraction from a section, as a model would write it.
 pub(super) fn answer(task: &Task<'_>) -> String {
     let mut extraction = Extraction::default();
-    let before = sentences::split(task.before);
-    let mut subject: Option<String> =
-        before.into_iter().rev().find_map(sentences::subject).map(str::to_owned);
     // Trigger words before the first claim belong to it, later ones to the sentence that they are in or follow.
     let mut waiting: Vec<Trigger> = Vec::new();
     for sentence in sentences::split(task.section) {
@@ -71,7 +66,7 @@ pub(super) fn answer(task: &Task<'_>) -> String {
             continue;
         }
         let before = extraction.claims.len();
-        extraction.add_sentence(sentence, &clean, &mut subject);
+        extraction.add_sentence(sentence, &sentences::plain(&clean));
         for claim in extraction.claims.iter_mut().skip(before) {
             claim.append(&waiting);
             claim.append(&triggers);
@@ -86,39 +81,26 @@ pub(super) fn answer(task: &Task<'_>) -> String {
 }
 
 impl Extraction {
-    fn add_sentence(&mut self, quote: &str, sentence: &str, subject: &mut Option<String>) {
-        let resolved = sentences::resolved(sentence, subject.as_deref());
-        let whole = resolved.as_deref().unwrap_or(sentence);
-        if let Some(question) = recognise::known(whole).filter(|_| !sentence.ends_with('?')) {
-            return self.add_claim(quote, whole, question, subject);
-        }
-        if let Some(reason) = sentences::not_a_claim(sentence) {
+    fn add_sentence(&mut self, quote: &str, sentence: &str) {
+        let known = recognise::known(sentence).filter(|_| !sentence.ends_with('?'));
+        if known.is_none()
+            && let Some(reason) = sentences::not_a_claim(sentence)
+        {
             self.skipped.push(Skipped { quote: quote.to_owned(), reason });
             return;
         }
-        let Some(resolved) = resolved else {
-            self.skipped.push(Skipped { quote: quote.to_owned(), reason: "ambiguous" });
-            return;
-        };
-        let mut rest = resolved;
-        while let Some((left, question, right)) = first_of_two(&rest) {
-            self.add_claim(quote, &left, question, subject);
-            rest = right;
+        let mut rest = sentence;
+        if known.is_none() {
+            while let Some((left, question, right)) = first_of_two(rest) {
+                self.add_claim(quote, left, question);
+                rest = right;
+            }
         }
-        let question = recognise::known(&rest).unwrap_or_else(|| recognise::unknown(&rest));
-        self.add_claim(quote, &rest, question, subject);
+        let question = known.or_else(|| recognise::known(rest)).unwrap_or_else(|| recognise::unknown(rest));
+        self.add_claim(quote, rest, question);
     }
 
-    fn add_claim(
-        &mut self,
-        quote: &str,
-        sentence: &str,
-        question: ClaimQuestion,
-        subject: &mut Option<String>,
-    ) {
-        if let Some(new_subject) = sentences::subject(sentence) {
-            *subject = Some(new_subject.to_owned());
-        }
+    fn add_claim(&mut self, quote: &str, sentence: &str, question: ClaimQuestion) {
         self.claims.push(Claim {
             quote: quote.to_owned(),
             claim: as_sentence(sentence),
@@ -149,30 +131,19 @@ impl Claim {
     }
 }
 
-/// Splits "A and B" if the tables have A, and B alone or with A's subject. Returns the first claim, its question and
-/// the rest.
-fn first_of_two(sentence: &str) -> Option<(String, ClaimQuestion, String)> {
+/// Splits "A and B" if the tables have both. Returns the first claim, its question and the rest.
+fn first_of_two(sentence: &str) -> Option<(&str, ClaimQuestion, &str)> {
     if sentence.len() > MAX_COMPOUND_BYTES {
         return None;
     }
-    for conjunction in [", and ", "; ", ", but ", ", while ", " and ", " but "] {
-        for (at, _) in sentence.match_indices(conjunction) {
+    [", and ", "; ", ", but ", ", while ", " and ", " but "].iter().find_map(|conjunction| {
+        sentence.match_indices(conjunction).find_map(|(at, _)| {
             let (left, right) = (&sentence[..at], &sentence[at + conjunction.len()..]);
-            let Some(question) = recognise::known(left) else {
-                continue;
-            };
-            let subject = sentences::subject(left);
-            let with_subject = subject.map(|subject| format!("{subject} {right}"));
-            let known = [sentences::resolved(right, subject), with_subject]
-                .into_iter()
-                .flatten()
-                .find(|right| recognise::known(right).is_some() || first_of_two(right).is_some());
-            if let Some(right) = known {
-                return Some((left.to_owned(), question, right));
-            }
-        }
-    }
-    None
+            let question = recognise::known(left)?;
+            (recognise::known(right).is_some() || first_of_two(right).is_some())
+                .then_some((left, question, right))
+        })
+    })
 }
 
 /// A claim as a complete sentence.
@@ -195,7 +166,7 @@ mod tests {
     use super::*;
 
     fn read(statement: &str) -> Value {
-        serde_json::from_str(&answer(&Task { before: "", section: statement, is_mending: false })).unwrap()
+        serde_json::from_str(&answer(&Task { section: statement, is_mending: false })).unwrap()
     }
 
     fn claims(statement: &str) -> Vec<String> {
@@ -206,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_statement_becomes_claims_with_questions() {
-        let statement = "The Eiffel Tower is in Paris. It was completed in 1925. Gold has the chemical symbol Au. \
+        let statement = "The Eiffel Tower is in Paris. The Eiffel Tower was completed in 1925. Gold has the chemical symbol Au. \
                          The capital of Australia is Sydney. 2 + 2 = 4. It is the most beautiful tower.";
         assert_eq!(
             claims(statement),
@@ -222,7 +193,7 @@ mod tests {
         assert_eq!(
             read["claims"][1],
             json!({
-                "quote": "It was completed in 1925.",
+                "quote": "The Eiffel Tower was completed in 1925.",
                 "claim": "The Eiffel Tower was completed in 1925.",
                 "question": "In which year was the Eiffel Tower completed?",
                 "claimed_answer": "1925",
@@ -239,12 +210,8 @@ mod tests {
     #[test]
     fn two_claims_in_one_sentence_are_split() {
         assert_eq!(
-            claims("The Eiffel Tower is in Paris and was completed in 1889, and it was opened in 1890."),
-            [
-                "The Eiffel Tower is in Paris.",
-                "The Eiffel Tower was completed in 1889.",
-                "The Eiffel Tower was opened in 1890."
-            ]
+            claims("The Eiffel Tower is in Paris, and 2 + 2 = 5, but the Titanic sank in 1912."),
+            ["The Eiffel Tower is in Paris.", "2 + 2 = 5.", "The Titanic sank in 1912."]
         );
         assert_eq!(claims("The capital of France is Paris, but 2 + 2 = 5.").len(), 2);
         assert_eq!(claims("Jane Austen wrote Pride and Prejudice.").len(), 1);
@@ -276,9 +243,33 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_marks_of_markdown_are_in_the_quotes_and_not_in_the_claims() {
+        let read = read(
+            "---\ntitle: Towers\n---\n# The capital of France is Nice\n\n\
+             > **The [Eiffel Tower](https://example.org/a_b)** is\n> in *Paris*.\n\n\
+             1. `2 * 3 = 6`\n2. The capital of France is __Paris__.\n\n\
+             ```sh\nThe Titanic sank in 1913.\n```\n\n| City | Country |\n|---|---|\n| Rome | Italy |\n",
+        );
+        let claims = read["claims"].as_array().unwrap().iter();
+        let said: Vec<_> = claims.map(|claim| (&claim["quote"], &claim["claim"])).collect();
+        assert_eq!(
+            said,
+            [
+                (
+                    &json!("**The [Eiffel Tower](https://example.org/a_b)** is\n> in *Paris*."),
+                    &json!("The Eiffel Tower is in Paris.")
+                ),
+                (&json!("`2 * 3 = 6`"), &json!("2 * 3 = 6.")),
+                (&json!("The capital of France is __Paris__."), &json!("The capital of France is Paris.")),
+            ]
+        );
+        assert_eq!(read["skipped"], json!([{"quote": "| Rome | Italy |", "reason": "ambiguous"}]));
+    }
+
     proptest! {
         #[test]
-        fn any_text_gives_json_with_complete_claims(statement in "(\\PC|\n|[.] |is |It | and |\\[sandbox:fail\\]){0,40}") {
+        fn any_text_gives_json_with_complete_claims(statement in "(\\PC|\n|[.] |is |It | and |[|]|```|---|# |[*][*]|> |\\[sandbox:fail\\]){0,40}") {
             let read = read(&statement);
             for claim in read["claims"].as_array().unwrap() {
                 prop_assert!(!claim["question"].as_str().unwrap().is_empty());

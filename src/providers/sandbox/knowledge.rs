@@ -1,13 +1,54 @@
-//! The tables of [`super::facts`], expanded: every fact with its question, its answer and the sentences that state it.
+//! Everything that the simulated models know: `data/facts.tsv`, expanded to facts, each with its question, its answer and the
+//! sentences that state it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::facts::{CAPITALS, CASES, ELEMENTS, Kind, LANDMARKS, PLANETS, ROWS, Row, SPELLINGS, Topic};
 use super::numbers;
+
+/// The table; its head says how it is read.
+const TABLE: &str = include_str!("data/facts.tsv");
 
 /// The distances from a claimed year to other ones, on each side.
 const YEAR_STEPS: [f64; 3] = [2.0, 4.0, 11.0];
+
+/// The topic of a fact; models differ in the topics on which they abstain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Topic {
+    Geography,
+    Chemistry,
+    Astronomy,
+    Science,
+    History,
+    Culture,
+    Law,
+    Disputed,
+}
+
+impl Topic {
+    fn read(name: &str) -> Option<Self> {
+        Some(match name {
+            "Geography" => Self::Geography,
+            "Chemistry" => Self::Chemistry,
+            "Astronomy" => Self::Astronomy,
+            "Science" => Self::Science,
+            "History" => Self::History,
+            "Culture" => Self::Culture,
+            "Law" => Self::Law,
+            "Disputed" => Self::Disputed,
+            _ => return None,
+        })
+    }
+}
+
+/// The kind of an answer, so that a sentence with another meaning is not taken for a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Name,
+    Year,
+    Number,
+    Symbol,
+}
 
 /// One fact.
 pub(super) struct Fact {
@@ -46,16 +87,32 @@ struct Knowledge {
 }
 
 static KNOWLEDGE: LazyLock<Knowledge> = LazyLock::new(|| {
-    let facts: Vec<Fact> = capitals()
-        .chain(elements())
-        .chain(planets())
-        .chain(landmarks())
-        .chain(cases())
-        .chain(ROWS.iter().map(single))
-        .collect();
+    let generated = [capitals(), elements(), planets(), landmarks(), cases()].into_iter().flatten();
+    let rows = ["year", "number", "name"].into_iter().flat_map(|kind| {
+        let rows = rows(kind).into_iter();
+        rows.filter_map(move |row| single(kind, &row))
+    });
+    let facts: Vec<Fact> = generated.chain(rows).collect();
     let by_question = facts.iter().enumerate().map(|(index, fact)| (fold(&fact.question), index)).collect();
     Knowledge { facts, by_question }
 });
+
+/// Names with their other spellings.
+static SPELLINGS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let rows = rows("spelling").into_iter();
+    rows.filter_map(|row| Some((*row.first()?, list(row.get(1)?)))).collect()
+});
+
+/// The fields behind a kind of row, of all its rows.
+fn rows(kind: &str) -> Vec<Vec<&'static str>> {
+    let rows = TABLE.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t'));
+    rows.map(|row| row.split('\t').collect()).collect()
+}
+
+/// The entries of a field.
+fn list(field: &'static str) -> Vec<&'static str> {
+    field.split('|').filter(|entry| !entry.is_empty()).collect()
+}
 
 impl Fact {
     fn new(topic: Topic, kind: Kind, question: String, answer: &str, forms: &[String]) -> Self {
@@ -130,8 +187,7 @@ impl Fact {
 
 /// A name and its alternative spellings.
 fn spellings(name: &str) -> impl Iterator<Item = &str> {
-    let others = SPELLINGS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, others)| others);
-    std::iter::once(name).chain(others.iter().copied())
+    std::iter::once(name).chain(SPELLINGS.get(name).into_iter().flatten().copied())
 }
 
 /// All spellings of a subject as alternatives in a form; an article is part of the spelling.
@@ -168,14 +224,26 @@ fn expand(form: &str, kind: Kind) -> Vec<(String, String)> {
     split
 }
 
-/// Some other entries of a table, as wrong answers for the one at `index`.
-fn other_entries<const N: usize>(index: usize, entry: impl Fn(usize) -> &'static str) -> Vec<String> {
+/// A field of some other rows of a table, as wrong answers for the row at `index`.
+fn other_entries(rows: &[Vec<&str>], index: usize, field: usize) -> Vec<String> {
     // Irregular strides, so that an entry's rivals are not always its neighbours in the table.
-    [1, 7, 13, 19, 23].map(|step| entry((index + step) % N).to_owned()).to_vec()
+    let entry =
+        |step: usize| rows.get((index + step) % rows.len())?.get(field).map(|entry| (*entry).to_owned());
+    [1, 7, 13, 19, 23].into_iter().filter_map(entry).collect()
 }
 
-fn capitals() -> impl Iterator<Item = Fact> {
-    CAPITALS.iter().enumerate().map(|(index, (country, capital, mistaken))| {
+/// The facts of each row of a kind, of which there are `N` fields.
+fn each<const N: usize>(
+    kind: &str,
+    facts: impl Fn([&'static str; N], &[Vec<&'static str>], usize) -> Vec<Fact>,
+) -> Vec<Fact> {
+    let rows = rows(kind);
+    let fields = rows.iter().enumerate().filter_map(|(index, row)| Some((index, row[..].try_into().ok()?)));
+    fields.flat_map(|(index, fields)| facts(fields, &rows, index)).collect()
+}
+
+fn capitals() -> Vec<Fact> {
+    each("capital", |[country, capital, mistaken], rows, index| {
         let country_names = subject(country);
         let forms = [
             format!("the (capital|capital city) of {country_names} is {{}}"),
@@ -183,13 +251,13 @@ fn capitals() -> impl Iterator<Item = Fact> {
             format!("{country_names}'s capital is {{}}"),
         ];
         let question = format!("What is the capital of {country}?");
-        Fact::new(Topic::Geography, Kind::Name, question, capital, &forms)
-            .with(mistaken, other_entries::<{ CAPITALS.len() }>(index, |at| CAPITALS[at].1))
+        let fact = Fact::new(Topic::Geography, Kind::Name, question, capital, &forms);
+        vec![fact.with(mistaken, other_entries(rows, index, 1))]
     })
 }
 
-fn elements() -> impl Iterator<Item = Fact> {
-    ELEMENTS.iter().enumerate().flat_map(|(index, (element, symbol, number, mistaken))| {
+fn elements() -> Vec<Fact> {
+    each("element", |[element, symbol, number, mistaken], rows, index| {
         let element_names = subject(element);
         let symbol_forms = [
             format!("{element_names} has the (chemical symbol|symbol) {{}}"),
@@ -203,59 +271,58 @@ fn elements() -> impl Iterator<Item = Fact> {
             format!("the atomic number of {element_names} is {{}}"),
         ];
         let number_question = format!("What is the atomic number of {element}?");
-        [
+        vec![
             Fact::new(Topic::Chemistry, Kind::Symbol, symbol_question, symbol, &symbol_forms)
-                .with(mistaken, other_entries::<{ ELEMENTS.len() }>(index, |at| ELEMENTS[at].1)),
-            Fact::new(Topic::Chemistry, Kind::Number, number_question, &number.to_string(), &number_forms),
+                .with(mistaken, other_entries(rows, index, 1)),
+            Fact::new(Topic::Chemistry, Kind::Number, number_question, number, &number_forms),
         ]
     })
 }
 
-fn planets() -> impl Iterator<Item = Fact> {
-    const ORDINALS: [(&str, &str); PLANETS.len()] = [
-        ("first", "1st"),
-        ("second", "2nd"),
-        ("third", "3rd"),
-        ("fourth", "4th"),
-        ("fifth", "5th"),
-        ("sixth", "6th"),
-        ("seventh", "7th"),
-        ("eighth", "8th"),
-    ];
-    PLANETS.iter().zip(ORDINALS).enumerate().map(|(index, (planet, (word, short)))| {
+fn planets() -> Vec<Fact> {
+    each("planet", |[planet, word, short], rows, index| {
         let forms = [
             format!("{{}} is the ({word}|{short}) planet from the sun"),
             format!("the ({word}|{short}) planet from the sun is {{}}"),
         ];
         let question = format!("Which planet is the {word} from the Sun?");
-        Fact::new(Topic::Astronomy, Kind::Name, question, planet, &forms)
-            .with("", other_entries::<{ PLANETS.len() }>(index, |at| PLANETS[at]))
+        let fact = Fact::new(Topic::Astronomy, Kind::Name, question, planet, &forms);
+        vec![fact.with("", other_entries(rows, index, 0))]
     })
 }
 
-fn landmarks() -> impl Iterator<Item = Fact> {
-    LANDMARKS.iter().enumerate().map(|(index, (landmark, city))| {
+fn landmarks() -> Vec<Fact> {
+    each("landmark", |[landmark, city], rows, index| {
         let forms = [format!("{} (is|stands|is located|is situated) in {{}}", subject(landmark))];
         let question = format!("In which city is {landmark}?");
-        Fact::new(Topic::Geography, Kind::Name, question, city, &forms)
-            .with("", other_entries::<{ LANDMARKS.len() }>(index, |at| LANDMARKS[at].1))
+        let fact = Fact::new(Topic::Geography, Kind::Name, question, city, &forms);
+        vec![fact.with("", other_entries(rows, index, 1))]
     })
 }
 
-fn cases() -> impl Iterator<Item = Fact> {
-    CASES.iter().map(|(case, year)| {
+fn cases() -> Vec<Fact> {
+    each("case", |[case, year], _, _| {
         let forms = [format!("{} was (decided|handed down) in {{}}", case.to_lowercase())];
-        Fact::new(Topic::Law, Kind::Year, format!("In which year was {case} decided?"), year, &forms)
+        vec![Fact::new(Topic::Law, Kind::Year, format!("In which year was {case} decided?"), year, &forms)]
     })
 }
 
-fn single(row: &Row) -> Fact {
-    let forms: Vec<String> = row.forms.iter().map(|form| (*form).to_owned()).collect();
-    let rivals = row.rivals.iter().map(|rival| (*rival).to_owned()).collect();
-    let mut fact = Fact::new(row.topic, row.kind, row.question.to_owned(), row.answer, &forms)
-        .with(row.misconception, rivals);
-    fact.also.extend(row.also.iter().map(|also| (*also).to_owned()));
-    fact
+/// The fact of a row that stands for itself.
+fn single(kind: &str, row: &[&'static str]) -> Option<Fact> {
+    let [topic, question, answer, more @ ..] = row else { return None };
+    let (kind, also, misconception, rivals, forms) = match (kind, more) {
+        ("year", forms) => (Kind::Year, "", "", "", forms),
+        ("number", [misconception, forms @ ..]) => (Kind::Number, "", *misconception, "", forms),
+        ("name", [also, misconception, rivals, forms @ ..]) => {
+            (Kind::Name, *also, *misconception, *rivals, forms)
+        }
+        _ => return None,
+    };
+    let owned = |entries: Vec<&str>| entries.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let fact = Fact::new(Topic::read(topic)?, kind, (*question).to_owned(), answer, &owned(forms.to_vec()));
+    let mut fact = fact.with(misconception, owned(list(rivals)));
+    fact.also.extend(owned(list(also)));
+    Some(fact)
 }
 
 #[cfg(test)]
@@ -265,6 +332,9 @@ mod tests {
     #[test]
     fn every_fact_has_a_question_forms_and_rivals() {
         assert_eq!(KNOWLEDGE.by_question.len(), facts().len(), "two facts share a question");
+        let rows = TABLE.lines().filter(|line| !line.starts_with('#') && !line.starts_with("spelling"));
+        let of_elements = TABLE.lines().filter(|line| line.starts_with("element")).count();
+        assert_eq!(facts().len(), rows.count() + of_elements, "each row is read, those of elements twice");
         for fact in facts() {
             assert!(!fact.forms.is_empty(), "{}", fact.question);
             for claimed in std::iter::once(&fact.answer).chain(&fact.misconception) {

@@ -5,7 +5,7 @@
 //!
 //! | model | |
 //! |---|---|
-//! | `alpha`, `extractor`, `auditor` | right about everything in the tables of `facts` |
+//! | `alpha`, `extractor`, `auditor` | right about everything in `data/facts.tsv` |
 //! | `beta` | believes common misconceptions, such as Sydney for Australia's capital |
 //! | `gamma` | abstains on chemistry and on what is disputed |
 //! | `delta` | abstains on history and law |
@@ -30,7 +30,6 @@ mod arithmetic;
 mod audit;
 pub(super) mod chat;
 mod extract;
-mod facts;
 mod fences;
 mod knowledge;
 mod numbers;
@@ -93,10 +92,9 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
 
 fn extraction(chat: &Chat) -> (Vec<Act>, String) {
     let section = fences::block(chat, "SECTION").unwrap_or_default();
-    let before = fences::block(chat, "BEFORE").unwrap_or_default();
     let (_, triggers) = triggers::split(&section);
     let is_mending = fences::block(chat, "FAULTS").or_else(|| fences::block(chat, "MISSING")).is_some();
-    let task = extract::Task { before: &before, section: &section, is_mending };
+    let task = extract::Task { section: &section, is_mending };
     (triggers.iter().filter_map(triggers::Trigger::for_extraction).collect(), extract::answer(&task))
 }
 

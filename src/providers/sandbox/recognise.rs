@@ -4,8 +4,7 @@
 //! sentence becomes a yes-or-no question, on which the panel abstains.
 
 use super::arithmetic::Sum;
-use super::facts::Kind;
-use super::knowledge::{Fact, facts};
+use super::knowledge::{Fact, Kind, facts};
 use super::numbers;
 
 /// The maximum length of an answer in a sentence.
