@@ -92,8 +92,13 @@ impl Printer {
     /// Prints a warning, unless `-q`.
     pub(crate) fn warning(&self, text: &str) {
         if !self.quiet {
-            self.labelled("warning:", Style::Open, text);
+            self.urgent_warning(text);
         }
+    }
+
+    /// Prints a warning that must not be missed, even with `-q`.
+    pub(crate) fn urgent_warning(&self, text: &str) {
+        self.labelled("warning:", Style::Open, text);
     }
 
     /// Prints a notice (sanitized) behind a label of `indent` cells, wrapped for people.

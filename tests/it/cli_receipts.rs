@@ -147,6 +147,14 @@ async fn another_rule_decides_the_exit_code() {
         assert_eq!(ran.code(), code, "{text} with {needed}: {ran:?}");
         assert_eq!(desk.check(&file, &[]).await.code(), 0);
     }
+    let unread = desk.receipt("Tower 1 is 9 m high. Nobody reads this sentence at all.").await;
+    let ran = desk.check(&unread, &[]).await;
+    assert!(ran.stderr.contains(" · 1 part of the text not checked · "), "{ran:?}");
+    let ran = desk.check(&unread, &["-q", "--min-required", "2"]).await;
+    let named =
+        "UNCHECKED     not extracted: Nobody reads this sentence at all.\n1 claim counted again · exit 13\n";
+    assert_eq!(ran.stderr, named, "{ran:?}");
+
     let file = desk.receipt(CLOSE).await;
     let ran = desk.check(&file, &["--min-required", "3"]).await;
     assert_eq!(ran.stdout, format!("1\tNO_CONSENSUS\tTTF\tagrees\t{CLOSE}\n"));
@@ -173,6 +181,8 @@ async fn the_key_is_the_local_server_s_or_the_one_that_is_given() {
     let without = elsewhere(&[]).await;
     assert_eq!(without.code(), 0);
     assert!(without.stderr.contains("warning: the signature was not checked"), "{without:?}");
+    let quiet = elsewhere(&["-q"]).await;
+    assert!(quiet.stderr.contains("warning: the signature was not checked"), "it may be forged: {quiet:?}");
     let with = elsewhere(&["--key", key.to_str().unwrap()]).await;
     assert!(with.code() == 0 && with.stderr.contains("signed by "), "{with:?}");
 

@@ -12,8 +12,12 @@ use crate::api::verify::{Assessment, MIN_REQUIRED, VerifyResponse};
 use crate::cli::database::DatabaseArgs;
 use crate::cli::exit::{Failure, Kind, Outcome};
 use crate::cli::globals::Session;
+use crate::cli::humanize::counted;
 use crate::cli::number::within;
 use crate::cli::text::{read_capped, read_stdin, unreadable};
+use crate::cli::verify::gate::Gate;
+use crate::cli::verify::input::Source;
+use crate::cli::verify::place::Places;
 use crate::cli::verify::verdict;
 use crate::config::FailOn;
 use crate::verify::receipt::{self, Fingerprint, MAX_BYTES, Payload, PublicKey};
@@ -28,7 +32,8 @@ the tab-separated fields, which is `agrees` otherwise.
 Exit codes: 0 all agree; 1 a signature, a text or a verdict does not. With
 --min-required, where all agree, that of the verdicts under the other rule: 10
 a claim is FALSE; 11 none FALSE, but one without consensus; 13 neither, but a
-part was not checked; 12 nothing to verify.";
+part was not checked; 12 nothing to verify. What is found is named on standard
+error, even with -q. Of several receipts, the line of each comes first.";
 
 /// The arguments of `mk receipt verify`.
 #[derive(Args, Debug)]
@@ -101,8 +106,28 @@ pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
         };
         all.push(check(opened.key_id, opened.payload, signature, &given));
     }
-    let exit = all.iter().map(|checked| exit_code(checked, given.min_required.is_some())).fold(0, worse);
+    let mut gate = Gate::default();
+    let mut exit = 0;
+    for (at, checked) in all.iter().enumerate() {
+        let code = match given.min_required.filter(|_| checked.agrees()) {
+            Some(_) => {
+                let counted = checked.counted();
+                let faults = verdict::faults(&counted, &FailOn::DEFAULT);
+                let code = verdict::exit_code(&faults);
+                let source = (all.len() > 1).then_some(Source::Line { line: at + 1 });
+                gate.add(source.as_ref(), faults, &Places::new(None, ""));
+                code
+            }
+            None if checked.agrees() => 0,
+            None => Kind::Other.code(),
+        };
+        exit = worse(exit, code);
+    }
     report::print(&session.printer, &name, &all, given.key.as_ref(), args.json, exit)?;
+    if exit != Kind::Other.code() {
+        let claims = all.iter().map(|checked| checked.claims.len()).sum::<usize>();
+        gate.tell(&session.printer, !args.json, &format!("{} counted again", counted(claims, "claim")), exit);
+    }
     Ok(exit)
 }
 
@@ -114,24 +139,19 @@ fn worse(one: u8, other: u8) -> u8 {
     verdict::worse(one, other)
 }
 
-fn exit_code(checked: &Checked, by_verdicts: bool) -> u8 {
-    if !checked.agrees() {
-        return Kind::Other.code();
+impl Checked {
+    /// The verification with its verdicts as counted again.
+    fn counted(&self) -> VerifyResponse {
+        let Payload { skipped, complete, audited, coverage, .. } = &self.payload;
+        VerifyResponse {
+            results: self.claims.iter().filter_map(|claim| claim.counted.clone().ok()).collect(),
+            skipped: skipped.clone(),
+            complete: *complete,
+            audited: *audited,
+            coverage: *coverage,
+            ..VerifyResponse::default()
+        }
     }
-    if !by_verdicts {
-        return 0;
-    }
-    let results = checked.claims.iter().filter_map(|claim| claim.counted.clone().ok()).collect();
-    let Payload { skipped, complete, audited, coverage, .. } = &checked.payload;
-    let counted = VerifyResponse {
-        results,
-        skipped: skipped.clone(),
-        complete: *complete,
-        audited: *audited,
-        coverage: *coverage,
-        ..VerifyResponse::default()
-    };
-    verdict::exit_code(&verdict::faults(&counted, &FailOn::DEFAULT))
 }
 
 fn check(key_id: String, payload: Payload, signature: Signature, given: &Given) -> Checked {

@@ -142,6 +142,12 @@ impl Checked {
         if self.min_required != self.payload.request.min_required {
             parts.push(format!("counted as if {} had to agree", self.min_required));
         }
+        let unchecked = self.payload.skipped.iter().filter(|part| part.reason.is_unchecked()).count();
+        if unchecked > 0 {
+            parts.push(format!("{} of the text not checked", counted(unchecked, "part")));
+        } else if !self.payload.complete {
+            parts.push("not all of the text was checked".to_owned());
+        }
         if self.signature == Signature::Valid {
             parts.push(format!("signed by {}", self.key_id));
         }
@@ -179,14 +185,15 @@ pub(super) fn print(
     }
     for (at, checked) in all.iter().enumerate() {
         if !json {
-            for_people_or_pipes(printer, checked)?;
+            let line = (all.len() > 1).then_some(at + 1);
+            for_people_or_pipes(printer, line, checked)?;
         }
         for fault in checked.faults(key) {
             printer.alert(&format!("{}: {fault}", of(at)));
         }
     }
     if key.is_none() {
-        printer.warning(
+        printer.urgent_warning(
             "the signature was not checked, as there is no key here: `mk receipt key` of the server that signed it \
              prints one for --key",
         );
@@ -194,14 +201,16 @@ pub(super) fn print(
     Ok(())
 }
 
-fn for_people_or_pipes(printer: &Printer, checked: &Checked) -> Result<(), Failure> {
+/// Of several receipts, each line begins with that of the receipt.
+fn for_people_or_pipes(printer: &Printer, line: Option<usize>, checked: &Checked) -> Result<(), Failure> {
     let terminal = &printer.terminal;
+    let prefix = |behind: &str| line.map(|line| format!("{line}{behind}")).unwrap_or_default();
     if !terminal.out.is_terminal {
         let lines = checked.claims.iter().zip(&checked.payload.claims).enumerate();
         lines
             .map(|(at, (claim, record))| plain(at, claim, &record.result))
-            .try_for_each(|line| printer.line(&line))?;
-        printer.notice(&checked.summary(terminal.symbols.between));
+            .try_for_each(|text| printer.line(&format!("{}{text}", prefix("\t"))))?;
+        printer.notice(&format!("{}{}", prefix(": "), checked.summary(terminal.symbols.between)));
         return Ok(());
     }
     let digits = checked.claims.len().to_string().len();
@@ -211,6 +220,7 @@ fn for_people_or_pipes(printer: &Printer, checked: &Checked) -> Result<(), Failu
         }
     }
     let summary = checked.summary(terminal.symbols.between);
+    let summary = line.map_or_else(|| summary.clone(), |line| format!("receipt {line}: {summary}"));
     wrap(&summary, terminal.width - 1).iter().try_for_each(|line| printer.line(line))
 }
 
