@@ -199,7 +199,9 @@ fn refused(server: &str, refusal: &Refusal) -> Failure {
         && let Some(wait) = refusal.retry_after
         && !message.ends_with(&format!("try again in {} s", whole_seconds(wait)))
     {
-        message = format!("{message}; try again in {}", span(wait));
+        // A limit frees a request at a known time; whatever else is busy may be so again.
+        let next = if refusal.status == 429 { "free" } else { "try" };
+        message = format!("{message}; {next} again in {}", span(wait));
     }
     let mut failure = Failure::new(kind, message);
     let retry_after = refusal.retry_after.filter(|_| refusal.status == 429 && !refusal.hopeless);
@@ -384,7 +386,7 @@ mod tests {
     fn a_limit_says_when_it_is_over() {
         let failure =
             failure("s", refusal(429, "rate_limited_minute", "Too many requests per minute", Some(42)));
-        assert_eq!(failure.message, "too many requests per minute; try again in 42 s");
+        assert_eq!(failure.message, "too many requests per minute; free again in 42 s");
         assert_eq!(failure.kind.code(), 7);
         let server_error = failure.server_error.unwrap();
         assert_eq!(

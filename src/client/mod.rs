@@ -19,7 +19,6 @@ pub use events::VerifyStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::header::ACCEPT;
 use reqwest::{Certificate, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -118,7 +117,7 @@ impl Client {
 
     /// Starts an extraction. The request is sent exactly once, whatever happens to the connection.
     pub fn extract(&self, request: &VerifyRequest) -> VerifyStream {
-        let post = self.post("verify/v1/extract").header(ACCEPT, "text/event-stream").json(request);
+        let post = self.post("verify/v1/extract").json(request);
         VerifyStream::begin(post, Event::read_of_extraction, false)
     }
 

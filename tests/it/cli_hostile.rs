@@ -117,7 +117,7 @@ async fn a_delayed_error_body_is_read() {
     .await;
     let ran = call(&server.base, &[]).run_beside().await;
     assert_eq!(ran.code(), 7, "{ran:?}");
-    assert!(ran.stderr.contains("too many requests per minute; try again in 9 s"), "{ran:?}");
+    assert!(ran.stderr.contains("too many requests per minute; free again in 9 s"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -106,6 +106,18 @@ async fn an_interrupt_keeps_the_verified_statements() {
     assert_eq!((&found["schema"], &found["exit"]), (&"mk.verify.batch/1".into(), &130.into()), "{ran:?}");
     assert_eq!(found["statements"].as_array().unwrap().len(), 1, "{ran:?}");
     assert_eq!(found["statements"][0]["results"][0]["assessment"], "TRUE", "{ran:?}");
+
+    let call = Mk::new()
+        .args(["verify", "--lines", "facts.txt", "--jobs", "1", "--receipt", "receipts"])
+        .env("MK_SERVER", &server.base)
+        .env("MK_API_KEY", &server.key(Service::Verify));
+    std::fs::write(call.home().join("facts.txt"), "The Eiffel Tower is in Paris.\nendless\n").unwrap();
+    let child = spawn(&call);
+    eventually("the second statement is sent", || provider.requests_for("extractor").len() == 4).await;
+    let ran = interrupted(child).await;
+    assert!(ran.stderr.contains("1 statement: 1 verified · 1 claim: ✓ 1 true · "), "{ran:?}");
+    let receipts = std::fs::read_to_string(call.home().join("receipts")).unwrap();
+    assert_eq!(receipts.lines().count(), 1, "it was paid for");
 }
 
 /// A text whose first claim no model answers.

@@ -41,8 +41,10 @@ impl Totals {
     /// Adds what was found in a statement.
     pub(super) fn add(&mut self, found: &ExtractResponse) {
         self.claims += found.claims.len();
-        self.unchecked += summary::unchecked(&found.skipped, found.coverage, found.complete);
-        self.sentences += found.coverage.sentences;
+        // The server's numbers are not trusted.
+        let unchecked = summary::unchecked(&found.skipped, found.coverage, found.complete);
+        self.unchecked = self.unchecked.saturating_add(unchecked);
+        self.sentences = self.sentences.saturating_add(found.coverage.sentences);
         self.unaudited += usize::from(!found.audited);
         self.spent.add(&found.token_usage, found.mode.is_some());
     }

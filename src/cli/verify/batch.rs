@@ -23,7 +23,7 @@ use super::{BATCH_MAX_WAIT, Format, Plan, plain, table, verdict};
 use crate::api::verify::Event;
 use crate::cli::backend::Backend;
 use crate::cli::exit::{Failure, Kind, Outcome};
-use crate::cli::humanize;
+use crate::cli::{humanize, runtime};
 
 /// The outcome of a statement.
 struct StatementOutcome {
@@ -60,6 +60,7 @@ pub(crate) async fn run(
         gate: Gate::default(),
         rows: batch.has_one_table().then(|| Rows::new(&plan.printer.terminal, true)),
         first_failure: None,
+        has_ended: false,
     };
     let running = statements
         .enumerate()
@@ -161,6 +162,8 @@ struct Report<'a, 'p> {
     rows: Option<Rows<'p>>,
     /// The first failure with its statement, for the end of a `-q` run, which does not print it as a line.
     first_failure: Option<(Source, Failure)>,
+    /// Whether all of it was told.
+    has_ended: bool,
 }
 
 impl Report<'_, '_> {
@@ -276,7 +279,28 @@ impl Report<'_, '_> {
         self.batch.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
     }
 
+    /// The totals so far in one line.
+    fn total(&self) -> String {
+        let terminal = &self.batch.plan.printer.terminal;
+        let symbol = |assessment| mark(terminal, assessment).0.to_owned();
+        let parts = summary::parts_of_several(&self.totals, self.batch.begun.elapsed(), symbol);
+        summary::on_one_line(terminal, parts)
+    }
+
+    /// Says and keeps what was found before a stop signal.
+    fn break_off(&mut self) {
+        let printer = &self.batch.plan.printer;
+        if self.totals.done() == 0 {
+            return;
+        }
+        printer.notice(&self.total());
+        if let Some(Err(failure)) = self.receipts.take().map(ReceiptFile::finish) {
+            printer.failure(&failure);
+        }
+    }
+
     fn finish(mut self) -> Outcome {
+        self.has_ended = true;
         let printer = &self.batch.plan.printer;
         self.batch.display.borrow_mut().end();
         if self.totals.statements() == 0 {
@@ -305,9 +329,7 @@ impl Report<'_, '_> {
             }
             Format::Plain => {}
         }
-        let symbol = |assessment| mark(&printer.terminal, assessment).0.to_owned();
-        let parts = summary::parts_of_several(&self.totals, elapsed, symbol);
-        let total = summary::on_one_line(&printer.terminal, parts);
+        let total = self.total();
         plan.warn(&self.totals);
         self.gate.tell(printer, plan.format.is_for_people(), &total, self.worst);
         if plan.format == Format::Plain && self.worst == 0 {
@@ -336,5 +358,8 @@ impl Drop for Report<'_, '_> {
             }
         }
         let _ = self.print_table();
+        if !self.has_ended && runtime::received_stop_signal().is_some() {
+            self.break_off();
+        }
     }
 }

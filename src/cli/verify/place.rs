@@ -44,8 +44,9 @@ impl Places {
     pub(crate) fn of(&self, span: Span) -> Place {
         let line = self.starts.partition_point(|start| *start <= span.start).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or_default();
-        let column = span.start - start + 1;
-        Place { file: self.file.clone(), line: self.first_line + line - 1, column }
+        // The server's numbers are not trusted.
+        let column = (span.start - start).saturating_add(1);
+        Place { file: self.file.clone(), line: self.first_line.saturating_add(line - 1), column }
     }
 
     /// `release-notes.md:14:3`; `None` for what is in no file.
@@ -90,6 +91,7 @@ mod tests {
         }
         assert_eq!(place(None, "", 0), (1, 1));
         assert_eq!(place(Some(&Source::Line { line: 7 }), "a fact", 2), (7, 3));
+        assert_eq!(place(None, "", usize::MAX - 1), (1, usize::MAX), "whatever a server says");
     }
 
     #[test]

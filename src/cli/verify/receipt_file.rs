@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::api::verify::VerifyResponse;
 use crate::cli::exit::{Failure, Kind};
 use crate::private;
+use crate::verify::receipt;
 
 /// Receipts on their way into a file. Without [`ReceiptFile::finish`] nothing is left of them.
 #[derive(Debug)]
@@ -37,6 +38,15 @@ impl ReceiptFile {
             return Err(Failure::new(Kind::Server, "the server sent no receipt")
                 .hint("servers of an older version know none"));
         };
+        let fault = match receipt::open(receipt) {
+            Err(cause) => Some(cause.to_string()),
+            Ok(_) if receipt.contains('\n') => Some("it has several lines".to_owned()),
+            Ok(_) => None,
+        };
+        if let Some(fault) = fault {
+            let message = format!("the server sent something else than a receipt: {fault}");
+            return Err(Failure::new(Kind::Server, message));
+        }
         let written = self.file.write_all(format!("{receipt}\n").as_bytes());
         written.map_err(|cause| unwritable(&self.path, cause))
     }

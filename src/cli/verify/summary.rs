@@ -131,7 +131,9 @@ impl Totals {
         }
         let is_empty = result.results.is_empty();
         *(if is_empty { &mut self.nothing_to_verify } else { &mut self.verified }) += 1;
-        self.unchecked += unchecked(&result.skipped, result.coverage, result.complete);
+        // The server's numbers are not trusted.
+        let unchecked = unchecked(&result.skipped, result.coverage, result.complete);
+        self.unchecked = self.unchecked.saturating_add(unchecked);
         self.has_known |= result.cached;
         self.has_new |= !result.cached;
         self.not_audited += usize::from(!result.audited);

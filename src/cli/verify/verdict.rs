@@ -152,6 +152,15 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn no_figure_of_a_server_is_too_large_to_sum() {
+        let mut huge = result(&["TRUE"], &[]);
+        huge.coverage.unchecked = usize::MAX;
+        let mut totals = super::super::summary::Totals::of(&huge);
+        totals.add(&huge);
+        assert_eq!(totals.statements(), 2);
+    }
+
+    #[test]
     fn fail_on_narrows_it() {
         let code = |assessments: &[&str], skipped: &[&str], fail_on: &[FailOn]| {
             exit_code(&faults(&result(assessments, skipped), fail_on))
