@@ -240,6 +240,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'File that holds the API key')
             [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'PEM file of further certificate authorities to trust')
             [CompletionResult]::new('--shuffle', '--shuffle', [CompletionResultType]::ParameterName, 'Take the statements in another order, the same for the same --seed: with --limit, a fair sample')
+            [CompletionResult]::new('--open', '--open', [CompletionResultType]::ParameterName, 'Ask each question without its options as well, which the auditor maps to them: it shows what options hide. Needs an inference key too')
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Simulated models in this process: no server, key or network. They know few facts')
             [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'The configured providers, called from this process: no server needed')
             [CompletionResult]::new('--point', '--point', [CompletionResultType]::ParameterName, 'Hold the shares themselves against these limits, and not the ends of their intervals')

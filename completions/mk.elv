@@ -229,6 +229,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --api-key-file 'File that holds the API key'
             cand --ca-cert 'PEM file of further certificate authorities to trust'
             cand --shuffle 'Take the statements in another order, the same for the same --seed: with --limit, a fair sample'
+            cand --open 'Ask each question without its options as well, which the auditor maps to them: it shows what options hide. Needs an inference key too'
             cand --sandbox 'Simulated models in this process: no server, key or network. They know few facts'
             cand --local 'The configured providers, called from this process: no server needed'
             cand --point 'Hold the shares themselves against these limits, and not the ends of their intervals'

@@ -17,6 +17,7 @@ use super::{remote, server_key};
 use crate::api::Service;
 use crate::client::Client;
 use crate::config::{ClientConfig, ServerArgs, ServerConfig, load_server_for};
+use crate::secret::SecretString;
 
 /// Flags that select the server; the configured one where none is given.
 #[derive(Args, Clone, Copy, Debug)]
@@ -46,6 +47,14 @@ pub(crate) struct Need {
 pub(crate) struct Chosen {
     need: Need,
     server: Server,
+    inference: Option<Inference>,
+}
+
+/// How models are to be asked directly, beside what the command needs otherwise.
+struct Inference {
+    idle_timeout: Duration,
+    /// The client of a configured server.
+    client: Option<Client>,
 }
 
 enum Server {
@@ -57,6 +66,8 @@ enum Server {
 pub(crate) struct Backend {
     /// A client of the server.
     pub(crate) client: Client,
+    /// A client with a key for inference, if one was asked for.
+    pub(crate) inference: Option<Client>,
     /// The server as the person named it.
     pub(crate) server: String,
     /// Whether all of its models are simulated, as the person asked for.
@@ -89,13 +100,14 @@ pub(crate) fn choose(
         return Ok(Chosen {
             need,
             server: Server::Embedded { config, is_sandbox: args.sandbox, signs_receipts: false },
+            inference: None,
         });
     }
     let Some(key) = server_key::key_for(config, need.service)? else {
         return Err(server_key::no_key(config, need.service, Some(need.keyless_command)));
     };
     let client = remote::client_with_timeout(config, Some(key), need.idle_timeout)?;
-    Ok(Chosen { need, server: Server::Configured(client, config.server.clone()) })
+    Ok(Chosen { need, server: Server::Configured(client, config.server.clone()), inference: None })
 }
 
 /// Selects the server and reads the input. Files come first: what is wrong with one is a mistake of this command and
@@ -123,22 +135,51 @@ impl Chosen {
         self
     }
 
+    /// The same, to ask models directly as well, which may be silent for as long as `idle_timeout`.
+    ///
+    /// # Errors
+    /// If there is no inference key for the server.
+    pub(crate) fn with_inference(
+        mut self,
+        config: &ClientConfig,
+        idle_timeout: Duration,
+    ) -> Result<Self, Failure> {
+        let client = match &self.server {
+            Server::Embedded { .. } => None,
+            Server::Configured(..) => {
+                let key = server_key::key_for(config, Service::Inference)?;
+                let trial = Some(self.need.keyless_command);
+                let key = key.ok_or_else(|| server_key::no_key(config, Service::Inference, trial))?;
+                Some(remote::client_with_timeout(config, Some(key), idle_timeout)?)
+            }
+        };
+        self.inference = Some(Inference { idle_timeout, client });
+        Ok(self)
+    }
+
     /// Starts what must be started, and announces where answers will be simulated.
     pub(crate) async fn open(self, printer: &Printer) -> Result<Backend, Failure> {
         let (config, is_sandbox, signs_receipts) = match self.server {
             Server::Configured(client, server) => {
-                return Ok(Backend { client, server, is_sandbox: false, embedded: None });
+                let inference = self.inference.and_then(|inference| inference.client);
+                return Ok(Backend { client, inference, server, is_sandbox: false, embedded: None });
             }
             Server::Embedded { config, is_sandbox, signs_receipts } => (config, is_sandbox, signs_receipts),
         };
         let receipt_key =
             if signs_receipts { Some(signing_key_announced(&config.store_place(), printer)?) } else { None };
-        let embedded = Embedded::start(*config, self.need.service, receipt_key).await?;
-        let client =
-            remote::embedded_client(&embedded.address, embedded.key.clone(), self.need.idle_timeout)?;
+        let embedded =
+            Embedded::start(*config, self.need.service, self.inference.is_some(), receipt_key).await?;
+        let client = |key: &SecretString, idle_timeout| {
+            remote::embedded_client(&embedded.address, key.clone(), idle_timeout)
+        };
+        let inference = embedded.inference_key.as_ref().zip(self.inference);
+        let inference = inference.map(|(key, inference)| client(key, inference.idle_timeout)).transpose()?;
+        let client = client(&embedded.key, self.need.idle_timeout)?;
         if is_sandbox {
             printer.notice(SANDBOX_BANNER);
         }
-        Ok(Backend { client, server: embedded.address.clone(), is_sandbox, embedded: Some(embedded) })
+        let server = embedded.address.clone();
+        Ok(Backend { client, inference, server, is_sandbox, embedded: Some(embedded) })
     }
 }

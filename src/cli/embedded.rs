@@ -26,17 +26,20 @@ pub(crate) const SANDBOX_BANNER: &str = "SANDBOX: answers are simulated, not rea
 pub(crate) struct Embedded {
     /// Its base address.
     pub(crate) address: String,
-    /// A key for it.
+    /// A key for the service that was asked for.
     pub(crate) key: SecretString,
+    /// A key for inference, if that was asked for as well.
+    pub(crate) inference_key: Option<SecretString>,
     task: JoinHandle<()>,
 }
 
 impl Embedded {
-    /// Starts a server with the providers and panels of `config`, and makes a key for `service`. It signs receipts by a
-    /// `receipt_key`, or by one that ends with it.
+    /// Starts a server with the providers and panels of `config`, and makes a key for `service`, and one for inference if
+    /// models are asked directly as well. It signs receipts by a `receipt_key`, or by one that ends with it.
     pub(crate) async fn start(
         mut config: ServerConfig,
         service: Service,
+        with_inference: bool,
         receipt_key: Option<SigningKey>,
     ) -> Result<Self, Failure> {
         // The only caller is this process, so its keys have no limits.
@@ -48,8 +51,13 @@ impl Embedded {
             Some(key) => app.with_receipt_key(key),
             None => app,
         };
-        let made = keys::create(&app.store, &NewKey::new(service, "default"), clock.now());
-        let (key, _) = made.map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))?;
+        let make = |service: Service| {
+            let made = keys::create(&app.store, &NewKey::new(service, "default"), clock.now());
+            made.map(|(key, _)| key)
+                .map_err(|cause| Failure::new(Kind::Other, cause.to_string()).caused_by(cause))
+        };
+        let key = make(service)?;
+        let inference_key = with_inference.then(|| make(Service::Inference)).transpose()?;
 
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = TcpListener::bind(loopback).await.map_err(listen_failure)?;
@@ -61,7 +69,7 @@ impl Embedded {
             // Ends only when the task is dropped, so there is no error to report.
             let _ = server::serve(listener, Arc::new(app), options, never).await;
         });
-        Ok(Self { address, key, task })
+        Ok(Self { address, key, inference_key, task })
     }
 }
 

@@ -49,7 +49,7 @@ fn models_are_judged_by_verdict_and_by_option() {
     }
     let shown = sandbox(&text, &[]).stderr;
     assert!(shown.contains("of the 1 of 3 questions for which it is known"), "{shown}");
-    assert!(shown.contains("one answer is not among the options"), "{shown}");
+    assert!(shown.contains("one answer is no option beside the claimed one"), "{shown}");
 }
 
 #[test]

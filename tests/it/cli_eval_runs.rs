@@ -42,7 +42,10 @@ async fn an_evaluation_goes_on_without_paying_twice() {
     assert_eq!(provider.requests().len(), paid * 3, "nothing is asked again");
     let other = call.args(["--min-required", "3"]).run_beside().await;
     assert_eq!(other.code(), 2, "{other:?}");
-    assert!(other.stderr.contains("answers.jsonl was made with min_required null, and not 3"), "{other:?}");
+    assert!(
+        other.stderr.contains("answers.jsonl was made with min_required left out, and not 3"),
+        "{other:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,4 +203,22 @@ async fn progress_tells_accuracy_and_time_left() {
     assert!(first.starts_with("Verifying statements  1 of 3 done") && first.ends_with(" left"), "{ran:?}");
     assert!(first.contains("100 % right · "), "{ran:?}");
     assert!(!progress[2].contains("left"), "{ran:?}");
+}
+
+#[test]
+fn a_report_takes_the_place_of_nothing_that_is_read_or_paid_for() {
+    let mk = in_sandbox(&dataset(&FACTS[..1])).args(["--resume", "answers.jsonl"]);
+    let kept = || std::fs::read_to_string(mk.home().join("answers.jsonl")).unwrap_or_default();
+    assert_eq!(mk.run().code(), 0);
+    let answers = kept();
+    for (reports, what) in [
+        (&["--report", "csv=answers.jsonl"][..], "the file of --resume"),
+        (&["--report", "html=./facts.jsonl"], "the dataset"),
+        (&["--report", "html=new", "--report", "csv=new"], "another report"),
+    ] {
+        let ran = mk.clone().args(reports.iter().copied()).run();
+        assert_eq!(ran.code(), 2, "{ran:?}");
+        assert!(ran.stderr.contains(what), "{ran:?}");
+    }
+    assert_eq!(kept(), answers);
 }

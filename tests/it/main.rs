@@ -40,6 +40,7 @@ mod cli_database;
 mod cli_doctor;
 mod cli_eval;
 mod cli_eval_figures;
+mod cli_eval_open;
 mod cli_eval_runs;
 mod cli_extract;
 mod cli_gate;

@@ -1,25 +1,30 @@
 //! `--resume FILE`: every answer is kept as it comes, so that an evaluation goes on without paying twice.
 //!
 //! The file is JSON Lines: a header that pins the dataset and what verdicts depend on, then an answer a line, only ever
-//! appended. What failed is not in it, and is asked again. An interrupted write leaves a torn last line, which is cut
+//! appended: a verification, or what models answered to its questions without options, where the last line holds. What
+//! failed is not in it, and is asked again. An interrupted write leaves a torn last line, which is cut
 //! off; anything else that is no answer is an error, as it may be a file of somebody else. Only one evaluation at a time
 //! uses a file.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::open::Opened;
 use crate::api::verify::VerifyResponse;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::verify::json::milliseconds;
 use crate::private;
 
 const SCHEMA: &str = "mk.eval.answers/1";
+
+/// The longest line that makes sense: a result, of which the client takes 16 MiB.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// The first line: answers are for nothing else.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -32,13 +37,18 @@ struct Header {
 
 /// A verification that was answered before.
 #[derive(Debug, Serialize, Deserialize)]
-struct Answer<R> {
-    /// The number of the statement in the dataset, from 0.
-    statement: usize,
-    /// Which repetition, from 0.
-    run: u32,
-    elapsed_ms: u64,
-    result: R,
+#[serde(untagged)]
+enum Answer<R, O> {
+    Verified {
+        /// The number of the statement in the dataset, from 0.
+        statement: usize,
+        /// Which repetition, from 0.
+        run: u32,
+        elapsed_ms: u64,
+        result: R,
+    },
+    /// Of the first repetition.
+    Open { statement: usize, open: O },
 }
 
 /// The answers of a file, to which new ones are appended.
@@ -46,6 +56,7 @@ pub(super) struct Answers {
     path: PathBuf,
     file: File,
     known: HashMap<(usize, u32), (VerifyResponse, Duration)>,
+    opened: HashMap<usize, Opened>,
 }
 
 impl Answers {
@@ -57,6 +68,10 @@ impl Answers {
         let failed = |cause: std::io::Error| {
             Failure::usage(format!("--resume: cannot use {}: {cause}", path.display())).caused_by(cause)
         };
+        // Whoever opens a pipe may wait for ever.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(Failure::usage(format!("--resume: {} is no regular file", path.display())));
+        }
         private::open_or_create(path).map_err(failed)?;
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed)?;
         // Some network file systems have no locks, which is no reason to refuse.
@@ -66,7 +81,8 @@ impl Answers {
         }
         let header =
             Header { schema: SCHEMA.to_owned(), dataset: dataset.to_owned(), settings: settings.clone() };
-        let mut answers = Self { path: path.to_owned(), file, known: HashMap::new() };
+        let (known, opened) = (HashMap::new(), HashMap::new());
+        let mut answers = Self { path: path.to_owned(), file, known, opened };
         answers.read(&header)?;
         Ok(answers)
     }
@@ -77,8 +93,13 @@ impl Answers {
         let mut end: u64 = 0;
         for number in 1.. {
             let mut bytes = Vec::new();
-            let length = reader.read_until(b'\n', &mut bytes).map_err(|cause| self.failed(cause))?;
+            let mut capped = Read::take(&mut reader, MAX_LINE_BYTES);
+            let length = capped.read_until(b'\n', &mut bytes).map_err(|cause| self.failed(cause))?;
             let is_whole = bytes.last() == Some(&b'\n');
+            if !is_whole && capped.limit() == 0 {
+                let message = format!("--resume: line {number} of {} is no answer", self.path.display());
+                return Err(Failure::usage(message).hint("name a file that does not exist yet; it is made"));
+            }
             if number == 1 && (length == 0 || !is_whole && own.starts_with(&bytes)) {
                 self.file.set_len(0).map_err(|cause| self.failed(cause))?;
                 return self.write(&own);
@@ -89,12 +110,22 @@ impl Answers {
             if number == 1 {
                 self.check(header, &bytes)?;
             } else if is_whole {
-                let answer: Answer<VerifyResponse> = serde_json::from_slice(&bytes).map_err(|cause| {
-                    let message = format!("--resume: line {number} of {} is no answer", self.path.display());
-                    Failure::usage(message).caused_by(cause).hint("name another file, or delete that line")
-                })?;
-                let elapsed = Duration::from_millis(answer.elapsed_ms);
-                self.known.insert((answer.statement, answer.run), (answer.result, elapsed));
+                let answer: Answer<Box<VerifyResponse>, Opened> =
+                    serde_json::from_slice(&bytes).map_err(|cause| {
+                        let message =
+                            format!("--resume: line {number} of {} is no answer", self.path.display());
+                        Failure::usage(message)
+                            .caused_by(cause)
+                            .hint("name another file, or delete that line")
+                    })?;
+                match answer {
+                    Answer::Verified { statement, run, elapsed_ms, result } => {
+                        self.known.insert((statement, run), (*result, Duration::from_millis(elapsed_ms)));
+                    }
+                    Answer::Open { statement, open } => {
+                        self.opened.insert(statement, open);
+                    }
+                }
             } else {
                 return self.file.set_len(end).map_err(|cause| self.failed(cause));
             }
@@ -117,11 +148,14 @@ impl Answers {
         let other = header.settings.keys().chain(found.settings.keys()).find(name);
         let differs = match other {
             _ if found.dataset != header.dataset => "is for another dataset".to_owned(),
-            Some(name) => format!(
-                "was made with {name} {}, and not {}",
-                found.settings.get(name).unwrap_or(&Value::Null),
-                header.settings.get(name).unwrap_or(&Value::Null)
-            ),
+            Some(name) => {
+                let of = |settings: &Map<String, Value>| match settings.get(name) {
+                    None | Some(Value::Null) => "left out".to_owned(),
+                    Some(value) => value.to_string(),
+                };
+                let (then, now) = (of(&found.settings), of(&header.settings));
+                format!("was made with {name} {then}, and not {now}")
+            }
             None => return Ok(()),
         };
         Err(Failure::usage(format!("--resume: {path} {differs}")).hint("name another file for these answers"))
@@ -142,8 +176,25 @@ impl Answers {
         run: u32,
         (result, elapsed): &(VerifyResponse, Duration),
     ) -> Result<(), Failure> {
-        let answer = Answer { statement, run, elapsed_ms: milliseconds(*elapsed), result };
-        let line = line(&answer)?;
+        let elapsed_ms = milliseconds(*elapsed);
+        self.append(&Answer::<_, ()>::Verified { statement, run, elapsed_ms, result })
+    }
+
+    /// What models answered to the questions of a statement without options.
+    pub(super) fn take_open(&mut self, statement: usize) -> Option<Opened> {
+        self.opened.remove(&statement)
+    }
+
+    /// Keeps that.
+    ///
+    /// # Errors
+    /// As [`Answers::keep`].
+    pub(super) fn keep_open(&mut self, statement: usize, open: &Opened) -> Result<(), Failure> {
+        self.append(&Answer::<(), _>::Open { statement, open })
+    }
+
+    fn append<R: Serialize, O: Serialize>(&mut self, answer: &Answer<R, O>) -> Result<(), Failure> {
+        let line = line(answer)?;
         self.write(&line)
     }
 
@@ -199,6 +250,21 @@ mod tests {
     }
 
     #[test]
+    fn of_answers_without_options_the_last_line_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("answers.jsonl");
+        let mut first = open(&path, "d", "legal").unwrap();
+        first.keep(3, 0, &result("three")).unwrap();
+        let (some, all) = (Opened::default(), Opened { tokens: 9, ..Opened::default() });
+        first.keep_open(3, &some).unwrap();
+        first.keep_open(3, &all).unwrap();
+        drop(first);
+        let mut again = open(&path, "d", "legal").unwrap();
+        assert_eq!((again.take(3, 0), again.take_open(3)), (Some(result("three")), Some(all)));
+        assert_eq!(again.take_open(2), None);
+    }
+
+    #[test]
     fn a_torn_last_line_is_cut_off_wherever_it_is_torn() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("answers.jsonl");
@@ -227,6 +293,7 @@ mod tests {
         let refused = |dataset, domain| open(&path, dataset, domain).err().unwrap().message;
         assert!(refused("e", "legal").contains("is for another dataset"));
         assert!(refused("d", "general").contains("was made with domain \"legal\", and not \"general\""));
+        assert!(open(dir.path(), "d", "legal").err().unwrap().message.contains("no regular file"));
         for other in ["notes of mine", "notes of mine\n", "{}\n", "{\"schema\": \"mk.eval/1\"}\n"] {
             std::fs::write(&path, other).unwrap();
             assert!(refused("d", "legal").contains("something else than answers"), "{other}");

@@ -22,6 +22,7 @@ Examples:
   mk eval facts.jsonl --target-precision 95    which rule is that precise
   mk eval facts.jsonl --resume answers.jsonl   goes on where it was broken off
   mk eval facts.jsonl --report html=eval.html  a page to show others
+  mk eval facts.jsonl --open                   what models say without options
   mk eval compare before.json after.json       two evaluations, paired
   mk eval facts.jsonl | awk -F'\\t' '$2 == \"WRONG\"'   what it was wrong about";
 
@@ -42,6 +43,11 @@ In a pipe each statement is a line of tab-separated fields: line, RIGHT, WRONG
 or ERROR, what is expected, what was said (or the kind of the error), id, text.
 With --repeat, FLIPPED is what a later run said otherwise than the first. The
 figures go to standard error. More: mk help verification
+
+With --open, each model that answered a question is asked it again without
+options, through /inference/v1 by an inference key (MK_INFERENCE_KEY), once a
+statement. Code finds the option that says the same as its words, else the
+auditor says which one is meant. Questions with two options are left out.
 
 A refused key, a used-up budget or a server that cannot be reached ends it, with
 the figures so far, and so do Ctrl-C and SIGTERM.
@@ -80,6 +86,11 @@ pub(crate) struct EvalArgs {
     /// Verify each statement N times, to see which verdicts change; the figures are of the first time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = within(1..=100_u32), allow_negative_numbers = true)]
     pub(super) repeat: u32,
+
+    /// Ask each question without its options as well, which the auditor maps to them: it shows what options hide. Needs an
+    /// inference key too
+    #[arg(long)]
+    pub(super) open: bool,
 
     /// Keep each answer in this file, and ask nothing again that is answered in it
     #[arg(long, value_name = "FILE")]

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::figures::Figures;
+use super::figures::{Figures, OpenFigures};
 use super::label::Label;
-use super::score::{Duel, Group, Marks, Matrix, ModelScore, PairErrors, Recount};
+use super::score::{Duel, Group, Marks, Matrix, ModelScore, OpenScore, PairErrors, Rate, Recount};
 
 /// The shares of verdicts, and the matrix that they are from.
 pub(super) fn verdicts(matrix: &Matrix) -> Map<String, Value> {
@@ -49,6 +49,7 @@ pub(super) fn figures(figures: &Figures) -> Map<String, Value> {
         "models": figures.models.iter().map(model).collect::<Vec<_>>(),
         "known_options": figures.known_options,
         "unmatched_answers": figures.unmatched_answers,
+        "open": figures.open.as_ref().map(open),
         "panel_against_best": figures.duel.as_ref().map(|one| duel(figures, one)),
         "errors": {
             "pairs": common.pairs.iter().map(pair).collect::<Vec<_>>(),
@@ -79,6 +80,31 @@ fn model((name, score): &(String, ModelScore)) -> Value {
 fn marks(marks: Marks) -> Value {
     let Marks { right, wrong, cannot_tell, no_answer } = marks;
     json!({ "right": right, "wrong": wrong, "cannot_tell": cannot_tell, "no_answer": no_answer })
+}
+
+fn open(figures: &OpenFigures) -> Value {
+    let model = |(name, score): &(String, OpenScore)| {
+        let OpenScore { right, by_code, by_judge, by_nobody, unknown, failed } = score;
+        json!({
+            "model": name,
+            "with_options": Rate { hits: right.both + right.only_first, total: right.total() },
+            "without_options": Rate { hits: right.both + right.only_second, total: right.total() },
+            "only_with": right.only_first,
+            "only_without": right.only_second,
+            "p": right.mcnemar(),
+            "mapped_by_code": by_code,
+            "mapped_by_judge": by_judge,
+            "not_mapped": by_nobody,
+            "unknown": unknown,
+            "failed": failed,
+        })
+    };
+    json!({
+        "judges": figures.judges,
+        "prompts": figures.prompts,
+        "not_asked": figures.not_asked,
+        "models": figures.models.iter().map(model).collect::<Vec<_>>(),
+    })
 }
 
 fn duel(figures: &Figures, duel: &Duel) -> Value {

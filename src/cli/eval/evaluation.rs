@@ -8,6 +8,7 @@ use futures_util::{StreamExt, stream};
 use super::Plan;
 use super::answers::Answers;
 use super::dataset::Item;
+use super::open::{Opened, Opening};
 use super::report::Report;
 use crate::api::verify::{VerifyRequest, VerifyResponse};
 use crate::cli::backend::{Backend, Chosen};
@@ -37,6 +38,8 @@ pub(super) struct Done<'a> {
     pub(super) task: Task<'a>,
     /// `None` for a statement that was no longer asked.
     pub(super) outcome: Option<Outcome>,
+    /// What models answered without options, if they were asked, and why one was not.
+    pub(super) opened: Option<(Opened, Option<Failure>)>,
     /// Whether it was answered before this evaluation.
     pub(super) is_known: bool,
     /// Whether it is the reason why the rest is not asked.
@@ -54,12 +57,18 @@ pub(super) async fn run<'a>(
     let mut backend = chosen.open(&plan.printer).await?;
     // Votes of yesterday's run would measure nothing.
     backend.client = backend.client.asking_afresh();
+    let opening = if plan.open {
+        Some(Opening::begin(&backend, plan.max_wait, plan.verifier.limit).await?)
+    } else {
+        None
+    };
     let all = report.tasks();
     let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(all), backend.is_sandbox);
     let evaluation = Evaluation {
         plan,
         backend: &backend,
         answers: RefCell::new(answers),
+        opening,
         rate_limit_wait: RateLimitWait::new(plan.max_wait),
         display: RefCell::new(display),
         futile_in_a_row: Cell::new(0),
@@ -70,8 +79,7 @@ pub(super) async fn run<'a>(
     let mut running =
         std::pin::pin!(stream::iter(tasks).map(|task| evaluation.run_one(task)).buffer_unordered(plan.jobs));
     while let Some(done) = running.next().await {
-        evaluation.keep(&done)?;
-        report.take(done, &evaluation.display)?;
+        report.take(done?, &evaluation.display)?;
     }
     evaluation.display.borrow_mut().end();
     Ok(())
@@ -81,6 +89,7 @@ struct Evaluation<'a> {
     plan: &'a Plan,
     backend: &'a Backend,
     answers: RefCell<Option<Answers>>,
+    opening: Option<Opening<'a>>,
     rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
     /// How many statements in a row failed to reach the server.
@@ -90,8 +99,40 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    async fn run_one<'a>(&self, task: Task<'a>) -> Done<'a> {
-        let done = |outcome| Done { task, outcome, is_known: false, ends_evaluation: false };
+    /// Verifies a statement and asks its questions openly; each is kept as soon as it is there, as it is paid for.
+    async fn run_one<'a>(&self, task: Task<'a>) -> Result<Done<'a>, Failure> {
+        let mut done = self.verify(task).await;
+        if let (Some(answers), Some(Ok(answer)), false) =
+            (&mut *self.answers.borrow_mut(), &done.outcome, done.is_known)
+        {
+            answers.keep(task.item.number, task.run, answer)?;
+        }
+        done.opened = self.ask_openly(&done).await?;
+        Ok(done)
+    }
+
+    /// Once a statement, as the figures are those of the first run.
+    async fn ask_openly(&self, done: &Done<'_>) -> Result<Option<(Opened, Option<Failure>)>, Failure> {
+        let (Some(opening), Some(Ok((result, _))), 0) = (&self.opening, &done.outcome, done.task.run) else {
+            return Ok(None);
+        };
+        let item = done.task.item;
+        let known = self.answers.borrow_mut().as_mut().and_then(|answers| answers.take_open(item.number));
+        if let Some(known) = known.as_ref().filter(|known| known.is_whole()) {
+            return Ok(Some((known.clone(), None)));
+        }
+        let context = item.context.as_deref().or(self.plan.verifier.request.context.as_deref());
+        let announce = |text: &str| self.display.borrow().notice(text);
+        let (opened, failure) = opening.ask(result, context, known, &announce).await;
+        let has_answers = opened.answers.iter().any(|one| one.answer.is_some());
+        if let Some(answers) = self.answers.borrow_mut().as_mut().filter(|_| has_answers) {
+            answers.keep_open(item.number, &opened)?;
+        }
+        Ok(Some((opened, failure)))
+    }
+
+    async fn verify<'a>(&self, task: Task<'a>) -> Done<'a> {
+        let done = |outcome| Done { task, outcome, opened: None, is_known: false, ends_evaluation: false };
         let known =
             self.answers.borrow_mut().as_mut().and_then(|answers| answers.take(task.item.number, task.run));
         if let Some(known) = known {
@@ -118,16 +159,6 @@ impl Evaluation<'_> {
             verifier.verify(self.backend, &request, &self.rate_limit_wait, &announce, &mut observe).await;
         let ends_evaluation = self.is_futile(&outcome) && !self.is_over.replace(true);
         Done { ends_evaluation, ..done(Some(outcome)) }
-    }
-
-    /// Keeps a new answer.
-    fn keep(&self, done: &Done<'_>) -> Result<(), Failure> {
-        match (&mut *self.answers.borrow_mut(), &done.outcome) {
-            (Some(answers), Some(Ok(answer))) if !done.is_known => {
-                answers.keep(done.task.item.number, done.task.run, answer)
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Whether further statements are pointless.

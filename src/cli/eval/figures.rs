@@ -1,6 +1,8 @@
 //! All figures of an evaluation, computed once for whatever shows them.
 
-use super::score::{CommonErrors, Duel, Group, ModelScore, Rate, Recount, Rule, Score};
+use std::collections::BTreeSet;
+
+use super::score::{CommonErrors, Duel, Group, ModelScore, OpenScore, Rate, Recount, Rule, Score};
 use crate::model_id;
 
 /// The figures.
@@ -13,12 +15,26 @@ pub(super) struct Figures {
     pub(super) known_options: Rate,
     /// How many answers of the dataset are none of the options.
     pub(super) unmatched_answers: usize,
+    /// What models did without options, if they were asked.
+    pub(super) open: Option<OpenFigures>,
     pub(super) duel: Option<Duel>,
     pub(super) common: CommonErrors,
     pub(super) recounts: Vec<Recount>,
     pub(super) groups: Vec<Group>,
     /// The domain, if there is only one.
     pub(super) only_domain: Option<String>,
+}
+
+/// What was found without options.
+pub(super) struct OpenFigures {
+    /// By the models' names.
+    pub(super) models: Vec<(String, OpenScore)>,
+    /// Who said what answers mean.
+    pub(super) judges: Vec<String>,
+    /// The hashes of the prompts.
+    pub(super) prompts: Vec<String>,
+    /// How many questions have two options only, and were not asked.
+    pub(super) not_asked: usize,
 }
 
 /// A model of the panel.
@@ -46,6 +62,7 @@ impl Figures {
             panel: panel.iter().copied().map(name).collect(),
             known_options: score.known_options(),
             unmatched_answers: score.unmatched_answers(),
+            open: open(score),
             duel: score.against_best(),
             common: score.common_errors(),
             recounts: score.recounts(),
@@ -72,4 +89,15 @@ impl Figures {
             None => votes,
         }
     }
+}
+
+fn open(score: &Score) -> Option<OpenFigures> {
+    let models = score.openly().into_iter().map(|(model, open)| (score.name(model).to_owned(), open));
+    let list = |names: &BTreeSet<String>| names.iter().cloned().collect();
+    (!score.open_prompts.is_empty()).then(|| OpenFigures {
+        models: models.collect(),
+        judges: list(&score.judges),
+        prompts: list(&score.open_prompts),
+        not_asked: score.not_opened,
+    })
 }

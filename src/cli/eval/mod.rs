@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! dataset (all of it read and checked first) ─ evaluation, several at a time ─┬─ answers (kept in a file)
-//!                                                                             └─ score ─ figures ─ report
+//!                                       (open: without options, if asked for)  └─ score ─ figures ─ report
 //! ```
 //!
 //! Nothing is sent before every line of the dataset has been parsed. A failed statement counts as failed and never as
@@ -17,6 +17,7 @@ mod evaluation;
 mod figures;
 mod gates;
 mod label;
+mod open;
 mod report;
 mod reports;
 mod score;
@@ -53,6 +54,10 @@ struct Plan {
     max_wait: Duration,
     /// How often each statement is verified.
     repeat: u32,
+    /// Whether questions are asked without options as well.
+    open: bool,
+    /// Whether answers are kept in a file.
+    is_kept: bool,
     gates: Gates,
     target_precision: Option<f64>,
     settings: Settings,
@@ -79,6 +84,8 @@ fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
         jobs: verify::jobs(args.jobs, &config),
         max_wait: args.max_wait.unwrap_or(BATCH_MAX_WAIT),
         repeat: args.repeat,
+        open: args.open,
+        is_kept: args.resume.is_some(),
         gates: Gates {
             min_accuracy: asked.min_accuracy,
             max_false_pass: asked.max_false_pass,
@@ -95,10 +102,22 @@ fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
         needs_all: args.resume.is_some(),
     };
     let (chosen, Dataset { items, sha256 }) = backend::choose_and_read(
-        || backend::choose(args.backend, &config, session, need),
+        || {
+            let chosen = backend::choose(args.backend, &config, session, need)?;
+            if !args.open {
+                return Ok(chosen);
+            }
+            chosen.with_inference(&config, plan.verifier.limit).map_err(open::named)
+        },
         args.files.iter().any(|path| input::is_stdin(path)),
         || dataset::read(&args.files, selection, &plan.printer),
     )?;
+    for (at, report) in plan.reports.iter().enumerate() {
+        let datasets = args.files.iter().map(|file| ("the dataset", file.as_path()));
+        let resume = args.resume.as_deref().map(|file| ("the file of --resume", file));
+        let earlier = plan.reports[..at].iter().map(|other| ("another report", other.path()));
+        report.check_place(datasets.chain(resume).chain(earlier))?;
+    }
     plan.reports.iter().try_for_each(ReportFile::check)?;
     let open = |path| Answers::open(path, &sha256, &plan.settings.pinned);
     let answers = args.resume.as_deref().map(open).transpose()?;

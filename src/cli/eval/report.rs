@@ -44,6 +44,9 @@ pub(super) struct Report<'a> {
     worst: u8,
     /// The first statement that failed, or the one that ended the rest, and why.
     failure: Option<(String, Failure)>,
+    /// How many statements were not wholly asked without options, the first of them, and why.
+    not_opened: usize,
+    open_failure: Option<(String, Failure)>,
     entries: Vec<Value>,
     /// Outcomes that wait for an earlier one to be printed.
     waiting: BTreeMap<usize, Done<'a>>,
@@ -63,6 +66,8 @@ impl<'a> Report<'a> {
             failed: 0,
             worst: 0,
             failure: None,
+            not_opened: 0,
+            open_failure: None,
             entries: Vec::new(),
             waiting: BTreeMap::new(),
             printed: 0,
@@ -77,7 +82,7 @@ impl<'a> Report<'a> {
     /// Adds a statement.
     pub(super) fn take(
         &mut self,
-        done: Done<'a>,
+        mut done: Done<'a>,
         display: &RefCell<BatchDisplay<'_>>,
     ) -> Result<(), Failure> {
         match &done.outcome {
@@ -85,12 +90,22 @@ impl<'a> Report<'a> {
             Some(Ok((result, _))) => {
                 self.succeeded += 1;
                 self.known += usize::from(done.is_known);
-                self.score.add(done.task.item, done.task.run, result);
+                let opened = done.opened.as_ref().map(|(opened, _)| opened);
+                self.score.add(done.task.item, done.task.run, result, opened);
             }
             Some(Err(failure)) => {
                 self.failed += 1;
                 self.worst = verdict::worse(self.worst, failure.kind.code());
             }
+        }
+        if let Some((_, Some(failure))) = &mut done.opened {
+            self.worst = verdict::worse(self.worst, failure.kind.code());
+            self.not_opened += 1;
+        }
+        if let Some((_, failure)) = &mut done.opened
+            && let Some(failure) = failure.take()
+        {
+            self.open_failure.get_or_insert_with(|| (done.task.item.at.name(), failure));
         }
         display.borrow_mut().count(self.succeeded, self.failed, self.so_far());
         self.waiting.insert(done.task.index, done);
@@ -120,7 +135,12 @@ impl<'a> Report<'a> {
         let Task { item, run, .. } = done.task;
         let printer = &self.plan.printer;
         if self.plan.json || !self.plan.reports.is_empty() {
-            self.entries.push(entry(item, (self.plan.repeat > 1).then_some(run), &outcome));
+            let run = (self.plan.repeat > 1).then_some(run);
+            let mut entry = entry(item, run, &outcome);
+            if let Some((opened, _)) = &done.opened {
+                entry["open"] = json!(opened);
+            }
+            self.entries.push(entry);
         }
         let is_repeated = run > 0
             && outcome.as_ref().is_ok_and(|(result, _)| {
@@ -205,6 +225,11 @@ impl<'a> Report<'a> {
             }
             printer.failure(&Failure { message, ..failure });
         }
+        if let Some((name, failure)) = self.open_failure {
+            let all = counted(self.not_opened, "statement");
+            let message = format!("{all} not wholly asked without options; {name}: {}", failure.message);
+            printer.failure(&Failure { message, ..failure });
+        }
         for failure in &missed {
             printer.failure(failure);
         }
@@ -222,6 +247,13 @@ impl<'a> Report<'a> {
             return Ok(interrupted.with_partial(self.document(elapsed)));
         }
         self.print_figures(elapsed)?;
+        if self.succeeded > 0 {
+            self.plan.printer.notice(if self.plan.is_kept {
+                "what was answered is kept: the same command goes on from here"
+            } else {
+                "with --resume FILE, what was answered is kept, and the next run goes on from there"
+            });
+        }
         Ok(interrupted)
     }
 
@@ -281,7 +313,8 @@ impl<'a> Report<'a> {
             some(self.not_asked(), "not asked"),
         )];
         parts.push(seconds(elapsed));
-        parts.push(format!("{} tokens", thousands(score.tokens)));
+        let before = if self.known > 0 { ", with those of before" } else { "" };
+        parts.push(format!("{} tokens{before}", thousands(score.tokens)));
         if !score.is_sandbox && right.total > 0 {
             parts.push(score.cost_usd.map_or_else(|| "cost unknown".to_owned(), dollars));
         }

@@ -41,6 +41,7 @@ impl Settings {
             "shuffle": args.shuffle,
             "seed": args.shuffle.then_some(args.seed),
             "repeat": args.repeat,
+            "open": args.open,
         });
         Self { date: Clock::system().now().rfc3339(), pinned: fields(pinned), other: fields(other) }
     }

@@ -1,8 +1,8 @@
 //! The figures as text: first what a reader decides by, then what explains it.
 
-use super::figures::Figures;
+use super::figures::{Figures, OpenFigures};
 use super::label::Label;
-use super::score::{Exact, Group, Marks, Matrix, Pairs, Rate, Recount};
+use super::score::{Exact, Group, Marks, Matrix, OpenScore, Pairs, Rate, Recount};
 use super::target::Target;
 use crate::cli::exit::Failure;
 use crate::cli::humanize::counted;
@@ -43,6 +43,9 @@ impl Text {
             self.lines.push(String::new());
         }
         self.models(figures);
+        if let Some(open) = &figures.open {
+            self.open(open);
+        }
         self.labelled("The models together", &together(figures));
         self.rules(figures);
         self.groups(&figures.groups);
@@ -130,10 +133,54 @@ impl Text {
         }
         let unmatched = match figures.unmatched_answers {
             0 => String::new(),
-            1 => ", and one answer is not among the options".to_owned(),
-            some => format!(", and {some} answers are not among the options"),
+            1 => ", and one answer is no option beside the claimed one".to_owned(),
+            some => format!(", and {some} answers are no option beside the claimed one"),
         };
         self.sentence(&format!("{text}{unmatched}."));
+        self.lines.push(String::new());
+    }
+
+    fn open(&mut self, open: &OpenFigures) {
+        let columns = [
+            names("model"),
+            number("right with"),
+            number("right without"),
+            number("only with"),
+            number("only without"),
+            unbroken("p"),
+            number("by code"),
+            number("by judge"),
+            number("other"),
+            number("unknown"),
+            number("failed"),
+        ];
+        let row = |(name, score): &(String, OpenScore)| {
+            let right = score.right;
+            let counts = [right.only_first, right.only_second];
+            let mapped = [score.by_code, score.by_judge, score.by_nobody, score.unknown, score.failed];
+            let of = |hits| fraction(Rate { hits, total: right.total() });
+            let p = if right.total() == 0 { String::new() } else { format!("{:.3}", right.mcnemar()) };
+            let mut row =
+                vec![name.clone(), of(right.both + right.only_first), of(right.both + right.only_second)];
+            row.extend(counts.map(|count| count.to_string()));
+            row.push(p);
+            row.extend(mapped.map(|count| count.to_string()));
+            row
+        };
+        let rows: Vec<Vec<String>> = open.models.iter().map(row).collect();
+        self.table("The same questions without options", &columns, &rows, &[10, 9, 8, 7, 6, 3, 4]);
+        self.lines.push(String::new());
+        let judge = match open.judges.as_slice() {
+            [] => "there is no auditor to judge the rest".to_owned(),
+            judges => format!("{} judged the rest", judges.join(", ")),
+        };
+        let not_asked = match open.not_asked {
+            0 => String::new(),
+            some => format!(" Not asked, as they have two options only: {}.", counted(some, "question")),
+        };
+        self.sentence(&format!(
+            "Code mapped what says the same as an option; {judge}; what means none is other.{not_asked}"
+        ));
         self.lines.push(String::new());
     }
 

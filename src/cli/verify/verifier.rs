@@ -28,7 +28,7 @@ pub(crate) struct Verifier {
     /// How statements are written, if that was said.
     markup: Option<Format>,
     /// How long a verification may take in all.
-    limit: Duration,
+    pub(crate) limit: Duration,
     value_sources: ValueSources,
 }
 

@@ -124,7 +124,8 @@ fn from_context(context: &str, options: &[(&str, &str)]) -> Verdict {
     }
 }
 
-fn words(text: &str) -> String {
+/// The words of a text, in lower case.
+pub(super) fn words(text: &str) -> String {
     let lower = text.to_lowercase();
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

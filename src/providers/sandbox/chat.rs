@@ -2,7 +2,7 @@
 //! are.
 //!
 //! The question is the last user message: a sum (`What is 6 × 7?`) or a question of the tables (`What is the capital of
-//! Australia?`); models differ as they do on a panel. The trigger words of `triggers` work here as well:
+//! Australia?`); models differ as they do on a panel. What `mk eval --open` asks stands in fences (`open`). The trigger words of `triggers` work here as well:
 //!
 //! | word | effect |
 //! |---|---|
@@ -27,7 +27,7 @@ pub(in crate::providers) use super::script::Script;
 use super::arithmetic::Sum;
 use super::script::ScriptStep;
 use super::triggers::{self, Act};
-use super::{MODELS, answer, knowledge, latency, numbers};
+use super::{MODELS, answer, fences, knowledge, latency, numbers, open};
 use crate::clock::Clock;
 use crate::providers::{CompletionRequest, Failure, ProviderResponse, estimate, request};
 use crate::unsafe_chars::name_in_message;
@@ -151,7 +151,10 @@ fn prepare(request: &CompletionRequest<'_>, model: &str) -> Result<PlannedAnswer
         return Err(Failure::UnknownModel);
     }
     check_fields(request)?;
-    let (question, triggers) = triggers::split(&question(request)?);
+    let message = question(request)?;
+    let [fenced, given, options] =
+        ["QUESTION", "ANSWER", "OPTIONS"].map(|label| fences::block_in(&message, label));
+    let (question, triggers) = triggers::split(fenced.as_ref().unwrap_or(&message));
     let acts: Vec<Act> = triggers.iter().filter_map(|trigger| trigger.for_panel(model)).collect();
     if acts.contains(&Act::Fail) {
         return Err(Failure::Broken { status: 500, retry_after: None });
@@ -159,7 +162,12 @@ fn prepare(request: &CompletionRequest<'_>, model: &str) -> Result<PlannedAnswer
     if acts.contains(&Act::Refuse) {
         return Err(Failure::Refused);
     }
-    let (text, finish) = truncated(text(model, &question), request);
+    let text = match (fenced, given.zip(options)) {
+        (_, Some((given, options))) => open::judgement(&given, &options),
+        (Some(_), None) => open::answer(model, &question),
+        (None, None) => text(model, &question),
+    };
+    let (text, finish) = truncated(text, request);
     Ok(PlannedAnswer { text, finish, acts })
 }
 
@@ -180,13 +188,16 @@ fn truncated(mut text: String, request: &CompletionRequest<'_>) -> (String, &'st
     (text, "length")
 }
 
-fn text(model: &str, question: &str) -> String {
+/// What a model knows about a question.
+pub(super) fn known(model: &str, question: &str) -> Option<String> {
     let question = question.trim_end_matches(['?', '.', '!', ' ']);
     let question = format!("{question}?");
     let sum = Sum::parse_question(&question).and_then(|sum| sum.value()).map(numbers::show);
-    let known =
-        sum.or_else(|| answer::belief(model, knowledge::fact_for_question(&question)?).map(str::to_owned));
-    match known {
+    sum.or_else(|| answer::belief(model, knowledge::fact_for_question(&question)?).map(str::to_owned))
+}
+
+fn text(model: &str, question: &str) -> String {
+    match known(model, question) {
         Some(known) => format!("{known}. (A simulated answer of the sandbox.)"),
         None => "This is a simulated answer: the sandbox knows sums and a small table of facts, and your \
                  message is neither. Try: What is the capital of Australia?"

@@ -14,7 +14,8 @@ pub(super) fn block(chat: &Chat, label: &str) -> Option<String> {
         .find_map(|message| block_in(&message.content, label))
 }
 
-fn block_in(text: &str, label: &str) -> Option<String> {
+/// The same in one text.
+pub(super) fn block_in(text: &str, label: &str) -> Option<String> {
     let mut lines = text.split('\n');
     while let Some(line) = lines.next() {
         let Some((found, marker)) = opening(line) else {

@@ -33,6 +33,7 @@ mod extract;
 mod fences;
 mod knowledge;
 mod numbers;
+mod open;
 mod recognise;
 mod script;
 mod sentences;

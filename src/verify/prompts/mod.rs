@@ -6,6 +6,7 @@
 //! else about the claim. [`hash`] is logged, so that a result can be traced to the wording of its prompts.
 
 mod fences;
+pub mod open;
 mod schemas;
 mod texts;
 

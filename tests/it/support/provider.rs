@@ -27,7 +27,8 @@ pub struct ModelRequest {
     pub format: Format,
     /// The provider's own model name.
     pub model: String,
-    /// `claims` or `answer`, by the name of the JSON schema or, without one, by the prompt.
+    /// `claims` or `answer`, by the name of the JSON schema or, without one, by the prompt; `open` for a question without
+    /// options, `judgement` for what its answer means.
     pub task: String,
     /// The whole body.
     pub body: Value,
@@ -377,7 +378,10 @@ fn task_of(body: &Value) -> String {
     if let Some(name) = body["response_format"]["json_schema"]["name"].as_str() {
         return name.to_owned();
     }
-    if body.to_string().contains("BEGIN OPTIONS ") { "answer".to_owned() } else { "claims".to_owned() }
+    let text = body.to_string();
+    let tasks = [("ANSWER", "judgement"), ("OPTIONS", "answer"), ("SECTION", "claims"), ("QUESTION", "open")];
+    let task = tasks.into_iter().find(|(label, _)| text.contains(&format!("BEGIN {label} ")));
+    task.map_or("claims", |(_, task)| task).to_owned()
 }
 
 fn whole(status: u16, headers: &[(&'static str, String)], body: String) -> Response<Body> {

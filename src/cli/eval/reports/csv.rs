@@ -8,7 +8,7 @@ use crate::api::verify::ClaimResult;
 use crate::cli::sanitize;
 use crate::cli::verify::votes;
 
-const HEADINGS: [&str; 14] = [
+const HEADINGS: [&str; 15] = [
     "file",
     "line",
     "run",
@@ -19,11 +19,21 @@ const HEADINGS: [&str; 14] = [
     "right",
     "error",
     "votes",
+    "open",
     "elapsed_ms",
     "tokens",
     "request",
     "fact",
 ];
+
+/// What models meant without options, as `claim model key`, where a key is missing if it was none.
+fn open(entry: &Value) -> String {
+    let one = |one: &Value| {
+        let parts = ["claim", "model", "option"].map(|field| words(&one[field]));
+        parts.join(" ").trim_end().to_owned()
+    };
+    list(&entry["open"]["answers"]).iter().map(one).collect::<Vec<_>>().join("; ")
+}
 
 /// A heading, and a row for each statement.
 pub(super) fn rows(document: &Value) -> String {
@@ -36,11 +46,12 @@ pub(super) fn rows(document: &Value) -> String {
         let cells = HEADINGS.map(|heading| match heading {
             "error" => words(&entry["error"]["kind"]),
             "votes" => votes.clone().collect::<Vec<_>>().join(" "),
+            "open" => open(entry),
             "tokens" => words(&entry["tokenUsage"]["totalTokens"]),
             "request" => words(&entry["requestId"]),
             name => words(&entry[name]),
         });
-        csv.push_str(&row(cells.iter().map(|cell| text(&sanitize::line(cell)))));
+        csv.push_str(&row(cells.iter().map(|cell| text(sanitize::line(cell).trim_start()))));
     }
     csv
 }

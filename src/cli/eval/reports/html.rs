@@ -29,9 +29,11 @@ pub(super) fn page(document: &Value) -> String {
     page.about(document);
     page.verdicts(document);
     page.models(document);
+    page.open(&document["open"]);
     page.together(document);
     page.rates("Other rules over the same votes", &document["rules"], &["rule"], &RULE);
     page.rates("Parts of the dataset", &document["groups"], &["kind", "name", "statements"], &GROUP);
+    page.flips(document);
     page.statements(document);
     page.push("</body></html>\n");
     page.0
@@ -132,6 +134,37 @@ impl Page {
         );
     }
 
+    fn open(&mut self, open: &Value) {
+        let row = |model: &Value| {
+            let fields = ["only_with", "only_without"].map(|field| text(&words(&model[field])));
+            let mapped = ["mapped_by_code", "mapped_by_judge", "not_mapped", "unknown", "failed"];
+            let p = model["p"].as_f64().map(|p| format!("{p:.3}")).unwrap_or_default();
+            [text(&words(&model["model"])), share(&model["with_options"]), share(&model["without_options"])]
+                .into_iter()
+                .chain(fields)
+                .chain([text(&p)])
+                .chain(mapped.map(|field| text(&words(&model[field]))))
+                .collect()
+        };
+        self.table(
+            "The same questions without options",
+            &[
+                "model",
+                "right with options",
+                "right without",
+                "only with",
+                "only without",
+                "p",
+                "mapped by code",
+                "by the judge",
+                "other",
+                "unknown",
+                "failed",
+            ],
+            list(&open["models"]).iter().map(row).collect(),
+        );
+    }
+
     fn together(&mut self, document: &Value) {
         let errors = &document["errors"];
         let mut rows = Vec::new();
@@ -182,6 +215,15 @@ impl Page {
         self.table(heading, &headings, list(entries).iter().map(row).collect());
     }
 
+    /// What changed from run to run, if there were several.
+    fn flips(&mut self, document: &Value) {
+        let row = |name: &str, rate: &Value| has_share(rate).then(|| vec![text(name), share(rate)]);
+        let models = list(&document["model_flips"]);
+        let models = models.iter().filter_map(|model| row(&words(&model["model"]), &model["flips"]));
+        let rows = row("the verdict", &document["flips"]).into_iter().chain(models).collect();
+        self.table("Changed from run to run", &["", "of the statements"], rows);
+    }
+
     fn statements(&mut self, document: &Value) {
         let row = |entry: &Value| {
             let error = &entry["error"];
@@ -194,8 +236,10 @@ impl Page {
             ]
         };
         let headings = ["line", "expected", "said", "statement"];
-        let (right, wrong): (Vec<&Value>, Vec<&Value>) =
-            list(&document["results"]).iter().partition(|entry| entry["right"] == true);
+        // A later run is no further statement; what it changes is among the flips.
+        let first_runs =
+            list(&document["results"]).iter().filter(|entry| entry["run"].as_u64().unwrap_or(1) == 1);
+        let (right, wrong): (Vec<&Value>, Vec<&Value>) = first_runs.partition(|entry| entry["right"] == true);
         self.table("Wrong, or not verified", &headings, wrong.into_iter().map(row).collect());
         if !right.is_empty() {
             self.push(&format!("<details><summary>{} right ones</summary>", right.len()));

@@ -4,7 +4,7 @@ mod csv;
 mod html;
 
 use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -41,6 +41,26 @@ impl ReportFile {
         Ok(Self { format, path: path.into() })
     }
 
+    /// Checks that it takes the place of nothing else that the command reads or writes, given as what it is and its path.
+    pub(super) fn check_place<'a>(
+        &self,
+        others: impl Iterator<Item = (&'a str, &'a Path)>,
+    ) -> Result<(), Failure> {
+        let own = real_path(&self.path);
+        for (what, other) in others {
+            if own.is_some() && real_path(other) == own {
+                let message = format!("--report: {} is {what}", self.path.display());
+                return Err(Failure::usage(message).hint("name another file"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Checks that the file can be written, before anything is spent; an existing one stays as it is for now.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
@@ -61,6 +81,15 @@ impl ReportFile {
             Failure::new(Kind::Other, message).caused_by(cause)
         })
     }
+}
+
+/// Where a file is, or will be, without links.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    if let Ok(found) = path.canonicalize() {
+        return Some(found);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// A value in words: a text as it is, nothing for null, anything else as JSON.
@@ -124,6 +153,17 @@ mod tests {
             assert!(!page.replace("&lt;img src=x&gt;", "").contains(outside), "{outside}");
         }
         assert!(html::page(&json!({})).contains("</html>"), "nothing need be there");
+    }
+
+    #[test]
+    fn a_page_shows_each_statement_once_and_what_changed_between_runs() {
+        let rate = json!({ "count": 1, "of": 1, "percent": 100.0, "interval_95": [20.7, 100.0] });
+        let entry = |run| json!({ "line": 1, "run": run, "fact": "F", "expected": "TRUE", "said": "TRUE", "right": true });
+        let page = html::page(&json!({
+            "flips": rate, "model_flips": [{ "model": "p/a", "flips": rate }], "results": [entry(1), entry(2)],
+        }));
+        assert!(page.contains("1 right ones") && page.contains("Changed from run to run"), "{page}");
+        assert!(page.contains("p/a"), "{page}");
     }
 
     #[test]

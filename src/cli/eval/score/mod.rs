@@ -4,6 +4,7 @@
 //! result ─ observation ─┬─ matrix: what is against what was said
 //!                       ├─ marks of each model, by statement and by question
 //!                       ├─ errors in common
+//!                       ├─ what models say without options
 //!                       └─ rules, recounted from the votes
 //! ```
 //!
@@ -14,6 +15,7 @@ mod errors;
 mod flips;
 mod matrix;
 mod observation;
+mod open;
 mod rules;
 #[cfg(test)]
 mod simulation_tests;
@@ -24,12 +26,14 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dataset::Item;
+use super::open::Opened;
 use crate::api::verify::VerifyResponse;
 pub(crate) use errors::{CommonErrors, PairErrors};
 use flips::Flips;
 pub(crate) use matrix::Matrix;
 use observation::Observation;
 pub(crate) use observation::{Marks, said};
+pub(crate) use open::OpenScore;
 pub(crate) use rules::{Duel, Recount, Rule, best_for};
 pub(crate) use statistics::{Exact, Pairs, Rate};
 
@@ -51,6 +55,11 @@ pub(crate) struct Score {
     pub(crate) is_sandbox: bool,
     /// The hashes of the prompts that were used.
     pub(crate) prompts: BTreeSet<String>,
+    /// The hashes of the prompts without options, and who said what answers to them mean.
+    pub(crate) open_prompts: BTreeSet<String>,
+    pub(crate) judges: BTreeSet<String>,
+    /// How many questions were not asked without options.
+    pub(crate) not_opened: usize,
 }
 
 /// What a model did by itself.
@@ -79,10 +88,13 @@ impl Score {
 
     /// Adds what a run says about a statement. The figures are those of the first run, as another one on the same
     /// statements is no further evidence.
-    pub(crate) fn add(&mut self, item: &Item, run: u32, result: &VerifyResponse) {
+    pub(crate) fn add(&mut self, item: &Item, run: u32, result: &VerifyResponse, opened: Option<&Opened>) {
         self.spend(result);
+        if let Some(opened) = opened {
+            self.spend_openly(opened);
+        }
         let models = &mut self.models;
-        let observation = Observation::of(item, result, |name| {
+        let observation = Observation::of(item, result, opened, |name| {
             models.iter().position(|known| known == name).unwrap_or_else(|| {
                 models.push(name.to_owned());
                 models.len() - 1
@@ -99,8 +111,20 @@ impl Score {
         self.tokens = self.tokens.saturating_add(usage.total_tokens);
         self.is_sandbox |= result.mode.as_deref() == Some("sandbox");
         self.prompts.extend(result.prompts.clone());
-        // The server's numbers are not trusted.
-        let cost = usage.cost_usd().filter(|cost| cost.is_finite() && *cost >= 0.0);
+        self.pay(usage.cost_usd());
+    }
+
+    fn spend_openly(&mut self, opened: &Opened) {
+        self.tokens = self.tokens.saturating_add(opened.tokens);
+        self.open_prompts.insert(opened.prompts.clone());
+        self.judges.extend(opened.judge.clone());
+        self.not_opened += opened.not_asked;
+        self.pay(opened.cost_usd);
+    }
+
+    /// Adds a cost. The server's numbers are not trusted.
+    fn pay(&mut self, cost: Option<f64>) {
+        let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost).filter(|sum| sum.is_finite());
     }
 
@@ -174,6 +198,11 @@ impl Score {
     /// Errors that the panel's models have in common.
     pub(crate) fn common_errors(&self) -> CommonErrors {
         CommonErrors::of(&self.observations, &self.panel())
+    }
+
+    /// What each model did without options, by number; empty if none was asked.
+    pub(crate) fn openly(&self) -> BTreeMap<usize, OpenScore> {
+        open::by_model(&self.observations)
     }
 
     /// What other rules would have said.

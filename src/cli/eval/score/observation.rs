@@ -6,10 +6,12 @@
 
 use serde_json::Value;
 
+use super::open::Openly;
 use super::statistics::Rate;
 use crate::api::verify::{Assessment, ClaimResult, VerifyResponse};
 use crate::cli::eval::dataset::Item;
 use crate::cli::eval::label::Label;
+use crate::cli::eval::open::{OpenAnswer, Opened};
 use crate::verify::{SpecialOptions, decide, values};
 
 /// What a model made of a statement or question.
@@ -66,6 +68,8 @@ pub(crate) struct Question {
     pub(crate) right: Option<usize>,
     /// What each model that was asked chose; `None` for no answer.
     pub(crate) answers: Vec<(usize, Option<usize>)>,
+    /// What models said without options.
+    pub(crate) open: Vec<Openly>,
 }
 
 impl Question {
@@ -80,7 +84,7 @@ impl Question {
     }
 
     /// The model, if it was asked, and its answer.
-    fn asked(&self, model: usize) -> Option<(usize, Option<usize>)> {
+    pub(super) fn asked(&self, model: usize) -> Option<(usize, Option<usize>)> {
         self.answers.iter().copied().find(|(asked, _)| *asked == model)
     }
 }
@@ -103,10 +107,16 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// What a result tells; `number` gives each model its number.
-    pub(crate) fn of(item: &Item, result: &VerifyResponse, mut number: impl FnMut(&str) -> usize) -> Self {
+    /// What a result tells, and what models said without options; `number` gives each model its number.
+    pub(crate) fn of(
+        item: &Item,
+        result: &VerifyResponse,
+        opened: Option<&Opened>,
+        mut number: impl FnMut(&str) -> usize,
+    ) -> Self {
+        let open = opened.map_or(&[][..], |opened| &opened.answers);
         let mut questions: Vec<Question> =
-            result.results.iter().filter_map(|claim| question(claim, &mut number)).collect();
+            result.results.iter().filter_map(|claim| question(claim, open, &mut number)).collect();
         let mut is_unmatched = false;
         match (item.expected, &item.answer) {
             (Label::True, _) => questions.iter_mut().for_each(|one| one.right = Some(one.options.claimed)),
@@ -195,7 +205,11 @@ fn label(assessments: impl Iterator<Item = Assessment>, is_complete: bool) -> La
     }
 }
 
-fn question(claim: &ClaimResult, number: &mut impl FnMut(&str) -> usize) -> Option<Question> {
+fn question(
+    claim: &ClaimResult,
+    open: &[OpenAnswer],
+    number: &mut impl FnMut(&str) -> usize,
+) -> Option<Question> {
     let position = |key: &str| claim.original_options.keys().position(|option| option == key);
     let options = SpecialOptions {
         claimed: position(&claim.claimed_answer)?,
@@ -204,7 +218,12 @@ fn question(claim: &ClaimResult, number: &mut impl FnMut(&str) -> usize) -> Opti
     let answered = claim.model_answers.iter().map(|given| (given.model.as_str(), position(&given.answer)));
     let failed = claim.model_errors.iter().map(|failed| (failed.model.as_str(), None));
     let answers = answered.chain(failed).map(|(model, answer)| (number(model), answer)).collect();
-    Some(Question { options, right: None, answers })
+    let open = open.iter().filter(|one| one.claim == claim.id).map(|one| Openly {
+        model: number(&one.model),
+        option: one.option.as_deref().and_then(position),
+        mapped_by: one.mapped_by,
+    });
+    Some(Question { options, right: None, answers, open: open.collect() })
 }
 
 /// The only option but the claimed and the two fixed ones that says the same as the dataset's answer.

@@ -60,6 +60,7 @@ impl Panel {
                 options: SpecialOptions { claimed: 0, undetermined: 3 },
                 right: Some(usize::from(expected == Label::False)),
                 answers: answers.collect(),
+                open: Vec::new(),
             };
             let mut observation = Observation {
                 expected,

@@ -11,6 +11,7 @@ use super::*;
 use crate::api::verify::ModelTokenUsage;
 use crate::cli::eval::dataset::Position;
 use crate::cli::eval::label::Label;
+use crate::cli::eval::open::{Mapping, OpenAnswer, Opened};
 use crate::cli::verify::votes::tests::claim;
 
 fn item(expected: Label, answer: Option<&str>) -> Item {
@@ -78,14 +79,14 @@ fn what_was_not_wholly_checked_is_neither_true_nor_nothing() {
 #[test]
 fn tokens_and_costs_are_summed() {
     let mut score = Score::new();
-    (0..6).for_each(|_| score.add(&item(Label::True, None), 0, &result(&[("TRUE", &[])], Some(0.25))));
+    (0..6).for_each(|_| score.add(&item(Label::True, None), 0, &result(&[("TRUE", &[])], Some(0.25)), None));
     assert_eq!((score.tokens, score.cost_usd), (600, Some(1.5)));
     let mut unused = result(&[], Some(0.5));
     let models = unused.token_usage.model_usage.as_mut().unwrap();
     models.push(ModelTokenUsage { model: "p/unpriced".to_owned(), ..ModelTokenUsage::default() });
-    score.add(&item(Label::True, None), 0, &unused);
+    score.add(&item(Label::True, None), 0, &unused, None);
     assert_eq!(score.cost_usd, Some(2.0), "what used no tokens costs nothing");
-    score.add(&item(Label::True, None), 0, &result(&[], None));
+    score.add(&item(Label::True, None), 0, &result(&[], None), None);
     assert_eq!(score.cost_usd, None, "a sum without one of its parts would be too small");
 }
 
@@ -94,8 +95,8 @@ fn absurd_tokens_and_costs_from_a_server_break_no_sum() {
     let mut score = Score::new();
     let mut odd = result(&[("TRUE", &[])], Some(-5.0));
     odd.token_usage.total_tokens = u64::MAX;
-    score.add(&item(Label::True, None), 0, &odd);
-    score.add(&item(Label::True, None), 0, &odd);
+    score.add(&item(Label::True, None), 0, &odd, None);
+    score.add(&item(Label::True, None), 0, &odd, None);
     assert_eq!((score.tokens, score.cost_usd), (u64::MAX, None));
 }
 
@@ -106,7 +107,7 @@ fn a_model_is_right_by_all_of_its_votes() {
         [&[("p/a", "A"), ("p/b", "A"), ("p/c", "E")], &[("p/a", "A"), ("p/b", "B"), ("p/d", "!timeout")]];
     let both = result(&[("TRUE", votes[0]), ("NO CONSENSUS", votes[1])], None);
     for expected in [Label::True, Label::False, Label::NoConsensus] {
-        score.add(&item(expected, None), 0, &both);
+        score.add(&item(expected, None), 0, &both, None);
     }
     let found: Vec<_> = score.by_model().into_iter().map(|(name, score)| (name, score.verdict)).collect();
     let expected = [
@@ -123,7 +124,7 @@ fn by_option_only_the_right_answer_is_right() {
     // Of a false claim "1925", 1889 (B) is right; C and "None of these" (D) are not.
     let answers = [("p/a", "B"), ("p/b", "C"), ("p/c", "D"), ("p/d", "E"), ("p/e", "A")];
     let mut score = Score::new();
-    score.add(&item(Label::False, Some("1889")), 0, &asked(&answers));
+    score.add(&item(Label::False, Some("1889")), 0, &asked(&answers), None);
     let by_model = score.by_model();
     let by_verdict = ["p/a", "p/b", "p/c"].map(|name| by_model[name].verdict.right);
     assert_eq!(by_verdict, [1, 1, 1], "by verdict, any other answer than the claimed one is right");
@@ -135,13 +136,53 @@ fn by_option_only_the_right_answer_is_right() {
 }
 
 #[test]
+fn without_options_a_model_is_compared_with_itself_on_the_same_questions() {
+    let answers = [("p/a", "B"), ("p/b", "B"), ("p/c", "C"), ("p/d", "B"), ("p/e", "E"), ("p/f", "B")];
+    let result = asked(&answers);
+    let said = [
+        ("p/a", Some("B"), Mapping::Code),
+        ("p/b", None, Mapping::Nobody),
+        ("p/c", Some("B"), Mapping::Judge),
+        ("p/d", None, Mapping::Unknown),
+        ("p/e", None, Mapping::Unknown),
+        ("p/f", None, Mapping::Failed),
+    ];
+    let open = said.map(|(model, option, mapped_by)| OpenAnswer {
+        claim: result.results[0].id.clone(),
+        model: model.to_owned(),
+        answer: Some("in words".to_owned()),
+        option: option.map(str::to_owned),
+        mapped_by,
+    });
+    let opened = Opened { answers: open.to_vec(), tokens: 7, cost_usd: Some(0.5), ..Opened::default() };
+    let mut score = Score::new();
+    score.add(&item(Label::False, Some("1889")), 0, &result, Some(&opened));
+    let found = score.openly();
+    let right = |model: &str| {
+        let at = score.models.iter().position(|name| name == model).unwrap();
+        let Pairs { both, only_first, only_second, neither } = found[&at].right;
+        [both, only_first, only_second, neither]
+    };
+    assert_eq!(
+        ["p/a", "p/b", "p/c", "p/d", "p/e", "p/f"].map(right),
+        [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    );
+    let sums = found.values().fold([0; 5], |sums: [usize; 5], one| {
+        let counts = [one.by_code, one.by_judge, one.by_nobody, one.unknown, one.failed];
+        std::array::from_fn(|at| sums[at] + counts[at])
+    });
+    assert_eq!(sums, [1, 1, 1, 2, 1]);
+    assert!(score.tokens >= 7, "they are paid for too");
+}
+
+#[test]
 fn without_an_answer_among_the_options_the_right_one_is_unknown() {
     let mut score = Score::new();
     let answers = [("p/a", "B")];
-    score.add(&item(Label::False, None), 0, &asked(&answers));
-    score.add(&item(Label::False, Some("1887")), 0, &asked(&answers));
-    score.add(&item(Label::False, Some("1925")), 0, &asked(&answers));
-    score.add(&item(Label::True, None), 0, &asked(&answers));
+    score.add(&item(Label::False, None), 0, &asked(&answers), None);
+    score.add(&item(Label::False, Some("1887")), 0, &asked(&answers), None);
+    score.add(&item(Label::False, Some("1925")), 0, &asked(&answers), None);
+    score.add(&item(Label::True, None), 0, &asked(&answers), None);
     assert_eq!((score.known_options(), score.unmatched_answers()), (Rate { hits: 1, total: 4 }, 2));
     assert_eq!(
         score.by_model()["p/a"].option,
@@ -153,9 +194,9 @@ fn without_an_answer_among_the_options_the_right_one_is_unknown() {
 #[test]
 fn rules_are_recounted_from_the_votes() {
     let mut score = Score::new();
-    score.add(&item(Label::True, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "B")]));
-    score.add(&item(Label::False, None), 0, &asked(&[("p/a", "A"), ("p/b", "B"), ("p/c", "B")]));
-    score.add(&item(Label::False, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "A")]));
+    score.add(&item(Label::True, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "B")]), None);
+    score.add(&item(Label::False, None), 0, &asked(&[("p/a", "A"), ("p/b", "B"), ("p/c", "B")]), None);
+    score.add(&item(Label::False, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "A")]), None);
     let found: Vec<_> = score
         .recounts()
         .iter()
@@ -183,11 +224,11 @@ fn rules_are_recounted_from_the_votes() {
 fn the_most_covering_rule_that_is_precise_enough_is_taken() {
     let mut score = Score::new();
     for _ in 0..100 {
-        score.add(&item(Label::True, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "A")]));
-        score.add(&item(Label::False, None), 0, &asked(&[("p/a", "B"), ("p/b", "B"), ("p/c", "B")]));
+        score.add(&item(Label::True, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "A")]), None);
+        score.add(&item(Label::False, None), 0, &asked(&[("p/a", "B"), ("p/b", "B"), ("p/c", "B")]), None);
     }
     for _ in 0..20 {
-        score.add(&item(Label::False, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "B")]));
+        score.add(&item(Label::False, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "B")]), None);
     }
     let recounts = score.recounts();
     let best = best_for(&recounts, 95.0).unwrap();
@@ -219,7 +260,7 @@ fn the_panel_is_compared_with_its_best_model_on_the_same_statements() {
     ] {
         let names = ["p/a", "p/b", "p/c"];
         let answers: Vec<_> = names.into_iter().zip(answers).collect();
-        score.add(&item(expected, None), 0, &result(&[(judged, &answers)], None));
+        score.add(&item(expected, None), 0, &result(&[(judged, &answers)], None), None);
     }
     let duel = score.against_best().unwrap();
     assert_eq!(score.name(duel.model), "p/b");
@@ -240,7 +281,7 @@ fn errors_in_common_are_counted_by_statement_and_answer() {
     ] {
         let names = ["p/a", "p/b", "p/c"];
         let answers: Vec<_> = names.into_iter().zip(answers).collect();
-        score.add(&item(expected, None), 0, &asked(&answers));
+        score.add(&item(expected, None), 0, &asked(&answers), None);
     }
     let common = score.common_errors();
     assert_eq!(common.all_err, Exact(Rate { hits: 1, total: 6 }));
@@ -254,12 +295,13 @@ fn errors_in_common_are_counted_by_statement_and_answer() {
 fn a_standby_that_filled_in_once_is_no_part_of_the_panel() {
     let mut score = Score::new();
     for _ in 0..3 {
-        score.add(&item(Label::True, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "B")]));
+        score.add(&item(Label::True, None), 0, &asked(&[("p/a", "A"), ("p/b", "A"), ("p/c", "B")]), None);
     }
     score.add(
         &item(Label::True, None),
         0,
         &asked(&[("p/a", "A"), ("p/b", "!timeout"), ("p/d", "A"), ("p/c", "B")]),
+        None,
     );
     let names: Vec<&str> = score.panel().into_iter().map(|model| score.name(model)).collect();
     assert_eq!(names, ["p/a", "p/b", "p/c"]);
@@ -271,8 +313,8 @@ fn a_standby_that_filled_in_once_is_no_part_of_the_panel() {
 fn tags_and_several_domains_are_parts() {
     let mut score = Score::new();
     let tagged = |tag: &str| Item { tags: vec![tag.to_owned()], ..item(Label::True, None) };
-    score.add(&tagged("history"), 0, &result(&[("TRUE", &[])], None));
-    score.add(&tagged("science"), 0, &result(&[("FALSE", &[])], None));
+    score.add(&tagged("history"), 0, &result(&[("TRUE", &[])], None), None);
+    score.add(&tagged("science"), 0, &result(&[("FALSE", &[])], None), None);
     let parts = |score: &Score| -> Vec<(&str, String, Rate)> {
         score.groups().into_iter().map(|group| (group.kind, group.name, group.matrix.right())).collect()
     };
@@ -281,7 +323,7 @@ fn tags_and_several_domains_are_parts() {
     assert_eq!(parts(&score), tags);
     let legal =
         VerifyResponse { domain: crate::api::verify::Domain::Legal, ..result(&[("TRUE", &[])], None) };
-    score.add(&item(Label::True, None), 0, &legal);
+    score.add(&item(Label::True, None), 0, &legal, None);
     let domains = [("domain", "general".to_owned(), rate(1, 2)), ("domain", "legal".to_owned(), rate(1, 1))];
     assert_eq!(parts(&score), [&domains[..], &tags[..]].concat());
 }
@@ -294,7 +336,7 @@ fn verdicts_that_change_between_runs_are_counted_and_change_no_figure() {
     for (number, runs) in [(0, &runs[..2]), (1, &runs[1..]), (2, &runs[..1])] {
         for (run, (judged, answers)) in (0..).zip(runs) {
             let answers: Vec<_> = ["p/a", "p/b", "p/c"].into_iter().zip(*answers).collect();
-            score.add(&statement(number), run, &result(&[(judged, &answers)], Some(1.0)));
+            score.add(&statement(number), run, &result(&[(judged, &answers)], Some(1.0)), None);
         }
     }
     assert_eq!(
