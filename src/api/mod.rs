@@ -5,6 +5,7 @@
 
 pub mod chat;
 pub mod console;
+pub mod endpoint;
 pub mod error;
 pub mod models;
 pub mod sse;

@@ -6,40 +6,8 @@ use std::time::Duration;
 use super::page::{Page, Value};
 use super::table;
 use super::value::{Count, CountsByName, Gauge, Histogram, Merge};
+use crate::api::endpoint::Endpoint;
 use crate::workers::PerWorker;
-
-/// The routes that are counted by name, with placeholders for ids; requests for any other path are counted together, as
-/// callers make those up.
-pub const ROUTES: [&str; 24] = [
-    "/inference/v1/chat/completions",
-    "/verify/v1/stream",
-    "/verify/v1/extract",
-    "/inference/v1/models",
-    ONE_MODEL,
-    "/verify/v1/health",
-    "/verify/v1/receipt-key",
-    "/inference/v1/health",
-    "/metrics",
-    "/v1/apps",
-    "/v1/apps/{id}",
-    "/v1/apps/{id}/keys",
-    "/v1/apps/{id}/keys/{key_id}",
-    "/v1/apps/{id}/keys/{key_id}/rotate",
-    "/v1/apps/{id}/statement",
-    "/v1/apps/{id}/try",
-    "/v1/apps/{id}/try/chat",
-    "/v1/apps/{id}/try/verify",
-    "/v1/usage",
-    "/v1/billing",
-    "/v1/audit",
-    "/v1/key",
-    "/v1/auth/session",
-    "/v1/auth/setup",
-];
-
-/// The prefix of the paths of single models.
-const MODELS: &str = "/inference/v1/models/";
-const ONE_MODEL: &str = "/inference/v1/models/{model}";
 
 const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
 
@@ -78,7 +46,7 @@ pub struct Http {
 
 #[derive(Debug)]
 struct Counts {
-    /// One for each of [`ROUTES`], and one for all other paths.
+    /// One for each endpoint, and one for all other paths, as callers make those up.
     routes: Vec<Route>,
     evicted: Count,
     limited_minute: CountsByName<{ SUBJECTS.len() }>,
@@ -101,7 +69,7 @@ impl Default for Counts {
             duration: Histogram::default(),
         };
         Self {
-            routes: ROUTES.into_iter().chain(["other"]).map(route).collect(),
+            routes: Endpoint::all().map(Endpoint::path).chain(["other"]).map(route).collect(),
             evicted: Count::default(),
             limited_minute: CountsByName::new(&SUBJECTS),
             limited_day: CountsByName::new(&SUBJECTS),
@@ -125,8 +93,9 @@ impl Merge for Counts {
 
 impl Http {
     /// Counts a request that has ended. Without a status, its caller left before there was one.
-    pub fn count(&self, path: &str, method: &str, status: Option<&str>, took: Duration) {
-        let Some(route) = self.counts.here().routes.get(route_index(path)) else { return };
+    pub fn count(&self, endpoint: Option<Endpoint>, method: &str, status: Option<&str>, took: Duration) {
+        let index = endpoint.map_or(Endpoint::COUNT, |endpoint| endpoint as usize);
+        let Some(route) = self.counts.here().routes.get(index) else { return };
         let method = METHODS.iter().position(|known| *known == method).unwrap_or(METHODS.len() - 1);
         if let Some(statuses) = route.methods.get(method) {
             statuses.add(status.unwrap_or(CANCELLED));
@@ -181,76 +150,6 @@ impl Http {
     }
 }
 
-/// The index at which a request for this path is counted: that of its route in [`ROUTES`], or the one after the last.
-fn route_index(path: &str) -> usize {
-    let found = if path.starts_with("/v1/") {
-        ROUTES.iter().position(|route| matches_route(route, path))
-    } else {
-        // These routes also accept a trailing slash.
-        let path = path.strip_suffix('/').unwrap_or(path);
-        // A model's identifier may contain slashes.
-        let path = if path.starts_with(MODELS) { ONE_MODEL } else { path };
-        ROUTES.iter().position(|route| *route == path)
-    };
-    found.unwrap_or(ROUTES.len())
-}
-
-/// Whether a path matches a route, with anything in place of ids.
-fn matches_route(route: &str, path: &str) -> bool {
-    let (mut route, mut path) = (route.split('/'), path.split('/'));
-    loop {
-        match (route.next(), path.next()) {
-            (None, None) => return true,
-            (Some(name), Some(part)) if name.starts_with('{') && !part.is_empty() => {}
-            (Some(name), Some(part)) if name == part => {}
-            _ => return false,
-        }
-    }
-}
-
 fn texts<const N: usize>(values: [&str; N]) -> Vec<String> {
     values.map(str::to_owned).to_vec()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counted_as(path: &str) -> &'static str {
-        ROUTES.get(route_index(path)).copied().unwrap_or("other")
-    }
-
-    #[test]
-    fn ids_are_no_part_of_a_route() {
-        for (path, route) in [
-            ("/verify/v1/stream", "/verify/v1/stream"),
-            ("/verify/v1/stream/", "/verify/v1/stream"),
-            ("/v1/apps", "/v1/apps"),
-            ("/v1/apps/app_1", "/v1/apps/{id}"),
-            ("/v1/apps/%7Bid%7D/keys", "/v1/apps/{id}/keys"),
-            ("/v1/apps/app_1/keys/key_1", "/v1/apps/{id}/keys/{key_id}"),
-            ("/v1/apps/app_1/keys/key_1/rotate", "/v1/apps/{id}/keys/{key_id}/rotate"),
-            ("/v1/apps/keys/statement", "/v1/apps/{id}/statement"),
-            ("/v1/key", "/v1/key"),
-            ("/v1/auth/session", "/v1/auth/session"),
-            ("/inference/v1/models/", "/inference/v1/models"),
-            ("/inference/v1/models/fake/a/b", "/inference/v1/models/{model}"),
-        ] {
-            assert_eq!(counted_as(path), route);
-        }
-        for path in [
-            "",
-            "/",
-            "/v1",
-            "/v1/",
-            "/v1/apps/",
-            "/v1/apps//keys",
-            "/v1/apps/a/b",
-            "/v1/key/x",
-            "/V1/apps",
-            "/inference/v1/modelss/a",
-        ] {
-            assert_eq!(counted_as(path), "other", "{path}");
-        }
-    }
 }

@@ -18,7 +18,7 @@ mod value;
 mod tests;
 
 pub use attempts::{Attempt, Attempts};
-pub use http::{Http, ROUTES};
+pub use http::Http;
 pub use value::{Gauge, GaugeGuard};
 
 use crate::clock::Time;

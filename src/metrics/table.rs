@@ -50,7 +50,7 @@ pub(super) static STARTED: Metric = Metric {
 pub(super) static REQUESTS: Metric = counter(
     "mk_http_requests_total",
     &["route", "method", "status"],
-    "Requests that have ended; route is an address with `{id}` and `{key_id}` for ids, or `other`; status is `cancelled` if the caller left before the answer began.",
+    "Requests that have ended; route is an address with placeholders such as `{app_id}` for ids, or `other`; status is `cancelled` if the caller left before the answer began.",
 );
 
 pub(super) static REQUEST_DURATION: Metric = duration(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::api::endpoint::Endpoint;
 use crate::money::NanoUsd;
 use crate::workers::Workers;
 
@@ -51,7 +52,7 @@ fn the_page_has_every_metric_of_the_table_once_and_in_its_order() {
 async fn the_counts_of_all_workers_are_added_up() {
     let metrics = Arc::new(metrics());
     let count = |metrics: &Metrics| {
-        metrics.http.count("/v1/key", "GET", Some("200"), Duration::from_millis(3));
+        metrics.http.count(Some(Endpoint::OwnKey), "GET", Some("200"), Duration::from_millis(3));
         metrics.attempts.count(&attempt("fake/m"));
     };
     count(&metrics);
@@ -220,9 +221,9 @@ fn labels_of_breakers_are_bounded_too() {
 fn requests_are_counted_by_route_not_by_path() {
     let metrics = metrics();
     let took = Duration::from_millis(30);
-    metrics.http.count("/verify/v1/stream", "POST", Some("200"), took);
-    metrics.http.count("/verify/v1/stream/", "POST", None, took);
-    metrics.http.count("/secret/of/a/caller", "BREW", Some("418"), took);
+    metrics.http.count(Some(Endpoint::Verify), "POST", Some("200"), took);
+    metrics.http.count(Some(Endpoint::Verify), "POST", None, took);
+    metrics.http.count(None, "BREW", Some("418"), took);
     let page = page(&metrics);
     assert_has(
         &page,

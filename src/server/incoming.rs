@@ -13,6 +13,7 @@ use super::header_names;
 use super::local::is_local;
 use super::record::Record;
 use crate::api::console::csv;
+use crate::api::endpoint::Endpoint;
 use crate::app::{App, Configured};
 use crate::keys;
 
@@ -29,6 +30,8 @@ pub(crate) struct Incoming {
     pub(crate) is_proxied: bool,
     /// The server's name in the request's URI; usually only the `Host` header has one.
     pub(crate) authority: Option<Authority>,
+    /// What is served at its path.
+    pub(crate) endpoint: Option<Endpoint>,
     /// The request's headers.
     pub(crate) headers: Arc<HeaderMap>,
     /// The request's record.
@@ -45,8 +48,10 @@ impl Incoming {
         let configured = app.configured();
         let address = client_address(&headers, peer.ip(), &configured.trusted_proxies);
         let (method, path) = (request.method().clone(), request.uri().path());
+        let endpoint = Endpoint::find(path);
         Self {
-            record: Record::start(app.accounting(), request_id.clone(), address, method, path),
+            record: Record::start(app.accounting(), request_id.clone(), address, method, (endpoint, path)),
+            endpoint,
             peer: peer.ip(),
             is_proxied: is_trusted(peer.ip(), &configured.trusted_proxies),
             authority: request.uri().authority().cloned(),

@@ -10,8 +10,8 @@ use std::net::IpAddr;
 use http::Method;
 
 use crate::api::Service;
+use crate::api::endpoint::Endpoint;
 use crate::keys::setup;
-use crate::metrics::ROUTES;
 
 /// The most characters of a path.
 const MAX_PATH: usize = 200;
@@ -19,14 +19,14 @@ const MAX_PATH: usize = 200;
 const MAX_METHOD: usize = 20;
 
 /// A path as it is logged.
-pub(super) fn path(path: &str) -> Cow<'static, str> {
-    match ROUTES.iter().find(|route| **route == path) {
-        Some(route) => Cow::Borrowed(route),
-        None => Cow::Owned(unknown_path(path)),
+pub(super) fn path(endpoint: Option<Endpoint>, path: &str) -> Cow<'static, str> {
+    match endpoint.map(Endpoint::path) {
+        Some(known) if known == path => Cow::Borrowed(known),
+        _ => Cow::Owned(without_secrets(path)),
     }
 }
 
-fn unknown_path(path: &str) -> String {
+fn without_secrets(path: &str) -> String {
     let is_harmless = |part: &str| part != "setup" && !setup::looks_like_a_token(part);
     if path.len() <= MAX_PATH && !path.contains("mk_") && path.split('/').all(is_harmless) {
         return path.to_owned();
@@ -113,10 +113,10 @@ mod tests {
             ("/".to_owned(), "/"),
             ("*".to_owned(), "*"),
         ] {
-            assert_eq!(path(&given), expected);
+            assert_eq!(path(Endpoint::find(&given), &given), expected);
         }
-        assert_eq!(path(&"/a".repeat(40_000)), "/a".repeat(100));
-        assert_eq!(path(&format!("/{}", "é".repeat(40_000))).chars().count(), 200);
+        assert_eq!(without_secrets(&"/a".repeat(40_000)), "/a".repeat(100));
+        assert_eq!(without_secrets(&format!("/{}", "é".repeat(40_000))).chars().count(), 200);
     }
 
     #[test]

@@ -1,34 +1,25 @@
 //! `GET /metrics`: the server's own metrics, for Prometheus.
 
-use std::sync::Arc;
-
 use http::{HeaderValue, header};
-use warp::Filter;
-use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, gate, routes, with_rate};
+use super::{Context, gate, with_rate};
 use crate::inference::{self, BreakerReport};
 use crate::limits::StoreReading;
 use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings};
 
-/// The route; `filter` matches path and method.
-pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    filter
-        .and(routes::with_context(context))
-        .then(|context: Arc<Context>, incoming: Incoming| async move {
-            let rate = match gate::admit_operator(&context.app, &incoming).await {
-                Ok(rate) => rate,
-                Err(refused) => return refused.into_response(&incoming.request_id),
-            };
-            match page(&context, &incoming).await {
-                Ok(response) => with_rate(response, rate),
-                Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
-            }
-        })
-        .boxed()
+/// Answers a request for the page.
+pub(crate) async fn show(context: &Context, incoming: &Incoming) -> Response {
+    let rate = match gate::admit_operator(&context.app, incoming).await {
+        Ok(rate) => rate,
+        Err(refused) => return refused.into_response(&incoming.request_id),
+    };
+    match page(context, incoming).await {
+        Ok(response) => with_rate(response, rate),
+        Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
+    }
 }
 
 fn breaker(report: BreakerReport) -> Breaker {

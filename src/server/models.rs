@@ -1,17 +1,13 @@
 //! `GET /inference/v1/models`: the available models, in the format of the chat-completion API, with what is known about
 //! them; and `GET /inference/v1/models/{id}`: one of them.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
-use warp::Filter;
-use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, gate, reply, routes, with_rate};
+use super::{Context, gate, reply, with_rate};
 use crate::api::Service;
 use crate::api::models::{Model, ModelList};
 use crate::clock::Time;
@@ -19,35 +15,28 @@ use crate::inference::Gateway;
 use crate::keys;
 use crate::model_id;
 
-/// The route; `filter` matches path and method.
-pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    filter
-        .and(routes::with_context(context))
-        .then(|context: Arc<Context>, incoming: Incoming| async move {
-            match gate::admit(&context.app, &incoming, Service::Inference).await {
-                Ok(pass) => with_rate(list(&context, &incoming.configured.gateway, &pass), pass.rate),
-                Err(refused) => refused.into_response(&incoming.request_id),
-            }
-        })
-        .boxed()
+/// Lists the models that the key may use.
+pub(crate) async fn list(context: &Context, incoming: &Incoming) -> Response {
+    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(pass) => pass,
+        Err(refused) => return refused.into_response(&incoming.request_id),
+    };
+    let (gateway, now) = (&incoming.configured.gateway, context.app.clock.now());
+    let ids = gateway.models(now).into_iter();
+    let data = ids.filter(|id| keys::may_use(&pass.key, id)).map(|id| model(gateway, id, now)).collect();
+    with_rate(reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data }), pass.rate)
 }
 
-/// The route of one model; `filter` matches all of its path but the identifier, whose slashes may be encoded or not.
-pub(crate) fn one(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    filter
-        .and(warp::path::tail())
-        .and(routes::with_context(context))
-        .then(|tail: warp::path::Tail, context: Arc<Context>, incoming: Incoming| async move {
-            let pass = match gate::admit(&context.app, &incoming, Service::Inference).await {
-                Ok(pass) => pass,
-                Err(refused) => return refused.into_response(&incoming.request_id),
-            };
-            match find(&context, &incoming.configured.gateway, &pass, tail.as_str()) {
-                Ok(model) => with_rate(reply::json(StatusCode::OK, &model), pass.rate),
-                Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
-            }
-        })
-        .boxed()
+/// Shows one model; slashes in its percent-encoded identifier may be encoded or not.
+pub(crate) async fn one(context: &Context, incoming: &Incoming, encoded: &str) -> Response {
+    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(pass) => pass,
+        Err(refused) => return refused.into_response(&incoming.request_id),
+    };
+    match find(context, &incoming.configured.gateway, &pass, encoded) {
+        Ok(model) => with_rate(reply::json(StatusCode::OK, &model), pass.rate),
+        Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+    }
 }
 
 /// The listed model with this percent-encoded identifier.
@@ -63,14 +52,6 @@ fn find(context: &Context, gateway: &Gateway, pass: &gate::Pass, encoded: &str) 
         return Err(ApiError::model_not_allowed(&id, &pass.key.models));
     }
     Ok(model(gateway, id, now))
-}
-
-/// Lists the models that the key may use.
-fn list(context: &Context, gateway: &Gateway, pass: &gate::Pass) -> Response {
-    let now = context.app.clock.now();
-    let ids = gateway.models(now).into_iter();
-    let data = ids.filter(|id| keys::may_use(&pass.key, id)).map(|id| model(gateway, id, now)).collect();
-    reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data })
 }
 
 /// What is known about the model with this identifier.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use http::{Method, StatusCode};
 
 use super::log_fields;
+use crate::api::endpoint::Endpoint;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
@@ -30,6 +31,7 @@ pub(crate) struct Record {
     request_id: Arc<str>,
     client: IpAddr,
     method: Method,
+    endpoint: Option<Endpoint>,
     path: Cow<'static, str>,
     notes: Mutex<Notes>,
 }
@@ -64,7 +66,7 @@ impl Record {
         request_id: Arc<str>,
         client: IpAddr,
         method: Method,
-        path: &str,
+        (endpoint, path): (Option<Endpoint>, &str),
     ) -> Arc<Self> {
         Arc::new(Self {
             books,
@@ -72,7 +74,8 @@ impl Record {
             request_id,
             client,
             method,
-            path: log_fields::path(path),
+            endpoint,
+            path: log_fields::path(endpoint, path),
             notes: Mutex::default(),
         })
     }
@@ -144,7 +147,7 @@ impl Drop for Record {
         let elapsed = self.start.elapsed();
         let notes = self.notes.get_mut().unwrap_or_else(PoisonError::into_inner);
         let status = notes.status.as_ref().map(StatusCode::as_str);
-        self.books.metrics().http.count(&self.path, self.method.as_str(), status, elapsed);
+        self.books.metrics().http.count(self.endpoint, self.method.as_str(), status, elapsed);
 
         let (key, work) = (notes.key.as_ref(), notes.work.as_ref());
         let sum = work.map(|work| work.meter.sum());
@@ -181,7 +184,7 @@ pub(crate) fn malformed(
     status: StatusCode,
     outcome: &str,
 ) {
-    metrics.http.count("", "", Some(status.as_str()), Duration::ZERO);
+    metrics.http.count(None, "", Some(status.as_str()), Duration::ZERO);
     tracing::info!(
         request_id,
         status = status.as_u16(),

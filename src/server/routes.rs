@@ -1,20 +1,21 @@
-//! All routes of the server, on one screen.
+//! From a request to the handler of its endpoint: each of [`Endpoint`] has its arm in [`dispatch`]. Whatever no endpoint
+//! takes is refused here: 404, or 405 with `Allow`.
 //!
-//! A route never rejects once its method has matched: handlers answer everything, errors included. After the routes
-//! come the responses to other methods on each path (405 with `Allow`), and at the end the one to everything else
-//! (404), so that warp's own rejections are never seen.
+//! warp takes requests apart, and one filter takes them all: a filter for each path would be tried in turn, and its
+//! rejections would have to be turned into our errors again.
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
+use bytes::Buf;
 use futures_util::future::BoxFuture;
-use http::{Method, Request};
+use futures_util::{FutureExt, Stream};
+use http::{HeaderValue, Method, Uri, header};
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
-use warp::{Filter, path};
 
 use super::incoming::Incoming;
 use super::reply::{ApiError, Reply};
@@ -22,13 +23,8 @@ use super::unread_body::TrackedBody;
 use super::{
     Context, chat, console, dashboard, docs, gate, health, metrics, models, openapi, receipt_key, verify,
 };
+use crate::api::endpoint::Endpoint;
 use crate::verify::Work;
-
-/// The path of nearly all requests to a busy server.
-const COMPLETIONS: &str = "/inference/v1/chat/completions";
-/// The paths that monitoring polls all the time.
-const HEALTH: [(&str, health::Page); 2] =
-    [("/inference/v1/health", health::inference), ("/verify/v1/health", health::verify)];
 
 /// All routes.
 #[derive(Clone)]
@@ -43,23 +39,28 @@ impl Routes {
         Self { context: context.clone(), filters: all(context) }
     }
 
-    /// Answers a request. Completions and health pages bypass warp's filters and go straight to their handlers:
-    /// filtering is a twentieth of the work for a completion, and a sixth for a health page.
+    /// Answers a request. Completions and health pages, which monitoring polls all the time, bypass warp and go straight
+    /// to their handlers: filtering is a twentieth of the work for a completion, and a sixth for a health page.
     pub(crate) fn answer<'a>(
         &'a self,
-        mut request: Request<TrackedBody>,
+        mut request: http::Request<TrackedBody>,
         incoming: &'a Incoming,
     ) -> BoxFuture<'a, Reply> {
-        let path = request.uri().path();
-        if request.method() == Method::POST && path == COMPLETIONS {
-            let body = request.into_body().into_data_stream();
-            return Box::pin(chat::complete(&self.context, incoming, body));
+        match incoming.endpoint {
+            Some(Endpoint::ChatCompletions) if request.method() == Method::POST => {
+                let body = request.into_body().into_data_stream();
+                return Box::pin(chat::complete(&self.context, incoming, body));
+            }
+            Some(Endpoint::VerifyHealth) if request.method() == Method::GET => {
+                return Box::pin(health::answer(&self.context, incoming, health::verify));
+            }
+            Some(Endpoint::InferenceHealth) if request.method() == Method::GET => {
+                return Box::pin(health::answer(&self.context, incoming, health::inference));
+            }
+            _ => {}
         }
-        if request.method() == Method::GET
-            && let Some((_, page)) = HEALTH.into_iter().find(|(route, _)| path == *route)
-        {
-            return Box::pin(health::answer(&self.context, incoming, page));
-        }
+        let uri = request.uri().clone();
+        request.extensions_mut().insert(uri);
         request.extensions_mut().insert(incoming.clone());
         let service = TowerToHyperService::new(warp::service(self.filters.clone()));
         Box::pin(service.call(request).map(|answered| match answered {
@@ -75,90 +76,93 @@ impl Routes {
     }
 }
 
-/// All filters, hot ones first. `crate::metrics::ROUTES` lists those that are counted by name.
+/// A request that has been taken apart, but for its body.
+pub(crate) struct Request {
+    pub(crate) context: Arc<Context>,
+    pub(crate) incoming: Incoming,
+    pub(crate) method: Method,
+    /// With path and query as they came, percent-encoded.
+    pub(crate) uri: Uri,
+}
+
+impl Request {
+    /// The query string, without the question mark.
+    pub(crate) fn query(&self) -> &str {
+        self.uri.query().unwrap_or_default()
+    }
+}
+
 fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    let read = warp::get().or(warp::head()).unify().boxed();
-    let stream = path!("verify" / "v1" / "stream").boxed();
-    let extract = path!("verify" / "v1" / "extract").boxed();
-    let verify_health = path!("verify" / "v1" / "health").boxed();
-    let inference_health = path!("inference" / "v1" / "health").boxed();
-    let receipt_key = path!("verify" / "v1" / "receipt-key").boxed();
-    let completions = path!("inference" / "v1" / "chat" / "completions").boxed();
-    let model_list = path!("inference" / "v1" / "models").boxed();
-    let one_model = path!("inference" / "v1" / "models" / ..).boxed();
-    let metrics_page = path!("metrics").boxed();
-    let description = path!("openapi.json").boxed();
-
-    any_of([
-        chat::route(completions.clone().and(warp::post()).boxed(), context),
-        verify::route(stream.clone().and(warp::post()).boxed(), context, Work::Verify),
-        verify::route(extract.clone().and(warp::post()).boxed(), context, Work::Extract),
-        health_page(verify_health.clone().and(read.clone()).boxed(), context, health::verify),
-        health_page(inference_health.clone().and(read.clone()).boxed(), context, health::inference),
-        receipt_key::route(receipt_key.clone().and(read.clone()).boxed(), context),
-        models::route(model_list.clone().and(read.clone()).boxed(), context),
-        models::one(one_model.clone().and(read.clone()).boxed(), context),
-        metrics::route(metrics_page.clone().and(read.clone()).boxed(), context),
-        openapi::route(description.clone().and(read).boxed(), context),
-        console::route(context),
-        dashboard::route(context),
-        docs::route(context),
-        respond_with(completions, context, || ApiError::method_not_allowed("POST")),
-        respond_with(model_list, context, || ApiError::method_not_allowed("GET, HEAD")),
-        respond_with(one_model, context, || ApiError::method_not_allowed("GET, HEAD")),
-        respond_with(metrics_page, context, || ApiError::method_not_allowed("GET, HEAD")),
-        respond_with(description, context, || ApiError::method_not_allowed("GET, HEAD")),
-        respond_with(stream, context, || ApiError::method_not_allowed("POST")),
-        respond_with(extract, context, || ApiError::method_not_allowed("POST")),
-        respond_with(verify_health, context, || ApiError::method_not_allowed("GET, HEAD")),
-        respond_with(receipt_key, context, || ApiError::method_not_allowed("GET, HEAD")),
-        respond_with(inference_health, context, || ApiError::method_not_allowed("GET, HEAD")),
-        respond_with(warp::any().boxed(), context, ApiError::unknown_route)
-            .map(dashboard::with_security_headers)
-            .boxed(),
-    ])
-}
-
-/// Extracts what every handler needs.
-pub(crate) fn with_context(context: &Arc<Context>) -> BoxedFilter<(Arc<Context>, Incoming)> {
     let context = context.clone();
-    warp::any().map(move || context.clone()).and(warp::ext::get::<Incoming>()).boxed()
-}
-
-fn health_page(
-    route: BoxedFilter<()>,
-    context: &Arc<Context>,
-    page: health::Page,
-) -> BoxedFilter<(Response,)> {
-    route
-        .and(with_context(context))
-        .then(move |context: Arc<Context>, incoming: Incoming| async move {
-            health::answer(&context, &incoming, page).await.into()
+    warp::method()
+        .and(warp::ext::get::<Uri>())
+        .and(warp::ext::get::<Incoming>())
+        .and(warp::body::stream())
+        .then(move |method, uri, incoming, body| {
+            dispatch(Request { context: context.clone(), incoming, method, uri }, body)
         })
         .boxed()
 }
 
-fn respond_with(
-    route: BoxedFilter<()>,
-    context: &Arc<Context>,
-    error: fn() -> ApiError,
-) -> BoxedFilter<(Response,)> {
-    route
-        .and(with_context(context))
-        .then(move |context: Arc<Context>, incoming: Incoming| async move {
-            let error = match gate::open_page(&context.app, &incoming).await {
-                Ok(rate) => error().with_rate(rate),
-                Err(limited) => limited,
-            };
-            error.into_response(&incoming.request_id)
-        })
-        .boxed()
+/// Calls the handler of an endpoint. Its futures are boxed where they are large, as every request reserves space for the
+/// largest.
+async fn dispatch<B: Buf + Send>(
+    request: Request,
+    body: impl Stream<Item = Result<B, warp::Error>> + Send,
+) -> Response {
+    let Request { context, incoming, method, uri } = &request;
+    let path = uri.path();
+    let exists = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Asset => dashboard::has(endpoint.ids(path)[0]),
+        Endpoint::Topic => docs::has(path),
+        _ => true,
+    };
+    let Some(endpoint) = incoming.endpoint.filter(exists) else {
+        return reject(&request, ApiError::unknown_route()).await;
+    };
+    if !endpoint.allows(method.as_str()) {
+        return reject(&request, ApiError::method_not_allowed(endpoint.methods())).await;
+    }
+    let [id, _] = endpoint.ids(path);
+    match endpoint {
+        Endpoint::ChatCompletions => Box::pin(chat::complete(context, incoming, body)).await.into(),
+        Endpoint::Verify => Box::pin(verify::handle(context, incoming, body, Work::Verify)).await,
+        Endpoint::Extract => Box::pin(verify::handle(context, incoming, body, Work::Extract)).await,
+        Endpoint::VerifyHealth => health::answer(context, incoming, health::verify).await.into(),
+        Endpoint::InferenceHealth => health::answer(context, incoming, health::inference).await.into(),
+        Endpoint::Models => models::list(context, incoming).await,
+        Endpoint::Model => models::one(context, incoming, id).await,
+        Endpoint::ReceiptKey => receipt_key::show(context, incoming).await,
+        Endpoint::Metrics => metrics::show(context, incoming).await,
+        Endpoint::OpenApi => openapi::show(context, incoming).await,
+        Endpoint::Dashboard => dashboard::show(context, incoming, None).await,
+        Endpoint::Asset => dashboard::show(context, incoming, Some(id)).await,
+        Endpoint::Docs | Endpoint::Topic | Endpoint::Llms => docs::show(context, incoming, path).await,
+        Endpoint::Apps
+        | Endpoint::App
+        | Endpoint::Keys
+        | Endpoint::Key
+        | Endpoint::Rotation
+        | Endpoint::Statement
+        | Endpoint::Try
+        | Endpoint::TryChat
+        | Endpoint::TryVerify
+        | Endpoint::Usage
+        | Endpoint::Billing
+        | Endpoint::Audit
+        | Endpoint::OwnKey
+        | Endpoint::Session
+        | Endpoint::Setup => Box::pin(console::handle(request, endpoint, body)).await,
+    }
 }
 
-/// Combines routes from the last to the first, so that a request for the first one passes a single `or`, not all of
-/// them.
-fn any_of<const N: usize>(routes: [BoxedFilter<(Response,)>; N]) -> BoxedFilter<(Response,)> {
-    let mut routes = routes.into_iter().rev();
-    let last = routes.next().unwrap_or_else(|| warp::any().map(Response::default).boxed());
-    routes.fold(last, |rest, route| route.or(rest).unify().boxed())
+/// Answers a request that no endpoint takes, which counts as one for an open page.
+async fn reject(request: &Request, error: ApiError) -> Response {
+    let error = match gate::open_page(&request.context.app, &request.incoming).await {
+        Ok(rate) => error.with_rate(rate),
+        Err(limited) => limited,
+    };
+    let mut response = error.into_response(&request.incoming.request_id);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    dashboard::with_security_headers(response)
 }

@@ -14,9 +14,8 @@ use http::StatusCode;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use warp::filters::BoxedFilter;
+use warp::Reply;
 use warp::reply::Response;
-use warp::{Filter, Reply};
 
 use super::gate::{self, Pass};
 use super::in_flight::Registration;
@@ -24,7 +23,7 @@ use super::incoming::{self, Incoming};
 use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
-use super::{Context, parking, routes, with_rate};
+use super::{Context, parking, with_rate};
 use crate::api::verify::{
     CACHE_HEADER, Domain, Event, Format, MAX_CONTEXT_CHARS, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER,
 };
@@ -44,23 +43,21 @@ const DATES: &str = "a date such as 2026-11-20, or an RFC 3339 time";
 pub(super) const PARAMETERS: [&str; 9] =
     ["fact", "domain", "minRequired", "totalModels", "asOf", "explain", "context", "format", "receipt"];
 
-/// The route; `filter` matches path and method.
-pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>, work: Work) -> BoxedFilter<(Response,)> {
-    filter
-        .and(routes::with_context(context))
-        .and(warp::body::stream())
-        .then(move |context: Arc<Context>, incoming: Incoming, body| async move {
-            let pass = match gate::admit(&context.app, &incoming, Service::Verify).await {
-                Ok(pass) => pass,
-                Err(refused) => return refused.into_response(&incoming.request_id),
-            };
-            // Boxed, as every request reserves space for this future, also those for other routes.
-            match Box::pin(answer(&context, &pass, &incoming, body, work)).await {
-                Ok(response) => with_rate(response, pass.rate),
-                Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
-            }
-        })
-        .boxed()
+/// Answers a request for a verification, or for an extraction.
+pub(crate) async fn handle<B: Buf>(
+    context: &Arc<Context>,
+    incoming: &Incoming,
+    body: impl Stream<Item = Result<B, warp::Error>>,
+    work: Work,
+) -> Response {
+    let pass = match gate::admit(&context.app, incoming, Service::Verify).await {
+        Ok(pass) => pass,
+        Err(refused) => return refused.into_response(&incoming.request_id),
+    };
+    match answer(context, &pass, incoming, body, work).await {
+        Ok(response) => with_rate(response, pass.rate),
+        Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+    }
 }
 
 /// The most bytes that a character takes in JSON: as two escaped surrogates, `\ud83d\ude00`.

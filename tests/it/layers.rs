@@ -1,4 +1,4 @@
-//! Checks every `crate::` path in `src` against the map of rooms: which room may name which.
+//! Checks every `crate::` path in `src` against the map of rooms: which room may name which; and the guide's paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -111,6 +111,22 @@ fn top_level_items(list: &str) -> Vec<&str> {
         }
     }
     items
+}
+
+/// The guide leads nowhere else than to what is there.
+#[test]
+fn the_guide_names_files_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = fs::read_to_string(root.join("src/README.md")).unwrap();
+    let is_path = |text: &&str| {
+        text.contains('/')
+            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "/._-".contains(c))
+    };
+    let named: BTreeSet<&str> = guide.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(named.len() > 40, "{named:?}");
+    for path in named {
+        assert!(root.join("src").join(path).exists() || root.join(path).exists(), "{path}");
+    }
 }
 
 fn rust_files(dir: &Path) -> Vec<PathBuf> {

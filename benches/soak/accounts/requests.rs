@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mk::metrics::ROUTES;
+use mk::api::endpoint::Endpoint;
 
 use super::log::Line;
 use super::page::Page;
@@ -62,11 +62,5 @@ pub(super) fn logged_is_counted(lines: &[Line], last: u64, page: &Page) -> Condi
 
 /// The route that the metrics use for a path.
 fn route(path: &str) -> String {
-    let named = |part: &str| match part.split_once('_') {
-        Some(("app", _)) => "{id}".to_owned(),
-        Some(("key", _)) => "{key_id}".to_owned(),
-        _ => part.to_owned(),
-    };
-    let route = path.split('/').map(named).collect::<Vec<_>>().join("/");
-    if ROUTES.contains(&route.as_str()) { route } else { "other".to_owned() }
+    Endpoint::find(path).map_or("other", Endpoint::path).to_owned()
 }

@@ -18,15 +18,13 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use http::HeaderValue;
-use warp::Filter;
-use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::gate::{self, Pass};
 use super::in_flight::Registration;
 use super::incoming::Incoming;
 use super::reply::{self, ApiError, Reply};
-use super::{Context, header_names, routes};
+use super::{Context, header_names};
 use crate::api::Service;
 use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway};
 use crate::keys;
@@ -36,17 +34,6 @@ use crate::workers::yield_to_ready;
 
 /// If a body takes longer than this to arrive, its key is checked again: it may have been revoked meanwhile.
 const SLOW_BODY: Duration = Duration::from_millis(50);
-
-/// The route; `filter` matches path and method.
-pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    filter
-        .and(routes::with_context(context))
-        .and(warp::body::stream())
-        .then(|context: Arc<Context>, incoming: Incoming, body| async move {
-            complete(&context, &incoming, body).await.into()
-        })
-        .boxed()
-}
 
 /// Answers a request for a completion.
 pub(crate) async fn complete<B: Buf, E>(

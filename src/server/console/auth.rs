@@ -131,7 +131,7 @@ pub(super) async fn set_up<B: Buf>(
 
 /// Rejects any query: a secret that somebody puts there must not be silently ignored.
 fn no_query(request: &Request) -> Result<(), ApiError> {
-    Query::parse(&request.query)?.finish(&[])
+    Query::parse(request.query())?.finish(&[])
 }
 
 /// The one string in a body, without whitespace that was copied along with it.

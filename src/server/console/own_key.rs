@@ -20,7 +20,7 @@ use crate::usage;
 pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
     let app = &request.context.app;
     let own = gate::own_key(&request.context, &request.incoming).await?;
-    Query::parse(&request.query)
+    Query::parse(request.query())
         .and_then(|query| query.finish(&[]))
         .map_err(|error| error.with_rate(own.rate))?;
     let answer = describe(app, &own).await.map_err(|cause| {

@@ -46,10 +46,9 @@ pub(super) async fn offer(call: Call, app: &str) -> Result<Response, ApiError> {
 /// `POST /v1/apps/{id}/try/verify`
 pub(super) async fn verify<B: Buf>(
     request: &Request,
-    app: &str,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, LimitState), ApiError> {
-    let pass = admit(request, app, Service::Verify).await?;
+    let pass = admit(request, Service::Verify).await?;
     let answered = verify::answer(&request.context, &pass, &request.incoming, body, Work::Verify).await;
     with_rate(&pass, answered)
 }
@@ -57,17 +56,20 @@ pub(super) async fn verify<B: Buf>(
 /// `POST /v1/apps/{id}/try/chat`
 pub(super) async fn chat<B: Buf>(
     request: &Request,
-    app: &str,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, LimitState), ApiError> {
-    let pass = admit(request, app, Service::Inference).await?;
+    let pass = admit(request, Service::Inference).await?;
     let answered = chat::answer(&request.context, &pass, &request.incoming, body).await;
     with_rate(&pass, answered)
 }
 
-async fn admit(request: &Request, app: &str, service: Service) -> Result<Pass, ApiError> {
+async fn admit(request: &Request, service: Service) -> Result<Pass, ApiError> {
+    let app = match request.incoming.endpoint {
+        Some(endpoint) => endpoint.ids(request.uri.path())[0],
+        None => "",
+    };
     let pass = gate::trial(&request.context, &request.incoming, &request.method, app, service).await?;
-    match Query::parse(&request.query).and_then(|query| query.finish(&[])) {
+    match Query::parse(request.query()).and_then(|query| query.finish(&[])) {
         Ok(()) => Ok(pass),
         Err(error) => Err(error.with_rate(pass.rate)),
     }

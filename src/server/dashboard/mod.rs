@@ -17,18 +17,13 @@
 mod bundle;
 mod files;
 
-use std::sync::Arc;
-
 use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Method, StatusCode};
-use warp::Filter;
-use warp::filters::BoxedFilter;
-use warp::path::Tail;
+use http::{HeaderMap, StatusCode};
 use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::ApiError;
-use super::{Context, gate, routes, with_rate};
+use super::{Context, gate, with_rate};
 pub(super) use files::File;
 
 /// The content security policy: the page may talk to its own server, and nothing else.
@@ -51,33 +46,28 @@ const REVALIDATE: &str = "no-cache";
 /// For files below the version.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// The routes of the page and its files.
-pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    let at_root = warp::path::end().map(|| None);
-    let below = warp::path("assets").and(warp::path::tail()).map(Some);
-    at_root
-        .or(below)
-        .unify()
-        .and(routes::with_context(context))
-        .and(warp::method())
-        .then(|tail: Option<Tail>, context: Arc<Context>, incoming: Incoming, method| async move {
-            let found = match &tail {
-                None => Some((files::page(), false)),
-                Some(tail) => files::find(tail.as_str()),
-            };
-            let outcome = match answer(found, &method, &incoming.headers) {
-                Ok(file) => {
-                    let rate = gate::open_page_state(&context.app, &incoming.configured, incoming.address);
-                    Ok(with_rate(file, rate))
-                }
-                Err(error) => match gate::open_page(&context.app, &incoming).await {
-                    Ok(rate) => Err(error.with_rate(rate)),
-                    Err(limited) => Err(limited),
-                },
-            };
-            with_security_headers(outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id)))
-        })
-        .boxed()
+/// Whether there is a file of this name.
+pub(crate) fn has(name: &str) -> bool {
+    files::find(name).is_some()
+}
+
+/// Answers a request for the page, or for a file of it.
+pub(crate) async fn show(context: &Context, incoming: &Incoming, file: Option<&str>) -> Response {
+    let found = match file {
+        None => Some((files::page(), false)),
+        Some(name) => files::find(name),
+    };
+    let outcome = match answer(found, &incoming.headers) {
+        Ok(file) => {
+            let rate = gate::open_page_state(&context.app, &incoming.configured, incoming.address);
+            Ok(with_rate(file, rate))
+        }
+        Err(error) => match gate::open_page(&context.app, incoming).await {
+            Ok(rate) => Err(error.with_rate(rate)),
+            Err(limited) => Err(limited),
+        },
+    };
+    with_security_headers(outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id)))
 }
 
 /// Adds the security headers to a response that a browser may show.
@@ -89,15 +79,8 @@ pub(crate) fn with_security_headers(mut response: Response) -> Response {
 }
 
 /// The response with this file, and whether it is immutable at its path; an error without one.
-pub(super) fn answer(
-    found: Option<(&File, bool)>,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result<Response, ApiError> {
+pub(super) fn answer(found: Option<(&File, bool)>, headers: &HeaderMap) -> Result<Response, ApiError> {
     let Some((file, is_immutable)) = found else { return Err(ApiError::unknown_route()) };
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(ApiError::method_not_allowed("GET, HEAD"));
-    }
     let mut response = if has_current_copy(headers, file.etag.as_bytes()) {
         let mut not_modified = Response::default();
         *not_modified.status_mut() = StatusCode::NOT_MODIFIED;

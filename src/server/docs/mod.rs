@@ -5,16 +5,13 @@
 //! below a path prefix.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use warp::Filter;
-use warp::filters::BoxedFilter;
-use warp::path::FullPath;
 use warp::reply::Response;
 
 use super::dashboard::{self, File};
 use super::incoming::Incoming;
-use super::{Context, gate, routes, with_rate};
+use super::{Context, gate, with_rate};
 use crate::manual::html::{escape, render, slug};
 use crate::manual::{self, TOPICS, Topic, document::Block};
 
@@ -41,27 +38,21 @@ static FILES: LazyLock<HashMap<String, File>> = LazyLock::new(|| {
     files
 });
 
-/// The routes of the pages.
-pub(crate) fn route(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    let pages = warp::path("docs");
-    let list = warp::path("llms.txt").and(warp::path::end());
-    pages
-        .or(list)
-        .unify()
-        .and(warp::path::full())
-        .and(routes::with_context(context))
-        .and(warp::method())
-        .then(|path: FullPath, context: Arc<Context>, incoming: Incoming, method| async move {
-            let found = FILES.get(path.as_str()).map(|file| (file, false));
-            let outcome = gate::open_page(&context.app, &incoming).await.and_then(|rate| {
-                dashboard::answer(found, &method, &incoming.headers)
-                    .map(|response| with_rate(response, rate))
-                    .map_err(|error| error.with_rate(rate))
-            });
-            let response = outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id));
-            dashboard::with_security_headers(response)
-        })
-        .boxed()
+/// Whether there is a page at this path.
+pub(crate) fn has(path: &str) -> bool {
+    FILES.contains_key(path)
+}
+
+/// Answers a request for a page.
+pub(crate) async fn show(context: &Context, incoming: &Incoming, path: &str) -> Response {
+    let found = FILES.get(path).map(|file| (file, false));
+    let outcome = gate::open_page(&context.app, incoming).await.and_then(|rate| {
+        dashboard::answer(found, &incoming.headers)
+            .map(|response| with_rate(response, rate))
+            .map_err(|error| error.with_rate(rate))
+    });
+    let response = outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id));
+    dashboard::with_security_headers(response)
 }
 
 /// The list of topics; `below` leads to them from its address.

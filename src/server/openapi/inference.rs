@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::operation::{Operation, either, json_string, json_with_example, path};
 use super::schemas::Schemas;
 use super::{chat, example};
+use crate::api::endpoint::Endpoint;
 use crate::api::models::{Model, ModelList};
 
 /// The area's paths.
@@ -56,10 +57,10 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .response(503, "Not ready.", json_with_example(&health, &status("draining")), &[])
     .errors(&[429, 500]);
     vec![
-        path("/inference/v1/chat/completions", [("post", complete)]),
-        path("/inference/v1/models", [("get", list)]),
-        path("/inference/v1/models/{model}", [("get", one)]),
-        path("/inference/v1/health", [("get", healthy)]),
+        path(Endpoint::ChatCompletions, [("post", complete)]),
+        path(Endpoint::Models, [("get", list)]),
+        path(Endpoint::Model, [("get", one)]),
+        path(Endpoint::InferenceHealth, [("get", healthy)]),
     ]
 }
 

@@ -34,13 +34,11 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use warp::Filter;
-use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::verify::panel_size;
-use super::{Context, gate, reply, routes, with_rate};
+use super::{Context, gate, reply, with_rate};
 use crate::api::verify::{Domain, MIN_REQUIRED};
 use crate::app::Configured;
 use schemas::Schemas;
@@ -84,17 +82,12 @@ impl Bounds {
     }
 }
 
-/// The route; `filter` matches path and method.
-pub(crate) fn route(filter: BoxedFilter<()>, context: &Arc<Context>) -> BoxedFilter<(Response,)> {
-    filter
-        .and(routes::with_context(context))
-        .then(|context: Arc<Context>, incoming: Incoming| async move {
-            match gate::open_page(&context.app, &incoming).await {
-                Ok(rate) => with_rate(answer(&context, &incoming), rate),
-                Err(limited) => limited.into_response(&incoming.request_id),
-            }
-        })
-        .boxed()
+/// Answers a request for the description.
+pub(crate) async fn show(context: &Context, incoming: &Incoming) -> Response {
+    match gate::open_page(&context.app, incoming).await {
+        Ok(rate) => with_rate(answer(context, incoming), rate),
+        Err(limited) => limited.into_response(&incoming.request_id),
+    }
 }
 
 fn answer(context: &Context, incoming: &Incoming) -> Response {

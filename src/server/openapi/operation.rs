@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{headers, responses};
+use crate::api::endpoint::Endpoint;
 
 /// A method of a path.
 pub(super) struct Operation(Map<String, Value>);
@@ -119,9 +120,12 @@ pub(super) fn either(one: Value, other: Value) -> Value {
     }
 }
 
-/// A path with its operations by method.
-pub(super) fn path<const N: usize>(path: &str, operations: [(&str, Operation); N]) -> (String, Value) {
+/// An endpoint's path with its operations by method.
+pub(super) fn path<const N: usize>(
+    endpoint: Endpoint,
+    operations: [(&str, Operation); N],
+) -> (String, Value) {
     let operations: Map<String, Value> =
         operations.into_iter().map(|(method, operation)| (method.to_owned(), operation.build())).collect();
-    (path.to_owned(), Value::Object(operations))
+    (endpoint.path().to_owned(), Value::Object(operations))
 }

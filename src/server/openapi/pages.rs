@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::operation::{Operation, json_with_example, path, text};
+use crate::api::endpoint::Endpoint;
 
 /// The paths of these pages.
 pub(super) fn paths() -> Vec<(String, Value)> {
@@ -40,5 +41,5 @@ pub(super) fn paths() -> Vec<(String, Value)> {
     .response(200, "The description.", json_with_example(&schema, &example), &["ETag", "Cache-Control"])
     .response(304, "It is what you have.", Value::Null, &["ETag", "Cache-Control"])
     .errors(&[429, 500]);
-    vec![path("/metrics", [("get", metrics)]), path("/openapi.json", [("get", description)])]
+    vec![path(Endpoint::Metrics, [("get", metrics)]), path(Endpoint::OpenApi, [("get", description)])]
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::operation::{Operation, either, json_string, json_with_example, path};
 use super::schemas::{self, Schemas};
 use super::{Bounds, example};
+use crate::api::endpoint::Endpoint;
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::api::verify::{self as wire, MAX_CONTEXT_CHARS, MIN_REQUIRED};
 
@@ -71,10 +72,10 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     .response(200, "The key.", json_with_example(&key, &example::receipt_key()), &[])
     .errors(&[429, 500, 503]);
     vec![
-        path("/verify/v1/stream", [("post", verify)]),
-        path("/verify/v1/extract", [("post", extract)]),
-        path("/verify/v1/receipt-key", [("get", receipt_key)]),
-        path("/verify/v1/health", [("get", healthy)]),
+        path(Endpoint::Verify, [("post", verify)]),
+        path(Endpoint::Extract, [("post", extract)]),
+        path(Endpoint::ReceiptKey, [("get", receipt_key)]),
+        path(Endpoint::VerifyHealth, [("get", healthy)]),
     ]
 }
 

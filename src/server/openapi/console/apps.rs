@@ -7,6 +7,7 @@ use super::super::schemas::Schemas;
 use super::example;
 use super::{DELETE, READ, READ_ONE, WRITE, budget, name, operation};
 use crate::api::console::{App, DeletedApp, Page};
+use crate::api::endpoint::Endpoint;
 use crate::keys::MAX_APP_NAME_CHARS;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
@@ -52,8 +53,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .response(200, "It is deleted.", json_with_example(&deleted, &example::deleted_app()), &["Cache-Control"])
     .errors(&DELETE);
     vec![
-        path("/v1/apps", [("get", list), ("post", create)]),
-        path("/v1/apps/{app_id}", [("get", show), ("patch", update), ("delete", delete)]),
+        path(Endpoint::Apps, [("get", list), ("post", create)]),
+        path(Endpoint::App, [("get", show), ("patch", update), ("delete", delete)]),
     ]
 }
 

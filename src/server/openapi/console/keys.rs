@@ -7,6 +7,7 @@ use super::super::schemas::{Schemas, reference};
 use super::example;
 use super::{DELETE, READ_ONE, WRITE, budget, name, operation};
 use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page, RevokedKey};
+use crate::api::endpoint::Endpoint;
 use crate::keys::{MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
 use crate::server::console::MAX_GRACE_SECONDS;
 
@@ -97,10 +98,10 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .errors(&[401, 403, 429, 500, 503]);
     vec![
-        path("/v1/apps/{app_id}/keys", [("get", list), ("post", create)]),
-        path("/v1/apps/{app_id}/keys/{key_id}", [("get", show), ("patch", update), ("delete", revoke)]),
-        path("/v1/apps/{app_id}/keys/{key_id}/rotate", [("post", rotate)]),
-        path("/v1/key", [("get", itself)]),
+        path(Endpoint::Keys, [("get", list), ("post", create)]),
+        path(Endpoint::Key, [("get", show), ("patch", update), ("delete", revoke)]),
+        path(Endpoint::Rotation, [("post", rotate)]),
+        path(Endpoint::OwnKey, [("get", itself)]),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! The console area, `/v1`.
 //!
-//! `server/console` determines the paths and their methods; a test compares the two.
+//! [`Endpoint`](crate::api::endpoint::Endpoint) determines the paths and their methods; a test compares the two.
 
 mod apps;
 mod example;

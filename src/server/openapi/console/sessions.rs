@@ -6,6 +6,7 @@ use super::super::operation::{Operation, json_with_example, path};
 use super::super::schemas::Schemas;
 use super::example;
 use crate::api::console::{NewSession, SessionInfo, SetUp, SetupRequest};
+use crate::api::endpoint::Endpoint;
 
 /// The errors of logging in.
 const LOGIN: [u16; 9] = [400, 401, 403, 408, 413, 415, 429, 500, 503];
@@ -58,7 +59,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .errors(&LOGIN)
     .errors(&[409]);
     vec![
-        path("/v1/auth/session", [("get", show), ("post", begin), ("delete", end)]),
-        path("/v1/auth/setup", [("post", first)]),
+        path(Endpoint::Session, [("get", show), ("post", begin), ("delete", end)]),
+        path(Endpoint::Setup, [("post", first)]),
     ]
 }

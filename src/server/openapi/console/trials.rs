@@ -6,6 +6,7 @@ use super::super::operation::{either, json_with_example, path};
 use super::super::schemas::{Schemas, reference};
 use super::{READ_ONE, example, operation};
 use crate::api::console::TryOffer;
+use crate::api::endpoint::Endpoint;
 use crate::server::openapi::example as areas;
 
 /// The errors of asking models.
@@ -77,9 +78,9 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .errors(&ASK);
     vec![
-        path("/v1/apps/{app_id}/try", [("get", offer)]),
-        path("/v1/apps/{app_id}/try/verify", [("post", verify)]),
-        path("/v1/apps/{app_id}/try/chat", [("post", chat)]),
+        path(Endpoint::Try, [("get", offer)]),
+        path(Endpoint::TryVerify, [("post", verify)]),
+        path(Endpoint::TryChat, [("post", chat)]),
     ]
 }
 

@@ -7,6 +7,7 @@ use super::super::schemas::Schemas;
 use super::example;
 use super::{READ, READ_ONE, operation};
 use crate::api::console::{AuditEntry, Billing, Dimension, Page, Statement, UsageReport};
+use crate::api::endpoint::Endpoint;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     schemas.response::<Dimension>();
@@ -77,9 +78,9 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         )
         .errors(&READ);
     vec![
-        path("/v1/usage", [("get", usage)]),
-        path("/v1/billing", [("get", billing)]),
-        path("/v1/apps/{app_id}/statement", [("get", stated)]),
-        path("/v1/audit", [("get", audit)]),
+        path(Endpoint::Usage, [("get", usage)]),
+        path(Endpoint::Billing, [("get", billing)]),
+        path(Endpoint::Statement, [("get", stated)]),
+        path(Endpoint::Audit, [("get", audit)]),
     ]
 }
