@@ -18,9 +18,8 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     }
     let mut has_values = false;
     // "In which year BC" is answered without "BC".
-    let question = Part::new(case.question, case.finder);
     let is_sign = |meaning: Meaning| matches!(meaning, Meaning::Sign(_));
-    let asks_for_sign = question.reading.senses().iter().any(|sense| is_sign(sense.meaning));
+    let asks_for_sign = case.question.reading.senses().iter().any(|sense| is_sign(sense.meaning));
     for found in case.answer.reading.values().iter().filter(|found| !found.weak) {
         has_values = true;
         let found = if asks_for_sign { either_sign(found) } else { found.clone() };
@@ -34,8 +33,7 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
 
 /// A value of the claim that is neither in its question nor in its answer: nobody is asked about it.
 fn unasked(case: &Case<'_>) -> Option<Fault> {
-    let question = Part::new(case.question, case.finder);
-    let parts = [&question, &case.answer];
+    let parts = [&case.question, &case.answer];
     let given = || parts.iter().flat_map(|part| part.reading.values()).flat_map(|found| &found.readings);
     let has_number = |number: i64| {
         given().any(|value| match *value {
@@ -155,8 +153,7 @@ fn hedge(case: &Case<'_>, faults: &mut Vec<Fault>) {
 
 /// Whether the question holds a hedge of this class.
 fn asks_for(case: &Case<'_>, hedge: Hedge) -> bool {
-    let question = Part::new(case.question, case.finder);
-    let reading = &question.reading;
+    let reading = &case.question.reading;
     let languages = reading.languages();
     let is_it = |meaning: Meaning| matches!(meaning, Meaning::Hedge(asked, _) if asked == hedge);
     reading.senses().iter().any(|sense| sense.languages.meet(languages) && is_it(sense.meaning))

@@ -51,7 +51,7 @@ pub(super) struct Case<'a> {
     pub(super) finder: &'a Finder,
     pub(super) claim: Part,
     pub(super) answer: Part,
-    pub(super) question: &'a str,
+    pub(super) question: Part,
     pub(super) zone: Zone,
     pub(super) as_of: civil::Date,
 }
@@ -67,7 +67,7 @@ pub fn check(document: &Document<'_>, finder: &Finder, anchored: &Anchored<'_>) 
         finder,
         claim: Part::new(anchored.claim, finder),
         answer: Part::new(anchored.claimed_answer, finder),
-        question: anchored.question,
+        question: Part::new(anchored.question, finder),
         zone: Zone::new(document, finder, quote),
         as_of: anchored.as_of,
     };

@@ -54,7 +54,7 @@ pub(super) enum Kind {
     Reference,
     /// The quote is not the passage that says it.
     Quote,
-    /// The claimed answer is not the one that the claim gives.
+    /// The claimed answer is not the one that the claim gives to its question.
     Answer,
     /// Options mean the same.
     Same,
@@ -91,7 +91,10 @@ impl Kind {
             }
             Self::Reference => "a name stands for the wrong thing; take it from the text",
             Self::Quote => "the quote is not the passage that says this; quote the passage that does",
-            Self::Answer => "the claimed answer is not the one that the claim gives; give that one",
+            Self::Answer => {
+                "the claimed answer is not the one that the claim gives to its question; give that one, or ask for what the \
+                 claim says"
+            }
             Self::Same => "options mean the same; give rivals that differ",
             Self::Overlap => "options overlap; give rivals of which no two can be right together",
             Self::Leak => "the question gives its answer away; ask without it",

@@ -115,7 +115,7 @@ person; a negation, \"about\", \"at least\", \"all\", \"only\", \"may\", a cause
 the text corrected.
 - reference: a pronoun or name is resolved to the wrong thing.
 - quote: the quote is not where the text says this.
-- answer: the claimed answer is not the one that the claim gives.
+- answer: the claimed answer is not the one that the claim gives to its question.
 - same: two options mean the same; name them in options. overlap: two options can be right together; name them.
 - leak: the question gives its answer away.
 - missing: a passage of SECTION that states something checkable and is in no claim, be it half a sentence. Quote it, \
