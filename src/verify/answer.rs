@@ -18,7 +18,8 @@ use serde_json::Value;
 use super::ballot::PanelAnswer;
 use super::claim::{NONE_OF_THESE, letter};
 use super::options::{names, says_only};
-use super::{json, text, values};
+use super::values::{Choice, normalized};
+use super::{json, text};
 
 /// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
@@ -115,15 +116,19 @@ impl Shown<'_> {
         let options = || (0..self.order.len()).filter_map(|at| Some((at, option(at)?.as_str())));
         let others = || options().filter(|(at, _)| *at != position).map(|(_, option)| option);
         let Some(chosen) = option(position) else { return true };
+        let found = Choice::new(found);
         if chosen == NONE_OF_THESE {
-            let found_form = values::normalized(found);
-            return others().any(|other| values::normalized(other) == found_form || says_only(found, other));
+            let is_other =
+                |other: &str| normalized(other) == found.normal() || says_only(found.text(), other);
+            return others().any(is_other);
         }
-        if values::same(found, chosen) {
+        if found.is_same(&Choice::new(chosen)) {
             return false;
         }
-        let mut named = options().filter(|(_, option)| names(found, option)).map(|(at, _)| at);
-        others().any(|other| values::same(found, other))
+        let options: Vec<(usize, Choice<'_>)> =
+            options().map(|(at, option)| (at, Choice::new(option))).collect();
+        let mut named = options.iter().filter(|(_, option)| names(&found, option)).map(|(at, _)| *at);
+        options.iter().any(|(at, other)| *at != position && found.is_same(other))
             || named.next().is_some_and(|first| first != position && named.next().is_none())
     }
 

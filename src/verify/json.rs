@@ -16,6 +16,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use memchr::memchr2_iter;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 /// What models write at the end of their reasoning, in lowercase: DeepSeek, Qwen and many others; Gemma; Mistral; Kimi;
@@ -115,12 +116,24 @@ pub(super) fn cut_off_object(text: &str, max_bytes: usize) -> Option<Cow<'_, str
 /// may quote one too, marks that are followed by an object or a fence take precedence.
 pub(super) fn skip_reasoning(text: &str) -> &str {
     let text = text.trim();
+    if !may_end_reasoning(text) {
+        return text;
+    }
     // Of the same length, byte by byte.
     let lower = text.to_ascii_lowercase();
     let after = |(at, mark): (usize, &str)| text[at + mark.len()..].trim_start();
     let rests = REASONING_END.iter().flat_map(|mark| lower.match_indices(mark)).map(after);
     let answer = rests.clone().filter(|rest| rest.starts_with(['{', '`'])).min_by_key(|rest| rest.len());
     answer.or_else(|| rests.min_by_key(|rest| rest.len())).unwrap_or(text)
+}
+
+/// Whether a text has what each mark of [`REASONING_END`] has: `/t` in either case, or `<|`. Most answers have neither.
+fn may_end_reasoning(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr2_iter(b'/', b'|', bytes).any(|at| {
+        let (before, after) = (at.checked_sub(1).map(|before| bytes[before]), bytes.get(at + 1));
+        if bytes[at] == b'|' { before == Some(b'<') } else { matches!(after, Some(b't' | b'T')) }
+    })
 }
 
 /// Whether a text has reasoning that begins and does not end.
@@ -153,6 +166,10 @@ fn without_language(inside: &str) -> &str {
 
 /// The JSON that begins `json`, with control characters inside its strings as escapes.
 fn with_escaped_controls(json: &str) -> Cow<'_, str> {
+    // Told many bytes at once, as most answers are one line.
+    if json.bytes().filter(|byte| *byte < 0x20).count() == 0 {
+        return Cow::Borrowed(json);
+    }
     let (mut escaped, mut copied) = (String::new(), 0);
     let (mut in_string, mut after_backslash) = (false, false);
     for (at, byte) in json.bytes().enumerate() {
@@ -268,6 +285,15 @@ mod tests {
         let long = format!("{{\"answer\":\"{}\"}}", "x".repeat(MAX_BYTES));
         assert_eq!(read(&long), None);
         assert_eq!(read(&format!("<think>{long}</think>{{\"answer\":\"B\"}}")), Some("B".to_owned()));
+    }
+
+    #[test]
+    fn every_mark_of_the_end_of_reasoning_is_looked_for() {
+        for mark in REASONING_END {
+            for mark in [mark.to_owned(), mark.to_uppercase()] {
+                assert_eq!(skip_reasoning(&format!("hm {mark} B")), "B", "{mark}");
+            }
+        }
     }
 
     proptest! {

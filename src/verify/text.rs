@@ -11,7 +11,7 @@ pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let mut rest = text;
     loop {
-        let (plain, after) = rest.split_at(plain_length(rest, |byte| byte.is_ascii_graphic()));
+        let (plain, after) = rest.split_at(plain_words(rest));
         line.push_str(plain);
         let mut characters = after.chars();
         let Some(c) = characters.next() else { break };
@@ -34,8 +34,7 @@ pub(super) fn block(text: &str) -> String {
     let mut block = String::with_capacity(text.len());
     let mut rest = text;
     loop {
-        let is_plain = |byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-        let (plain, after) = rest.split_at(plain_length(rest, is_plain));
+        let (plain, after) = rest.split_at(plain_length(rest));
         block.push_str(plain);
         let mut characters = after.chars();
         let Some(c) = characters.next() else { return block };
@@ -51,9 +50,26 @@ pub(super) fn block(text: &str) -> String {
     }
 }
 
-/// How many bytes at the beginning, all of them ASCII, are taken over at once.
-fn plain_length(text: &str, is_plain: impl Fn(u8) -> bool) -> usize {
-    text.bytes().position(|byte| !byte.is_ascii() || !is_plain(byte)).unwrap_or(text.len())
+/// How many bytes at the beginning are visible ASCII, with single spaces between.
+fn plain_words(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_visible = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_graphic);
+    let mut at = 0;
+    while is_visible(at) || at > 0 && bytes.get(at) == Some(&b' ') && is_visible(at + 1) {
+        at += 1;
+    }
+    at
+}
+
+/// How many bytes at the beginning are taken over at once: visible ASCII, spaces, tabs and line feeds.
+fn plain_length(text: &str) -> usize {
+    /// So many are looked at together, which takes no longer than a single one.
+    const TOGETHER: usize = 32;
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let bytes = text.as_bytes();
+    let are_plain = |chunk: &&[u8]| chunk.iter().filter(|byte| is_plain(byte)).count() == TOGETHER;
+    let together = bytes.chunks(TOGETHER).take_while(are_plain).count() * TOGETHER;
+    together + bytes[together..].iter().take_while(|byte| is_plain(byte)).count()
 }
 
 /// Whether a text has no visible character.

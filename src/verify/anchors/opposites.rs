@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use memchr::memmem;
+
 use super::check::Case;
 use super::fault::{Fault, FaultKind, Severity};
 use super::numbers::near;
@@ -16,21 +18,27 @@ type Side = (usize, bool);
 /// The sides that words have: by the hash of a single token, or as texts in scripts without spaces.
 struct Table {
     words: HashMap<u64, Vec<Side>>,
-    phrases: Vec<(&'static str, Side)>,
+    /// Each prepared once, as every claim looks for all of them; first those of ASCII.
+    phrases: Vec<(memmem::Finder<'static>, Side)>,
+    /// How many of the phrases are of ASCII, and so may stand in a text of ASCII.
+    ascii_phrases: usize,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table { words: HashMap::new(), phrases: Vec::new() };
+    let mut table = Table { words: HashMap::new(), phrases: Vec::new(), ascii_phrases: 0 };
     let lines = include_str!("data/opposites.tsv").lines().filter(|line| !line.starts_with('#'));
     for (row, (one, other)) in lines.filter_map(|line| line.split_once('\t')).enumerate() {
         let words = one.split('|').map(|word| (word, true)).chain(other.split('|').map(|word| (word, false)));
         for (word, side) in words {
             match Tokens::new(word).all() {
                 [token] => table.words.entry(token.hash).or_default().push((row, side)),
-                _ => table.phrases.push((word, (row, side))),
+                _ => table.phrases.push((memmem::Finder::new(word), (row, side))),
             }
         }
     }
+    // In the order of the file otherwise.
+    table.phrases.sort_by_key(|(phrase, _)| !phrase.needle().is_ascii());
+    table.ascii_phrases = table.phrases.partition_point(|(phrase, _)| phrase.needle().is_ascii());
     table
 });
 
@@ -72,9 +80,10 @@ fn sides(text: &str, tokens: &[Token]) -> Vec<(Side, Range<usize>)> {
     let table = &*TABLE;
     let words = tokens.iter().filter_map(|token| Some((table.words.get(&token.hash)?, token.range())));
     let words = words.flat_map(|(sides, place)| sides.iter().map(move |side| (*side, place.clone())));
-    let phrases = table.phrases.iter().filter_map(|(phrase, side)| {
-        let at = text.find(phrase)?;
-        Some((*side, at..at + phrase.len()))
+    let possible = if text.is_ascii() { table.ascii_phrases } else { table.phrases.len() };
+    let phrases = table.phrases[..possible].iter().filter_map(|(phrase, side)| {
+        let at = phrase.find(text.as_bytes())?;
+        Some((*side, at..at + phrase.needle().len()))
     });
     words.chain(phrases).collect()
 }

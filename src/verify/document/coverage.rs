@@ -31,7 +31,7 @@ pub struct Gap {
 pub struct Account<'a> {
     /// Where its quote stands, in bytes of the text.
     pub quote: Range<usize>,
-    /// What it says.
+    /// What a claim says; of other parts, their own words.
     pub says: &'a str,
     /// What it is.
     pub kind: AccountKind,
@@ -62,6 +62,20 @@ impl Said {
         let mut stems = Stems::default();
         stems.add(folded.text(), reading.tokens().all());
         Self { index: Index::new(folded.text(), &reading), stems }
+    }
+
+    /// What accounts other than duplicates say, and some `more`. Parts of the text itself are not read again: most of a
+    /// text may be skipped.
+    fn by(finder: &Finder, accounts: &[Account<'_>], more: Option<&str>) -> Self {
+        let claims = accounts.iter().filter(|account| account.kind == AccountKind::Claim);
+        let mut said = Self::new(finder, claims.map(|account| account.says).chain(more));
+        for part in accounts.iter().filter(|account| account.kind == AccountKind::Skipped) {
+            let place = finder.folded().folded(&part.quote);
+            let tokens = finder.reading().tokens();
+            said.stems.add(finder.folded().text(), &tokens.all()[tokens.within(&place)]);
+            said.index.add_values(finder.reading(), &place);
+        }
+        said
     }
 
     fn has(&self, value: Value) -> bool {
@@ -252,11 +266,9 @@ pub fn coverage(
     before: &str,
 ) -> Vec<Gap> {
     let all = document.sentences().get(sentences.clone()).unwrap_or_default();
-    let speaking = accounts.iter().filter(|account| account.kind != AccountKind::Duplicate);
-    let said = Said::new(finder, speaking.clone().map(|account| account.says));
+    let said = Said::by(finder, accounts, None);
     let has_duplicates = accounts.iter().any(|account| account.kind == AccountKind::Duplicate);
-    let said_before =
-        has_duplicates.then(|| Said::new(finder, speaking.map(|account| account.says).chain([before])));
+    let said_before = has_duplicates.then(|| Said::by(finder, accounts, Some(before)));
     let mut touched = vec![Touched::default(); all.len()];
     for account in accounts.iter().filter(|account| !account.quote.is_empty()) {
         touch(document, finder, &sentences, account, &mut touched);

@@ -23,6 +23,19 @@ pub struct Finder {
     units: Vec<Unit>,
 }
 
+/// A quote, folded and prepared to be looked for in several places.
+#[derive(Debug)]
+pub struct Quote(memmem::Finder<'static>);
+
+impl Quote {
+    /// A quote; `None` if there is nothing in it to look for.
+    pub fn new(quote: &str) -> Option<Self> {
+        let quote = Folded::new(quote).text().replace('\n', " ");
+        let quote = quote.trim();
+        (!quote.is_empty()).then(|| Self(memmem::Finder::new(quote).into_owned()))
+    }
+}
+
 #[derive(Debug)]
 struct Haystack {
     folded: Folded,
@@ -35,12 +48,15 @@ impl Haystack {
         Self { folded, spaced }
     }
 
-    /// The n-th place of a folded quote, from 0.
-    fn find(&self, quote: &str, within: &Range<usize>, occurrence: usize) -> Option<Range<usize>> {
+    /// The places of a quote, in order.
+    fn places(&self, quote: &Quote, within: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let range = self.folded.folded(within);
-        let part = self.spaced.as_bytes().get(range.clone())?;
-        let at = range.start + memmem::find_iter(part, quote).nth(occurrence)?;
-        Some(self.folded.source(at..at + quote.len()))
+        let part = self.spaced.as_bytes().get(range.clone()).unwrap_or_default();
+        let length = quote.0.needle().len();
+        quote.0.find_iter(part).map(move |at| {
+            let at = range.start + at;
+            self.folded.source(at..at + length)
+        })
     }
 }
 
@@ -69,14 +85,16 @@ impl Finder {
     /// Where a quote stands for the n-th time (from 0) within a range of the text: compared under NFKC, with white space,
     /// quotation marks and dashes evened out, and without marks of Markdown if it does not stand there with them.
     pub fn find(&self, quote: &str, within: Range<usize>, occurrence: usize) -> Option<Range<usize>> {
-        let quote = Folded::new(quote).text().replace('\n', " ");
-        let quote = quote.trim();
-        if quote.is_empty() {
-            return None;
-        }
-        self.whole
-            .find(quote, &within, occurrence)
-            .or_else(|| self.shown.as_ref()?.find(quote, &within, occurrence))
+        self.places(&Quote::new(quote)?, &within, occurrence + 1).into_iter().nth(occurrence)
+    }
+
+    /// The first `most` of all places of which [`Finder::find`] gives one.
+    pub fn places(&self, quote: &Quote, within: &Range<usize>, most: usize) -> Vec<Range<usize>> {
+        let mut places: Vec<Range<usize>> = self.whole.places(quote, within).take(most).collect();
+        let further = self.shown.iter().flat_map(|shown| shown.places(quote, within));
+        let further = further.skip(places.len()).take(most - places.len());
+        places.extend(further.collect::<Vec<_>>());
+        places
     }
 
     /// The text as it was folded for reading.

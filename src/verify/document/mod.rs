@@ -21,6 +21,6 @@ mod text;
 
 pub use chars::{CharSpan, CharTable};
 pub use coverage::{Account, AccountKind, Gap, Likeness, coverage, holds_most, likeness, nearest, shared};
-pub use finder::Finder;
+pub use finder::{Finder, Quote};
 pub use sections::Section;
 pub use text::{Document, Format, Kind, Sentence};

@@ -160,7 +160,7 @@ impl Mending<'_, '_> {
 
     /// Whether a part was set aside that holds most of what a quote says.
     fn is_set_aside(&self, skipped: &[Part], quote: &Range<usize>) -> bool {
-        let finder = &self.desk.statement.finder;
+        let finder = self.desk.statement.finder();
         let mut parts = skipped.iter().filter(|part| !part.reason.is_unchecked());
         parts.any(|part| {
             part.range.as_ref().is_some_and(|range| overlap(range, quote) && holds_most(finder, range, quote))

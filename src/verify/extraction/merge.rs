@@ -5,9 +5,12 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::future::pending;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::sleep;
 use tracing::warn;
 
 use super::feed::Feed;
@@ -64,8 +67,16 @@ pub(in crate::verify) async fn extract(
     feed: &Feed,
 ) -> Result<Found, Error> {
     let desk = Desk { calls, settings, statement, feed };
-    let sections = statement.sections.iter().map(|section| Box::pin(desk.section(section)));
-    let outcomes = join_all(sections).await;
+    let sections = join_all(statement.sections.iter().map(|section| Box::pin(desk.section(section))));
+    let outcomes = if statement.section_count() > 1 {
+        tokio::select! {
+            biased;
+            outcomes = sections => outcomes,
+            never = Box::pin(read_ahead(statement)) => match never {},
+        }
+    } else {
+        sections.await
+    };
     let (mut extracted, mut failures) = (Vec::with_capacity(outcomes.len()), Vec::new());
     for (section, outcome) in statement.sections.iter().zip(outcomes) {
         extracted.push(outcome.unwrap_or_else(|failure| {
@@ -79,6 +90,17 @@ pub(in crate::verify) async fn extract(
         return Err(failure);
     }
     Ok(desk.merge(extracted))
+}
+
+/// How long after the extraction began a long statement is prepared for what comes back: all sections have been sent by
+/// then, and no model has answered.
+const READ_AHEAD: Duration = Duration::from_millis(20);
+
+/// Prepares a statement while models read it; never ends.
+async fn read_ahead(statement: &Statement<'_>) -> Infallible {
+    sleep(READ_AHEAD).await;
+    statement.finder();
+    pending().await
 }
 
 impl Desk<'_> {
@@ -147,7 +169,7 @@ impl Desk<'_> {
                         None
                     }
                     Entry::Occupied(earlier) => {
-                        match likeness(&self.statement.finder, &claim.text, earlier.get()) {
+                        match likeness(self.statement.finder(), &claim.text, earlier.get()) {
                             Likeness::Same => Some(SkipReason::Duplicate),
                             Likeness::Near => None,
                             // The question is the other claim's: what the panel says to it is not about this one.

@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::fault::{Fault, Weight};
 use crate::verify::options::{
-    asks_whether_true, asks_yes_or_no, choose, is_abstention, is_evasive, is_reserved, names_claimed, sides,
+    asks_whether_true, asks_yes_or_no, choose, is_evasive, is_no_answer, names_claimed, sides,
 };
-use crate::verify::{text, values};
+use crate::verify::text;
+use crate::verify::values::Choice;
 
 /// The longest option, in characters.
 pub(super) const MAX_CHARS: usize = 500;
@@ -38,68 +39,72 @@ impl AnswerDraft<'_> {
     pub(super) fn shown_rivals(&self, faults: &mut Vec<Fault>) -> Option<Vec<String>> {
         let before = faults.len();
         let mut form = |advice: &str| faults.push(Fault::new(Weight::Form, advice));
-        if is_reserved(self.claimed) || is_abstention(self.claimed) {
+        if is_no_answer(self.claimed) {
             form("claimed_answer is no answer; give the one that the claim gives");
             return None;
         }
-        let rivals = self.distinct_rivals();
+        let claimed = Choice::new(self.claimed);
+        let drafted: Vec<String> =
+            self.rivals.iter().take(MAX_DRAFTED).map(|rival| text::one_line(rival)).collect();
+        let rivals = distinct(&claimed, &drafted);
         if rivals.is_empty() {
             form(
                 "no rival is another answer than the claimed one; give rivals that differ from it in what they mean",
             );
             return None;
         }
-        if asks_whether_true(self.question) || asks_yes_or_no(self.claimed, &rivals) {
+        let texts: Vec<&str> = rivals.iter().map(Choice::text).collect();
+        if asks_whether_true(self.question) || asks_yes_or_no(self.claimed, &texts) {
             form("it asks whether something is true; write both answers as opposed statements");
         }
         if contains_claim(self.question, self.claim) {
             form("the question repeats the claim; ask for its one detail");
-        } else if names_claimed(self.question, self.claimed, &rivals) {
+        } else if names_claimed(self.question, self.claimed, &texts) {
             form("the question gives the claimed answer away; ask without it");
         }
         if faults.len() > before {
             return None;
         }
-        Some(self.placed(rivals, faults))
+        let placed = self.placed(&claimed, &rivals, faults);
+        Some(placed.into_iter().map(|at| texts[at].to_owned()).collect())
     }
 
-    /// The rivals that differ from the claimed answer and from each other.
-    fn distinct_rivals(&self) -> Vec<String> {
-        let mut rivals: Vec<String> = Vec::new();
-        for rival in self.rivals.iter().take(MAX_DRAFTED) {
-            let rival = text::one_line(rival);
-            let is_usable = !rival.is_empty()
-                && !text::is_longer(&rival, MAX_CHARS)
-                && !is_reserved(&rival)
-                && !is_abstention(&rival);
-            let clashes = |other: &str| values::same(&rival, other) || values::overlap(&rival, other);
-            if is_usable && !clashes(self.claimed) && !rivals.iter().any(|other| clashes(other)) {
-                rivals.push(rival);
-            }
-        }
-        if rivals.iter().any(|rival| !is_evasive(rival)) {
-            rivals.retain(|rival| !is_evasive(rival));
-        }
-        rivals
-    }
-
-    /// As many rivals as are shown: for numbers and dates so that the claimed value's place tells nothing.
-    fn placed(&self, mut rivals: Vec<String>, faults: &mut Vec<Fault>) -> Vec<String> {
-        if let Some((smaller, larger)) = sides(self.claimed, &rivals).filter(|_| rivals.len() > 1) {
+    /// As many rivals as are shown, by their positions: for numbers and dates so that the claimed value's place tells
+    /// nothing.
+    fn placed(&self, claimed: &Choice<'_>, rivals: &[Choice<'_>], faults: &mut Vec<Fault>) -> Vec<usize> {
+        if let Some((smaller, larger)) = sides(claimed, rivals).filter(|_| rivals.len() > 1) {
             if smaller >= SIDE && larger >= SIDE {
-                let best =
-                    self.best.and_then(|best| rivals.iter().position(|rival| values::same(rival, best)));
+                let best = self.best.map(Choice::new);
+                let best = best.and_then(|best| rivals.iter().position(|rival| rival.is_same(&best)));
                 let mut draws = draws(self.seed);
-                return choose(self.claimed, &rivals, best, &mut |below| draws.next(below));
+                return choose(claimed, rivals, best, &mut |below| draws.next(below));
             }
             let advice = format!(
                 "of its rivals {smaller} are smaller and {larger} larger than the claimed one; give three on each side"
             );
             faults.push(Fault::new(Weight::Wish, advice));
         }
-        rivals.truncate(MAX_RIVALS);
-        rivals
+        (0..rivals.len().min(MAX_RIVALS)).collect()
     }
+}
+
+/// The drafted rivals that differ from the claimed answer and from each other.
+fn distinct<'d>(claimed: &Choice<'_>, drafted: &'d [String]) -> Vec<Choice<'d>> {
+    let mut rivals: Vec<Choice<'_>> = Vec::new();
+    for rival in drafted {
+        if rival.is_empty() || text::is_longer(rival, MAX_CHARS) || is_no_answer(rival) {
+            continue;
+        }
+        let rival = Choice::new(rival);
+        let clashes = |other: &Choice<'_>| rival.is_same(other) || rival.overlaps(other);
+        if !clashes(claimed) && !rivals.iter().any(clashes) {
+            rivals.push(rival);
+        }
+    }
+    if rivals.iter().any(|rival| !is_evasive(rival.text())) {
+        rivals.retain(|rival| !is_evasive(rival.text()));
+    }
+    rivals
 }
 
 /// Numbers from a seed: 32 bits of a SHA-256 each.

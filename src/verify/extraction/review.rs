@@ -17,7 +17,7 @@ use super::statement::Statement;
 use crate::api::verify::SkipReason;
 use crate::verify::anchors::{self, Anchored};
 use crate::verify::claim::Claim;
-use crate::verify::document::{Kind, Likeness, Section, Sentence, likeness, shared};
+use crate::verify::document::{Kind, Likeness, Quote, Section, Sentence, likeness, shared};
 use crate::verify::{normal_form, text};
 
 /// The longest claim, question or skipped part, in characters.
@@ -107,7 +107,7 @@ pub(super) fn review(statement: &Statement<'_>, section: &Section, draft: Draft,
     // Skipped parts stand anywhere between the claims.
     reviewer.from = section.range.start;
     for claim in draft.claims.iter().skip(most) {
-        let range = statement.finder.find(&claim.quote, section.range.clone(), 0);
+        let range = statement.finder().find(&claim.quote, section.range.clone(), 0);
         let part = range.map(|range| Part::placed(range, SkipReason::OverLimit));
         let is_new = |part: &Part| !reviewer.review.skipped.contains(part);
         if let Some(part) = part.filter(is_new) {
@@ -158,9 +158,9 @@ impl<'s> Reviewer<'s> {
     /// quote before it stands.
     fn place(&mut self, quote: &str, claim: &str) -> Option<Range<usize>> {
         let (statement, section) = (self.statement, &self.section.range);
+        let quote = Quote::new(quote)?;
         let all = |range: Range<usize>| {
-            let places =
-                (0..MAX_PLACES).map_while(move |nth| statement.finder.find(quote, range.clone(), nth));
+            let places = statement.finder().places(&quote, &range, MAX_PLACES).into_iter();
             places.filter(|place| !place.is_empty())
         };
         let mut places: Vec<Range<usize>> = all(self.from..section.end).collect();
@@ -173,7 +173,7 @@ impl<'s> Reviewer<'s> {
                 let fit = if claim.is_empty() {
                     0
                 } else {
-                    shared(&statement.document, &statement.finder, place, claim)
+                    shared(&statement.document, statement.finder(), place, claim)
                 };
                 let states = !self.states_nothing(place);
                 (states, fit, !self.is_quoted(place), place.start >= from, Reverse(place.start))
@@ -255,7 +255,7 @@ impl<'s> Reviewer<'s> {
     fn compared(&mut self, claim: &Claim) -> Compared {
         let key = asking(claim);
         if let Some(kept) = self.kept_asked.get(&key) {
-            match likeness(&self.statement.finder, &claim.text, &kept.text) {
+            match likeness(self.statement.finder(), &claim.text, &kept.text) {
                 Likeness::Same => return Compared::Repeats(kept.quote.clone()),
                 Likeness::Different => return Compared::Clashes,
                 Likeness::Near => {}
@@ -268,7 +268,7 @@ impl<'s> Reviewer<'s> {
             self.asked.insert(key, claim.clone());
             return Compared::IsNew;
         };
-        match likeness(&self.statement.finder, &claim.text, &earlier.text) {
+        match likeness(self.statement.finder(), &claim.text, &earlier.text) {
             Likeness::Same => Compared::Repeats(0..0),
             Likeness::Near => Compared::IsNew,
             Likeness::Different => {
@@ -320,7 +320,7 @@ impl<'s> Reviewer<'s> {
             claimed_answer: &claimed,
             as_of: self.statement.as_of,
         };
-        let found = anchors::check(&self.statement.document, &self.statement.finder, &anchored);
+        let found = anchors::check(&self.statement.document, self.statement.finder(), &anchored);
         faults.extend(found.iter().map(Fault::from));
         faults.extend(self.is_wide(&quote).then(|| Fault::new(Weight::Wish, WIDE_QUOTE)));
         let number = self.statement.next_number();

@@ -216,7 +216,7 @@ impl Desk<'_> {
             Some(Account { says: statement.text(&quote), quote, kind })
         });
         let accounts: Vec<Account<'_>> = claims.chain(skipped).collect();
-        coverage(&statement.document, &statement.finder, section.sentences.clone(), &accounts, &before)
+        coverage(&statement.document, statement.finder(), section.sentences.clone(), &accounts, &before)
     }
 
     /// Where a gap is.
@@ -226,7 +226,7 @@ impl Desk<'_> {
 
     /// Where passages stand that an auditor misses: where it did not copy them, the sentence that says most of it.
     pub(super) fn missing(&self, section: &Section, audit: &Audit) -> Vec<Range<usize>> {
-        let Statement { document, finder, .. } = self.statement;
+        let (document, finder) = (&self.statement.document, self.statement.finder());
         let places = audit.missing.iter().filter_map(|quote| {
             finder.find(quote, section.range.clone(), 0).filter(|found| !found.is_empty()).or_else(|| {
                 let sentence = nearest(document, finder, section.sentences.clone(), quote)?;

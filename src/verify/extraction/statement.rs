@@ -1,6 +1,7 @@
 //! A statement as it is read once for all its sections: sentences, places and the claims' numbers.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::civil;
@@ -23,7 +24,8 @@ pub(in crate::verify) struct Statement<'a> {
     pub(super) job: &'a Job,
     pub(super) fences: &'a Fences,
     pub(super) document: Document<'a>,
-    pub(super) finder: Finder,
+    /// Made when it is needed first: models begin to read meanwhile.
+    finder: OnceLock<Finder>,
     pub(super) sections: Vec<Section>,
     /// The day from which relative times are counted.
     pub(super) as_of: civil::Date,
@@ -39,7 +41,7 @@ impl<'a> Statement<'a> {
         Self {
             job,
             fences,
-            finder: Finder::new(&document),
+            finder: OnceLock::new(),
             sections: document.sections(SECTION_CHARS),
             document,
             as_of: job.as_of.utc_date().parse().unwrap_or_default(),
@@ -53,6 +55,11 @@ impl<'a> Statement<'a> {
     #[must_use]
     pub(in crate::verify) fn repeatable(self, yes: bool) -> Self {
         Self { repeatable: yes, ..self }
+    }
+
+    /// Where things stand in the statement.
+    pub(super) fn finder(&self) -> &Finder {
+        self.finder.get_or_init(|| Finder::new(&self.document))
     }
 
     /// What random choices about a claim are derived from, so that they can be repeated.

@@ -8,8 +8,7 @@ use crate::verify::normal_form;
 /// What an option without an answer stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    Reserved,
-    Abstention,
+    NoAnswer,
     Evasive,
 }
 
@@ -18,8 +17,7 @@ static WORDINGS: LazyLock<HashMap<String, Class>> = LazyLock::new(|| {
     let rows = lines.filter_map(|line| line.split_once('\t'));
     let wordings = rows.flat_map(|(class, wordings)| {
         let class = match class {
-            "reserved" => Class::Reserved,
-            "abstention" => Class::Abstention,
+            "reserved" | "abstention" => Class::NoAnswer,
             _ => Class::Evasive,
         };
         wordings.split('|').map(move |wording| (form(wording), class))
@@ -43,14 +41,10 @@ fn class(option: &str) -> Option<Class> {
     WORDINGS.get(&form(option)).copied()
 }
 
-/// Whether an option is worded like one of the two that every question has.
-pub fn is_reserved(option: &str) -> bool {
-    class(option) == Some(Class::Reserved)
-}
-
-/// Whether an option stands for not knowing, whatever the question: agreement on it would be no answer.
-pub fn is_abstention(option: &str) -> bool {
-    class(option) == Some(Class::Abstention)
+/// Whether an option is worded like one of the two that every question has, or stands for not knowing, whatever the
+/// question: agreement on it would be no answer.
+pub fn is_no_answer(option: &str) -> bool {
+    class(option) == Some(Class::NoAnswer)
 }
 
 /// Whether an option stands for one of the fixed two, or for several. It may be an answer ("None" to "How many?"), so it is
@@ -96,13 +90,13 @@ mod tests {
             "どれでもない",
             "Невозможно определить",
         ] {
-            assert!(is_reserved(option), "{option}");
+            assert!(is_no_answer(option), "{option}");
         }
         for option in ["Not sure", "N/A", "weiß nicht", "わからない", "Не знаю"] {
-            assert!(is_abstention(option), "{option}");
+            assert!(is_no_answer(option), "{option}");
         }
         for option in ["Paris", "16", "Otherworld", "No", "東京", ""] {
-            assert!(!is_evasive(option) && !is_reserved(option) && !is_abstention(option), "{option}");
+            assert!(!is_evasive(option) && !is_no_answer(option), "{option}");
         }
     }
 }

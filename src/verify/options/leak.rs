@@ -6,24 +6,26 @@
 //! name ("In which country is Guatemala City?"), a word of one or two small letters, and one ideograph that may be a part
 //! of any word. A short answer counts if it is a number or is written in capitals ("Is its symbol Au or another?").
 
+use std::sync::LazyLock;
+
 use memchr::memmem;
 
 use crate::verify::normal_form;
-use crate::verify::values::{self, Marker, Meaning, Reading, Value};
+use crate::verify::values::{Choice, Marker, Meaning, Reading, Value};
 use crate::verify::words::{Folded, Script, Token, Tokens};
 
 /// The fewest letters of a word that is looked for in any case.
 const MIN_LETTERS: usize = 3;
 
 /// Whether a `question` with several `rivals` gives the `claimed` answer away.
-pub fn names_claimed(question: &str, claimed: &str, rivals: &[String]) -> bool {
+pub fn names_claimed(question: &str, claimed: &str, rivals: &[&str]) -> bool {
     let question = Question::new(question);
     question.holds(claimed, true) && !rivals.iter().any(|rival| question.holds(rival, false))
 }
 
 /// Whether a text in a model's own words names an option: by itself, and not only to deny it.
-pub fn names(text: &str, option: &str) -> bool {
-    values::holds_values(text, option).unwrap_or_else(|| Question::new(text).asserts(option))
+pub fn names(text: &Choice<'_>, option: &Choice<'_>) -> bool {
+    text.holds_values_of(option).unwrap_or_else(|| Question::new(text.text()).asserts(option.text()))
 }
 
 /// Whether a text says nothing but an option without a value: "It is Lyon."
@@ -49,15 +51,23 @@ pub fn says_only(text: &str, option: &str) -> bool {
 /// 4.12).
 pub fn asks_whether_true(question: &str) -> bool {
     let question = normal_form::of(question).to_lowercase();
-    let mut beginnings = include_str!("data/truth_questions.tsv")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .flat_map(|line| line.split('|'));
-    beginnings.any(|beginning| {
-        let is_spaceless = beginning.chars().any(|c| c >= '\u{3000}');
-        if is_spaceless { question.contains(beginning) } else { begins_with(&question, beginning) }
-    })
+    let questions = &*TRUTH_QUESTIONS;
+    questions.beginnings.iter().any(|beginning| begins_with(&question, beginning))
+        || !question.is_ascii() && questions.spaceless.iter().any(|part| question.contains(part))
 }
+
+/// How questions begin that ask whether something is true, and what they hold in scripts without spaces.
+struct TruthQuestions {
+    beginnings: Vec<&'static str>,
+    spaceless: Vec<&'static str>,
+}
+
+static TRUTH_QUESTIONS: LazyLock<TruthQuestions> = LazyLock::new(|| {
+    let lines = include_str!("data/truth_questions.tsv").lines().filter(|line| !line.starts_with('#'));
+    let is_spaceless = |words: &&str| words.chars().any(|c| c >= '\u{3000}');
+    let (spaceless, beginnings) = lines.flat_map(|line| line.split('|')).partition(is_spaceless);
+    TruthQuestions { beginnings, spaceless }
+});
 
 /// Whether a text begins with these words, whole.
 fn begins_with(text: &str, words: &str) -> bool {
@@ -204,7 +214,7 @@ mod tests {
     use super::*;
 
     fn leaks(question: &str, claimed: &str) -> bool {
-        names_claimed(question, claimed, &["1890", "Lima", "gold", "大阪", "Ag"].map(str::to_owned))
+        names_claimed(question, claimed, &["1890", "Lima", "gold", "大阪", "Ag"])
     }
 
     #[test]

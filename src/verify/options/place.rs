@@ -7,27 +7,27 @@
 
 use std::cmp::Ordering;
 
-use crate::verify::values::order;
+use crate::verify::values::Choice;
 
 /// How many rivals are shown.
 const SHOWN: usize = 3;
 
-/// Three of the rivals, smallest first. `best` is what the extractor believes right, by its position among the rivals;
+/// Three of the rivals, smallest first, by their positions. `best` is what the extractor believes right, by its position among the rivals;
 /// `None` stands for the claimed value, or for no belief. `random` gives a number below its argument, each as likely.
 ///
 /// With `best` the claimed value: 0 to 3 smaller ones, a quarter each. With a smaller `best`: 1, 2, 3 smaller ones at 25,
 /// 25, 50 %; with a larger one mirrored. Where a side has too few, what is left of these is as likely as before. Rivals
 /// without an order to the claimed value: `best` and the first ones, as given.
 pub fn choose(
-    claimed: &str,
-    rivals: &[String],
+    claimed: &Choice<'_>,
+    rivals: &[Choice<'_>],
     best: Option<usize>,
     random: &mut impl FnMut(usize) -> usize,
-) -> Vec<String> {
+) -> Vec<usize> {
     let best = best.filter(|best| *best < rivals.len());
     let Some((smaller, larger)) = split(claimed, rivals) else {
         let others = (0..rivals.len()).filter(|at| Some(*at) != best);
-        return best.into_iter().chain(others).take(SHOWN).map(|at| rivals[at].clone()).collect();
+        return best.into_iter().chain(others).take(SHOWN).collect();
     };
     let shown = SHOWN.min(smaller.len() + larger.len());
     // Of four parts: how many each number of smaller ones gets.
@@ -59,26 +59,26 @@ pub fn choose(
     };
     let mut chosen = draw(smaller, count, best, random);
     chosen.extend(draw(larger, shown - count, best, random));
-    chosen.into_iter().map(|at| rivals[at].clone()).collect()
+    chosen
 }
 
 /// How many rivals are smaller and how many larger than the claimed value; `None` if one has no order to it.
-pub fn sides(claimed: &str, rivals: &[String]) -> Option<(usize, usize)> {
+pub fn sides(claimed: &Choice<'_>, rivals: &[Choice<'_>]) -> Option<(usize, usize)> {
     split(claimed, rivals).map(|(smaller, larger)| (smaller.len(), larger.len()))
 }
 
 /// The rivals on each side, each in order.
-fn split(claimed: &str, rivals: &[String]) -> Option<(Vec<usize>, Vec<usize>)> {
+fn split(claimed: &Choice<'_>, rivals: &[Choice<'_>]) -> Option<(Vec<usize>, Vec<usize>)> {
     let (mut smaller, mut larger) = (Vec::new(), Vec::new());
     for (at, rival) in rivals.iter().enumerate() {
-        match order(rival, claimed)? {
+        match rival.order(claimed)? {
             Ordering::Less => smaller.push(at),
             Ordering::Greater => larger.push(at),
             Ordering::Equal => {}
         }
     }
     for side in [&mut smaller, &mut larger] {
-        side.sort_by(|one, other| order(&rivals[*one], &rivals[*other]).unwrap_or(Ordering::Equal));
+        side.sort_by(|one, other| rivals[*one].order(&rivals[*other]).unwrap_or(Ordering::Equal));
     }
     Some((smaller, larger))
 }
@@ -109,7 +109,7 @@ mod tests {
 
     /// How often the claimed value has each rank among the four shown, and `best` is shown, of all that can be drawn.
     fn ranks(best: Option<usize>) -> ([usize; 4], usize) {
-        let rivals = RIVALS.map(str::to_owned);
+        let (claimed, rivals) = (Choice::new("1889"), RIVALS.map(Choice::new));
         let (mut ranks, mut with_best) = ([0; 4], 0);
         // A generator of all draws in turn would be long: this one is even enough to count by.
         let mut state = 1_u64;
@@ -118,11 +118,11 @@ mod tests {
             usize::try_from((state >> 33) % below as u64).unwrap()
         };
         for _ in 0..8_000 {
-            let shown = choose("1889", &rivals, best, &mut random);
+            let shown = choose(&claimed, &rivals, best, &mut random);
             assert_eq!(shown.len(), 3);
-            assert!(shown.is_sorted());
-            ranks[shown.iter().filter(|rival| rival.as_str() < "1889").count()] += 1;
-            with_best += usize::from(best.is_none_or(|best| shown.contains(&rivals[best])));
+            assert!(shown.is_sorted_by_key(|at| RIVALS[*at]));
+            ranks[shown.iter().filter(|at| RIVALS[**at] < "1889").count()] += 1;
+            with_best += usize::from(best.is_none_or(|best| shown.contains(&best)));
         }
         (ranks, with_best)
     }
@@ -142,16 +142,17 @@ mod tests {
 
     #[test]
     fn too_few_or_unordered_rivals_are_shown_as_they_are() {
-        let owned = |rivals: &[&str]| rivals.iter().map(|rival| (*rival).to_owned()).collect::<Vec<_>>();
-        let mut last = |below: usize| below - 1;
-        assert_eq!(choose("5", &owned(&["6", "7", "8", "9"]), Some(3), &mut last), ["6", "7", "9"]);
-        assert_eq!(choose("5", &owned(&["4", "6"]), None, &mut last), ["4", "6"]);
-        assert_eq!(
-            choose("Paris", &owned(&["Rome", "Bonn", "Oslo", "Kyiv"]), Some(3), &mut last),
-            ["Kyiv", "Rome", "Bonn"]
-        );
-        assert_eq!(choose("5", &[], None, &mut last), Vec::<String>::new());
-        assert_eq!(sides("1889", &owned(&RIVALS)), Some((3, 3)));
-        assert_eq!(sides("1889", &owned(&["Paris"])), None);
+        fn shown<'r>(claimed: &str, rivals: &[&'r str], best: Option<usize>) -> Vec<&'r str> {
+            let choices: Vec<Choice<'_>> = rivals.iter().copied().map(Choice::new).collect();
+            let chosen = choose(&Choice::new(claimed), &choices, best, &mut |below| below - 1);
+            chosen.into_iter().map(|at| rivals[at]).collect()
+        }
+        assert_eq!(shown("5", &["6", "7", "8", "9"], Some(3)), ["6", "7", "9"]);
+        assert_eq!(shown("5", &["4", "6"], None), ["4", "6"]);
+        assert_eq!(shown("Paris", &["Rome", "Bonn", "Oslo", "Kyiv"], Some(3)), ["Kyiv", "Rome", "Bonn"]);
+        assert_eq!(shown("5", &[], None), Vec::<&str>::new());
+        let claimed = Choice::new("1889");
+        assert_eq!(sides(&claimed, &RIVALS.map(Choice::new)), Some((3, 3)));
+        assert_eq!(sides(&claimed, &[Choice::new("Paris")]), None);
     }
 }

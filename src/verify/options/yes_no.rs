@@ -46,7 +46,7 @@ pub fn is_yes_or_no(answer: &str) -> bool {
 }
 
 /// Whether a claimed answer beside these rivals only says that something is so, or is not.
-pub fn asks_yes_or_no(claimed: &str, rivals: &[String]) -> bool {
+pub fn asks_yes_or_no(claimed: &str, rivals: &[&str]) -> bool {
     let claimed = class(claimed);
     let mut rivals = rivals.iter().filter_map(|rival| class(rival));
     match claimed {
@@ -75,8 +75,7 @@ mod tests {
             ["Sí", "No", ""],
             ["yes", "never", "often"],
         ] {
-            let rivals: Vec<String> = options[1..].iter().map(|rival| (*rival).to_owned()).collect();
-            assert!(asks_yes_or_no(options[0], &rivals), "{options:?}");
+            assert!(asks_yes_or_no(options[0], &options[1..]), "{options:?}");
         }
         for options in [
             ["Right", "Left", "Both"],
@@ -85,8 +84,7 @@ mod tests {
             ["Penguins can fly.", "Penguins cannot fly.", ""],
             ["Sometimes", "Always", "Never"],
         ] {
-            let rivals: Vec<String> = options[1..].iter().map(|rival| (*rival).to_owned()).collect();
-            assert!(!asks_yes_or_no(options[0], &rivals), "{options:?}");
+            assert!(!asks_yes_or_no(options[0], &options[1..]), "{options:?}");
         }
     }
 }

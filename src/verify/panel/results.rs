@@ -3,6 +3,7 @@
 //! Nothing is reported of a claim until the extraction has listed it, nor of any claim until a model has answered one: a
 //! verification without any answer ends in an error, with no results before it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tracing::warn;
@@ -97,6 +98,8 @@ impl<'a> PanelResults<'a> {
             Vec::new()
         };
         outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: self.claims.len(), models }));
+        let asked = self.asked.iter().enumerate().filter(|(_, asked)| !asked.is_given_up());
+        let known: HashMap<String, usize> = asked.map(|(at, asked)| (asked.claim.id.clone(), at)).collect();
         let mut new = Vec::new();
         for position in 0..self.claims.len() {
             let claim = self.claims[position].clone();
@@ -104,12 +107,11 @@ impl<'a> PanelResults<'a> {
                 claim_index: position,
                 claim: claim.text.clone(),
             }));
-            let known =
-                self.asked.iter().position(|asked| asked.claim.id == claim.id && !asked.is_given_up());
-            let at = known.unwrap_or_else(|| self.add(claim, Ballot::new(self.panel.roster)));
-            if known.is_none() {
+            let at = known.get(&claim.id).copied().unwrap_or_else(|| {
+                let at = self.add(claim, Ballot::new(self.panel.roster));
                 new.push(at);
-            }
+                at
+            });
             self.positions[at] = Some(position);
         }
         for (asked, position) in self.asked.iter().zip(&self.positions) {

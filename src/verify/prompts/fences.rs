@@ -6,6 +6,8 @@
 //! providers' prompt caches need. An extractor sees it, though, and a statement might talk it into writing it: a claim
 //! with the marker in it is refused ([`Fences::occurs_in`]).
 
+use memchr::memchr2_iter;
+
 /// The marker of one verification: eight lowercase hexadecimal digits.
 pub(in crate::verify) struct Fences {
     marker: String,
@@ -34,8 +36,12 @@ impl Fences {
 
     /// Whether a text contains the marker, in either case.
     pub(in crate::verify) fn occurs_in(&self, text: &str) -> bool {
-        let marker = self.marker.as_bytes();
-        text.as_bytes().windows(marker.len()).any(|window| window.eq_ignore_ascii_case(marker))
+        let (marker, text) = (self.marker.as_bytes(), text.as_bytes());
+        let Some(first) = marker.first() else { return false };
+        let begins = memchr2_iter(*first, first.to_ascii_uppercase(), text);
+        begins
+            .filter_map(|at| text.get(at..at + marker.len()))
+            .any(|window| window.eq_ignore_ascii_case(marker))
     }
 
     /// A fenced block, including the final newline.

@@ -32,7 +32,7 @@ pub use language::Languages;
 pub use lexicon::{Hedge, Marker, Meaning, Sense, Sign, Span};
 pub use number::Number;
 pub(in crate::verify) use numerals::roman;
-pub use options::{holds_values, order, overlap, same, same_in};
+pub use options::{Choice, same};
 pub use reading::{Found, Reading, read};
 pub use units::Unit;
 pub use value::{Date, Time, Value};

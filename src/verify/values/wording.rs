@@ -72,11 +72,11 @@ static LOOSE_NAMES: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
     all
 });
 
-/// Whether one of two names is a loose one of the country that the other names.
+/// Whether one of two names, both in their compared form, is a loose one of the country that the other names.
 pub(super) fn may_be_country(one: &str, other: &str) -> bool {
     let is_loose = |loose: &str, name: &str| {
-        let rows = LOOSE_NAMES.get(normalized(loose).to_lowercase().as_str());
-        rows.is_some_and(|rows| country(&normalized(name)).is_some_and(|row| rows.contains(&row)))
+        let rows = LOOSE_NAMES.get(loose.to_lowercase().as_str());
+        rows.is_some_and(|rows| country(name).is_some_and(|row| rows.contains(&row)))
     };
     is_loose(one, other) || is_loose(other, one)
 }

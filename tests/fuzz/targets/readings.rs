@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mk::verify::options::{asks_whether_true, choose, names_claimed};
-use mk::verify::values::{order, overlap, read, same};
+use mk::verify::values::{Choice, read};
 
 fuzz_target!(|bytes: &[u8]| {
     let input = String::from_utf8_lossy(bytes);
@@ -15,20 +15,21 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(!found.readings.is_empty() && found.range.start >= end, "{found:?}");
         end = found.range.end;
     }
-    let options: Vec<String> = input.split('\n').take(7).map(str::to_owned).collect();
+    let options: Vec<Choice<'_>> = input.split('\n').take(7).map(Choice::new).collect();
     let [one, rivals @ ..] = options.as_slice() else { return };
     for other in rivals {
-        assert_eq!(same(one, other), same(other, one), "{one:?} and {other:?}");
-        assert_eq!(overlap(one, other), overlap(other, one), "{one:?} and {other:?}");
+        assert_eq!(one.is_same(other), other.is_same(one), "{one:?} and {other:?}");
+        assert_eq!(one.overlaps(other), other.overlaps(one), "{one:?} and {other:?}");
         assert_eq!(
-            order(one, other),
-            order(other, one).map(std::cmp::Ordering::reverse),
+            one.order(other),
+            other.order(one).map(std::cmp::Ordering::reverse),
             "{one:?} and {other:?}"
         );
     }
     let best = rivals.len().checked_sub(1);
     let shown = choose(one, rivals, best, &mut |below| bytes.len() % below);
-    assert!(shown.len() <= 3 && shown.iter().all(|option| rivals.contains(option)));
-    assert!(best.is_none_or(|best| shown.contains(&rivals[best])), "what is believed right is not shown");
-    let _ = (names_claimed(&input, one, rivals), asks_whether_true(&input));
+    assert!(shown.len() <= 3 && shown.iter().all(|at| *at < rivals.len()));
+    assert!(best.is_none_or(|best| shown.contains(&best)), "what is believed right is not shown");
+    let texts: Vec<&str> = rivals.iter().map(Choice::text).collect();
+    let _ = (names_claimed(&input, one.text(), &texts), asks_whether_true(&input));
 });

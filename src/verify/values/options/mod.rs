@@ -9,6 +9,7 @@
 mod interval;
 mod parsed;
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 use interval::Interval;
@@ -21,24 +22,104 @@ use super::reading::Found;
 use super::value::{Date, Value};
 use super::wording::{country, may_be_country, normalized};
 
+/// An option, read once to be compared with any number of others.
+#[derive(Debug)]
+pub struct Choice<'a> {
+    text: &'a str,
+    languages: Languages,
+    /// Its form as a text.
+    normal: String,
+    /// What it says, read when its form alone does not decide.
+    parsed: OnceCell<Parsed>,
+}
+
+impl<'a> Choice<'a> {
+    /// An option in any language: what it means is told only where it has one meaning in all of them.
+    pub fn new(text: &'a str) -> Self {
+        Self::of(text, Languages::ANY)
+    }
+
+    /// An option in a known language.
+    pub fn of(text: &'a str, languages: Languages) -> Self {
+        Self { text, languages, normal: normalized(text), parsed: OnceCell::new() }
+    }
+
+    /// Its words.
+    pub const fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Its form, in which options are compared as texts.
+    pub fn normal(&self) -> &str {
+        &self.normal
+    }
+
+    fn parsed(&self) -> &Parsed {
+        self.parsed.get_or_init(|| Parsed::read(self.text, self.languages))
+    }
+
+    /// Whether it means the same as another.
+    pub fn is_same(&self, other: &Choice<'_>) -> bool {
+        self.normal == other.normal
+            || country(&self.normal).is_some_and(|one| country(&other.normal) == Some(one))
+            || same_values(self.parsed(), other.parsed())
+    }
+
+    /// Whether it gives the values of another, with as many values as it and all its words; `None` if that has no values.
+    pub fn holds_values_of(&self, other: &Choice<'_>) -> Option<bool> {
+        let (one, other) = (self.parsed(), other.parsed());
+        (!other.values.is_empty()).then(|| has_values_of(one, other) && one.has_words_of(other))
+    }
+
+    /// Whether both can be right: a bound or range and what lies in it, a month and a day of it, a country and a
+    /// name that it goes by loosely. Options that are the same are no case of it.
+    pub fn overlaps(&self, other: &Choice<'_>) -> bool {
+        if may_be_country(&self.normal, &other.normal) {
+            return true;
+        }
+        let (one, other) = (self.parsed(), other.parsed());
+        let hedge = |parsed: &Parsed| parsed.values.first().map(|found| found.hedge);
+        // Since 2010 and since 2015 name two beginnings, of which one can be right.
+        if hedge(one) == hedge(other) && matches!(hedge(one), Some(Hedge::Since | Hedge::Until)) {
+            return false;
+        }
+        let is_date =
+            |parsed: &Parsed| matches!(parsed.single(), Some((_, Value::Date(Date { year: Some(_), .. }))));
+        if is_date(one) || is_date(other) {
+            let days = (Interval::of_days(one), Interval::of_days(other));
+            return one.is_comparable(other)
+                && matches!(days, (Some(one), Some(other)) if one != other && one.meets(&other));
+        }
+        if !one.is_comparable(other) {
+            return false;
+        }
+        let (Some(one), Some(other)) = (Interval::of(one), Interval::of(other)) else { return false };
+        !(one.is_point && other.is_point) && one.dimension == other.dimension && one.meets(&other)
+    }
+
+    /// Which of both comes first, for amounts of one kind, dates and times; `None` where that cannot be told, as
+    /// readings differ in it, or where other words stand beside them.
+    pub fn order(&self, other: &Choice<'_>) -> Option<Ordering> {
+        let (one, other) = (self.parsed(), other.parsed());
+        if !one.is_comparable(other) {
+            return None;
+        }
+        let (one, other) = (one.values.first()?, other.values.first()?);
+        let orders: Option<Vec<Ordering>> = one
+            .readings
+            .iter()
+            .flat_map(|value| other.readings.iter().map(move |other| (*value, *other)))
+            .map(|(value, other_value)| order_of((one, value), (other, other_value)))
+            .collect();
+        let orders = orders?;
+        let first = *orders.first()?;
+        orders.iter().all(|order| *order == first).then_some(first)
+    }
+}
+
 /// Whether two options mean the same, told only where each has one meaning in any language.
 pub fn same(one: &str, other: &str) -> bool {
-    same_in(one, other, Languages::ANY)
-}
-
-/// Like [`same`], for options in a known language.
-pub fn same_in(one: &str, other: &str, languages: Languages) -> bool {
-    let (normal, other_normal) = (normalized(one), normalized(other));
-    normal == other_normal
-        || country(&normal).is_some_and(|one| country(&other_normal) == Some(one))
-        || same_values(&Parsed::read(one, languages), &Parsed::read(other, languages))
-}
-
-/// Whether a text gives the values of an option, with as many values as it and all its words; `None` for an option without
-/// values.
-pub fn holds_values(text: &str, option: &str) -> Option<bool> {
-    let (text, option) = (Parsed::read(text, Languages::ANY), Parsed::read(option, Languages::ANY));
-    (!option.values.is_empty()).then(|| has_values_of(&text, &option) && text.has_words_of(&option))
+    Choice::new(one).is_same(&Choice::new(other))
 }
 
 fn same_values(one: &Parsed, other: &Parsed) -> bool {
@@ -89,32 +170,6 @@ fn is_same_heat(celsius: Number, fahrenheit: Number) -> bool {
     as_fahrenheit == Some(fahrenheit)
 }
 
-/// Whether two options can both be right: a bound or range and what lies in it, a month and a day of it, a country and a
-/// name that it goes by loosely. Options that are the same are no case of it.
-pub fn overlap(one: &str, other: &str) -> bool {
-    if may_be_country(one, other) {
-        return true;
-    }
-    let (one, other) = (Parsed::read(one, Languages::ANY), Parsed::read(other, Languages::ANY));
-    let hedge = |parsed: &Parsed| parsed.values.first().map(|found| found.hedge);
-    // Since 2010 and since 2015 name two beginnings, of which one can be right.
-    if hedge(&one) == hedge(&other) && matches!(hedge(&one), Some(Hedge::Since | Hedge::Until)) {
-        return false;
-    }
-    let is_date =
-        |parsed: &Parsed| matches!(parsed.single(), Some((_, Value::Date(Date { year: Some(_), .. }))));
-    if is_date(&one) || is_date(&other) {
-        let days = (Interval::of_days(&one), Interval::of_days(&other));
-        return one.is_comparable(&other)
-            && matches!(days, (Some(one), Some(other)) if one != other && one.meets(&other));
-    }
-    if !one.is_comparable(&other) {
-        return false;
-    }
-    let (Some(one), Some(other)) = (Interval::of(&one), Interval::of(&other)) else { return false };
-    !(one.is_point && other.is_point) && one.dimension == other.dimension && one.meets(&other)
-}
-
 /// Year, month and day of a date or of a year alone.
 fn as_date(value: Value) -> Option<(i64, Option<u8>, Option<u8>)> {
     match value {
@@ -124,25 +179,6 @@ fn as_date(value: Value) -> Option<(i64, Option<u8>, Option<u8>)> {
         }
         Value::Time(_) => None,
     }
-}
-
-/// Which of two options comes first, for amounts of one kind, dates and times; `None` where that cannot be told, as
-/// readings differ in it, or where other words stand beside them.
-pub fn order(one: &str, other: &str) -> Option<Ordering> {
-    let (one, other) = (Parsed::read(one, Languages::ANY), Parsed::read(other, Languages::ANY));
-    if !one.is_comparable(&other) {
-        return None;
-    }
-    let (one, other) = (one.values.first()?, other.values.first()?);
-    let orders: Option<Vec<Ordering>> = one
-        .readings
-        .iter()
-        .flat_map(|value| other.readings.iter().map(move |other| (*value, *other)))
-        .map(|(value, other_value)| order_of((one, value), (other, other_value)))
-        .collect();
-    let orders = orders?;
-    let first = *orders.first()?;
-    orders.iter().all(|order| *order == first).then_some(first)
 }
 
 fn order_of((one, value): (&Found, Value), (other, other_value): (&Found, Value)) -> Option<Ordering> {

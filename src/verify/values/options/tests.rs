@@ -4,6 +4,18 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn same_in(one: &str, other: &str, languages: Languages) -> bool {
+    Choice::of(one, languages).is_same(&Choice::of(other, languages))
+}
+
+fn overlap(one: &str, other: &str) -> bool {
+    Choice::new(one).overlaps(&Choice::new(other))
+}
+
+fn order(one: &str, other: &str) -> Option<Ordering> {
+    Choice::new(one).order(&Choice::new(other))
+}
+
 #[test]
 fn options_that_mean_the_same_are_found() {
     for (one, other) in [
