@@ -52,20 +52,39 @@ impl Client {
         Ok(Self::Direct(Box::new(ConnectionPool::new(address, connect_timeout, max_idle, tls)?)))
     }
 
+    /// Waits until a request can be sent, for which it need not exist before.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made.
+    pub(super) async fn ready(&self) -> Result<Ready<'_>, Failure> {
+        match self {
+            Self::Direct(pool) => Ok(Ready::Direct(pool, pool.connection().await?)),
+            Self::Proxied(client, address) => Ok(Ready::Proxied(client, address)),
+        }
+    }
+}
+
+/// What takes one request.
+pub(super) enum Ready<'c> {
+    Direct(&'c ConnectionPool, http1::Ready),
+    /// The library connects by itself.
+    Proxied(&'c reqwest::Client, &'c Uri),
+}
+
+impl<'c> Ready<'c> {
     /// Sends a request and waits for the head of the response. Dropping the future, or the body that it yields, closes
     /// the connection unless the response has been read to its end. Nothing of `request` is kept while waiting.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made, [`Failure::Cut`] if it
-    /// broke.
-    pub(super) fn send<'c>(
-        &'c self,
+    /// As [`Client::ready`], or [`Failure::Cut`] if the connection broke.
+    pub(super) fn send(
+        self,
         request: &HttpRequest<'_>,
     ) -> impl Future<Output = Result<Response<Body>, Failure>> + Send + use<'c> {
         match self {
-            Self::Direct(pool) => {
+            Self::Direct(pool, on) => {
                 // An async block would reserve space for the call twice.
-                let sending = pool.send(pool.encode(request));
+                let sending = pool.send(on, pool.encode(request));
                 Either::Left(sending.map_ok(|response| response.map(Body::Direct)))
             }
             Self::Proxied(client, address) => {

@@ -61,6 +61,14 @@ type Connected = TokioIo<TcpStream>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BrokenResponse;
 
+/// A connection that may take a request.
+#[derive(Debug)]
+pub(super) struct Ready {
+    connection: Connection,
+    /// Whether it was made for this request, so that there is no reason why it should not take it.
+    is_new: bool,
+}
+
 /// The connections to one provider.
 #[derive(Debug)]
 pub(super) struct ConnectionPool {
@@ -116,35 +124,46 @@ impl ConnectionPool {
         EncodedRequest::new(request, &self.host)
     }
 
-    /// Sends a request and waits for the head of the response. A response that begins before the request has been sent
-    /// completely is read as well, and its connection is closed afterwards.
+    /// A connection for a request: an idle one, else a new one. A request need not be encoded before there is one: when
+    /// hundreds are to be sent at once, connecting takes longer than that.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made, [`Failure::Cut`] if it
-    /// broke.
-    pub(super) async fn send(&self, request: EncodedRequest) -> Result<Response<Body>, Failure> {
+    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made.
+    pub(super) async fn connection(&self) -> Result<Ready, Failure> {
+        while let Some(mut connection) = self.idle.take() {
+            if connection.is_reusable() {
+                return Ok(Ready { connection, is_new: false });
+            }
+        }
+        // Boxed, as it takes a place in the future of each call otherwise.
+        Ok(Ready { connection: Box::pin(self.connect()).await?, is_new: true })
+    }
+
+    /// Sends a request on a connection and waits for the head of the response. A response that begins before the request
+    /// has been sent completely is read as well, and its connection is closed afterwards.
+    ///
+    /// # Errors
+    /// As [`ConnectionPool::connection`], or [`Failure::Cut`] if the connection broke.
+    pub(super) async fn send(&self, on: Ready, request: EncodedRequest) -> Result<Response<Body>, Failure> {
         // Boxed, so that the request takes no space in the future of a call that waits for its response.
-        let (mut connection, is_sent) = Box::pin(self.send_request(request)).await?;
+        let (mut connection, is_sent) = Box::pin(self.send_request(on, request)).await?;
         let head = connection.head().await.map_err(|_| Failure::Cut)?;
         Ok(self.response(connection, head, is_sent))
     }
 
-    /// Sends a request on a connection that takes it: an idle one, else a new one. Also returns whether it was sent
-    /// completely.
-    async fn send_request(&self, mut request: EncodedRequest) -> Result<(Connection, bool), Failure> {
-        while let Some(mut connection) = self.idle.take() {
-            if !connection.is_reusable() {
-                continue;
+    /// Sends a request on this connection, or on another if it is an idle one that does not take it. Also returns whether
+    /// it was sent completely.
+    async fn send_request(
+        &self,
+        mut on: Ready,
+        mut request: EncodedRequest,
+    ) -> Result<(Connection, bool), Failure> {
+        loop {
+            match on.connection.send(&mut request).await {
+                SendOutcome::Nothing if on.is_new => return Err(Failure::Cut),
+                SendOutcome::Nothing => on = self.connection().await?,
+                sent => return Ok((on.connection, matches!(sent, SendOutcome::Complete))),
             }
-            match connection.send(&mut request).await {
-                SendOutcome::Nothing => {}
-                sent => return Ok((connection, matches!(sent, SendOutcome::Complete))),
-            }
-        }
-        let mut connection = self.connect().await?;
-        match connection.send(&mut request).await {
-            SendOutcome::Nothing => Err(Failure::Cut),
-            sent => Ok((connection, matches!(sent, SendOutcome::Complete))),
         }
     }
 

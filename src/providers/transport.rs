@@ -112,7 +112,7 @@ impl Transport {
 
     /// Sends a request and reads the complete response, within the timeouts of `call_policy` and by `deadline` at the
     /// latest. Until the response begins, the future holds little more than the socket: the request is encoded only
-    /// when it can be sent, and only the resulting deadlines are kept of `call_policy`.
+    /// when there is a connection for it, and only the resulting deadlines are kept of `call_policy`.
     ///
     /// # Errors
     /// If no complete response arrived; any status is a response.
@@ -126,7 +126,8 @@ impl Transport {
         async move {
             let client = Box::pin(self.client(limits.end)).await?;
             yield_to_ready().await;
-            let sending = Box::pin(client.send(&self.http_request(Method::POST, &outgoing())?));
+            let ready = with_deadline(limits.first_byte, Box::pin(client.ready())).await??;
+            let sending = Box::pin(ready.send(&self.http_request(Method::POST, &outgoing())?));
             let begun = with_deadline(limits.first_byte, sending).await?;
             let opened = limits.apply_to(begun.map_err(FailedCall::before_answer)?);
             Box::pin(async move {
@@ -182,7 +183,8 @@ impl Transport {
         let limits = CallLimits::starting_now(call_policy, deadline);
         // Outside the timeout, whose timer would otherwise be polled at every turn.
         yield_to_ready().await;
-        let response = with_deadline(limits.first_byte, client.send(request)).await??;
+        let sending = async { client.ready().await?.send(request).await };
+        let response = with_deadline(limits.first_byte, sending).await??;
         Ok(limits.apply_to(response))
     }
 

@@ -23,6 +23,10 @@ async fn setup() -> (TcpListener, ConnectionPool) {
     (listener, ConnectionPool::new(&address, Duration::from_secs(5), MAX_IDLE, tls).unwrap())
 }
 
+async fn send(pool: &ConnectionPool, request: EncodedRequest) -> Result<Response<Body>, Failure> {
+    pool.send(pool.connection().await?, request).await
+}
+
 fn request(pool: &ConnectionPool) -> EncodedRequest {
     post(pool, "question")
 }
@@ -51,7 +55,7 @@ async fn answer(stream: &mut TcpStream, with: &str) -> String {
 }
 
 async fn exchange(pool: &ConnectionPool) -> Result<Bytes, Failure> {
-    Ok(pool.send(request(pool)).await?.into_body().collect().await?.to_bytes())
+    Ok(send(pool, request(pool)).await?.into_body().collect().await?.to_bytes())
 }
 
 /// Waits until the runtime knows what happened to the connection that was used last: that bytes arrived or that it was
@@ -122,7 +126,7 @@ async fn a_response_that_is_not_read_to_its_end_closes_its_connection() {
         let (notify, request_read) = tokio::sync::oneshot::channel();
         let (response, mut stream) = tokio::join!(
             async {
-                let sending = pool.send(request(&pool));
+                let sending = send(&pool, request(&pool));
                 if cancels_early {
                     tokio::select! {
                         answered = sending => Some(answered),
@@ -267,7 +271,7 @@ async fn a_successful_response_that_begins_early_does_not_stop_its_request() {
         stream.write_all(b"ok").await.unwrap();
         stream
     };
-    let both = async { tokio::join!(pool.send(large), serving) };
+    let both = async { tokio::join!(send(&pool, large), serving) };
     let both = timeout(Duration::from_mins(1), both).await;
     let (response, _stream) = both.expect("half a request was sent, and the rest is waited for");
     assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), "ok");
@@ -276,7 +280,7 @@ async fn a_successful_response_that_begins_early_does_not_stop_its_request() {
 #[tokio::test]
 async fn all_data_that_arrives_at_once_is_one_piece() {
     let (listener, pool) = setup().await;
-    let (response, _stream) = tokio::join!(pool.send(request(&pool)), async {
+    let (response, _stream) = tokio::join!(send(&pool, request(&pool)), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         answer(&mut stream, &format!("{head}{}", "5\r\nevent\r\n".repeat(100))).await;
@@ -302,7 +306,7 @@ async fn an_expired_connection_is_closed() {
 async fn an_early_refusal_is_read_and_ends_its_connection() {
     let (listener, pool) = setup().await;
     let large = post(&pool, vec![b'x'; LARGE]);
-    let (response, mut stream) = tokio::join!(pool.send(large), async {
+    let (response, mut stream) = tokio::join!(send(&pool, large), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.read_exact(&mut [0; 1024]).await.unwrap();
         let refusal = b"HTTP/1.1 413 Payload Too Large\r\ncontent-length: 2\r\n\r\nno";
@@ -363,7 +367,7 @@ async fn session_tickets_are_not_taken_for_a_response() {
     let asking = async {
         for _ in 0..2 {
             let large = post(&pool, vec![b'x'; LARGE]);
-            let response = pool.send(large).await.unwrap();
+            let response = send(&pool, large).await.unwrap();
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ok");
         }
     };
@@ -383,7 +387,7 @@ async fn interim_responses_do_not_stop_a_request() {
         stream.write_all(format!("{hints}{WHOLE}").as_bytes()).await.unwrap();
         stream
     };
-    let both = async { tokio::join!(pool.send(large), serving) };
+    let both = async { tokio::join!(send(&pool, large), serving) };
     let both = timeout(Duration::from_mins(1), both).await;
     let (response, _stream) = both.expect("half a request was sent, and the rest is waited for");
     assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), "ok");
