@@ -14,7 +14,15 @@ pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// # Errors
 /// Only if `data` cannot be serialized, which the wire types always can.
 pub fn frame(name: &str, data: &impl Serialize) -> serde_json::Result<Bytes> {
-    let mut out = Vec::with_capacity(256);
+    frame_of_about(256, name, data)
+}
+
+/// Like [`frame`], for one of about so many bytes: one of a megabyte would be copied a dozen times while it grows.
+///
+/// # Errors
+/// As [`frame`].
+pub fn frame_of_about(bytes: usize, name: &str, data: &impl Serialize) -> serde_json::Result<Bytes> {
+    let mut out = Vec::with_capacity(bytes);
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");

@@ -32,6 +32,8 @@ use super::write_timeout::WriteStalled;
 
 /// About how many bytes that are ready are written at once.
 const WRITE_SIZE: usize = 16 * 1024;
+/// The end of a chunk.
+const CHUNK_END: &[u8] = b"\r\n";
 /// The end of a chunked body.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
@@ -262,7 +264,14 @@ where
         let mut frame = body.frame().await;
         loop {
             match frame {
-                Some(Ok(frame)) => push_chunk(&mut chunks, frame)?,
+                Some(Ok(frame)) => {
+                    if let Some(large) = push_chunk(&mut chunks, frame)? {
+                        stream.write_all(&std::mem::take(&mut chunks)).await?;
+                        // Boxed, as few frames are large.
+                        Box::pin(write_buffer(stream, large)).await?;
+                        chunks.extend_from_slice(CHUNK_END);
+                    }
+                }
                 Some(Err(_)) => return Err(io::ErrorKind::InvalidData.into()),
                 None => {
                     is_done = true;
@@ -281,21 +290,29 @@ where
     Ok(!is_last)
 }
 
-/// Appends a frame of the body as a chunk. An empty chunk would end the body, and trailers are not sent.
-fn push_chunk<D: Buf>(chunks: &mut Vec<u8>, frame: Frame<D>) -> io::Result<()> {
-    let Ok(mut data) = frame.into_data() else { return Ok(()) };
+/// Appends a frame of the body as a chunk, but for the data of a large one, which is returned: it is to be written as it
+/// is, and [`CHUNK_END`] behind it. An empty chunk would end the body, and trailers are not sent.
+fn push_chunk<D: Buf>(chunks: &mut Vec<u8>, frame: Frame<D>) -> io::Result<Option<D>> {
+    let Ok(mut data) = frame.into_data() else { return Ok(None) };
     if !data.has_remaining() {
-        return Ok(());
+        return Ok(None);
     }
     write!(chunks, "{:x}\r\n", data.remaining())?;
+    if data.remaining() > WRITE_SIZE {
+        return Ok(Some(data));
+    }
     while data.has_remaining() {
         let part = data.chunk();
         chunks.extend_from_slice(part);
         let count = part.len();
         data.advance(count);
     }
-    chunks.extend_from_slice(b"\r\n");
-    Ok(())
+    chunks.extend_from_slice(CHUNK_END);
+    Ok(None)
+}
+
+async fn write_buffer(stream: &mut (impl AsyncWrite + Unpin), mut data: impl Buf) -> io::Result<()> {
+    stream.write_all_buf(&mut data).await
 }
 
 #[cfg(test)]

@@ -148,6 +148,38 @@ pub struct ClaimVerified {
     pub result: Option<Box<ClaimResult>>,
 }
 
+/// About how many bytes each claim of a list takes as JSON, with its question and options.
+const LISTED_BYTES: usize = 1024;
+/// The same of a result without its answers.
+const RESULT_BYTES: usize = 1536;
+/// The same of a model's answer.
+const ANSWER_BYTES: usize = 256;
+
+/// About how many bytes skipped parts take as JSON.
+fn skipped_bytes(skipped: &[Skipped]) -> usize {
+    skipped.iter().map(|part| part.text.len() + 128).sum()
+}
+
+impl ClaimsExtracted {
+    /// About how many bytes this takes as JSON; rather too many, as what is not written to takes no memory.
+    fn about_bytes(&self) -> usize {
+        256 + skipped_bytes(&self.skipped) + self.claims.len() * LISTED_BYTES
+    }
+}
+
+impl VerifyResponse {
+    /// As [`ClaimsExtracted::about_bytes`].
+    fn about_bytes(&self) -> usize {
+        let answers: usize = self.results.iter().map(|result| result.model_answers.len()).sum();
+        let receipt = self.receipt.as_ref().map_or(0, String::len);
+        1024 + self.original_fact.len() * 9 / 8
+            + skipped_bytes(&self.skipped)
+            + self.results.len() * RESULT_BYTES
+            + answers * ANSWER_BYTES
+            + receipt
+    }
+}
+
 impl Event {
     /// The frame's `event:` name.
     pub const fn name(&self) -> &'static str {
@@ -175,12 +207,12 @@ impl Event {
         match self {
             Self::Starting(data) => sse::frame(name, data),
             Self::ExtractingClaims(data) => sse::frame(name, data),
-            Self::ClaimsExtracted(data) => sse::frame(name, data),
+            Self::ClaimsExtracted(data) => sse::frame_of_about(data.about_bytes(), name, data),
             Self::VerifyingClaims(data) => sse::frame(name, data),
             Self::VerifyingClaim(data) => sse::frame(name, data),
             Self::ModelAnswered(data) => sse::frame(name, data),
             Self::ClaimVerified(data) => sse::frame(name, data),
-            Self::Completed(data) => sse::frame(name, data),
+            Self::Completed(data) => sse::frame_of_about(data.about_bytes(), name, data),
             Self::Extracted(data) => sse::frame(name, data),
             Self::Error(data) => sse::frame(name, data),
         }
