@@ -71,7 +71,7 @@ pub fn prompt_tokens(chat: &Chat) -> u64 {
 pub fn max_prompt_tokens(chat: &Chat) -> u64 {
     let texts: u64 =
         chat.messages.iter().map(|message| message.content.len() as u64 + TOKENS_PER_MESSAGE).sum();
-    let schema = chat.schema.as_ref().map_or(0, |schema| schema.schema.to_string().len() as u64);
+    let schema = chat.schema.as_ref().map_or(0, |schema| schema.json().get().len() as u64);
     texts + schema
 }
 

@@ -73,6 +73,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::clock::Clock;
 use crate::money::Tokens;
@@ -118,9 +119,34 @@ pub enum Role {
 pub struct Schema {
     /// Its name, `[a-z_]+`; tells the sandbox which task it is given.
     pub name: &'static str,
-    /// The schema itself: objects closed and all properties required, so that strict modes accept it.
     /// Shared, as all calls of a kind use the same one.
-    pub schema: Arc<Value>,
+    definition: Arc<Definition>,
+}
+
+#[derive(Debug)]
+struct Definition {
+    value: Value,
+    /// As most calls send it.
+    json: Box<RawValue>,
+}
+
+impl Schema {
+    /// A schema, whose objects are closed and require all properties, so that strict modes accept it.
+    pub fn new(name: &'static str, value: Value) -> Self {
+        // A value can always be written.
+        let json = to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self { name, definition: Arc::new(Definition { value, json }) }
+    }
+
+    /// The schema itself.
+    pub fn value(&self) -> &Value {
+        &self.definition.value
+    }
+
+    /// The same as JSON.
+    pub fn json(&self) -> &RawValue {
+        &self.definition.json
+    }
 }
 
 /// A model's complete answer.

@@ -55,7 +55,7 @@ fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
         messages: messages.collect(),
         temperature: given["temperature"].as_f64(),
         max_tokens: given["max_tokens"].as_u64().map(|limit| u32::try_from(limit).unwrap()),
-        schema: given.get("schema").map(|schema| Schema { name: "answer", schema: schema.clone().into() }),
+        schema: given.get("schema").map(|schema| Schema::new("answer", schema.clone())),
         effort: given["effort"].as_str().map(|name| Effort::parse(name).unwrap()).unwrap_or_default(),
     };
     let known = Model::known("nobody", kind, given["model"].as_str().unwrap());

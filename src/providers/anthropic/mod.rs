@@ -62,7 +62,7 @@ impl Dialect for Anthropic {
         }
         let mut config = Map::new();
         if let Some(schema) = chat.schema.as_ref().filter(|_| model.structure == Structure::Schema) {
-            config.insert("format".to_owned(), json!({"type": "json_schema", "schema": *schema.schema}));
+            config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema.value()}));
         }
         if let Some(effort) = effort {
             body.insert("thinking".to_owned(), json!({"type": "adaptive"}));

@@ -87,7 +87,7 @@ fn generation_config(chat: &Chat, model: &Model) -> Map<String, Value> {
     };
     config.insert("responseMimeType".to_owned(), json!("application/json"));
     if model.structure == Structure::Schema {
-        config.insert("responseJsonSchema".to_owned(), Value::clone(&schema.schema));
+        config.insert("responseJsonSchema".to_owned(), schema.value().clone());
     }
     config
 }

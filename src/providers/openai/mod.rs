@@ -21,7 +21,7 @@ mod usage;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::completion::CompletionDialect;
 use super::{
@@ -105,7 +105,7 @@ enum Format<'a> {
 struct NamedSchema<'a> {
     name: &'a str,
     strict: bool,
-    schema: &'a Value,
+    schema: &'a RawValue,
 }
 
 fn request_message(message: &Message) -> RequestMessage<'_> {
@@ -120,7 +120,7 @@ fn request_message(message: &Message) -> RequestMessage<'_> {
 fn response_format(schema: &Schema, structure: Structure) -> Option<Format<'_>> {
     match structure {
         Structure::Schema => Some(Format::JsonSchema {
-            json_schema: NamedSchema { name: schema.name, strict: true, schema: &schema.schema },
+            json_schema: NamedSchema { name: schema.name, strict: true, schema: schema.json() },
         }),
         Structure::JsonMode => Some(Format::JsonObject),
         Structure::Plain => None,

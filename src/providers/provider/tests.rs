@@ -19,7 +19,7 @@ fn provider(base_url: &str, change: impl FnOnce(&mut Settings)) -> Provider {
 
 fn chat() -> Chat {
     let messages = vec![Message { role: Role::User, content: "Two plus two?".into() }];
-    let schema = Some(Schema { name: "answer", schema: json!({"type": "object"}).into() });
+    let schema = Some(Schema::new("answer", json!({"type": "object"})));
     Chat { messages, temperature: Some(0.0), max_tokens: Some(10), schema, effort: Effort::Lowest }
 }
 

@@ -111,7 +111,7 @@ fn panel(chat: &Chat, model: &str) -> (Vec<Act>, String) {
     let options = fences::block(chat, "OPTIONS").unwrap_or_default();
     let context = fences::block(chat, "CONTEXT");
     let explain =
-        chat.schema.as_ref().is_some_and(|schema| schema.schema["properties"]["reason"].is_object());
+        chat.schema.as_ref().is_some_and(|schema| schema.value()["properties"]["reason"].is_object());
     let (_, triggers) = triggers::split(&question);
     let acts = triggers.iter().filter_map(|trigger| trigger.for_panel(model)).collect();
     let task =
@@ -148,7 +148,7 @@ mod tests {
             messages,
             temperature: Some(0.0),
             max_tokens: None,
-            schema: Some(Schema { name, schema: schema.into() }),
+            schema: Some(Schema::new(name, schema)),
             effort: Effort::Lowest,
         }
     }

@@ -43,7 +43,7 @@ pub fn hash() -> &'static str {
         let mut hash = Sha256::new_with_prefix(VERSION.to_be_bytes());
         for chat in sample_prompts() {
             chat.messages.iter().for_each(|message| hash.update(&*message.content));
-            hash.update(chat.schema.map(|schema| schema.schema.to_string()).unwrap_or_default());
+            hash.update(chat.schema.as_ref().map_or("", |schema| schema.json().get()));
         }
         hash.update(repair("?"));
         hex(&hash.finalize()[..6])
@@ -55,8 +55,8 @@ pub fn hash() -> &'static str {
 pub(super) fn hashes(job: &Job) -> Prompts {
     let [extraction, panel, audit] = samples(&sample_job(job.domain, job.explain, job.context.is_some()));
     let of_chat = |chat: Chat| {
-        let schema = chat.schema.map(|schema| schema.schema.to_string()).unwrap_or_default();
-        sha256(chat.messages.iter().map(|message| &*message.content).chain([schema.as_str()]))
+        let schema = chat.schema.as_ref().map_or("", |schema| schema.json().get());
+        sha256(chat.messages.iter().map(|message| &*message.content).chain([schema]))
     };
     let faults =
         faults(&Fences::fixed(), [("?".to_owned(), "?".to_owned())].into_iter(), &["?".to_owned()], &["?"]);

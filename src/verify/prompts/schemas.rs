@@ -1,7 +1,7 @@
 //! The JSON schemas of answers, strict: closed objects, every property required, and no keyword that a provider's
 //! strict mode rejects (lengths and counts are checked when the answer is parsed).
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
@@ -13,26 +13,27 @@ const MAX_OPTIONS: usize = 8;
 
 /// The schema of an extraction.
 pub(super) fn claims() -> Schema {
-    static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(claims_schema()));
-    Schema { name: "claims", schema: SCHEMA.clone() }
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::new("claims", claims_schema()));
+    SCHEMA.clone()
 }
 
 /// The schema of an audit.
 pub(super) fn audit() -> Schema {
-    static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(audit_schema()));
-    Schema { name: "audit", schema: SCHEMA.clone() }
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::new("audit", audit_schema()));
+    SCHEMA.clone()
 }
 
 /// The schema of a panel model's answer to a question with this many options.
 pub(super) fn answer(options: usize, explain: bool) -> Schema {
     /// By number of options; without and with a reason.
-    static SCHEMAS: LazyLock<Vec<[Arc<Value>; 2]>> = LazyLock::new(|| {
-        (0..=MAX_OPTIONS)
-            .map(|options| [false, true].map(|explain| answer_schema(options, explain).into()))
-            .collect()
+    static SCHEMAS: LazyLock<Vec<[Schema; 2]>> = LazyLock::new(|| {
+        (0..=MAX_OPTIONS).map(|options| [false, true].map(|explain| built(options, explain))).collect()
     });
+    fn built(options: usize, explain: bool) -> Schema {
+        Schema::new("answer", answer_schema(options, explain))
+    }
     let prebuilt = SCHEMAS.get(options).map(|schemas| schemas[usize::from(explain)].clone());
-    Schema { name: "answer", schema: prebuilt.unwrap_or_else(|| answer_schema(options, explain).into()) }
+    prebuilt.unwrap_or_else(|| built(options, explain))
 }
 
 fn claims_schema() -> Value {
@@ -110,9 +111,9 @@ mod tests {
     #[test]
     fn every_object_is_closed_and_requires_all_properties() {
         for schema in [claims(), audit(), answer(6, false), answer(4, true)] {
-            assert_strict(&schema.schema);
+            assert_strict(schema.value());
         }
-        assert_eq!(answer(3, true).schema["properties"]["answer"]["enum"], json!(["A", "B", "C"]));
-        assert_eq!(answer(3, true).schema["required"], json!(["found", "reason", "answer"]));
+        assert_eq!(answer(3, true).value()["properties"]["answer"]["enum"], json!(["A", "B", "C"]));
+        assert_eq!(answer(3, true).value()["required"], json!(["found", "reason", "answer"]));
     }
 }
