@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
+use http_body_util::StreamBody;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -163,6 +164,19 @@ async fn a_silent_body_lies_in_its_slot_until_it_is_taken() {
     writer.write_all(b"2").await.unwrap();
     let parked = slot.drive(hyper.as_mut(), &stalled).await.ok().unwrap();
     assert!(!parked.is_last);
+}
+
+#[tokio::test]
+async fn a_large_frame_is_a_chunk_like_any_other() {
+    let large = "x".repeat(3 * WRITE_SIZE);
+    let frames = ["a", &large, "b"].map(|data| Ok::<_, io::Error>(Frame::data(Bytes::from(data.to_owned()))));
+    let body = StreamBody::new(futures_util::stream::iter(frames));
+    let (mut stream, mut caller) = tokio::io::duplex(1024);
+    let writing = async move { finish(&mut stream, Parked { body, is_last: false }).await.unwrap() };
+    let mut written = String::new();
+    let (may_follow, _) = tokio::join!(writing, caller.read_to_string(&mut written));
+    assert!(may_follow);
+    assert_eq!(written, format!("1\r\na\r\n{:x}\r\n{large}\r\n1\r\nb\r\n0\r\n\r\n", large.len()));
 }
 
 #[test]
