@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -86,7 +86,7 @@ pub(super) async fn answer<B: Buf>(
     let body = context.read_large_json(incoming, body, bytes).await?;
     let model_progress = incoming.headers.get(PROGRESS_HEADER).is_some_and(|value| value == "models");
     let (verifier, now) = (&incoming.configured.verifier, context.app.clock.now());
-    let fresh = incoming.headers.get(CACHE_HEADER).is_some_and(|value| value == "fresh");
+    let fresh = wants_fresh(&incoming.headers)?;
     let (job, wants_receipt) = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
     let mut job = Job { work, fresh, ..job };
     check_models(verifier, pass, &job)?;
@@ -105,6 +105,19 @@ pub(super) async fn answer<B: Buf>(
     let mut response = run.into_stream();
     parking::allow(response.extensions_mut(), &incoming.headers);
     Ok(response)
+}
+
+/// Whether the cache is not to be used.
+fn wants_fresh(headers: &HeaderMap) -> Result<bool, ApiError> {
+    let mut values = headers.get_all(CACHE_HEADER).iter();
+    let first = values.next();
+    if first.is_some_and(|value| value != "fresh") || values.next().is_some() {
+        return Err(invalid(
+            CACHE_HEADER,
+            format!("the header `{CACHE_HEADER}` must be `fresh`, once, or be left out"),
+        ));
+    }
+    Ok(first.is_some())
 }
 
 /// The verification that a body asks for, and whether it asks for a receipt.

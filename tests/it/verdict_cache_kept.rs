@@ -133,6 +133,12 @@ async fn a_request_may_have_all_found_anew() {
     assert_eq!(ask(&[("x-mk-cache", "fresh")]).await, (7, false));
     server.clock.advance(30 * DAY);
     assert_eq!(ask(&[]).await, (0, true), "and in the place of what was there");
+    for other in ["Fresh", "no-store", "refresh", ""] {
+        let request = server.verify(&caller.key, &body(BOTH)).header("x-mk-cache", other);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 400, "{other}");
+        assert!(response.text().await.unwrap().contains("x-mk-cache"), "{other}");
+    }
     // Clients of event streams send these by themselves.
     for usual in ["no-cache", "no-store"] {
         assert_eq!(ask(&[("cache-control", usual), ("pragma", "no-cache")]).await, (0, true));

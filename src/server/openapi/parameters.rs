@@ -31,7 +31,7 @@ pub(super) fn all() -> Value {
         "Cache": header(
             crate::api::verify::CACHE_HEADER,
             "`fresh` asks for everything to be found anew, whatever the server's cache of verdicts holds. Anything else \
-             asks for nothing.",
+             is refused.",
             "fresh",
         ),
         "IfNoneMatch": header("If-None-Match", "The `ETag` of a copy that you have.", "\"0f3c9a\""),

@@ -31,7 +31,7 @@ use super::calls::ModelClient;
 use super::claim::Claim;
 use super::extraction::{Found, Statement};
 use super::{Job, PanelSettings};
-use crate::api::verify::{Domain, VerifyResponse};
+use crate::api::verify::{ClaimResult, Domain, ReasonCode, VerifyResponse};
 use crate::usage::Meter;
 use keys::Keys;
 
@@ -159,7 +159,12 @@ impl<'a> Cache<'a> {
             let key = self.keys.text(&self.job.fact);
             (key, entries::text(&key, response))
         });
-        let votes = response.results.iter().filter(|result| !result.cached).map(|result| {
+        // That nobody could tell is no finding: the next time somebody may.
+        let is_open = |result: &&ClaimResult| {
+            matches!(result.reason_code, Some(ReasonCode::Unconfirmed | ReasonCode::NotInContext))
+        };
+        let fresh = response.results.iter().filter(|result| !result.cached && !is_open(result));
+        let votes = fresh.map(|result| {
             let claimed = result.original_options.get(&result.claimed_answer).and_then(|text| text.as_str());
             let key = self.keys.claim(&result.claim, &result.original_question, claimed.unwrap_or_default());
             (key, entries::votes(&key, result, self.panel_size))

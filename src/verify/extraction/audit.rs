@@ -1,7 +1,8 @@
 //! Reads an auditor's answer: what a second model objects to in an extraction.
 //!
-//! It lists only what is at fault, so that an empty answer is a good one: hence an answer counts only if all of it can be
-//! read. One that lacks a list, or has an item that says nothing of what was shown, is no answer, and clears nothing.
+//! It lists only what is at fault, so that an empty answer is a good one: hence an answer clears what it does not name
+//! only if all of it can be read. Of one that lacks a list, or has an item that says nothing of what was shown, the items
+//! that can be read still count; one without any is no answer.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,6 +25,27 @@ pub(in crate::verify) struct Audit {
     pub(super) objections: Vec<Objection>,
     /// Passages that state something checkable and are in no claim and no skipped part.
     pub(super) missing: Vec<String>,
+    /// What of the answer cannot be read, and where, in words of our own.
+    pub(super) problem: Option<String>,
+}
+
+impl Audit {
+    /// Whether all of it was read, so that what it does not name is not at fault.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.problem.is_none()
+    }
+
+    /// This audit with what an earlier answer to the same request objects to.
+    pub(super) fn joined(mut self, earlier: Self) -> Self {
+        for objection in earlier.objections {
+            let is_same = |one: &Objection| one.claim == objection.claim && one.kind == objection.kind;
+            if !self.objections.iter().any(is_same) {
+                self.objections.push(objection);
+            }
+        }
+        self.missing.extend(earlier.missing);
+        self
+    }
 }
 
 /// An objection to a claim.
@@ -105,52 +127,70 @@ impl Kind {
 /// The fields of an answer. Values of any type, so that no error quotes one.
 #[derive(Deserialize)]
 struct RawAudit {
+    #[serde(default)]
     claims: Value,
+    #[serde(default)]
     missing: Value,
 }
 
-/// Reads an auditor's answer about this many claims.
+/// Reads what can be read of an auditor's answer about this many claims.
 ///
 /// # Errors
-/// What is wrong with it, and where, in words of our own.
+/// If that is nothing: what is wrong with it, and where, in words of our own.
 pub(in crate::verify) fn read(answer: &str, claims: usize) -> Result<Audit, String> {
     let raw: RawAudit = json::object(answer, MAX_BYTES)?;
-    let listed = raw.claims.as_array().ok_or("claims: not a list")?;
-    let objections = listed.iter().take(MAX_ITEMS).enumerate();
-    let objections = objections
-        .map(|(at, item)| objection(item, claims).map_err(|problem| format!("claims[{at}]{problem}")));
-    let listed = raw.missing.as_array().ok_or("missing: not a list")?;
-    let missing = listed.iter().take(MAX_ITEMS).enumerate();
-    let missing = missing.map(|(at, item)| {
-        let quote = item.as_str().or_else(|| item["quote"].as_str());
-        let quote = quote.ok_or_else(|| format!("missing[{at}].quote: not a string"))?;
-        Ok(text::shortened(quote, MAX_QUOTE_CHARS))
-    });
-    Ok(Audit {
-        objections: objections.collect::<Result<_, _>>()?,
-        missing: missing.collect::<Result<_, String>>()?,
-    })
+    let mut audit = Audit::default();
+    let mut problems = Vec::new();
+    let list = |value: &Value, name: &str, problems: &mut Vec<String>| {
+        let items = value.as_array().cloned();
+        if items.is_none() {
+            problems.push(format!("{name}: not a list"));
+        }
+        items.unwrap_or_default().into_iter().take(MAX_ITEMS).enumerate()
+    };
+    for (at, item) in list(&raw.claims, "claims", &mut problems) {
+        let (objection, problem) = objection(&item, claims);
+        audit.objections.extend(objection);
+        problems.extend(problem.map(|problem| format!("claims[{at}]{problem}")));
+    }
+    for (at, item) in list(&raw.missing, "missing", &mut problems) {
+        match item.as_str().or_else(|| item["quote"].as_str()) {
+            Some(quote) => audit.missing.push(text::shortened(quote, MAX_QUOTE_CHARS)),
+            None => problems.push(format!("missing[{at}].quote: not a string")),
+        }
+    }
+    audit.problem = problems.into_iter().next();
+    match &audit.problem {
+        Some(problem) if audit.objections.is_empty() && audit.missing.is_empty() => Err(problem.clone()),
+        _ => Ok(audit),
+    }
 }
 
-/// The objection in an item of the list, or what is wrong with it, beginning with the name of the field.
-fn objection(item: &Value, claims: usize) -> Result<Objection, &'static str> {
-    let number = number(&item["id"]).ok_or(".id: not the number of a claim")?;
+/// The objection in an item of the list, and what is wrong with it, beginning with the name of the field.
+fn objection(item: &Value, claims: usize) -> (Option<Objection>, Option<&'static str>) {
+    let Some(number) = number(&item["id"]) else { return (None, Some(".id: not the number of a claim")) };
     if number == 0 || number > claims {
-        return Err(".id: there is no claim of this number");
+        return (None, Some(".id: there is no claim of this number"));
     }
     let fault = item["fault"].as_str().map(|name| name.trim().to_lowercase());
-    let kind = fault.and_then(|name| Kind::read(&name)).ok_or(".fault: not one of those named")?;
+    let Some(kind) = fault.and_then(|name| Kind::read(&name)) else {
+        return (None, Some(".fault: not one of those named"));
+    };
     let options = match &item["options"] {
-        Value::Null => Vec::new(),
+        Value::Null => Ok(Vec::new()),
         Value::Array(letters) => letters
             .iter()
             .map(|letter| letter.as_str().and_then(position))
             .collect::<Option<_>>()
-            .ok_or(".options: not the letters of options")?,
-        _ => return Err(".options: not a list"),
+            .ok_or(".options: not the letters of options"),
+        _ => Err(".options: not a list"),
     };
     let remark = text::one_line(item["text"].as_str().unwrap_or_default());
-    Ok(Objection { claim: number - 1, kind, options, remark: text::shortened(&remark, MAX_REMARK_CHARS) })
+    let remark = text::shortened(&remark, MAX_REMARK_CHARS);
+    let problem = options.as_ref().err().copied();
+    // Without its options, an objection is one to the claim as a whole.
+    let options = options.unwrap_or_default();
+    (Some(Objection { claim: number - 1, kind, options, remark }), problem)
 }
 
 /// The only number in an id, also where a word or a stop stands with it.
@@ -206,26 +246,51 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_which_a_part_cannot_be_read_is_none() {
+    fn an_answer_of_which_nothing_can_be_read_is_none() {
         let claim = |claim: Value| json!({"claims": [claim], "missing": []});
         for (answer, problem) in [
             (json!({}), "claims"),
             (json!({"error": "overloaded"}), "claims"),
             (json!({"claims": []}), "missing"),
             (json!({"claims": "all fine", "missing": []}), "claims: not a list"),
+            (json!({"claims": [], "missing": null}), "missing: not a list"),
             (json!({"claims": [], "missing": [7]}), "missing[0].quote: not a string"),
             (claim(json!("no")), "claims[0].id: not the number of a claim"),
             (claim(json!({"id": "1 and 2", "fault": "meaning"})), "claims[0].id: not the number of a claim"),
             (claim(json!({"id": "4", "fault": "meaning"})), "claims[0].id: there is no claim of this number"),
             (claim(json!({"id": "0", "fault": "meaning"})), "claims[0].id: there is no claim of this number"),
             (claim(json!({"id": "1", "fault": "ugly"})), "claims[0].fault: not one of those named"),
-            (claim(json!({"id": "1", "fault": "same", "options": ["first"]})), "claims[0].options"),
-            (claim(json!({"id": "1", "fault": "same", "options": "A"})), "claims[0].options: not a list"),
         ] {
             let found = read(&answer.to_string(), 3).unwrap_err();
             assert!(found.contains(problem), "{answer}: {found}");
         }
         assert!(read("All fine.", 3).is_err());
+    }
+
+    #[test]
+    fn what_can_be_read_counts_though_the_answer_is_not_whole() {
+        let found = json!({"id": "1", "fault": "meaning"});
+        for other in [
+            json!("no"),
+            json!({"id": "1-2", "fault": "meaning"}),
+            json!({"id": "9", "fault": "meaning"}),
+            json!({"id": "2", "fault": "ugly"}),
+            json!({"id": "1", "fault": "same", "options": ["first"]}),
+            json!({"id": "1", "fault": "same", "options": "A"}),
+        ] {
+            let answer = json!({"claims": [found, other], "missing": []});
+            let audit = read(&answer.to_string(), 3).unwrap();
+            assert_eq!((audit.objections[0].claim, audit.objections[0].kind), (0, Kind::Meaning));
+            assert!(audit.problem.unwrap().starts_with("claims[1]"), "{other}");
+        }
+        for missing in [json!(null), json!("It rained."), json!([null])] {
+            let audit = read(&json!({"claims": [found], "missing": missing}).to_string(), 3).unwrap();
+            assert!(audit.objections.len() == 1 && !audit.is_whole());
+        }
+        let audit = read(&json!({"claims": [found]}).to_string(), 3).unwrap();
+        assert!(audit.objections.len() == 1 && !audit.is_whole());
+        let audit = read(&json!({"missing": ["It rained."]}).to_string(), 3).unwrap();
+        assert!(audit.missing == ["It rained."] && !audit.is_whole());
     }
 
     proptest! {

@@ -77,7 +77,8 @@ impl Mending<'_, '_> {
     pub(super) async fn finish(mut self, second: Review) -> Extracted {
         let open = self.open(second);
         let heard = self.examine(&open).await;
-        let audited = self.auditor.is_some() && (heard.is_some() || !open.has_unseen);
+        let is_whole = heard.as_ref().is_some_and(|heard| heard.audit.is_whole());
+        let audited = self.auditor.is_some() && (is_whole || !open.has_unseen);
         self.decide(open, heard);
         let Kept { claims, skipped } = self.kept;
         Extracted { claims, skipped: without_covered(skipped), audited }
@@ -201,6 +202,8 @@ impl Mending<'_, '_> {
 
     fn decide(&mut self, open: Open, heard: Option<Heard>) {
         let is_judged = heard.as_ref().is_some_and(|heard| heard.is_judge);
+        // What a judge does not name is not at fault only if all that it says can be read.
+        let is_cleared = heard.as_ref().is_some_and(|heard| heard.is_judge && heard.audit.is_whole());
         let audit = heard.map(|heard| heard.audit).unwrap_or_default();
         for (at, Candidate { mut claim, standing }) in open.candidates.into_iter().enumerate() {
             let objections = audit.objections.iter().filter(|objection| objection.claim == at);
@@ -212,7 +215,7 @@ impl Mending<'_, '_> {
                         self.kept.skip(Some(claim.quote), claim.text, SkipReason::Unfaithful);
                         continue;
                     }
-                    claim.contested = !(is_judged && mended);
+                    claim.contested = !(is_cleared && mended);
                 }
                 _ if is_unfaithful => {
                     self.kept.skip(Some(claim.quote), claim.text, SkipReason::Unfaithful);
@@ -231,7 +234,7 @@ impl Mending<'_, '_> {
             self.kept.claims.push(claim);
         }
         let missing = self.desk.missing(self.section, &audit);
-        let is_missing = |gap: &Range<usize>| !is_judged || missing.iter().any(|range| overlap(range, gap));
+        let is_missing = |gap: &Range<usize>| !is_cleared || missing.iter().any(|range| overlap(range, gap));
         let mut gaps = open.lost;
         gaps.extend(open.doubtful.into_iter().filter(is_missing));
         for range in &missing {

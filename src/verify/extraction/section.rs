@@ -104,7 +104,7 @@ impl Desk<'_> {
         first.sound.iter().for_each(|claim| self.feed.ask(claim));
         let auditor = self.settings.auditor_of(model);
         let audit = self.first_audit(auditor, section, &first).await;
-        let auditor = auditor.filter(|_| audit.is_some());
+        let auditor = auditor.filter(|_| audit.as_ref().is_some_and(Audit::is_whole));
         let (kept, to_mend) = self.sort(section, first, audit.unwrap_or_default());
         if to_mend.is_nothing() {
             let audited = auditor.is_some();
@@ -153,7 +153,7 @@ impl Desk<'_> {
         Calls { task: Task::Extraction { has_fallback }, ..*self.calls }
     }
 
-    /// What the auditor says to a first draft; `None` if there is none, or it gave no answer. It sees the claims that the
+    /// What the auditor says to a first draft; `None` if there is none, or nothing of its answer can be read. It sees the claims that the
     /// code passed, then those that could only be better.
     async fn first_audit(&self, auditor: Option<&str>, section: &Section, first: &Review) -> Option<Audit> {
         let wishes = first.faulty.iter().filter_map(Faulty::could_be_better);
@@ -164,7 +164,8 @@ impl Desk<'_> {
         self.audit(receipt::Task::Audit, auditor?, section, &claims, &aside).await
     }
 
-    /// Puts claims and the parts set `aside` to a model.
+    /// Puts claims and the parts set `aside` to a model. If not all of its answer can be read it is asked again; what
+    /// could be read of the first counts as well.
     pub(super) async fn audit(
         &self,
         task: receipt::Task,
@@ -179,17 +180,27 @@ impl Desk<'_> {
             aside.iter().map(|(reason, range)| (*reason, statement.text(range))).collect();
         let prompt =
             || Some(prompts::audit(statement.job, statement.fences, passage(&shown), claims, &parts));
+        let partial: Mutex<Option<Audit>> = Mutex::new(None);
         let read = |answer: &Answer| {
             self.record(task, section, model, answer);
-            audit::read(&answer.text, claims.len())
+            let audit = audit::read(&answer.text, claims.len())?;
+            let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
+            let audit = match partial.take() {
+                Some(earlier) => audit.joined(earlier),
+                None => audit,
+            };
+            let Some(problem) = audit.problem.clone() else { return Ok(audit) };
+            *partial = Some(audit);
+            Err(problem)
         };
         let calls = self.calls(false);
         let audit = calls.structured(model, Purpose::Extraction, IfLimited::Fail, prompt, read).await;
         audit
             .inspect_err(|failure| {
-                warn!(verification = %statement.job.id, model, code = failure.code(), "an audit gave no answer");
+                warn!(verification = %statement.job.id, model, code = failure.code(), "an audit gave no whole answer");
             })
             .ok()
+            .or_else(|| partial.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The sentences of a section that claims, each with its quote, and skipped parts do not account for.

@@ -303,6 +303,61 @@ async fn an_audit_that_cannot_be_read_is_asked_for_again_and_then_none() {
 }
 
 #[tokio::test]
+async fn one_bad_item_does_not_undo_what_an_audit_finds() {
+    let found = json!({"id": "1", "fault": "meaning", "options": [], "text": "No."});
+    for answer in [
+        json!({"claims": [found, {"id": "7", "fault": "meaning"}], "missing": []}),
+        json!({"claims": [found, {"id": "1-2", "fault": "meaning"}], "missing": []}),
+        json!({"claims": [found, {"id": "1", "fault": "ugly"}], "missing": []}),
+        json!({"claims": [found]}),
+        json!({"claims": [found], "missing": null}),
+        json!({"claims": [found], "missing": [null]}),
+    ] {
+        // The auditor's answer is not whole, the judge's is; then the other way round.
+        for (audited_by, judged_by) in [(&answer, &found), (&found, &answer)] {
+            let whole = |one: &Value| match one.get("claims") {
+                Some(_) => one.to_string(),
+                None => json!({"claims": [one], "missing": []}).to_string(),
+            };
+            let (audit, judgement) = (whole(audited_by), whole(judged_by));
+            let scenario = audited(
+                JUPITER,
+                |_| answer_with(&[jupiter(REVERSED)]),
+                move |call| Reply::Text(if call.model == "z/1" { audit.clone() } else { judgement.clone() }),
+            );
+            let response = scenario.complete().await;
+            assert_eq!(skipped(&response), [(JUPITER, SkipReason::Unfaithful)], "{answer}");
+        }
+    }
+    // A judge of whose answer a part cannot be read clears nothing.
+    let partial = json!({"claims": [], "missing": ["Nothing of the kind stands here.", null]}).to_string();
+    let scenario = audited(
+        JUPITER,
+        |call| answer_with(&[jupiter(if call.is_repair() { JUPITER } else { REVERSED })]),
+        move |call| {
+            if call.model == "z/1" { says(&[("1", "meaning")], &[]) } else { Reply::Text(partial.clone()) }
+        },
+    );
+    let response = scenario.complete().await;
+    assert_eq!((response.results.len(), response.results[0].contested), (1, true));
+    // What it finds in a first answer, an auditor finds: also if the second one is whole and names it no more.
+    let scenario = audited(
+        JUPITER,
+        |_| answer_with(&[jupiter(REVERSED)]),
+        move |call| match (call.model, call.is_repair()) {
+            ("z/1", true) => approves(),
+            ("z/1", false) => says(&[("1", "meaning"), ("7", "meaning")], &[]),
+            _ => says(&[("1", "meaning")], &[]),
+        },
+    );
+    assert_eq!(skipped(&scenario.complete().await), [(JUPITER, SkipReason::Unfaithful)]);
+}
+
+fn answer_with(claims: &[Value]) -> Reply {
+    answer(claims, &[])
+}
+
+#[tokio::test]
 async fn claims_that_differ_are_no_duplicates_though_they_are_asked_alike() {
     let germany = "Paris is the capital of Germany.";
     let fact = format!("{PARIS} {germany}");
