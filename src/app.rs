@@ -9,9 +9,8 @@ mod verdicts;
 pub use configured::Configured;
 pub use verdicts::VerdictCache;
 
-use std::fmt;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{OnceCell, Semaphore};
@@ -21,10 +20,10 @@ use crate::config::ServerConfig;
 use crate::keys::setup::Setup;
 use crate::limits::{Limiter, LimitsStore};
 use crate::metrics::Metrics;
+use crate::net::workers::PerWorker;
 use crate::storage::{self, DatabaseUrl, Store};
 use crate::usage::{Accounting, Ledger};
 use crate::verify::receipt::SigningKey;
-use crate::workers::PerWorker;
 
 /// Everything that a request may need. One per server, shared by all connections.
 pub struct App {
@@ -136,7 +135,8 @@ impl App {
         })
     }
 
-    /// The app, which signs receipts with this key whatever its own store holds: for the embedded server of one command.
+    /// The app, which signs receipts with this key whatever its own store holds: for the embedded server of one
+    /// command.
     #[must_use]
     pub fn with_receipt_key(self, key: SigningKey) -> Self {
         Self { receipt_key: OnceCell::new_with(Some(Arc::new(key))), ..self }

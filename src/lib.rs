@@ -25,7 +25,8 @@
 //! | `metrics` | what the server counts about itself, for Prometheus | nobody |
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
-//! | `clock` `gather` `id` `log_scope` `log_throttle` `loopback` `model_id` `money` `os_error` `private` `secret` `semaphore` `span` `sse_decoder` `unsafe_chars` `workers` | leaves | open to all |
+//! | `net` | the engine: connections in and out, streams, threads; knows no product | open to all |
+//! | `clock` `id` `log_scope` `log_throttle` `model_id` `money` `os_error` `private` `secret` `span` `unsafe_chars` | leaves | open to all |
 //!
 //! A test that reads this table (`tests/it/layers.rs`) enforces which room may name which. Three rules explain the
 //! rest: parsing and counting do no I/O (a provider's dialect, the window of a limit), so that they are tested with
@@ -38,28 +39,24 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
-pub mod gather;
 pub mod id;
 pub mod inference;
 pub mod keys;
 pub mod limits;
 pub mod log_scope;
 pub mod log_throttle;
-pub mod loopback;
 pub mod manual;
 pub mod metrics;
 pub mod model_id;
 pub mod money;
+pub mod net;
 pub mod os_error;
 pub mod private;
 pub mod providers;
 pub mod secret;
-pub mod semaphore;
 pub mod server;
 pub mod span;
-pub mod sse_decoder;
 pub mod storage;
 pub mod unsafe_chars;
 pub mod usage;
 pub mod verify;
-pub mod workers;

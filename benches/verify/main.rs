@@ -14,8 +14,8 @@
 //! counting allocations with heaptrack, in the order of effect: parking provider calls (hyper's client holds 27 KB per
 //! connection from the request on), requests handed over instead of kept for a second attempt, instructions shared
 //! instead of copied, events boxed in their channel (it allocates room for 32), large futures in separate boxes. That
-//! reduced it to 30 and 45 KB. Then the callers' connections were parked as well (`src/server/parking.rs`: hyper's two
-//! buffers of 8 KB, whose size cannot be set, and its own state), TLS was moved out of every future that may hold a
+//! reduced it to 30 and 45 KB. Then the callers' connections were parked as well (`src/net/inbound/parking.rs`: hyper's
+//! two buffers of 8 KB, whose size cannot be set, and its own state), TLS was moved out of every future that may hold a
 //! connection (a provider's connection was stored twice in a call, 1.1 KB each, a caller's twice in its task), and
 //! waiting calls keep none of what they were built from (`-Zprint-type-sizes` shows what a future keeps). That reduced
 //! it to 10 and 20 KB.
@@ -29,7 +29,8 @@
 //! that a retry remembers is boxed and no argument is kept twice, it takes 1,280. Waiting for money and turns by
 //! provider made a stream 20.6 KB; with the rare waits in separate boxes and nothing kept twice anywhere, a call takes
 //! 896 and its slot in the panel's set 512, which two unit tests check: 19.5 KB. The journal of calls under way
-//! (`usage::journal`) takes 128 bytes a call; pages of the database's cache are given back after many calls were written:
+//! (`usage::journal`) takes 128 bytes a call; pages of the database's cache are given back after many calls were
+//! written:
 //! 20.1 KB. With the future of the extraction in a box, and the job kept once, the task of a run takes 1,664 bytes
 //! instead of 2,048: 19.8 KB.
 //!

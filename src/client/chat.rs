@@ -9,7 +9,7 @@ use super::error::Error;
 use super::frames::{Frames, unreadable};
 use crate::api::chat::{ChatCompletion, ChatError, ChatUsage};
 use crate::api::error::ErrorEvent;
-use crate::sse_decoder::MAX_EVENT_BYTES;
+use crate::net::sse_decoder::MAX_EVENT_BYTES;
 
 /// The largest stream that makes sense: one chunk per token, each with all its fields.
 const MAX_STREAM_BYTES: usize = 64 * 1024 * 1024;

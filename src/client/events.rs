@@ -9,7 +9,7 @@ use reqwest::RequestBuilder;
 use super::error::Error;
 use super::frames::{Frames, unreadable};
 use crate::api::verify::{ClaimResult, Event};
-use crate::sse_decoder::MAX_EVENT_BYTES;
+use crate::net::sse_decoder::MAX_EVENT_BYTES;
 
 /// The largest stream that makes sense, as the reader may keep all of it.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;

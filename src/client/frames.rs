@@ -1,14 +1,14 @@
 //! The frames of an event stream, whatever they contain.
 //!
-//! Nothing is ever sent twice. The end of a stream is never a success by itself: the reader knows which frame is the last
-//! one, and does not ask for more. Bytes are counted as they arrive: a frame that never ends, and comments without end,
-//! are given up.
+//! Nothing is ever sent twice. The end of a stream is never a success by itself: the reader knows which frame is the
+//! last one, and does not ask for more. Bytes are counted as they arrive: a frame that never ends, and comments without
+//! end, are given up.
 
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 
 use super::error::{Error, error_response};
-use crate::sse_decoder::{Decoder, Event, TooLarge};
+use crate::net::sse_decoder::{Decoder, Event, TooLarge};
 
 /// The longest error message kept for a frame, as it may repeat what the server sent.
 const MAX_REASON_CHARS: usize = 200;
@@ -37,8 +37,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Sends `post` and reads the response, at most `max_bytes` in all, as the reader may keep them, and `max_event` in one
-    /// event.
+    /// Sends `post` and reads the response, at most `max_bytes` in all, as the reader may keep them, and `max_event` in
+    /// one event.
     pub(super) fn begin(post: RequestBuilder, max_bytes: usize, max_event: usize) -> Self {
         let post = Some(post.header(ACCEPT, "text/event-stream"));
         let decoder = Decoder::with_limit(max_event);

@@ -29,7 +29,7 @@ use crate::api::console::OwnKey;
 use crate::api::models::{Model, ModelList};
 use crate::api::verify::{CACHE_HEADER, Event, PROGRESS_HEADER, ReceiptKey, VerifyRequest};
 use crate::clock::Time;
-use crate::loopback::is_loopback;
+use crate::net::loopback::is_loopback;
 use crate::secret::{ExposeSecret, SecretString};
 
 /// The path of chat completions.

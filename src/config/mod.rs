@@ -50,9 +50,8 @@ pub use origin::Origin;
 pub use paths::{Paths, paths};
 pub use profiles::{add_profile, has_profile, profile_names};
 pub use server::{
-    NamedProvider, ServerArgs, ServerConfig, StorePlace, TlsFiles, load_database, load_limits_store,
-    load_listen, load_providers, load_server, load_server_for, load_server_values, panel_warnings,
-    server_path,
+    NamedProvider, ServerArgs, ServerConfig, StorePlace, load_database, load_limits_store, load_listen,
+    load_providers, load_server, load_server_for, load_server_values, panel_warnings, server_path,
 };
 pub use suggest::closest;
 pub use values::whole_numbers;

@@ -10,11 +10,11 @@ use super::reader::Located;
 use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
 use super::{ConfigError, Env, discovery, models, paths};
 use crate::limits::{LimitsStore, Quota};
-use crate::model_id;
-use crate::os_error;
+use crate::net::inbound::tls::TlsFiles;
 use crate::providers::Settings;
 use crate::secret::ExposeSecret;
 use crate::storage::{DatabaseUrl, PostgresAddress};
+use crate::{model_id, os_error};
 
 const DATABASE_URL: &str = "MK_DATABASE_URL";
 const LIMITS_URL: &str = "MK_LIMITS_URL";
@@ -53,15 +53,6 @@ pub struct ServerConfig {
     /// Warnings: what is allowed, but probably not intended.
     pub warnings: Vec<String>,
     pub(super) origins: Origins,
-}
-
-/// PEM files for TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The chain, leaf first.
-    pub cert: PathBuf,
-    /// The private key.
-    pub key: PathBuf,
 }
 
 /// The values of flags; `None` for those that are not given.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use crate::loopback::is_loopback;
+use crate::net::loopback::is_loopback;
 use crate::span;
 
 /// What [`duration`] expects.

@@ -7,8 +7,8 @@
 //! emptied learns it again; the minute starts over.
 //!
 //! What must hold: a query never takes longer than [`QUERY_TIMEOUT`], connecting included; a connection belongs to one
-//! worker, and only that worker drives and uses it ([`crate::workers`]); a store is only used again once it has counted
-//! a key.
+//! worker, and only that worker drives and uses it ([`crate::net::workers`]); a store is only used again once it has
+//! counted a key.
 
 mod address;
 mod bounded;
@@ -33,7 +33,7 @@ use super::addresses::client_of;
 use super::window::Counts;
 use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
-use crate::workers::PerWorker;
+use crate::net::workers::PerWorker;
 
 /// The timeout of a query in all. Queries take some 0.1 ms; a store that is this late is of no use.
 const QUERY_TIMEOUT: Duration = Duration::from_millis(500);

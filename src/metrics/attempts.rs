@@ -13,12 +13,11 @@ use arc_swap::ArcSwap;
 use foldhash::HashMap;
 
 use super::page::{Page, Value};
-use super::table;
 use super::value::{Count, CountsByName as Outcomes, Histogram, Merge};
-use super::{Breaker, BreakerState};
+use super::{Breaker, BreakerState, table};
 use crate::model_id;
 use crate::money::NanoUsd;
-use crate::workers::PerWorker;
+use crate::net::workers::PerWorker;
 
 /// How many models that are not known beforehand can get a label by answering.
 const MAX_LEARNT: usize = 200;

@@ -7,7 +7,7 @@ use super::page::{Page, Value};
 use super::table;
 use super::value::{Count, CountsByName, Gauge, Histogram, Merge};
 use crate::api::endpoint::Endpoint;
-use crate::workers::PerWorker;
+use crate::net::workers::PerWorker;
 
 const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
 

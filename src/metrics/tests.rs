@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::api::endpoint::Endpoint;
 use crate::money::NanoUsd;
-use crate::workers::Workers;
+use crate::net::workers::Workers;
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_500);
 

@@ -198,7 +198,7 @@ impl ChunkWriter {
     }
 
     /// The beginning of every chunk; empty before the first one.
-    pub(super) fn head(&self) -> &[u8] {
+    pub(crate) fn head(&self) -> &[u8] {
         &self.head
     }
 
@@ -387,8 +387,8 @@ impl ChunkWriter {
         !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
     }
 
-    /// The token usage so far, estimated if the provider has not reported it. For an incomplete answer, a report may date
-    /// from before most of it arrived, so the estimate is the minimum.
+    /// The token usage so far, estimated if the provider has not reported it. For an incomplete answer, a report may
+    /// date from before most of it arrived, so the estimate is the minimum.
     pub fn usage(&self) -> Tokens {
         let estimated = Tokens::new(self.prompt_tokens, estimate::length_tokens(self.length));
         match self.usage {

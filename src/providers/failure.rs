@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::money::{BudgetShortage, Tokens};
+use crate::net::outbound::SendError;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::unsafe_chars::is_bidi_control;
 
@@ -40,7 +41,8 @@ impl FailedCall {
 
 impl FailedCall {
     /// A call that failed before a byte of the answer came. If its connection ended, nothing was used.
-    pub(super) fn before_answer(failure: Failure) -> Self {
+    pub(super) fn before_answer(failure: impl Into<Failure>) -> Self {
+        let failure = failure.into();
         let usage = (failure == Failure::Cut).then(Tokens::default);
         Self { failure, usage }
     }
@@ -137,6 +139,16 @@ pub enum Failure {
     PriceUnknown,
     /// Not called: the caller has a budget, and the store cannot tell how much of it has been spent.
     StoreUnavailable,
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Unreachable => Self::Unreachable,
+            SendError::NoDescriptors => Self::NoDescriptors,
+            SendError::Cut => Self::Cut,
+        }
+    }
 }
 
 impl Failure {

@@ -17,10 +17,8 @@ pub mod catalog;
 #[cfg(test)]
 mod chat_scenarios;
 mod chunk_writer;
-mod client;
 mod completion;
 mod completion_stream;
-mod connect_error;
 mod damaged;
 mod dialogue;
 mod effort;
@@ -28,7 +26,6 @@ pub mod estimate;
 mod failure;
 mod fields;
 mod google;
-mod http1;
 mod json;
 mod lease;
 mod model;
@@ -39,7 +36,6 @@ mod provider;
 mod render;
 mod request;
 mod retry_after;
-mod roots;
 pub mod sandbox;
 #[cfg(test)]
 mod scenarios;
@@ -77,7 +73,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::clock::Clock;
 use crate::money::Tokens;
-use crate::sse_decoder as sse;
+use crate::net::sse_decoder as sse;
 
 /// A conversation to be completed, independent of any provider's format.
 #[derive(Clone, Debug)]
@@ -222,7 +218,7 @@ pub struct KeyHeader {
 pub struct ProviderResponse {
     /// The HTTP status.
     pub status: u16,
-    /// The headers that dialects read (`http1::head` has the list); untrusted.
+    /// The headers that dialects read (`crate::net::outbound::http1::head` has the list); untrusted.
     pub headers: HeaderMap,
     /// The body, capped by the transport; untrusted.
     pub body: Bytes,

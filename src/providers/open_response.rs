@@ -12,9 +12,9 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::client::Body;
 use super::{FailedCall, Failure, ProviderResponse};
 use crate::clock::Clock;
+use crate::net::outbound::client::Body;
 
 /// The largest body that is buffered; a completion of 100,000 tokens takes about half a megabyte.
 const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
@@ -37,7 +37,7 @@ impl BufferedResponse {
 /// A response in progress. Dropping it closes its connection, which ends the work at the provider.
 #[derive(Debug)]
 pub(super) struct OpenResponse {
-    pub(super) head: response::Parts,
+    pub(crate) head: response::Parts,
     pub(super) body: Body,
     /// The timeout between two pieces of the body.
     pub(super) idle_timeout: Duration,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::money::Price;
-use crate::semaphore::{self, Semaphore};
+use crate::net::semaphore::{self, Semaphore};
 
 /// The maximum number of models whose facts are cached, and of those whose refusals are remembered: model names come
 /// from callers as well as from the configuration.
@@ -159,7 +159,7 @@ impl Provider {
     }
 
     /// Waits for a permit to make a call for the holder of a key, who shares the permits with the others (see
-    /// [`crate::semaphore`]). Also returns the time at which it was granted: `now`, unless it had to wait.
+    /// [`crate::net::semaphore`]). Also returns the time at which it was granted: `now`, unless it had to wait.
     ///
     /// # Errors
     /// [`Failure::Timeout`] at `deadline`.

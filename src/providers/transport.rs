@@ -15,13 +15,14 @@ use reqwest::Url;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::client::{Body, Client};
-use super::http1::HttpRequest;
 use super::open_response::{BufferedResponse, OpenResponse, with_deadline};
-use super::{CallPolicy, FailedCall, Failure, KeyHeader, ProviderRequest, Settings, connect_error};
-use crate::loopback::is_loopback;
+use super::{CallPolicy, FailedCall, Failure, KeyHeader, ProviderRequest, Settings};
+use crate::net::loopback::is_loopback;
+use crate::net::outbound::client::{Body, Client};
+use crate::net::outbound::connect_error;
+use crate::net::outbound::http1::HttpRequest;
+use crate::net::workers::{PerWorker, yield_to_ready};
 use crate::secret::ExposeSecret;
-use crate::workers::{PerWorker, yield_to_ready};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("mk/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -225,7 +226,7 @@ impl Transport {
         match built {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(cause)) => {
-                let failure = connect_error::failure(&*cause);
+                let failure = Failure::from(connect_error::failure(&*cause));
                 // A shortage of file descriptors has already been logged.
                 if failure != Failure::NoDescriptors {
                     tracing::error!(%cause, "cannot set up a client for calls to providers");

@@ -6,7 +6,7 @@
 //! Ten thousand connections may idle at once, so the memory of each is kept small: whatever is large is boxed, and
 //! exists only while it is needed. A future that holds it by value would reserve space for it, and for every place it
 //! is moved to, as long as the connection lasts. hyper itself is that large: while a stream is silent, it is dropped
-//! (see [`super::parking`]).
+//! (see [`crate::net::inbound::parking`]).
 //!
 //! A peer that has stopped sending counts as gone, even if it might still read: what is ready is sent, work under way
 //! is dropped. A connection that we close is drained for a moment, so that the last response arrives.
@@ -27,18 +27,15 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::activity::{Activity, BusyUntilDone, BusyWhilePolled};
-use super::envelope;
 use super::hyper_errors::ReplaceHyperErrors;
-use super::parking::{self, ParkingSlot, RewindIo};
-use super::poll_on_wake::PollOnWake;
-use super::reply;
 use super::routes::Routes;
-use super::socket;
-use super::stalled_streams::{InPieces, StreamExecutor};
-use super::tcp_keepalive;
-use super::write_timeout::{WriteStalled, WriteTimeout};
-use super::{Context, Tls};
+use super::{Context, Tls, envelope, reply};
+use crate::net::inbound::activity::{Activity, BusyUntilDone, BusyWhilePolled};
+use crate::net::inbound::parking::{self, ParkingSlot, RewindIo};
+use crate::net::inbound::poll_on_wake::PollOnWake;
+use crate::net::inbound::stalled_streams::{InPieces, StreamExecutor};
+use crate::net::inbound::write_timeout::{WriteStalled, WriteTimeout};
+use crate::net::inbound::{socket, tcp_keepalive};
 
 /// The timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

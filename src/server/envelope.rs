@@ -15,9 +15,10 @@ use super::incoming::Incoming;
 use super::record::OK;
 use super::reply::{self, ApiError, ErrorCode, Reply};
 use super::routes::Routes;
-use super::unread_body::TrackedBody;
-use super::{Context, framing, gate, header_names, unread_body};
+use super::{Context, gate, header_names};
 use crate::log_scope::LogScope;
+use crate::net::inbound::framing;
+use crate::net::inbound::unread_body::{self, TrackedBody};
 
 /// Answers one request. Not an `async fn`, which would store the request twice while it waits.
 pub(crate) fn answer(

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::clock::Time;
-use crate::workers::PerWorker;
+use crate::net::workers::PerWorker;
 
 /// Why a request in flight is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,53 +10,40 @@
 //! request id and rate limits; after `shutdown`, requests in flight get a grace period, then a proper end, and nothing
 //! that was counted is lost.
 
-mod activity;
 mod chat;
 mod clock_stability;
-mod connection;
+pub(crate) mod connection;
 mod console;
 mod cookie;
 mod dashboard;
 mod docs;
 mod envelope;
-mod framing;
 mod gate;
 mod header_names;
 mod health;
 mod hyper_errors;
 mod in_flight;
 mod incoming;
-mod listener;
 mod local;
 mod log_fields;
 mod metrics;
 mod models;
-mod open_connections;
 mod openapi;
 mod origin;
 mod params;
-mod parking;
-mod poll_on_wake;
 mod receipt_key;
 mod record;
 mod reply;
 mod request_body;
 pub mod requests;
-mod routes;
-mod socket;
-mod stalled_streams;
+pub(crate) mod routes;
 mod strict_json;
 mod tasks;
-mod tcp_keepalive;
-mod thread_pool;
-mod tls;
-mod unread_body;
 mod verify;
-mod write_timeout;
 
-pub use listener::listen;
+pub use crate::net::inbound::listener::listen;
+pub use crate::net::inbound::tls::{Certificate, Tls, TlsError, TlsFiles};
 pub(crate) use openapi::error_codes;
-pub use tls::{Certificate, Tls, TlsError};
 
 use std::future::Future;
 use std::io;
@@ -79,15 +66,15 @@ use warp::reply::Response;
 use crate::app::App;
 use crate::limits::LimitState;
 use crate::log_throttle::LogThrottle;
-use crate::workers::{self, Workers};
+use crate::net::inbound::open_connections::OpenConnections;
+use crate::net::thread_pool::ThreadPool;
+use crate::net::workers::{self, Workers};
 use console::RefusedLogins;
 use in_flight::{AbortReason, InFlight};
 use incoming::Incoming;
-use open_connections::OpenConnections;
 use reply::ApiError;
 use request_body::{BodyLimits, BodyMemory};
 use routes::Routes;
-use thread_pool::ThreadPool;
 
 /// Limits and timeouts of a server. The defaults are for production.
 #[derive(Clone)]
@@ -170,7 +157,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    fn new(app: Arc<App>, options: Options) -> Self {
+    pub(crate) fn new(app: Arc<App>, options: Options) -> Self {
         Self {
             app,
             in_flight: InFlight::default(),
@@ -279,9 +266,9 @@ pub async fn serve(
     flushed
 }
 
-/// Writes usage and counters, and then the verdict cache. A database that is down may be back in a moment, as many are restarted together with
-/// their clients; so may one that is read-only until another has taken over. So the write is retried until
-/// [`FINAL_WRITE_TIMEOUT`] after `start`.
+/// Writes usage and counters, and then the verdict cache. A database that is down may be back in a moment, as many are
+/// restarted together with their clients; so may one that is read-only until another has taken over. So the write is
+/// retried until [`FINAL_WRITE_TIMEOUT`] after `start`.
 async fn final_write(app: &Arc<App>, start: Instant) -> io::Result<()> {
     loop {
         let writer = app.clone();

@@ -1,5 +1,5 @@
-//! From a request to the handler of its endpoint: each of [`Endpoint`] has its arm in [`dispatch`]. Whatever no endpoint
-//! takes is refused here: 404, or 405 with `Allow`.
+//! From a request to the handler of its endpoint: each of [`Endpoint`] has its arm in [`dispatch`]. Whatever no
+//! endpoint takes is refused here: 404, or 405 with `Allow`.
 //!
 //! warp takes requests apart, and one filter takes them all: a filter for each path would be tried in turn, and its
 //! rejections would have to be turned into our errors again.
@@ -19,11 +19,11 @@ use warp::reply::Response;
 
 use super::incoming::Incoming;
 use super::reply::{ApiError, Reply};
-use super::unread_body::TrackedBody;
 use super::{
     Context, chat, console, dashboard, docs, gate, health, metrics, models, openapi, receipt_key, verify,
 };
 use crate::api::endpoint::Endpoint;
+use crate::net::inbound::unread_body::TrackedBody;
 use crate::verify::Work;
 
 /// All routes.
@@ -39,8 +39,9 @@ impl Routes {
         Self { context: context.clone(), filters: all(context) }
     }
 
-    /// Answers a request. Completions and health pages, which monitoring polls all the time, bypass warp and go straight
-    /// to their handlers: filtering is a twentieth of the work for a completion, and a sixth for a health page.
+    /// Answers a request. Completions and health pages, which monitoring polls all the time, bypass warp and go
+    /// straight to their handlers: filtering is a twentieth of the work for a completion, and a sixth for a health
+    /// page.
     pub(crate) fn answer<'a>(
         &'a self,
         mut request: http::Request<TrackedBody>,
@@ -104,8 +105,8 @@ fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
         .boxed()
 }
 
-/// Calls the handler of an endpoint. Its futures are boxed where they are large, as every request reserves space for the
-/// largest.
+/// Calls the handler of an endpoint. Its futures are boxed where they are large, as every request reserves space for
+/// the largest.
 async fn dispatch<B: Buf + Send>(
     request: Request,
     body: impl Stream<Item = Result<B, warp::Error>> + Send,

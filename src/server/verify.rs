@@ -23,7 +23,7 @@ use super::incoming::{self, Incoming};
 use super::params::{Params, invalid};
 use super::record::{OK, Record};
 use super::reply::{self, ApiError};
-use super::{Context, parking, with_rate};
+use super::{Context, with_rate};
 use crate::api::verify::{
     CACHE_HEADER, Domain, Event, Format, MAX_CONTEXT_CHARS, MAX_MODELS, MIN_REQUIRED, PROGRESS_HEADER,
 };
@@ -31,6 +31,7 @@ use crate::api::{Service, sse};
 use crate::clock::Time;
 use crate::keys;
 use crate::log_scope::LogScope;
+use crate::net::inbound::parking;
 use crate::usage::Meter;
 use crate::verify::{self, EventResult, Job, PanelSettings, Verifier, Work};
 
@@ -65,9 +66,9 @@ const MAX_CHAR_BYTES: usize = 12;
 /// Room for all that is neither statement nor context.
 const OTHER_BYTES: usize = 64 * 1024;
 
-/// The size that a body needs at most for the longest statement and the longest context. Programs that write nothing but
-/// ASCII (Python's `json.dumps`) escape every other character, so that a text is several times as large on the way: whether
-/// it is too long is for its characters to say.
+/// The size that a body needs at most for the longest statement and the longest context. Programs that write nothing
+/// but ASCII (Python's `json.dumps`) escape every other character, so that a text is several times as large on the way:
+/// whether it is too long is for its characters to say.
 fn body_bytes(verifier: &Verifier) -> usize {
     let longest = [Domain::General, Domain::Legal].map(|domain| verifier.settings(domain).max_fact_chars);
     let chars = longest.into_iter().fold(0, usize::max).saturating_add(MAX_CONTEXT_CHARS);
@@ -208,7 +209,8 @@ pub(super) fn read_job<'s>(
     Ok((job, wants_receipt))
 }
 
-/// Refuses what no text has: without it, the words on both sides of it would be one, and with it, nobody could quote them.
+/// Refuses what no text has: without it, the words on both sides of it would be one, and with it, nobody could quote
+/// them.
 fn check_for_nul(param: &'static str, text: &str) -> Result<(), ApiError> {
     match text.chars().position(|c| c == '\0') {
         None => Ok(()),

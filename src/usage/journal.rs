@@ -8,9 +8,9 @@
 //!
 //! What must hold: a call leaves the list before its row is queued, and a flush looks at the list after it has taken
 //! the queue. So an entry is written before the row that ends it; and a call that is written down as the first of its
-//! request is so for every row written until then. Call and request are numbered under the lock of the list, so that the
-//! row of a call that has an entry names it. A request is numbered before anybody looks whether the call is its first,
-//! and a row is numbered after it was counted: of two calls, at least one knows of the other.
+//! request is so for every row written until then. Call and request are numbered under the lock of the list, so that
+//! the row of a call that has an entry names it. A request is numbered before anybody looks whether the call is its
+//! first, and a row is numbered after it was counted: of two calls, at least one knows of the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,8 @@ use slab::Slab;
 use super::meter::Meter;
 use crate::id;
 use crate::money::{Price, Tokens};
+use crate::net::workers::PerWorker;
 use crate::storage::AttemptRow;
-use crate::workers::PerWorker;
 
 /// The age from which on a call is written down, and the least time between two writes of it. With the time between two
 /// flushes, it is what a killed server loses of a call.

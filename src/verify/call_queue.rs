@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model_id;
-use crate::semaphore::{Permit, Semaphore};
+use crate::net::semaphore::{Permit, Semaphore};
 
 /// The queue of a verifier.
 pub(super) struct CallQueue {

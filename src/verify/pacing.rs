@@ -17,8 +17,9 @@
 //! The pace is that of a model, as most limits are. Where the limit is on a whole account, each of its models is paced.
 //! Callers of chat completions are not: each has a single call, and is told at once.
 //!
-//! What must hold: no call before the time that a provider asks for, up to [`MAX_BREAKER_PAUSE`]; a call that is dropped, whether it waits or is under way, holds up nobody; a limit of
-//! which nothing was seen for a minute is forgotten.
+//! What must hold: no call before the time that a provider asks for, up to [`MAX_BREAKER_PAUSE`]; a call that is
+//! dropped, whether it waits or is under way, holds up nobody; a limit of which nothing was seen for a minute is
+//! forgotten.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -30,7 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::inference::{self, Failure, MAX_BREAKER_PAUSE};
-use crate::semaphore::{Permit, Semaphore};
+use crate::net::semaphore::{Permit, Semaphore};
 
 /// The first pause of a model that does not ask for one, and the space between its calls after that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -291,8 +292,8 @@ pub(super) const fn not_made(retry_after: Duration) -> Failure {
     Failure::Paused { whole_provider: false, because: RATE_LIMITED, retry_after }
 }
 
-/// Whether a model limits its rate: says so, or is not called because it has said so, by [`not_made`] or by its breaker,
-/// which opens if the provider asks for long waits.
+/// Whether a model limits its rate: says so, or is not called because it has said so, by [`not_made`] or by its
+/// breaker, which opens if the provider asks for long waits.
 pub(super) fn is_rate_limit(failure: &Failure) -> bool {
     match failure {
         Failure::RateLimited { .. } => true,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mk::api::Service;
-use mk::config::TlsFiles;
+use mk::server::TlsFiles;
 use reqwest::Version;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::check::{Check, Status};
 use crate::cli::remote;
 use crate::clock::Time;
-use crate::loopback::is_loopback;
+use crate::net::loopback::is_loopback;
 
 const NAME: &str = "clock";
 

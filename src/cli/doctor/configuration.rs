@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use super::check::Check;
 use crate::api::Service;
 use crate::client::CertificateFlaw;
-use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, TlsFiles, panel_warnings, paths};
-use crate::keys;
-use crate::model_id;
+use crate::config::{ClientConfig, ConfigError, Env, ServerConfig, panel_warnings, paths};
+use crate::net::inbound::tls::TlsFiles;
 use crate::secret::ExposeSecret;
-use crate::server;
+use crate::{keys, model_id, server};
 
 const CLIENT: &str = "client configuration";
 const SERVER: &str = "server configuration";

@@ -27,10 +27,9 @@ use super::reply::{self, ApiError, Reply};
 use super::{Context, header_names};
 use crate::api::Service;
 use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway};
-use crate::keys;
-use crate::model_id;
+use crate::net::workers::yield_to_ready;
 use crate::usage::Meter;
-use crate::workers::yield_to_ready;
+use crate::{keys, model_id};
 
 /// If a body takes longer than this to arrive, its key is checked again: it may have been revoked meanwhile.
 const SLOW_BODY: Duration = Duration::from_millis(50);

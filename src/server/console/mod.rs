@@ -35,12 +35,12 @@ use super::gate::{self, Admitted};
 use super::params::Params;
 use super::reply::{self, ApiError};
 use super::routes::Request;
-use super::thread_pool::ThreadPool;
 use super::{Context, with_rate};
 use crate::api::console::Page;
 use crate::api::endpoint::Endpoint;
 use crate::clock::Time;
 use crate::limits::LimitState;
+use crate::net::thread_pool::ThreadPool;
 use crate::storage::Store;
 use query::Query;
 
@@ -95,7 +95,7 @@ impl Call {
     }
 
     /// Makes a report, whose memory grows with the data it covers. Reports are made one at a time, serialisation
-    /// included ([`thread_pool`](crate::server::thread_pool)).
+    /// included ([`thread_pool`](crate::net::thread_pool)).
     async fn report<E>(
         &self,
         work: impl FnOnce(&Store, Time) -> Result<Response, E> + Send + 'static,

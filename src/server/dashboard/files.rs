@@ -155,7 +155,7 @@ fn hex(hash: &Output<Sha256>) -> String {
 
 impl File {
     /// A file with this content; the end of its name says what that is.
-    pub(in crate::server) fn new(name: &str, bytes: Bytes) -> Self {
+    pub(crate) fn new(name: &str, bytes: Bytes) -> Self {
         let etag = HeaderValue::try_from(format!("\"{}\"", hex(&Sha256::digest(&bytes))));
         Self {
             content_type: content_type(name),

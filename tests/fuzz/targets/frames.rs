@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use mk::api::sse::frame;
 use mk::api::verify::Event;
-use mk::sse_decoder::Decoder;
+use mk::net::sse_decoder::Decoder;
 use mk_fuzz::pieces;
 
 const NAMES: [&str; 9] = [

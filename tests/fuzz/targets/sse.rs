@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mk::sse_decoder::{Decoder, MAX_EVENT_BYTES};
+use mk::net::sse_decoder::{Decoder, MAX_EVENT_BYTES};
 use mk_fuzz::pieces;
 
 type Owned = (Vec<u8>, Vec<u8>);

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use mk::providers::{
     ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, Kind, ResponseMeta, dialect,
 };
-use mk::sse_decoder::Decoder;
+use mk::net::sse_decoder::Decoder;
 use mk_fuzz::{is_object, number, pieces};
 use serde_json::Value;
 

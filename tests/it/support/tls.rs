@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mk::config::TlsFiles;
+use mk::server::TlsFiles;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tempfile::TempDir;
 use tokio::net::TcpStream;

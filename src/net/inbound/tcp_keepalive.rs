@@ -22,7 +22,7 @@ const TOTAL: Duration = IDLE.saturating_add(INTERVAL.saturating_mul(PROBES));
 /// for that long, or for twice `write_timeout` if that is shorter. On Linux, the latter limit also applies to probes.
 /// Where the system cannot do so, a vanished peer only takes longer to notice.
 #[cfg(unix)]
-pub(super) fn configure(stream: &TcpStream, write_timeout: Duration) {
+pub(crate) fn configure(stream: &TcpStream, write_timeout: Duration) {
     use rustix::net::sockopt;
     let _ = sockopt::set_tcp_keepidle(stream, IDLE);
     let _ = sockopt::set_tcp_keepintvl(stream, INTERVAL);
@@ -38,7 +38,7 @@ pub(super) fn configure(stream: &TcpStream, write_timeout: Duration) {
 
 /// Leaves the system's own timeouts in place.
 #[cfg(not(unix))]
-pub(super) fn configure(_: &TcpStream, _: Duration) {
+pub(crate) fn configure(_: &TcpStream, _: Duration) {
     let _ = TOTAL;
 }
 

@@ -8,27 +8,27 @@ use std::io;
 
 use tokio::net::TcpSocket;
 
-use super::Failure;
+use super::SendError;
 use crate::log_throttle::LogThrottle;
 
 /// One for all providers, as they share the descriptors of the process.
 static SHORTAGE: LogThrottle = LogThrottle::new();
 
 /// The failure behind an error while connecting.
-pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
+pub(crate) fn failure(error: &(dyn Error + 'static)) -> SendError {
     match shortage(error) {
         Some(cause) => {
             if let Some(untold) = SHORTAGE.failed(&cause) {
                 tracing::error!(%cause, untold, "there is no descriptor left to call a provider with");
             }
-            Failure::NoDescriptors
+            SendError::NoDescriptors
         }
-        None => Failure::Unreachable,
+        None => SendError::Unreachable,
     }
 }
 
 /// Notes that a connection was established, so the shortage, if there was one, is over.
-pub(super) fn connected() {
+pub(crate) fn connected() {
     if SHORTAGE.succeeded() {
         tracing::info!("there are descriptors again to call providers with");
     }
@@ -85,16 +85,16 @@ mod tests {
     #[test]
     fn only_a_shortage_of_our_own_exonerates_the_provider() {
         for (errno, expected) in [
-            (Errno::MFILE, Failure::NoDescriptors),
-            (Errno::NFILE, Failure::NoDescriptors),
-            (Errno::CONNREFUSED, Failure::Unreachable),
-            (Errno::NETUNREACH, Failure::Unreachable),
+            (Errno::MFILE, SendError::NoDescriptors),
+            (Errno::NFILE, SendError::NoDescriptors),
+            (Errno::CONNREFUSED, SendError::Unreachable),
+            (Errno::NETUNREACH, SendError::Unreachable),
         ] {
             let error = io::Error::from_raw_os_error(errno.raw_os_error());
             assert_eq!(failure(&error), expected, "{errno}");
             assert_eq!(failure(&Wrapper(error)), expected, "{errno}");
         }
         let nameless = io::Error::other("failed to lookup address information");
-        assert_eq!(failure(&Wrapper(nameless)), Failure::Unreachable);
+        assert_eq!(failure(&Wrapper(nameless)), SendError::Unreachable);
     }
 }

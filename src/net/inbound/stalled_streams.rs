@@ -52,12 +52,12 @@ impl Progress {
 
 /// Runs the tasks of a connection's streams, and drops those whose peer takes nothing for this long.
 #[derive(Clone, Copy)]
-pub(super) struct StreamExecutor {
+pub(crate) struct StreamExecutor {
     limit: Duration,
 }
 
 impl StreamExecutor {
-    pub(super) const fn new(limit: Duration) -> Self {
+    pub(crate) const fn new(limit: Duration) -> Self {
         Self { limit }
     }
 }
@@ -97,7 +97,7 @@ async fn stall(progress: &Progress, limit: Duration) {
 }
 
 /// A response body in small pieces, which reports to the task of its stream.
-pub(super) struct InPieces<B> {
+pub(crate) struct InPieces<B> {
     body: B,
     /// What is left of a frame that is larger than a piece.
     rest: Bytes,
@@ -109,7 +109,7 @@ pub(super) struct InPieces<B> {
 
 impl<B: Body> InPieces<B> {
     /// Wraps a body, in the task of its stream.
-    pub(super) fn new(body: B) -> Self {
+    pub(crate) fn new(body: B) -> Self {
         let (is_empty, progress) = (body.is_end_stream(), PROGRESS.try_with(Arc::clone).ok());
         if let Some(progress) = progress.as_ref().filter(|_| !is_empty) {
             // hyper asks for the first piece as well only when the peer has room for it.

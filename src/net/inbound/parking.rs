@@ -290,8 +290,8 @@ where
     Ok(!is_last)
 }
 
-/// Appends a frame of the body as a chunk, but for the data of a large one, which is returned: it is to be written as it
-/// is, and [`CHUNK_END`] behind it. An empty chunk would end the body, and trailers are not sent.
+/// Appends a frame of the body as a chunk, but for the data of a large one, which is returned: it is to be written as
+/// it is, and [`CHUNK_END`] behind it. An empty chunk would end the body, and trailers are not sent.
 fn push_chunk<D: Buf>(chunks: &mut Vec<u8>, frame: Frame<D>) -> io::Result<Option<D>> {
     let Ok(mut data) = frame.into_data() else { return Ok(None) };
     if !data.has_remaining() {

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method};
 use super::HttpRequest;
 
 /// The bytes of a request, and how many of them have been sent.
-pub(in crate::providers) struct EncodedRequest {
+pub(crate) struct EncodedRequest {
     head: Vec<u8>,
     body: Bytes,
     sent: usize,
@@ -17,7 +17,7 @@ pub(in crate::providers) struct EncodedRequest {
 
 impl EncodedRequest {
     /// Encodes a request to `host`.
-    pub(in crate::providers) fn new(request: &HttpRequest<'_>, host: &HeaderValue) -> Self {
+    pub(crate) fn new(request: &HttpRequest<'_>, host: &HeaderValue) -> Self {
         let mut head = Vec::with_capacity(512);
         for part in [request.method.as_str(), " ", &request.target, " HTTP/1.1\r\n"] {
             head.extend_from_slice(part.as_bytes());

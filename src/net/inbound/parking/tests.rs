@@ -14,9 +14,9 @@ use super::*;
 use crate::app::App;
 use crate::clock::{Clock, Time};
 use crate::config::{Env, ServerArgs, load_server};
-use crate::server::activity::Activity;
+use crate::net::inbound::activity::Activity;
+use crate::net::inbound::write_timeout::WriteTimeout;
 use crate::server::routes::Routes;
-use crate::server::write_timeout::WriteTimeout;
 use crate::server::{Options, connection};
 
 type Chunk = Result<&'static str, io::Error>;

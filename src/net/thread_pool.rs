@@ -9,12 +9,11 @@
 //! of the same pool: reads and writes have separate pools, as a database may be locked for long. What model requests
 //! need, and what notices revocations, does not run here.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;

@@ -9,12 +9,11 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::io;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
-use std::thread;
+use std::{io, thread};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;

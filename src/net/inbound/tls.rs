@@ -17,7 +17,14 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-use crate::config::TlsFiles;
+/// PEM files for TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain, leaf first.
+    pub cert: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
 
 /// Why a certificate cannot be used.
 #[derive(Debug)]
@@ -73,7 +80,7 @@ impl Tls {
         before.cert != self.current.0.load().cert
     }
 
-    pub(super) const fn acceptor(&self) -> &TlsAcceptor {
+    pub(crate) const fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }
 }

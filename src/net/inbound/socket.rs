@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{sleep, timeout};
 
-use crate::gather;
+use crate::net::write_gathered;
 
 /// How often a connection is polled while bytes wait in it.
 const POLL: Duration = Duration::from_millis(100);
@@ -113,7 +113,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        gather::poll_write(Pin::new(&mut self.write), context, buffers)
+        write_gathered::poll_write(Pin::new(&mut self.write), context, buffers)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,7 +1,8 @@
 //! The open connections. When there are as many as allowed, those that have been idle longest make room for new ones.
 //!
-//! Without it, anybody could shut everybody out, without a key: by holding as many idle connections as the server takes.
-//! Only connections without a request under way are closed, which callers have to expect of any connection they keep.
+//! Without it, anybody could shut everybody out, without a key: by holding as many idle connections as the server
+//! takes. Only connections without a request under way are closed, which callers have to expect of any connection they
+//! keep.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

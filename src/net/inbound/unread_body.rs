@@ -24,7 +24,7 @@ const MAX_DISCARDED_BYTES: u64 = 64 * 1024;
 const ATTEMPTS: usize = 3;
 
 /// A request body as routes see it, which is given back when it is dropped before its end.
-pub(super) struct TrackedBody {
+pub(crate) struct TrackedBody {
     /// `None` once it has ended.
     body: Option<Incoming>,
     /// Where its outcome is recorded; `None` if that does not matter for the connection.
@@ -43,14 +43,14 @@ enum State {
 }
 
 /// What remains of a request body once its request is answered.
-pub(super) struct Remainder {
+pub(crate) struct Remainder {
     state: Option<Arc<Mutex<State>>>,
     /// Whether the caller sends the body only if it is told to continue.
     expects_continue: bool,
 }
 
 /// Tracks how much is read of the body of a request with these headers.
-pub(super) fn track(request: Request<Incoming>, headers: &HeaderMap) -> (Request<TrackedBody>, Remainder) {
+pub(crate) fn track(request: Request<Incoming>, headers: &HeaderMap) -> (Request<TrackedBody>, Remainder) {
     let matters = request.version() <= Version::HTTP_11 && !request.body().is_end_stream();
     let state = matters.then(|| Arc::new(Mutex::new(State::InUse)));
     let expects_continue = headers.contains_key(header::EXPECT);
@@ -61,7 +61,7 @@ pub(super) fn track(request: Request<Incoming>, headers: &HeaderMap) -> (Request
 impl Remainder {
     /// Discards what is left of the body, within the limits. Returns whether another request can follow on the
     /// connection. To be called once the body is dropped.
-    pub(super) async fn discard(self) -> bool {
+    pub(crate) async fn discard(self) -> bool {
         let Some(state) = self.state else { return true };
         let state = std::mem::replace(&mut *lock(&state), State::Failed);
         match state {

@@ -6,7 +6,8 @@
 
 use memchr::memchr2;
 
-/// The maximum length of a line, and of the data of one event, where none other is given. An image in a chunk takes a few megabytes.
+/// The maximum length of a line, and of the data of one event, where none other is given. An image in a chunk takes a
+/// few megabytes.
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// One event.

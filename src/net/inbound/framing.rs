@@ -8,7 +8,7 @@ use http::{HeaderMap, Version, header};
 
 /// Whether a request must be rejected: because of a transfer coding other than a single `chunked`, of which a proxy may
 /// have undone another part than we would, or because of several `Host` headers, or none.
-pub(super) fn is_ambiguous(version: Version, headers: &HeaderMap) -> bool {
+pub(crate) fn is_ambiguous(version: Version, headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_plain = match (codings.next(), codings.next()) {
         (None, _) => true,

@@ -3,12 +3,11 @@
 //! While a model is thinking, a call should take its socket and little more, as thousands of verifications may be
 //! waiting at once. So reads go into a buffer on the stack, and only the bytes that have arrived are kept.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
+use std::{fmt, io};
 
 use bytes::{Bytes, BytesMut};
 use hyper_rustls::MaybeHttpsStream;
@@ -22,7 +21,7 @@ use super::encoded_request::EncodedRequest;
 use super::framing::Framing;
 use super::head::{self, EarlyResponse, Head};
 use super::{BrokenResponse, Connected};
-use crate::gather;
+use crate::net::write_gathered;
 
 /// The maximum size of one read; TLS never yields more.
 const READ_BYTES: usize = 16 * 1024;
@@ -183,7 +182,7 @@ impl Connection {
 
     fn poll_write(&mut self, context: &mut Context<'_>, request: &EncodedRequest) -> Poll<io::Result<usize>> {
         match &mut self.stream {
-            Stream::Plain(plain) => gather::poll_write(Pin::new(plain), context, &request.unsent()),
+            Stream::Plain(plain) => write_gathered::poll_write(Pin::new(plain), context, &request.unsent()),
             Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(context, &request.unsent()),
         }
     }

@@ -1,12 +1,12 @@
 //! A semaphore whose number of permits can change while they are held, and which knows about workers and owners.
 //!
 //! Where permits have owners, no owner gets all of them: one takes at most `SHARE` times as many as are left free, so
-//! that the next finds some, and a released permit goes to the waiting owner who holds the fewest. Eight permits and more
-//! are never all held by one; fewer may be, until the first of them is released.
+//! that the next finds some, and a released permit goes to the waiting owner who holds the fewest. Eight permits and
+//! more are never all held by one; fewer may be, until the first of them is released.
 //!
 //! If many tasks of an owner wait, a released permit goes to a task of the same worker: waking another worker takes a
-//! system call for every permit, on a server that is busy already. Apart from this slight preference, an owner's permits
-//! are granted in the order of arrival.
+//! system call for every permit, on a server that is busy already. Apart from this slight preference, an owner's
+//! permits are granted in the order of arrival.
 //!
 //! What must hold: every waiting task gets a permit as long as any are released; a dropped permit is free at once,
 //! whatever became of the work that held it. If the number is lowered, work under way ends in its own time, and no
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use foldhash::HashMap;
 use slab::Slab;
 
-use crate::workers;
+use super::workers;
 
 /// How many times as many permits as are free one owner may hold.
 const SHARE: usize = 7;

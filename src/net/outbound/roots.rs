@@ -20,7 +20,7 @@ struct Roots(Mutex<Option<Arc<RootCertStore>>>);
 ///
 /// # Errors
 /// If there was no descriptor to read them with.
-pub(super) fn roots() -> Result<Arc<RootCertStore>, Error> {
+pub(crate) fn roots() -> Result<Arc<RootCertStore>, Error> {
     static ROOTS: Roots = Roots::new();
     ROOTS.get(rustls_native_certs::load_native_certs)
 }

@@ -23,7 +23,7 @@ async fn setup() -> (TcpListener, ConnectionPool) {
     (listener, ConnectionPool::new(&address, Duration::from_secs(5), MAX_IDLE, tls).unwrap())
 }
 
-async fn send(pool: &ConnectionPool, request: EncodedRequest) -> Result<Response<Body>, Failure> {
+async fn send(pool: &ConnectionPool, request: EncodedRequest) -> Result<Response<Body>, SendError> {
     pool.send(pool.connection().await?, request).await
 }
 
@@ -54,7 +54,7 @@ async fn answer(stream: &mut TcpStream, with: &str) -> String {
     String::from_utf8(bytes[..length].to_vec()).unwrap()
 }
 
-async fn exchange(pool: &ConnectionPool) -> Result<Bytes, Failure> {
+async fn exchange(pool: &ConnectionPool) -> Result<Bytes, SendError> {
     Ok(send(pool, request(pool)).await?.into_body().collect().await?.to_bytes())
 }
 
@@ -71,7 +71,7 @@ async fn exchange_on_new(
     listener: &TcpListener,
     pool: &ConnectionPool,
     with: &str,
-) -> (Result<Bytes, Failure>, TcpStream) {
+) -> (Result<Bytes, SendError>, TcpStream) {
     tokio::join!(exchange(pool), async {
         let (mut stream, _) = listener.accept().await.unwrap();
         answer(&mut stream, with).await;
@@ -162,10 +162,10 @@ async fn a_broken_connection_is_distinguished_from_one_that_was_never_made() {
             let (mut stream, _) = listener.accept().await.unwrap();
             answer(&mut stream, with).await;
         });
-        assert_eq!(body, Err(Failure::Cut), "{with:?}");
+        assert_eq!(body, Err(SendError::Cut), "{with:?}");
     }
     drop(listener);
-    assert_eq!(exchange(&pool).await, Err(Failure::Unreachable));
+    assert_eq!(exchange(&pool).await, Err(SendError::Unreachable));
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::rustls::ClientConfig;
 use tower_service::Service;
 
-use super::{Failure, connect_error};
+use super::{SendError, connect_error};
 
 mod connection;
 mod encoded_request;
@@ -36,7 +36,7 @@ mod framing;
 mod head;
 
 use connection::{Connection, SendOutcome};
-pub(super) use encoded_request::EncodedRequest;
+use encoded_request::EncodedRequest;
 use framing::Framing;
 use head::Head;
 
@@ -45,13 +45,13 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// A request to be sent.
 #[derive(Debug)]
-pub(super) struct HttpRequest<'a> {
-    pub(super) method: Method,
+pub(crate) struct HttpRequest<'a> {
+    pub(crate) method: Method,
     /// Path and query.
-    pub(super) target: Cow<'a, str>,
+    pub(crate) target: Cow<'a, str>,
     /// All headers but `Host` and `Content-Length`.
-    pub(super) headers: Vec<(&'a HeaderName, &'a HeaderValue)>,
-    pub(super) body: Bytes,
+    pub(crate) headers: Vec<(&'a HeaderName, &'a HeaderValue)>,
+    pub(crate) body: Bytes,
 }
 
 /// The plain connection that the connector establishes.
@@ -63,7 +63,7 @@ struct BrokenResponse;
 
 /// A connection that may take a request.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(crate) struct Ready {
     connection: Connection,
     /// Whether it was made for this request, so that there is no reason why it should not take it.
     is_new: bool,
@@ -71,7 +71,7 @@ pub(super) struct Ready {
 
 /// The connections to one provider.
 #[derive(Debug)]
-pub(super) struct ConnectionPool {
+pub(crate) struct ConnectionPool {
     /// Scheme and authority.
     address: Uri,
     /// The value of the `Host` header.
@@ -98,7 +98,7 @@ struct IdleState {
 
 impl ConnectionPool {
     /// A pool for the provider at `address`, which keeps at most `max_idle` idle connections.
-    pub(super) fn new(
+    pub(crate) fn new(
         address: &Uri,
         connect_timeout: Duration,
         max_idle: usize,
@@ -120,7 +120,7 @@ impl ConnectionPool {
     }
 
     /// Encodes a request to this provider.
-    pub(super) fn encode(&self, request: &HttpRequest<'_>) -> EncodedRequest {
+    pub(crate) fn encode(&self, request: &HttpRequest<'_>) -> EncodedRequest {
         EncodedRequest::new(request, &self.host)
     }
 
@@ -128,8 +128,8 @@ impl ConnectionPool {
     /// hundreds are to be sent at once, connecting takes longer than that.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made.
-    pub(super) async fn connection(&self) -> Result<Ready, Failure> {
+    /// [`SendError::Unreachable`] or [`SendError::NoDescriptors`] if no connection could be made.
+    pub(crate) async fn connection(&self) -> Result<Ready, SendError> {
         while let Some(mut connection) = self.idle.take() {
             if connection.is_reusable() {
                 return Ok(Ready { connection, is_new: false });
@@ -139,28 +139,28 @@ impl ConnectionPool {
         Ok(Ready { connection: Box::pin(self.connect()).await?, is_new: true })
     }
 
-    /// Sends a request on a connection and waits for the head of the response. A response that begins before the request
-    /// has been sent completely is read as well, and its connection is closed afterwards.
+    /// Sends a request on a connection and waits for the head of the response. A response that begins before the
+    /// request has been sent completely is read as well, and its connection is closed afterwards.
     ///
     /// # Errors
-    /// As [`ConnectionPool::connection`], or [`Failure::Cut`] if the connection broke.
-    pub(super) async fn send(&self, on: Ready, request: EncodedRequest) -> Result<Response<Body>, Failure> {
+    /// As [`ConnectionPool::connection`], or [`SendError::Cut`] if the connection broke.
+    pub(crate) async fn send(&self, on: Ready, request: EncodedRequest) -> Result<Response<Body>, SendError> {
         // Boxed, so that the request takes no space in the future of a call that waits for its response.
         let (mut connection, is_sent) = Box::pin(self.send_request(on, request)).await?;
-        let head = connection.head().await.map_err(|_| Failure::Cut)?;
+        let head = connection.head().await.map_err(|_| SendError::Cut)?;
         Ok(self.response(connection, head, is_sent))
     }
 
-    /// Sends a request on this connection, or on another if it is an idle one that does not take it. Also returns whether
-    /// it was sent completely.
+    /// Sends a request on this connection, or on another if it is an idle one that does not take it. Also returns
+    /// whether it was sent completely.
     async fn send_request(
         &self,
         mut on: Ready,
         mut request: EncodedRequest,
-    ) -> Result<(Connection, bool), Failure> {
+    ) -> Result<(Connection, bool), SendError> {
         loop {
             match on.connection.send(&mut request).await {
-                SendOutcome::Nothing if on.is_new => return Err(Failure::Cut),
+                SendOutcome::Nothing if on.is_new => return Err(SendError::Cut),
                 SendOutcome::Nothing => on = self.connection().await?,
                 sent => return Ok((on.connection, matches!(sent, SendOutcome::Complete))),
             }
@@ -177,7 +177,7 @@ impl ConnectionPool {
         response.map(|()| body)
     }
 
-    async fn connect(&self) -> Result<Connection, Failure> {
+    async fn connect(&self) -> Result<Connection, SendError> {
         // The connector is always ready.
         let call = self.connector.clone().call(self.address.clone());
         let (cause, failure) = match timeout(self.connect_timeout, call).await {
@@ -186,7 +186,7 @@ impl ConnectionPool {
                 return Ok(Connection::new(stream));
             }
             Ok(Err(cause)) => (with_causes(&*cause), connect_error::failure(&*cause)),
-            Err(_) => ("it took too long".to_owned(), Failure::Unreachable),
+            Err(_) => ("it took too long".to_owned(), SendError::Unreachable),
         };
         tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
         Err(failure)
@@ -258,7 +258,7 @@ async fn sweep(idle: std::sync::Weak<IdleConnections>) {
 
 /// The body of a response. Dropping it before its end closes its connection.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(crate) struct Body {
     /// `None` once it has been returned to the pool or closed.
     connection: Option<Connection>,
     framing: Framing,
@@ -281,17 +281,17 @@ impl Body {
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Failure;
+    type Error = SendError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         let Self { connection, framing, .. } = &mut *self;
         let Some(open) = connection else { return Poll::Ready(None) };
         let Ok(data) = ready!(open.poll_data(context, framing)) else {
             *connection = None;
-            return Poll::Ready(Some(Err(Failure::Cut)));
+            return Poll::Ready(Some(Err(SendError::Cut)));
         };
         if data.is_none() || framing.is_over() {
             self.release_connection();

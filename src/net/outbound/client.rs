@@ -1,4 +1,4 @@
-//! The HTTP client beneath [`super::transport`].
+//! The HTTP client for calls to one address.
 //!
 //! Providers are called directly by our own, cheaper HTTP/1.1 client ([`super::http1`]) unless the environment names a
 //! proxy (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` and the like); then `reqwest`, which knows all their forms, takes
@@ -18,11 +18,11 @@ use hyper_util::client::proxy::matcher::Matcher;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::http1::{self, ConnectionPool, HttpRequest};
-use super::{Failure, connect_error, roots};
+use super::{SendError, connect_error, roots};
 
 /// Connections to one provider.
 #[derive(Debug)]
-pub(super) enum Client {
+pub(crate) enum Client {
     /// To the provider itself.
     Direct(Box<ConnectionPool>),
     /// Through a proxy to this address.
@@ -35,7 +35,7 @@ impl Client {
     ///
     /// # Errors
     /// With a cause for the log; [`connect_error::failure`] classifies it.
-    pub(super) fn new(
+    pub(crate) fn new(
         address: &Uri,
         connect_timeout: Duration,
         max_idle: usize,
@@ -55,8 +55,8 @@ impl Client {
     /// Waits until a request can be sent, for which it need not exist before.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] or [`Failure::NoDescriptors`] if no connection could be made.
-    pub(super) async fn ready(&self) -> Result<Ready<'_>, Failure> {
+    /// [`SendError::Unreachable`] or [`SendError::NoDescriptors`] if no connection could be made.
+    pub(crate) async fn ready(&self) -> Result<Ready<'_>, SendError> {
         match self {
             Self::Direct(pool) => Ok(Ready::Direct(pool, pool.connection().await?)),
             Self::Proxied(client, address) => Ok(Ready::Proxied(client, address)),
@@ -65,7 +65,7 @@ impl Client {
 }
 
 /// What takes one request.
-pub(super) enum Ready<'c> {
+pub(crate) enum Ready<'c> {
     Direct(&'c ConnectionPool, http1::Ready),
     /// The library connects by itself.
     Proxied(&'c reqwest::Client, &'c Uri),
@@ -76,11 +76,11 @@ impl<'c> Ready<'c> {
     /// the connection unless the response has been read to its end. Nothing of `request` is kept while waiting.
     ///
     /// # Errors
-    /// As [`Client::ready`], or [`Failure::Cut`] if the connection broke.
-    pub(super) fn send(
+    /// As [`Client::ready`], or [`SendError::Cut`] if the connection broke.
+    pub(crate) fn send(
         self,
         request: &HttpRequest<'_>,
-    ) -> impl Future<Output = Result<Response<Body>, Failure>> + Send + use<'c> {
+    ) -> impl Future<Output = Result<Response<Body>, SendError>> + Send + use<'c> {
         match self {
             Self::Direct(pool, on) => {
                 // An async block would reserve space for the call twice.
@@ -95,22 +95,22 @@ impl<'c> Ready<'c> {
     }
 }
 
-fn for_proxy(address: &Uri, original: &HttpRequest<'_>) -> Result<reqwest::Request, Failure> {
+fn for_proxy(address: &Uri, original: &HttpRequest<'_>) -> Result<reqwest::Request, SendError> {
     let mut parts = address.clone().into_parts();
-    parts.path_and_query = Some(original.target.parse().map_err(|_| Failure::Unreachable)?);
-    let uri = Uri::from_parts(parts).map_err(|_| Failure::Unreachable)?;
+    parts.path_and_query = Some(original.target.parse().map_err(|_| SendError::Unreachable)?);
+    let uri = Uri::from_parts(parts).map_err(|_| SendError::Unreachable)?;
     let mut request = http::Request::new(reqwest::Body::from(original.body.clone()));
     (*request.method_mut(), *request.uri_mut()) = (original.method.clone(), uri);
     for (name, value) in &original.headers {
         request.headers_mut().append(*name, (*value).clone());
     }
-    reqwest::Request::try_from(request).map_err(|_| Failure::Unreachable)
+    reqwest::Request::try_from(request).map_err(|_| SendError::Unreachable)
 }
 
 async fn send_via_proxy(
     client: &reqwest::Client,
     request: reqwest::Request,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, SendError> {
     match client.execute(request).await {
         Ok(response) => {
             connect_error::connected();
@@ -130,19 +130,19 @@ fn proxied_client(connect_timeout: Duration) -> Result<reqwest::Client, reqwest:
 
 /// The body of a response, as it arrives.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(crate) enum Body {
     Direct(http1::Body),
     Proxied(reqwest::Body),
 }
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Failure;
+    type Error = SendError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         match &mut *self {
             Self::Direct(body) => Pin::new(body).poll_frame(context),
             Self::Proxied(body) => {
@@ -168,6 +168,6 @@ impl hyper::body::Body for Body {
 }
 
 /// Classifies an error of the proxied client. A timeout while connecting counts as a failure to connect.
-fn proxy_failure(error: &reqwest::Error) -> Failure {
-    if error.is_connect() { connect_error::failure(error) } else { Failure::Cut }
+fn proxy_failure(error: &reqwest::Error) -> SendError {
+    if error.is_connect() { connect_error::failure(error) } else { SendError::Cut }
 }
