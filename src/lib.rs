@@ -26,6 +26,7 @@
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
 //! | `net` | the engine: connections in and out, streams, threads; knows no product | open to all |
+//! | `json` | readers of JSON that strangers wrote | open to all |
 //! | `clock` `id` `log_scope` `log_throttle` `model_id` `money` `os_error` `private` `secret` `span` `unsafe_chars` | leaves | open to all |
 //!
 //! A test that reads this table (`tests/it/layers.rs`) enforces which room may name which. Three rules explain the
@@ -41,6 +42,7 @@ pub mod clock;
 pub mod config;
 pub mod id;
 pub mod inference;
+pub mod json;
 pub mod keys;
 pub mod limits;
 pub mod log_scope;

@@ -1,13 +1,14 @@
 //! The most that a call may cost, which is reserved from a budget before the call begins.
 //!
-//! No tokenizer makes more tokens than a text has bytes, so a prompt counts with the bytes of its request: what it says,
-//! its tools and schemas, and the names around them, which stand for what formats add. Images count with
+//! No tokenizer makes more tokens than a text has bytes, so a prompt counts with the bytes of its request: what it
+//! says, its tools and schemas, and the names around them, which stand for what formats add. Images count with
 //! [`IMAGE_TOKENS`] each, whatever their size, and what only names its content (a file by id or address, a video) with
 //! [`REFERENCE_TOKENS`]. An answer counts with its maximum length: the caller's limit, otherwise
 //! the model's.
 
+use crate::json::reader::Json;
 use crate::money::{NanoUsd, Price, Tokens};
-use crate::providers::{Chat, CompletionRequest, Failure, Json, Provider, estimate};
+use crate::providers::{Chat, CompletionRequest, Failure, Provider, estimate};
 use crate::usage::BudgetError;
 
 /// The longest answer, in tokens, if neither the model's maximum is known nor the caller sets a limit.
@@ -135,7 +136,8 @@ impl From<BudgetError> for Failure {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::providers::{Fields, Kind, Settings};
+    use crate::json::fields::Fields;
+    use crate::providers::{Kind, Settings};
 
     /// The most that a completion may cost, at a dollar for a million input tokens and two for output.
     fn max_cost(model: &str, body: &str, choices: u32) -> Option<NanoUsd> {

@@ -30,9 +30,11 @@ pub use models::ModelInfo;
 pub use relay::Relay;
 pub use retry::jitter;
 
+pub use crate::json::fields::Fields;
+pub use crate::json::reader::{Json, Reader};
 pub use crate::providers::{
-    Answer, Chat, CompletionRequest, Effort, Failure, Fields, Finish, Json, MAX_BREAKER_PAUSE, MAX_CHOICES,
-    Message, Reader, Role, Schema, SetupError, estimate,
+    Answer, Chat, CompletionRequest, Effort, Failure, Finish, MAX_BREAKER_PAUSE, MAX_CHOICES, Message, Role,
+    Schema, SetupError, estimate,
 };
 
 /// The operator's settings for chat completions.

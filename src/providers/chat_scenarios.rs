@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 
 use super::scenarios::{FOLDER, json as load};
 use super::{
-    ChunkWriter, CompletionDialect, CompletionRequest, Dialect, EventOutcome, FailedCall, Failure, Fields,
-    Kind, Model, ProviderResponse, ResponseMeta, sse,
+    ChunkWriter, CompletionDialect, CompletionRequest, Dialect, EventOutcome, FailedCall, Failure, Kind,
+    Model, ProviderResponse, ResponseMeta, sse,
 };
 use crate::clock::Clock;
+use crate::json::fields::Fields;
 use crate::money::Tokens;
 
 /// Plays every scenario of a dialect and returns their number, not counting the error responses of other scenarios.

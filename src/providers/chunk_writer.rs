@@ -12,7 +12,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::completion::{CompletionRequest, MAX_CHOICES, ResponseMeta};
-use super::{estimate, fields};
+use super::estimate;
+use crate::json::fields;
 use crate::money::Tokens;
 
 /// The maximum capacity reserved for the next piece in advance.

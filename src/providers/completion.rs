@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::chunk_writer::ChunkWriter;
-use super::fields::Fields;
 use super::sse::Event;
 use super::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
+use crate::json::fields::Fields;
 use crate::money::Usage;
 
 /// The maximum number of choices in a request, as in the format's reference; no stream keeps track of more.

@@ -24,9 +24,7 @@ mod dialogue;
 mod effort;
 pub mod estimate;
 mod failure;
-mod fields;
 mod google;
-mod json;
 mod lease;
 mod model;
 mod open_response;
@@ -55,8 +53,6 @@ pub use completion::{
 pub use completion_stream::CompletionStream;
 pub use effort::Effort;
 pub use failure::{FailedCall, Failure};
-pub use fields::Fields;
-pub use json::{Json, Reader};
 pub use model::{Model, Structure};
 pub use probe::{KeyStatus, ProbeReport};
 pub use provider::{Permit, Provider, SetupError, dialect};

@@ -103,7 +103,7 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
     }
 }
 
-pub(super) fn json(scenario: &Path, file: &str) -> Value {
+pub(crate) fn json(scenario: &Path, file: &str) -> Value {
     let text = fs::read(scenario.join(file)).unwrap_or_else(|_| panic!("{}: no {file}", scenario.display()));
     serde_json::from_slice(&text).unwrap()
 }

@@ -143,7 +143,7 @@ impl Transport {
     ///
     /// # Errors
     /// If no response began; any status is a response.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         &self,
         outgoing: &ProviderRequest,
         call_policy: &CallPolicy,

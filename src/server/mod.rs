@@ -37,7 +37,6 @@ mod reply;
 mod request_body;
 pub mod requests;
 pub(crate) mod routes;
-mod strict_json;
 mod tasks;
 mod verify;
 

@@ -5,8 +5,8 @@
 use serde_json::{Map, Value};
 
 use super::reply::ApiError;
-use super::strict_json::{self, ParseError};
 use crate::config::whole_numbers;
+use crate::json::strict::{self, ParseError};
 use crate::money::NanoUsd;
 use crate::unsafe_chars::name_in_message;
 
@@ -23,7 +23,7 @@ impl Params {
         if body.is_empty() {
             return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
         }
-        match strict_json::parse(body) {
+        match strict::parse(body) {
             Ok(Value::Object(fields)) => Ok(Self { fields, parent: None }),
             Ok(other) => Err(ApiError::invalid_json(format!(
                 "the request body must be a JSON object, not {}",

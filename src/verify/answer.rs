@@ -1,16 +1,17 @@
 //! Reads a panel model's answer: the letter of an option, and a reason if one was requested.
 //!
-//! The answer is a JSON object as [`json`] finds it. Its `answer` names an option in exactly these ways, in either case
-//! and perhaps emphasised, quoted, in parentheses or followed by a full stop or colon: by its letter (`B`, `b`, `**B**`,
+//! The answer is a JSON object as [`object`] finds it. Its `answer` names an option in exactly these ways, in either
+//! case and perhaps emphasised, quoted, in parentheses or followed by a full stop or colon: by its letter (`B`, `b`,
+//! `**B**`,
 //! `(B)`, `B.`), after the word "Option" (`Option B`), or before the option's own text (`B) 1889`). A text without any
 //! brace that is nothing but this is an answer as well.
 //!
-//! What the model found by itself must not contradict its letter: if it means the same as another option, and not as the
-//! chosen one, or names but one option and another one, the answer is malformed. Who chose "None of these" has seen that no
-//! option is what it found, and is contradicted only by an option's own words: values that code takes for the same may
-//! differ for the model, and a right answer must not be lost to that. Neither may prose around the object contradict it:
-//! if the prose after it names the letter of another option, or the prose before it names others and not the chosen one,
-//! the answer is malformed. "A" before a word in lower case is an article.
+//! What the model found by itself must not contradict its letter: if it means the same as another option, and not as
+//! the chosen one, or names but one option and another one, the answer is malformed. Who chose "None of these" has seen
+//! that no option is what it found, and is contradicted only by an option's own words: values that code takes for the
+//! same may differ for the model, and a right answer must not be lost to that. Neither may prose around the object
+//! contradict it: if the prose after it names the letter of another option, or the prose before it names others and not
+//! the chosen one, the answer is malformed. "A" before a word in lower case is an article.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,8 +19,9 @@ use serde_json::Value;
 use super::ballot::PanelAnswer;
 use super::claim::{NONE_OF_THESE, letter};
 use super::options::{names, says_only};
+use super::text;
 use super::values::{Choice, normalized};
-use super::{json, text};
+use crate::json::object;
 
 /// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
@@ -40,8 +42,8 @@ struct RawAnswer {
     reason: Value,
 }
 
-/// Reads a vote: an answer as [`read_answer`] parses it. What comes before a cut may have been about to be taken back, so
-/// that an answer that was cut off counts only if its object is whole.
+/// Reads a vote: an answer as [`read_answer`] parses it. What comes before a cut may have been about to be taken back,
+/// so that an answer that was cut off counts only if its object is whole.
 ///
 /// # Errors
 /// As [`read_answer`].
@@ -52,7 +54,7 @@ pub(super) fn read_vote(
     order: &[usize],
     explain: bool,
 ) -> Result<PanelAnswer, String> {
-    if is_cut_off && !json::is_object(answer) {
+    if is_cut_off && !object::is_object(answer) {
         return Err("cut off".to_owned());
     }
     read_answer(answer, options, order, explain)
@@ -70,11 +72,11 @@ pub fn read_answer(
     explain: bool,
 ) -> Result<PanelAnswer, String> {
     let shown = Shown { options, order };
-    if let Some(bare) = json::without_object(answer) {
+    if let Some(bare) = object::without_object(answer) {
         let position = shown.chosen(bare).ok_or("it has no object")?;
         return shown.answer(position, None, None);
     }
-    let found = json::in_prose::<RawAnswer>(answer, MAX_ANSWER_BYTES)?;
+    let found = object::in_prose::<RawAnswer>(answer, MAX_ANSWER_BYTES)?;
     let position = found.value.answer.as_str().and_then(|answer| shown.chosen(answer)).ok_or(NO_LETTER)?;
     let (before, after) = (shown.named(&found.before), shown.named(&found.after));
     let is_other = |&named: &usize| named != position;

@@ -8,8 +8,9 @@ use tokio::time::{Instant, timeout_at};
 use super::call_queue::CallQueue;
 use super::pacing::{self, Pacing, Turn};
 use super::receipt::Recorder;
-use super::{json, prompts, text};
+use super::{prompts, text};
 use crate::inference::{Answer, Chat, Effort, Failure, Finish, Gateway, Message, Role};
+use crate::json::object;
 use crate::money::NanoUsd;
 use crate::usage::{BudgetError, Meter, Purpose};
 
@@ -132,15 +133,15 @@ impl IfLimited {
 const EXTRACTION_FACTOR: u32 = 3;
 
 impl Calls<'_> {
-    /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once, with the problem
-    /// that `read` describes. The `prompt` is only built when the call may begin, so that waiting calls hold no copy of
-    /// statement or context.
+    /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once, with the
+    /// problem that `read` describes. The `prompt` is only built when the call may begin, so that waiting calls hold no
+    /// copy of statement or context.
     ///
     /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
     /// verification, it is made when enough of those have ended, provided that is within the timeout of one call.
     ///
-    /// If the model limits its rate, calls are made at its pace, and one that may not be made yet fails or waits. None is
-    /// made once there is no `prompt` any more, as the answer is not needed.
+    /// If the model limits its rate, calls are made at its pace, and one that may not be made yet fails or waits. None
+    /// is made once there is no `prompt` any more, as the answer is not needed.
     #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
     pub(super) fn structured<T>(
         &self,
@@ -302,7 +303,7 @@ pub(super) fn from_now(time: Duration) -> Instant {
 /// Quotes the malformed answer to the model, tells it the `problem` and asks for another. Reasoning is left out, as it
 /// could fill the quote.
 fn repair_messages(malformed: &str, problem: &str) -> [Message; 2] {
-    let quoted = text::shortened(&text::block(json::skip_reasoning(malformed)), MAX_QUOTED_CHARS);
+    let quoted = text::shortened(&text::block(object::skip_reasoning(malformed)), MAX_QUOTED_CHARS);
     // Some providers reject an empty message.
     let content = if quoted.trim().is_empty() { "(nothing)".to_owned() } else { quoted };
     [

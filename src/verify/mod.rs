@@ -24,7 +24,6 @@ pub mod document;
 mod error;
 mod extraction;
 mod job;
-mod json;
 mod normal_form;
 pub mod options;
 mod outbox;

@@ -8,8 +8,8 @@
 //! invalidates the template, and only a fully parsed chunk makes a new one.
 
 use super::delta;
+use crate::json::reader::{Json, Reader};
 use crate::providers::chunk_writer::{ChoiceStage, ChunkWriter};
-use crate::providers::json::{Json, Reader};
 
 /// Longer chunks leave no template.
 const MAX_BYTES: usize = 4096;

@@ -9,10 +9,10 @@ use bytes::Bytes;
 
 use super::response::ParsedResponse;
 use super::{OpenAi, stream};
+use crate::json::fields::{self, Fields};
 use crate::providers::completion::{
     CompletionDialect, CompletionRequest, CompletionResponse, ResponseMeta, StreamDecoder,
 };
-use crate::providers::fields::{self, Fields};
 use crate::providers::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
 
 impl CompletionDialect for OpenAi {

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
+use crate::json::reader::{Json, Reader};
 use crate::providers::chunk_writer::ChunkWriter;
 use crate::providers::estimate;
-use crate::providers::json::{Json, Reader};
 
 /// The fields of a delta; nulls are `None`.
 #[derive(Debug, Default)]
@@ -102,7 +102,8 @@ fn is_empty(value: Json<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::{CompletionRequest, Fields, ResponseMeta};
+    use crate::json::fields::Fields;
+    use crate::providers::{CompletionRequest, ResponseMeta};
 
     /// The text kept of a delta, and the tokens that it is counted as.
     fn recorded(delta: &str) -> (Option<String>, u64) {

@@ -25,9 +25,10 @@ use serde_json::value::RawValue;
 
 use super::completion::CompletionDialect;
 use super::{
-    Answer, Chat, Dialect, Effort, FailedCall, Fields, KeyHeader, Message, Model, ProviderRequest,
-    ProviderResponse, Role, Schema, Structure,
+    Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Message, Model, ProviderRequest, ProviderResponse,
+    Role, Schema, Structure,
 };
+use crate::json::fields::Fields;
 use response::ParsedResponse;
 
 /// The maximum number of choices in a response or a chunk, more than any contains; a chunk may list a choice

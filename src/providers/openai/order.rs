@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::stream::Choice;
 use super::{extra_fields, finish_reason, parts};
+use crate::json::fields::Fields;
+use crate::json::reader::Json;
 use crate::providers::Failure;
 use crate::providers::chunk_writer::{ChoiceStage, ChunkWriter};
 use crate::providers::completion::{EventOutcome, PROVIDER_FINISH_REASON};
-use crate::providers::fields::Fields;
-use crate::providers::json::Json;
 
 /// Whether a choice can be passed on unchanged: its delta is in order, and there is no finish reason.
 pub(super) fn is_in_order(choice: &Choice<'_>, chunks: &ChunkWriter) -> bool {

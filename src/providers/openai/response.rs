@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::usage::ReportedUsage;
 use super::{MAX_LISTED_CHOICES, error_body, extra_fields, finish_reason, parts};
+use crate::json::fields::{self, Fields};
+use crate::json::reader::{Json, Reader};
 use crate::money::{Tokens, Usage};
 use crate::providers::chunk_writer::usage_json;
 use crate::providers::completion::PROVIDER_FINISH_REASON;
-use crate::providers::fields::{self, Fields};
-use crate::providers::json::{Json, Reader};
 use crate::providers::{
     Answer, CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse,
     ResponseMeta, estimate, status,
@@ -202,8 +202,8 @@ fn joined_text(parts: &[Value]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.concat())
 }
 
-/// The estimated number of tokens in the messages of these choices, by what the model wrote of them; by their length, if
-/// they cannot be parsed.
+/// The estimated number of tokens in the messages of these choices, by what the model wrote of them; by their length,
+/// if they cannot be parsed.
 fn written_tokens(choices: Json<'_>) -> u64 {
     let written = |choices: Vec<Value>| {
         choices.iter().map(|choice| estimate::written_characters(&choice["message"])).sum()

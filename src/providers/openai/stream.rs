@@ -7,10 +7,10 @@ use super::delta::Delta;
 use super::tool_calls::ToolCallNumbering;
 use super::usage::ReportedUsage;
 use super::{MAX_LISTED_CHOICES, error_body, extra_fields, order};
+use crate::json::fields::Fields;
+use crate::json::reader::{self, Json};
 use crate::providers::chunk_writer::{ChoiceStage, ChunkWriter};
 use crate::providers::completion::{EventOutcome, StreamDecoder};
-use crate::providers::fields::Fields;
-use crate::providers::json::{self, Json};
 use crate::providers::sse::Event;
 use crate::providers::{Failure, ProviderResponse};
 
@@ -34,7 +34,7 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    fn read(reader: &mut json::Reader<'a>) -> Option<Self> {
+    fn read(reader: &mut reader::Reader<'a>) -> Option<Self> {
         let (mut delta, mut message) = (None, None);
         let names = ["index", "delta", "message", "finish_reason", "logprobs", "error"];
         let found = reader.fields_with(names, |name, reader| match name {

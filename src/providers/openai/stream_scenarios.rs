@@ -7,8 +7,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::stream::Decoder;
+use crate::json::fields::Fields;
 use crate::providers::{
-    ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, ResponseMeta, StreamDecoder, sse,
+    ChunkWriter, CompletionRequest, EventOutcome, Failure, ResponseMeta, StreamDecoder, sse,
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/streams/openai");

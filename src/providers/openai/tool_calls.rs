@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
+use crate::json::reader::{Json, Reader};
 use crate::providers::completion::MAX_TOOL_CALLS;
-use crate::providers::json::{Json, Reader};
 
 /// Only this much of a call's id is compared.
 const MAX_ID_CHARS: usize = 64;

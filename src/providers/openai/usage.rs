@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::json::fields::{self, Fields};
+use crate::json::reader::{Json, Reader};
 use crate::money::Tokens;
 use crate::providers::chunk_writer::usage_json;
-use crate::providers::fields::{self, Fields};
-use crate::providers::json::{Json, Reader};
 use crate::providers::token_count;
 
 /// The token usage that a provider reports.
@@ -39,8 +39,8 @@ impl<'a> ReportedUsage<'a> {
         Self::read(&mut Reader::new(value.get()))
     }
 
-    /// Reads a usage object; `None` if it is not one, or has implausible figures: missing numbers, or nothing but zeros,
-    /// which some servers (`LocalAI`) send with every chunk.
+    /// Reads a usage object; `None` if it is not one, or has implausible figures: missing numbers, or nothing but
+    /// zeros, which some servers (`LocalAI`) send with every chunk.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let begin = reader.position();
         let [prompt, completion, total, details, hit, cached, read, created] = reader.fields(FIGURES)?;

@@ -7,7 +7,8 @@
 use serde_json::Value;
 
 use super::IGNORED_FIELDS;
-use crate::providers::{CompletionRequest, Failure, Fields, fields};
+use crate::json::fields::{self, Fields};
+use crate::providers::{CompletionRequest, Failure};
 
 /// The fields that say what an answer is made of.
 const ESSENTIAL: [&str; 12] = [

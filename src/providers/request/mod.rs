@@ -19,8 +19,10 @@ pub(super) use tools::{Tool, ToolChoice, Tools};
 
 use serde_json::Value;
 
+use super::Failure;
 use super::completion::CompletionRequest;
-use super::{Failure, Fields, Json};
+use crate::json::fields::Fields;
+use crate::json::reader::Json;
 use crate::unsafe_chars::name_in_message;
 
 /// The fields that are read, here or earlier by the server.

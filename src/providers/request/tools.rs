@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{parts, read_field, refuse_unknown_fields, unsupported};
-use crate::providers::{Failure, Fields};
+use crate::json::fields::Fields;
+use crate::providers::Failure;
 
 /// The tools, and whether they must be called.
 #[derive(Debug)]

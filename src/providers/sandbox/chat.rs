@@ -2,7 +2,8 @@
 //! are.
 //!
 //! The question is the last user message: a sum (`What is 6 × 7?`) or a question of the tables (`What is the capital of
-//! Australia?`); models differ as they do on a panel. What `mk eval --open` asks stands in fences (`open`). The trigger words of `triggers` work here as well:
+//! Australia?`); models differ as they do on a panel. What `mk eval --open` asks stands in fences (`open`). The trigger
+//! words of `triggers` work here as well:
 //!
 //! | word | effect |
 //! |---|---|
@@ -264,7 +265,7 @@ fn question(request: &CompletionRequest<'_>) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::Fields;
+    use crate::json::fields::Fields;
 
     #[test]
     fn a_refused_field_is_named_as_it_was_sent() {

@@ -1,14 +1,15 @@
 //! Reads an auditor's answer: what a second model objects to in an extraction.
 //!
 //! It lists only what is at fault, so that an empty answer is a good one: hence an answer clears what it does not name
-//! only if all of it can be read. Of one that lacks a list, or has an item that says nothing of what was shown, the items
-//! that can be read still count; one without any is no answer.
+//! only if all of it can be read. Of one that lacks a list, or has an item that says nothing of what was shown, the
+//! items that can be read still count; one without any is no answer.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::fault::{Fault, Weight};
-use crate::verify::{json, text};
+use crate::json::object;
+use crate::verify::text;
 
 /// The longest answer that is parsed, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
@@ -138,7 +139,7 @@ struct RawAudit {
 /// # Errors
 /// If that is nothing: what is wrong with it, and where, in words of our own.
 pub(in crate::verify) fn read(answer: &str, claims: usize) -> Result<Audit, String> {
-    let raw: RawAudit = json::object(answer, MAX_BYTES)?;
+    let raw: RawAudit = object::object(answer, MAX_BYTES)?;
     let mut audit = Audit::default();
     let mut problems = Vec::new();
     let list = |value: &Value, name: &str, problems: &mut Vec<String>| {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Deserializer, Map, Value};
 
 use crate::api::verify::SkipReason;
-use crate::verify::json;
+use crate::json::object;
 
 /// An extractor's answer as it was parsed, unchecked.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ struct RawExtraction {
 /// # Errors
 /// What is wrong with it, and where.
 pub(in crate::verify) fn read(answer: &str, max_bytes: usize) -> Result<Draft, String> {
-    let raw: RawExtraction = json::object(answer, max_bytes)?;
+    let raw: RawExtraction = object::object(answer, max_bytes)?;
     let Value::Array(items) = raw.claims else { return Err("claims: not a list".to_owned()) };
     let skipped = match raw.skipped {
         Value::Array(parts) => parts,
@@ -78,7 +78,7 @@ pub(in crate::verify) fn read(answer: &str, max_bytes: usize) -> Result<Draft, S
 
 /// Reads the complete claims of an answer that was cut off. `None` if it was not cut off, or has no complete claim.
 pub(in crate::verify) fn read_cut_off(answer: &str, max_bytes: usize) -> Option<Draft> {
-    let items = complete_claims(&json::cut_off_object(answer, max_bytes)?)?;
+    let items = complete_claims(&object::cut_off_object(answer, max_bytes)?)?;
     draft(items, Vec::new()).ok().filter(|draft| !draft.claims.is_empty())
 }
 

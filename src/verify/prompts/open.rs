@@ -1,9 +1,9 @@
 //! The same question without options, to measure what options hide. No verification sends any of this.
 //!
-//! A model answers in its own words. Code finds the option that says the same ([`values::same`]); where it finds none, a
-//! judge is asked, who sees question, answer and options, and never who answered or which option a claim asserts: the
-//! order of the options is that of their texts. All text stands in fences, as in every prompt. [`hash`] tells answers to
-//! one wording from those to another.
+//! A model answers in its own words. Code finds the option that says the same ([`values::same`]); where it finds none,
+//! a judge is asked, who sees question, answer and options, and never who answered or which option a claim asserts: the
+//! order of the options is that of their texts. All text stands in fences, as in every prompt. [`hash`] tells answers
+//! to one wording from those to another.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,8 @@ use super::fences::Fences;
 use super::texts::PANEL_FENCES;
 use super::{hex, letter};
 use crate::api::verify::Domain;
-use crate::verify::{json, text, values};
+use crate::json::object;
+use crate::verify::{text, values};
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
 pub const VERSION: u32 = 1;
@@ -140,7 +141,7 @@ fn shown(options: &[&str]) -> Vec<usize> {
 
 /// The answer in a model's reply, without its reasoning and at most [`MAX_ANSWER_CHARS`] long.
 pub fn answer(reply: &str) -> String {
-    let answer = json::skip_reasoning(reply).trim();
+    let answer = object::skip_reasoning(reply).trim();
     text::shortened(&text::one_line(answer), MAX_ANSWER_CHARS)
 }
 
@@ -167,7 +168,7 @@ pub fn read_judgement(reply: &str, options: &[&str]) -> Result<Option<usize>, St
     struct Judgement {
         meant: Value,
     }
-    let Judgement { meant } = json::object(reply, MAX_JUDGEMENT_BYTES)?;
+    let Judgement { meant } = object::object(reply, MAX_JUDGEMENT_BYTES)?;
     let meant = meant.as_str().map(str::trim).ok_or("`meant` is no text")?;
     if meant.eq_ignore_ascii_case("none") {
         return Ok(None);

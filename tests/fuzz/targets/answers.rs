@@ -8,8 +8,9 @@ use http::HeaderMap;
 use http::header::{HeaderValue, RETRY_AFTER};
 use libfuzzer_sys::fuzz_target;
 use mk::clock::{Clock, Time};
+use mk::json::fields::Fields;
 use mk::providers::{
-    CompletionRequest, Dialect, FailedCall, Failure, Fields, Kind, ProviderResponse, ResponseMeta, dialect,
+    CompletionRequest, Dialect, FailedCall, Failure, Kind, ProviderResponse, ResponseMeta, dialect,
 };
 use mk_fuzz::{is_harmless, is_object, one_of};
 use serde_json::Value;

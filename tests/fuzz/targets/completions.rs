@@ -4,7 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mk::providers::{CompletionRequest, Failure, Fields, Kind, Model, Structure, dialect};
+use mk::json::fields::Fields;
+use mk::providers::{CompletionRequest, Failure, Kind, Model, Structure, dialect};
 use mk::server::requests;
 use mk_fuzz::{is_harmless, is_object, number};
 

@@ -6,10 +6,9 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use mk::providers::{
-    ChunkWriter, CompletionRequest, EventOutcome, Failure, Fields, Kind, ResponseMeta, dialect,
-};
+use mk::json::fields::Fields;
 use mk::net::sse_decoder::Decoder;
+use mk::providers::{ChunkWriter, CompletionRequest, EventOutcome, Failure, Kind, ResponseMeta, dialect};
 use mk_fuzz::{is_object, number, pieces};
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! What a stream may make the decoder keep.
 
 use super::*;
-use crate::providers::{CompletionRequest, Fields, ResponseMeta};
+use crate::json::fields::Fields;
+use crate::providers::{CompletionRequest, ResponseMeta};
 
 /// The decoder and the outcome of the last event, after a message that begins with these events.
 fn play(events: impl Iterator<Item = Value>) -> (Decoder, Result<EventOutcome, Failure>) {

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::Clock;
+use crate::json::fields::Fields;
 use crate::providers::scripted::{Scripted, Step, content, message, response};
-use crate::providers::{Fields, Kind, Settings};
+use crate::providers::{Kind, Settings};
 
 const BODY: &str =
     r#"{"model":"acme/m","messages":[{"role":"user","content":"Two plus two?"}],"stream":true}"#;

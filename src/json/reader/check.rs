@@ -3,9 +3,9 @@
 
 use super::scan::{find_special, skip_whitespace};
 
-/// How deep a value may be nested. With the few levels around it that are read one by one, it stays below 128, the limit
-/// of `serde_json`, which reads some of the values later.
-pub(in crate::providers) const MAX_DEPTH: u32 = 120;
+/// How deep a value may be nested. With the few levels around it that are read one by one, it stays below 128, the
+/// limit of `serde_json`, which reads some of the values later.
+pub(crate) const MAX_DEPTH: u32 = 120;
 const _: () = assert!(MAX_DEPTH <= u128::BITS);
 
 /// The stack of open objects and arrays.

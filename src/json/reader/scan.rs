@@ -15,7 +15,7 @@ pub(super) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Whether a string needs no escapes in JSON.
-pub(in crate::providers) fn is_plain(text: &str) -> bool {
+pub(crate) fn is_plain(text: &str) -> bool {
     find_special(text.as_bytes()) == text.len()
 }
 

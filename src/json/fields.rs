@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-use super::json::{self, Json, Reader};
+use super::reader::{self, Json, Reader};
 
 /// More than any format has. Names are compared pairwise, so their number must be bounded.
 const MAX_FIELDS: usize = 256;
@@ -75,14 +75,14 @@ impl<'a> Fields<'a> {
 }
 
 /// Appends a field to an object that begins with `{`. `value` is JSON; `name` needs no escaping.
-pub(super) fn write_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
+pub(crate) fn write_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
     for part in [comma(out), "\"", name, "\":", value] {
         out.extend_from_slice(part.as_bytes());
     }
 }
 
 /// As [`write_field`], for a name that may need escaping.
-pub(super) fn write_field_escaped(out: &mut Vec<u8>, name: &str, value: &str) {
+pub(crate) fn write_field_escaped(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(comma(out).as_bytes());
     write_string(out, name);
     out.push(b':');
@@ -94,14 +94,14 @@ fn comma(out: &[u8]) -> &'static str {
 }
 
 /// As [`write_field`], with a string as the value.
-pub(super) fn write_string_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
+pub(crate) fn write_string_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
     write_field(out, name, "");
     write_string(out, value);
 }
 
 /// Appends a string as JSON.
 pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
-    if json::is_plain(text) {
+    if reader::is_plain(text) {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
@@ -137,7 +137,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
                 return Err(M::Error::custom(format!("more than {MAX_FIELDS} fields in one object")));
             }
             if value.is_too_deep() {
-                return Err(M::Error::custom(format!("nested more than {} levels deep", json::MAX_DEPTH)));
+                return Err(M::Error::custom(format!("nested more than {} levels deep", reader::MAX_DEPTH)));
             }
             // Two parsers might each pick a different one.
             if fields.iter().any(|(field, _)| *field == name) {
@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn what_is_nested_too_deeply_is_refused() {
         let nested = |depth: usize| format!("{{\"a\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
-        let deepest = nested(json::MAX_DEPTH as usize);
+        let deepest = nested(reader::MAX_DEPTH as usize);
         assert!(Fields::parse(&deepest).unwrap().read::<serde_json::Value>("a").is_some());
-        for depth in [json::MAX_DEPTH as usize + 1, 200_000] {
+        for depth in [reader::MAX_DEPTH as usize + 1, 200_000] {
             let error = Fields::parse(&nested(depth)).unwrap_err().to_string();
             assert!(error.starts_with("nested more than 120 levels deep"), "{error}");
         }

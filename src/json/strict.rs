@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// Why a text cannot be parsed.
 #[derive(Debug)]
-pub(super) enum ParseError {
+pub(crate) enum ParseError {
     /// A field appears twice; its path, such as `limits.per_day` or `models[1].name`.
     DuplicateField(String),
     /// It is not JSON.
@@ -17,7 +17,7 @@ pub(super) enum ParseError {
 }
 
 /// Parses a JSON text, no deeper than `serde_json`'s own limit of 128.
-pub(super) fn parse(text: &[u8]) -> Result<Value, ParseError> {
+pub(crate) fn parse(text: &[u8]) -> Result<Value, ParseError> {
     let duplicate = DuplicatePath::default();
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let parsed = ValueSeed(&duplicate).deserialize(&mut deserializer);

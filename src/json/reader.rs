@@ -17,8 +17,8 @@ use memchr::memchr;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-pub(super) use check::MAX_DEPTH;
-pub(super) use scan::is_plain;
+pub(crate) use check::MAX_DEPTH;
+pub(crate) use scan::is_plain;
 
 /// A raw JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl<'a> Json<'a> {
         serde_json::from_str(self.0).ok()
     }
 
-    /// Whether a value that `serde_json` has read is nested more than [`MAX_DEPTH`] levels deep. One that a [`Reader`] has
-    /// read never is.
+    /// Whether a value that `serde_json` has read is nested more than [`MAX_DEPTH`] levels deep. One that a [`Reader`]
+    /// has read never is.
     pub(super) fn is_too_deep(self) -> bool {
         Reader::new(self.0).skip_value().is_none()
     }
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips a value of any type.
-    pub(super) fn skip_value(&mut self) -> Option<()> {
+    pub(crate) fn skip_value(&mut self) -> Option<()> {
         self.at = check::value(self.text.as_bytes(), self.at)?;
         Some(())
     }
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
     /// The elements of an array, as `each` reads them; `None` also if there are more than `max`. An element of a few
     /// bytes becomes a value of hundreds: without a limit, a provider could make the server use a hundred times as much
     /// memory as it sends.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         max: usize,
         mut each: impl FnMut(&mut Self) -> Option<T>,
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     }
 
     /// As [`Reader::fields`], with `each` to read the value of each field, so that it can descend into it.
-    pub(super) fn fields_with<const N: usize>(
+    pub(crate) fn fields_with<const N: usize>(
         &mut self,
         names: [&str; N],
         mut each: impl FnMut(&str, &mut Self) -> Option<()>,
@@ -226,12 +226,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The current position.
-    pub(super) const fn position(&self) -> usize {
+    pub(crate) const fn position(&self) -> usize {
         self.at
     }
 
     /// The value that was read since this position.
-    pub(super) fn value_since(&self, begin: usize) -> Option<Json<'a>> {
+    pub(crate) fn value_since(&self, begin: usize) -> Option<Json<'a>> {
         self.text.get(begin..self.at).map(Json)
     }
 }

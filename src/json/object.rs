@@ -2,7 +2,8 @@
 //!
 //! What counts is exactly this, in this order; nothing is guessed, as the model can be asked again:
 //!
-//! 1. Tokens that mark the end of a text (`<|im_end|>`, `</s>` …) are dropped at its end. Reasoning before the answer is
+//! 1. Tokens that mark the end of a text (`<|im_end|>`, `</s>` …) are dropped at its end. Reasoning before the answer
+//! is
 //!    skipped if the model marks its end (`</think>`, `<|channel|>final<|message|>` …), because some servers do not
 //!    separate it. All marks in any case.
 //! 2. The object may be the whole text, or be enclosed in a code fence.
@@ -45,19 +46,19 @@ const END_TOKENS: [&str; 9] = [
 ///
 /// # Errors
 /// What is wrong and where. It quotes nothing of the text as long as no field of `T` restricts its type.
-pub(super) fn object<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Result<T, String> {
+pub(crate) fn object<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Result<T, String> {
     in_prose(text, max_bytes).map(|found| found.value)
 }
 
 /// An object, and the prose around it.
-pub(super) struct Found<T> {
-    pub(super) value: T,
-    pub(super) before: String,
-    pub(super) after: String,
+pub(crate) struct Found<T> {
+    pub(crate) value: T,
+    pub(crate) before: String,
+    pub(crate) after: String,
 }
 
 /// Like [`object`], with the prose around the object.
-pub(super) fn in_prose<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Result<Found<T>, String> {
+pub(crate) fn in_prose<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Result<Found<T>, String> {
     let whole = without_ends(text);
     let answer = skip_reasoning(whole);
     let taken = [Some(whole), unfenced(whole), Some(answer), unfenced(answer)];
@@ -90,14 +91,14 @@ pub(super) fn in_prose<T: DeserializeOwned>(text: &str, max_bytes: usize) -> Res
 }
 
 /// Whether a text is nothing but an object, perhaps after reasoning or in a fence.
-pub(super) fn is_object(text: &str) -> bool {
+pub(crate) fn is_object(text: &str) -> bool {
     let answer = skip_reasoning(without_ends(text));
     let object = unfenced(answer).unwrap_or(answer);
     object.starts_with('{') && serde_json::from_str::<IgnoredAny>(&with_escaped_controls(object)).is_ok()
 }
 
 /// A text without any brace, after its reasoning and out of its fence. `None` if it has a brace or only reasoning.
-pub(super) fn without_object(text: &str) -> Option<&str> {
+pub(crate) fn without_object(text: &str) -> Option<&str> {
     let whole = without_ends(text);
     let answer = skip_reasoning(whole);
     let answer = unfenced(answer).unwrap_or(answer);
@@ -105,7 +106,7 @@ pub(super) fn without_object(text: &str) -> Option<&str> {
 }
 
 /// The object that a text begins with, perhaps after reasoning or the mark of a fence, if its end is missing.
-pub(super) fn cut_off_object(text: &str, max_bytes: usize) -> Option<Cow<'_, str>> {
+pub(crate) fn cut_off_object(text: &str, max_bytes: usize) -> Option<Cow<'_, str>> {
     let answer = skip_reasoning(without_ends(text));
     let object = with_escaped_controls(answer.strip_prefix("```").map_or(answer, without_language));
     let is_cut_off = || serde_json::from_str::<IgnoredAny>(&object).is_err_and(|error| error.is_eof());
@@ -114,7 +115,7 @@ pub(super) fn cut_off_object(text: &str, max_bytes: usize) -> Option<Cow<'_, str
 
 /// The answer after the reasoning, if its end is marked: after the last mark, as reasoning may quote one. As an answer
 /// may quote one too, marks that are followed by an object or a fence take precedence.
-pub(super) fn skip_reasoning(text: &str) -> &str {
+pub(crate) fn skip_reasoning(text: &str) -> &str {
     let text = text.trim();
     if !may_end_reasoning(text) {
         return text;
