@@ -11,11 +11,12 @@ use http::{HeaderValue, Request, StatusCode, Version, header};
 use hyper::body::Incoming as Body;
 use warp::reply::Response;
 
-use super::incoming::Incoming;
-use super::record::OK;
 use super::reply::{self, ApiError, ErrorCode, Reply};
+use super::request::header_names;
+use super::request::incoming::Incoming;
+use super::request::record::OK;
 use super::routes::Routes;
-use super::{Context, gate, header_names};
+use super::{Context, gate};
 use crate::log_scope::LogScope;
 use crate::net::inbound::framing;
 use crate::net::inbound::unread_body::{self, TrackedBody};

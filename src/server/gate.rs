@@ -8,6 +8,8 @@
 //! What is defended, how, and by which tests: `gate/threats.md`.
 
 mod console;
+pub(super) mod cookie;
+pub(super) mod origin;
 
 pub(crate) use console::{
     Admitted, OwnKeyPass, actor, anonymous_actor, console, console_key, login, logout, own_key, session,
@@ -23,9 +25,9 @@ use tokio::time::timeout;
 
 use super::Context;
 use super::in_flight::Registration;
-use super::incoming::{Incoming, bearer};
-use super::record::Record;
 use super::reply::ApiError;
+use super::request::incoming::{Incoming, bearer};
+use super::request::record::Record;
 use crate::api::Service;
 use crate::app::{App, Configured};
 use crate::clock::Time;

@@ -16,7 +16,8 @@ use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::reply::{self, ApiError, Rate};
-use super::{Context, gate, incoming, record};
+use super::request::{incoming, record};
+use super::{Context, gate};
 
 /// A connection on which hyper's own error responses are replaced by ours.
 pub(crate) struct ReplaceHyperErrors<S> {

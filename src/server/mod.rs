@@ -10,39 +10,21 @@
 //! request id and rate limits; after `shutdown`, requests in flight get a grace period, then a proper end, and nothing
 //! that was counted is lost.
 
-mod chat;
-mod clock_stability;
+mod background;
 pub(crate) mod connection;
-mod console;
-mod cookie;
-mod dashboard;
-mod docs;
+mod endpoints;
 mod envelope;
+pub mod fuzz_entry;
 mod gate;
-mod header_names;
-mod health;
 mod hyper_errors;
 mod in_flight;
-mod incoming;
-mod local;
-mod log_fields;
-mod metrics;
-mod models;
-mod openapi;
-mod origin;
-mod params;
-mod receipt_key;
-mod record;
 mod reply;
-mod request_body;
-pub mod requests;
+mod request;
 pub(crate) mod routes;
-mod tasks;
-mod verify;
 
 pub use crate::net::inbound::listener::listen;
 pub use crate::net::inbound::tls::{Certificate, Tls, TlsError, TlsFiles};
-pub(crate) use openapi::error_codes;
+pub(crate) use endpoints::openapi::error_codes;
 
 use std::future::Future;
 use std::io;
@@ -68,11 +50,13 @@ use crate::log_throttle::LogThrottle;
 use crate::net::inbound::open_connections::OpenConnections;
 use crate::net::thread_pool::ThreadPool;
 use crate::net::workers::{self, Workers};
-use console::RefusedLogins;
+use background::tasks;
+use endpoints::console::RefusedLogins;
+use endpoints::openapi;
 use in_flight::{AbortReason, InFlight};
-use incoming::Incoming;
 use reply::ApiError;
-use request_body::{BodyLimits, BodyMemory};
+use request::body::{self, BodyLimits, BodyMemory};
+use request::incoming::Incoming;
 use routes::Routes;
 
 /// Limits and timeouts of a server. The defaults are for production.
@@ -179,7 +163,7 @@ impl Context {
         incoming: &Incoming,
         body: impl Stream<Item = Result<B, E>>,
     ) -> Result<Bytes, ApiError> {
-        request_body::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
+        body::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
     /// Like [`Self::read_json`], for a body of up to `bytes`, if that is more than others may have.
@@ -191,7 +175,7 @@ impl Context {
     ) -> Result<Bytes, ApiError> {
         let limits = self.body_limits(incoming)?;
         let limits = BodyLimits { bytes: limits.bytes.max(bytes), ..limits };
-        request_body::json_body(&incoming.headers, body, limits).await
+        body::json_body(&incoming.headers, body, limits).await
     }
 
     /// Like [`Self::read_json`], for a body that may be omitted; then it is empty.
@@ -200,7 +184,7 @@ impl Context {
         incoming: &Incoming,
         body: impl Stream<Item = Result<B, warp::Error>>,
     ) -> Result<Bytes, ApiError> {
-        request_body::optional_json_body(&incoming.headers, body, self.body_limits(incoming)?).await
+        body::optional_json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
     fn body_limits(&self, incoming: &Incoming) -> Result<BodyLimits<'_>, ApiError> {

@@ -21,7 +21,8 @@ use hyper::body::Body as _;
 use serde::Serialize;
 use warp::reply::Response;
 
-use super::{header_names, openapi};
+use super::endpoints::openapi;
+use super::request::header_names;
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::limits::LimitState;
 

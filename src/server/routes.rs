@@ -17,11 +17,12 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use super::incoming::Incoming;
-use super::reply::{ApiError, Reply};
-use super::{
-    Context, chat, console, dashboard, docs, gate, health, metrics, models, openapi, receipt_key, verify,
+use super::endpoints::{
+    chat, console, dashboard, docs, health, metrics, models, openapi, receipt_key, verify,
 };
+use super::reply::{ApiError, Reply};
+use super::request::incoming::Incoming;
+use super::{Context, gate};
 use crate::api::endpoint::Endpoint;
 use crate::net::inbound::unread_body::TrackedBody;
 use crate::verify::Work;

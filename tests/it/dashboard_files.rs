@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// The folder of the files.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/dashboard/assets")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/endpoints/dashboard/assets")
 }
 
 /// What is put together from other files and served under its own name.

@@ -11,8 +11,8 @@ use http::Method;
 use tokio::time::timeout;
 
 use super::{
-    Pass, admit, authenticate, count_failure, lookup_permit, open_page, open_page_state, or_count_failure,
-    or_deny, per_minute, quota_of, take,
+    Pass, admit, authenticate, cookie, count_failure, lookup_permit, open_page, open_page_state,
+    or_count_failure, or_deny, origin, per_minute, quota_of, take,
 };
 use crate::api::Service;
 use crate::api::console::Channel;
@@ -22,9 +22,9 @@ use crate::keys::setup::SetupError;
 use crate::keys::{self, Denied};
 use crate::limits::{LOGINS_PER_MINUTE, LimitState, Subject};
 use crate::secret::{ExposeSecret, SecretString};
-use crate::server::incoming::{Incoming, bearer};
+use crate::server::Context;
 use crate::server::reply::ApiError;
-use crate::server::{Context, cookie, origin};
+use crate::server::request::incoming::{Incoming, bearer};
 use crate::storage::{Actor, Credential, KeyRow, ReadPurpose, Store};
 
 /// How long a request waits for the use of its session to be written: a database may be locked for long.

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::limits::{LimitState, Window, WindowState};
-use crate::server::header_names as names;
+use crate::server::request::header_names as names;
 
 /// The headers, in the order in which their values are written.
 static NAMES: [&HeaderName; 5] =

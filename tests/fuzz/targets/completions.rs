@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use mk::json::fields::Fields;
 use mk::providers::{CompletionRequest, Failure, Kind, Model, Structure, dialect};
-use mk::server::requests;
+use mk::server::fuzz_entry;
 use mk_fuzz::{is_harmless, is_object, number};
 
 fn check(kind: Kind, asked: &CompletionRequest<'_>, model: &Model) {
@@ -45,7 +45,7 @@ fn walk(bytes: &[u8]) {
 
 fuzz_target!(|bytes: &[u8]| {
     walk(bytes);
-    let (name, asked) = match requests::completion(bytes) {
+    let (name, asked) = match fuzz_entry::completion(bytes) {
         Ok(read) => read,
         Err(refusal) => {
             assert!(is_harmless(&refusal.message) && refusal.message.len() < 2_000, "{:?}", refusal.message);

@@ -11,7 +11,7 @@ use mk::clock::Time;
 use mk::keys::{self, ManageError, apps};
 use mk::money::NanoUsd;
 use mk::providers::{Chat, Effort, Kind, Message, Model, Role, dialect};
-use mk::server::requests;
+use mk::server::fuzz_entry;
 use mk::storage::Store;
 use mk::verify::{PanelSettings, Settings};
 use mk_fuzz::{is_harmless, is_object};
@@ -65,8 +65,8 @@ fn managed<T>(made: Result<T, ManageError>) -> Option<T> {
 
 fn keys(desk: &mut Desk, body: &[u8]) {
     let Desk { store, app, writes } = desk;
-    let change = accepted(requests::key_change(body));
-    let Some(new) = accepted(requests::new_key(body, app)) else { return };
+    let change = accepted(fuzz_entry::key_change(body));
+    let Some(new) = accepted(fuzz_entry::new_key(body, app)) else { return };
     let Some((key, row)) = managed(keys::create(store, &new, NOW)) else { return };
     *writes += 1;
     assert_eq!(keys::service_of(mk::secret::ExposeSecret::expose_secret(&key)), Some(new.service));
@@ -85,14 +85,14 @@ fn keys(desk: &mut Desk, body: &[u8]) {
 }
 
 fn apps(desk: &mut Desk, body: &[u8]) {
-    if let Some(change) = accepted(requests::app_change(body))
+    if let Some(change) = accepted(fuzz_entry::app_change(body))
         && let Some(app) = managed(apps::update(&desk.store, &desk.app, &change, NOW))
     {
         desk.writes += 1;
         assert!(is_harmless(&app.name) && !app.name.is_empty(), "{:?}", app.name);
         change.budget.iter().for_each(|budget| assert_eq!(*budget, app.budget));
     }
-    if let Some((name, budget)) = accepted(requests::new_app(body))
+    if let Some((name, budget)) = accepted(fuzz_entry::new_app(body))
         && let Some(app) = managed(apps::create(&desk.store, &name, budget, NOW))
     {
         desk.writes += 1;
@@ -104,7 +104,7 @@ fn verification(body: &[u8]) {
     let panel = ["a/b", "c/d", "e/f"].map(str::to_owned).to_vec();
     let settings = PanelSettings { panel, max_fact_chars: 50, ..PanelSettings::default() };
     let settings = Settings { general: settings.clone(), legal: settings, max_concurrent: 1 };
-    let Some(job) = accepted(requests::verification(body, &settings, NOW)) else { return };
+    let Some(job) = accepted(fuzz_entry::verification(body, &settings, NOW)) else { return };
     assert!(!job.fact.trim().is_empty() && job.fact.chars().count() <= 50);
     assert!((2..=3).contains(&job.min_required) && (job.min_required..=3).contains(&job.total_models));
     let message = Message { role: Role::User, content: job.fact.into() };
@@ -122,10 +122,10 @@ fn verification(body: &[u8]) {
 }
 
 fn queries(text: &str) {
-    if let Some((span, ..)) = accepted(requests::key_list(text)) {
+    if let Some((span, ..)) = accepted(fuzz_entry::key_list(text)) {
         assert!((1..=200).contains(&span.limit) && is_harmless(&span.after));
     }
-    if let Some(report) = accepted(requests::usage_report(text, NOW)) {
+    if let Some(report) = accepted(fuzz_entry::usage_report(text, NOW)) {
         assert!(report.days.first <= report.days.last && !report.by.is_empty());
     }
 }
@@ -133,7 +133,7 @@ fn queries(text: &str) {
 fuzz_target!(|bytes: &[u8]| {
     verification(bytes);
     queries(&String::from_utf8_lossy(bytes));
-    if let Some(seconds) = accepted(requests::rotation(bytes)) {
+    if let Some(seconds) = accepted(fuzz_entry::rotation(bytes)) {
         assert!(seconds <= 366 * 86_400);
     }
     DESK.with_borrow_mut(|desk| {

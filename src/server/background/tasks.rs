@@ -1,0 +1,276 @@
+//! Background tasks: writing counters and usage to storage, noticing revoked keys, deleting old attempts, tidying
+//! the verdict cache, and booking the calls of servers that died.
+//!
+//! Each of their steps runs on a thread of the blocking pool, so that no request waits for the disk.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::clock_stability::ClockStability;
+use crate::clock::Time;
+use crate::log_throttle::LogThrottle;
+use crate::server::Context;
+use crate::storage::{Error, KeyLife};
+
+/// How often counters and usage are written. After a slow write they may be twice as old: a second may be lost to
+/// `kill -9`.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(400);
+/// How often it is looked for calls of servers that died: a small read.
+const ADOPT_INTERVAL: Duration = Duration::from_secs(1);
+/// How soon a revocation by another process, or the expiry of a key, ends running streams; the contract allows a
+/// second.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+/// How often the verdict cache is tidied: a few small reads, if there is nothing to delete.
+const TIDY_INTERVAL: Duration = Duration::from_mins(1);
+
+/// How often attempts that have become too old are deleted.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
+/// Attempts per batch: a few milliseconds during which the ledger's writer waits.
+const PRUNE_BATCH: usize = 500;
+/// The pause between two batches, so that a long backlog leaves the writer and the disk to others most of the time.
+const PRUNE_PAUSE: Duration = Duration::from_millis(20);
+
+/// The background tasks.
+pub(crate) struct Background {
+    shutdown: watch::Sender<()>,
+    flush: JoinHandle<()>,
+    _watch: AbortOnDropHandle<()>,
+    _prune: AbortOnDropHandle<()>,
+    _adopt: AbortOnDropHandle<()>,
+    _verdicts: AbortOnDropHandle<()>,
+}
+
+/// Starts them.
+pub(crate) fn start(context: &Arc<Context>) -> Background {
+    let (shutdown, on_shutdown) = watch::channel(());
+    Background {
+        shutdown,
+        flush: tokio::spawn(flush(context.clone(), on_shutdown)),
+        _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
+        _prune: AbortOnDropHandle::new(tokio::spawn(prune(context.clone()))),
+        _adopt: AbortOnDropHandle::new(tokio::spawn(adopt(context.clone()))),
+        _verdicts: AbortOnDropHandle::new(tokio::spawn(keep_verdicts(context.clone()))),
+    }
+}
+
+impl Background {
+    /// Ends them, after waiting for a write in progress: its rows are in no queue any more.
+    pub(crate) async fn end(self) {
+        drop(self.shutdown);
+        // The rows of a flush that panicked are lost.
+        let _ = self.flush.await;
+    }
+}
+
+async fn flush(context: Arc<Context>, mut on_shutdown: watch::Receiver<()>) {
+    let mut ticks = interval(FLUSH_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = LogThrottle::new();
+    loop {
+        let is_tick = tokio::select! {
+            _ = ticks.tick() => true,
+            () = context.app.ledger.batch_ready() => false,
+            _ = on_shutdown.changed() => return,
+        };
+        let app = context.app.clone();
+        let write = move || if is_tick { app.flush() } else { app.ledger.flush() };
+        let outcome = tokio::task::spawn_blocking(write).await;
+        match outcome {
+            Ok(Err(cause)) => {
+                if let Some(untold) = trouble.failed(&cause) {
+                    let kept = context.app.ledger.queued_rows();
+                    tracing::error!(%cause, untold, kept, "usage and counters cannot be written; they are kept and tried again");
+                }
+            }
+            // A write of rows alone does not show that counters can be written too.
+            Ok(Ok(())) if is_tick && trouble.succeeded() => {
+                tracing::info!("usage and counters are written again");
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn watch_keys(context: Arc<Context>) {
+    let mut ticks = interval(WATCH_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = None;
+    let trouble = LogThrottle::new();
+    let report = |cause: &dyn std::fmt::Display| {
+        if let Some(untold) = trouble.failed(&cause) {
+            tracing::error!(%cause, untold, "cannot tell whether keys were revoked");
+        }
+    };
+    loop {
+        ticks.tick().await;
+        context.in_flight.abort_expired(context.app.clock.now());
+        let context = context.clone();
+        let checked = tokio::task::spawn_blocking(move || abort_revoked(&context, seen)).await;
+        match checked {
+            Ok(Ok(version)) => {
+                seen = Some(version);
+                if trouble.succeeded() {
+                    tracing::info!("revoked keys are noticed again");
+                }
+            }
+            Ok(Err(cause)) => report(&cause),
+            Err(cause) => report(&cause),
+        }
+    }
+}
+
+/// Aborts the requests of revoked keys, and learns when others expire, if anything has changed since the version
+/// `seen`.
+fn abort_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
+    let store = &context.app.store;
+    let version = store.version()?;
+    if seen == Some(version) {
+        return Ok(version);
+    }
+    let keys = context.in_flight.keys();
+    let ids: Vec<&str> = keys.iter().map(|id| &**id).collect();
+    // All at once: over the network, a query per key would take as many round trips.
+    for (id, life) in ids.iter().zip(store.key_lives(&ids)?) {
+        match life {
+            KeyLife::Ended => context.in_flight.abort_key(id),
+            KeyLife::Until(expires_at) => context.in_flight.set_expiry(id, expires_at),
+        }
+    }
+    Ok(version)
+}
+
+/// Deletes attempts beyond their retention, in small batches, as long as the clock can be trusted.
+async fn prune(context: Arc<Context>) {
+    let mut ticks = interval(PRUNE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (trouble, mut clock) = (LogThrottle::new(), ClockStability::default());
+    loop {
+        ticks.tick().await;
+        loop {
+            let now = context.app.clock.now();
+            let stable_for = clock.observe(now, Instant::now());
+            let retention = context.app.configured().usage_retention;
+            let Some(age) = max_age(context.options.clock_stable_for, stable_for, retention) else { break };
+            if prune_batch(&context, now.minus(age), &trouble).await < PRUNE_BATCH {
+                break;
+            }
+            sleep(PRUNE_PAUSE).await;
+        }
+    }
+}
+
+/// The age from which on attempts are deleted, given that the clock has been stable for `stable_for`; `None` if none
+/// are deleted: what a wrong clock takes for old would be gone for good.
+fn max_age(required: Duration, stable_for: Duration, retention: Option<Duration>) -> Option<Duration> {
+    retention.filter(|_| stable_for >= required)
+}
+
+/// Deletes a batch of the attempts before this time. Returns how many.
+async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &LogThrottle) -> usize {
+    let app = context.app.clone();
+    let deleted = tokio::task::spawn_blocking(move || app.store.forget_attempts(before, PRUNE_BATCH)).await;
+    let cause = match deleted {
+        Ok(Ok(count)) => {
+            if trouble.succeeded() {
+                tracing::info!("attempts that are too old are deleted again");
+            }
+            return count;
+        }
+        Ok(Err(cause)) => cause.to_string(),
+        Err(cause) => cause.to_string(),
+    };
+    if let Some(untold) = trouble.failed(&cause) {
+        tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
+    }
+    0
+}
+
+/// Writes what verifications found into the verdict cache, and deletes what it need not keep any longer.
+async fn keep_verdicts(context: Arc<Context>) {
+    let mut ticks = interval(FLUSH_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = LogThrottle::new();
+    let mut tidied: Option<Instant> = None;
+    loop {
+        ticks.tick().await;
+        let is_due = tidied.is_none_or(|at| at.elapsed() >= TIDY_INTERVAL);
+        let app = context.app.clone();
+        if !is_due && !app.verdicts.has_waiting() {
+            continue;
+        }
+        let work = move || {
+            app.flush_verdicts();
+            if is_due { app.tidy_verdicts() } else { Ok(()) }
+        };
+        let outcome = tokio::task::spawn_blocking(work).await;
+        if is_due {
+            tidied = Some(Instant::now());
+        }
+        let cause = match outcome {
+            Ok(Ok(())) => {
+                if is_due && trouble.succeeded() {
+                    tracing::info!("the verdict cache is tidied again");
+                }
+                continue;
+            }
+            Ok(Err(cause)) => cause.to_string(),
+            Err(cause) => cause.to_string(),
+        };
+        if let Some(untold) = trouble.failed(&cause) {
+            tracing::error!(cause, untold, "the verdict cache cannot be tidied");
+        }
+    }
+}
+
+/// Books the calls of servers that died, beginning with those that died before this one began.
+async fn adopt(context: Arc<Context>) {
+    let mut ticks = interval(ADOPT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = LogThrottle::new();
+    let report = |cause: &dyn std::fmt::Display| {
+        if let Some(untold) = trouble.failed(&cause) {
+            tracing::error!(%cause, untold, "the calls of servers that died cannot be booked");
+        }
+    };
+    loop {
+        ticks.tick().await;
+        let app = context.app.clone();
+        match tokio::task::spawn_blocking(move || app.ledger.adopt(app.clock.now())).await {
+            Ok(Ok(booked)) => {
+                if trouble.succeeded() {
+                    tracing::info!("the calls of servers that died are booked again");
+                }
+                if booked > 0 {
+                    tracing::warn!(
+                        booked,
+                        "calls were under way at a server that died; they are booked as interrupted"
+                    );
+                }
+            }
+            Ok(Err(cause)) => report(&cause),
+            Err(cause) => report(&cause),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_deleted_before_the_clock_has_been_stable_for_long_enough() {
+        let (hour, day) = (Duration::from_hours(1), Duration::from_hours(24));
+        let almost = hour.saturating_sub(Duration::from_millis(1));
+        assert_eq!(
+            [Duration::ZERO, almost, hour, day].map(|stable_for| max_age(hour, stable_for, Some(day))),
+            [None, None, Some(day), Some(day)]
+        );
+        assert_eq!(max_age(hour, day, None), None, "everything is kept");
+        assert_eq!(max_age(Duration::ZERO, Duration::ZERO, Some(day)), Some(day));
+    }
+}

@@ -1,0 +1,154 @@
+//! `POST /inference/v1/chat/completions`: a model's answer, complete or as a stream.
+//!
+//! Documented fields of the request are checked, everything else is passed on (see `request`); the gateway produces the
+//! answer. A success status is only sent once there is an answer, or the first event of a stream: whatever fails before
+//! that gets an error status.
+
+mod limited;
+mod message;
+mod request;
+mod stream;
+
+pub(in crate::server) use message::ROLES;
+pub(in crate::server) use request::{MAX_TOKENS, TEMPERATURE, read};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures_util::Stream;
+use http::HeaderValue;
+use warp::reply::Response;
+
+use crate::api::Service;
+use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway};
+use crate::net::workers::yield_to_ready;
+use crate::server::Context;
+use crate::server::gate::{self, Pass};
+use crate::server::in_flight::Registration;
+use crate::server::reply::{self, ApiError, Reply};
+use crate::server::request::header_names;
+use crate::server::request::incoming::Incoming;
+use crate::usage::Meter;
+use crate::{keys, model_id};
+
+/// If a body takes longer than this to arrive, its key is checked again: it may have been revoked meanwhile.
+const SLOW_BODY: Duration = Duration::from_millis(50);
+
+/// Answers a request for a completion.
+pub(crate) async fn complete<B: Buf, E>(
+    context: &Arc<Context>,
+    incoming: &Incoming,
+    body: impl Stream<Item = Result<B, E>>,
+) -> Reply {
+    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(pass) => pass,
+        Err(refused) => return refused.into_reply(&incoming.request_id),
+    };
+    match answer(context, &pass, incoming, body).await {
+        Ok(response) => Reply { rate: Some(pass.rate.into()), ..response.into() },
+        Err(error) => error.with_rate(pass.rate).into_reply(&incoming.request_id),
+    }
+}
+
+/// Answers an admitted request.
+pub(in crate::server) async fn answer<B: Buf, E>(
+    context: &Arc<Context>,
+    pass: &Pass,
+    incoming: &Incoming,
+    body: impl Stream<Item = Result<B, E>>,
+) -> Result<Response, ApiError> {
+    let body = context.read_json(incoming, body).await?;
+    let (model, completion) = read(&body)?;
+    let chain = chain(&incoming.configured.gateway, pass, &model)?;
+    let has_budget = pass.budget().is_set();
+    if has_budget || keys::is_limited_to_models(&pass.key) {
+        limited::check(&completion.fields, has_budget)?;
+    }
+    // The key was checked when the request began, which is enough for a complete answer; a stream takes long, and so
+    // may a body.
+    let registration = if completion.stream || incoming.record.age() > SLOW_BODY {
+        gate::register(context, pass).await?
+    } else {
+        context.in_flight.register(&pass.key.id, pass.key.expires_at)
+    };
+    run(context, pass, incoming, (&completion, &body), chain, registration).await
+}
+
+/// The models to try: the requested one, and those of its fallbacks that the key may use and pay for.
+fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
+    if model_id::parse(model).is_none() || !gateway.knows(model) {
+        return Err(ApiError::model_not_found(unknown_model(gateway, model)));
+    }
+    if !keys::may_use(&pass.key, model) {
+        return Err(ApiError::model_not_allowed(model, &pass.key.models));
+    }
+    let mut chain = gateway.chain(model);
+    chain.retain(|id| keys::may_use(&pass.key, id));
+    if pass.budget().is_set() {
+        // Whether the price of the model itself is known is for the gateway to decide, so that its error is reported.
+        chain.retain(|id| **id == *model || gateway.model_info(id).price.is_some());
+    }
+    Ok(chain)
+}
+
+fn unknown_model(gateway: &Gateway, model: &str) -> String {
+    let configured = gateway.provider_names().join(", ");
+    let reason = match model_id::split(model) {
+        Some((provider, _)) if gateway.provider_names().contains(&provider) => {
+            "`model` names a model that its provider does not have".to_owned()
+        }
+        Some(_) => "`model` names a provider that is not configured".to_owned(),
+        None => "`model` is not of the form <provider>/<model_name>".to_owned(),
+    };
+    format!("{reason}; configured providers: {configured}. GET /inference/v1/models lists their models")
+}
+
+async fn run(
+    context: &Arc<Context>,
+    pass: &Pass,
+    incoming: &Incoming,
+    (completion, body): (&CompletionRequest<'_>, &Bytes),
+    chain: Vec<Arc<str>>,
+    mut registration: Registration,
+) -> Result<Response, ApiError> {
+    let token = context.runs.token();
+    let account = pass.account(incoming.request_id.clone());
+    let meter = Meter::new(account, context.app.accounting());
+    pass.record.set_completion(chain.first(), &meter);
+    let answered = tokio::select! {
+        biased;
+        answered = incoming.configured.gateway.chat(completion, body, chain, &meter) => answered?,
+        reason = registration.aborted() => return Err(reason.into()),
+    };
+    let ChatAnswer { model, attempts, reply, left_out } = answered;
+    pass.record.set_answering_model(model.clone());
+    let mut response = match reply {
+        ChatReply::Whole(body) => {
+            yield_to_ready().await;
+            reply::json_bytes(body)
+        }
+        ChatReply::Stream(relay) => {
+            pass.record.begin_stream();
+            let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
+            stream::respond(stream::Stream { relay, registration, keep_alive, record, _token: token })
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
+    if let Ok(model) = HeaderValue::from_str(&model) {
+        headers.insert(&header_names::MODEL, model);
+    }
+    if !left_out.is_empty() {
+        headers.insert(&header_names::DROPPED, dropped(&left_out));
+    }
+    Ok(response)
+}
+
+/// The names as a header's value. Fields that callers made up may hold anything.
+fn dropped(names: &[String]) -> HeaderValue {
+    let is_plain = |c: char| c.is_ascii_graphic() && c != ',';
+    let plain: String =
+        names.join(",").chars().map(|c| if is_plain(c) || c == ',' { c } else { '?' }).collect();
+    HeaderValue::try_from(plain.replace(',', ", ")).unwrap_or(HeaderValue::from_static("?"))
+}

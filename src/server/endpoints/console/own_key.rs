@@ -1,0 +1,49 @@
+//! `GET /v1/key`: what a key of any service may know about itself, and a session about the key it was made from. It
+//! does not count against the key's limits, so that a program can ask before it starts, and a person as often as they
+//! like.
+
+use http::StatusCode;
+use warp::reply::Response;
+
+use super::Request;
+use super::query::Query;
+use crate::api::console::{OwnKey, WindowLeft};
+use crate::app::App;
+use crate::limits::{LimitState, WindowState};
+use crate::server::gate::{self, OwnKeyPass};
+use crate::server::reply::{self, ApiError};
+use crate::storage::{Error, ReadPurpose, Store};
+use crate::{keys, usage};
+
+/// Answers the request.
+pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
+    let app = &request.context.app;
+    let own = gate::own_key(&request.context, &request.incoming).await?;
+    Query::parse(request.query())
+        .and_then(|query| query.finish(&[]))
+        .map_err(|error| error.with_rate(own.rate))?;
+    let answer = describe(app, &own).await.map_err(|cause| {
+        tracing::error!(%cause, "a key cannot be read");
+        ApiError::store_unavailable().with_rate(own.rate)
+    })?;
+    Ok((reply::json(StatusCode::OK, &answer), own.rate))
+}
+
+async fn describe(app: &App, own: &OwnKeyPass) -> Result<OwnKey, Error> {
+    let (id, now) = (own.key.id.clone(), app.clock.now());
+    let found = move |store: &Store| {
+        let usage = usage::month_of_key(store, &id, now)?;
+        Ok::<_, Error>((store.key(&id)?, keys::spending(store, &id, now)?, usage))
+    };
+    let (key, spent, usage) = app.store.read_async(ReadPurpose::Console, found).await?;
+    Ok(OwnKey {
+        key: keys::record(&key, spent, now),
+        minute: own.limits.minute.map(left),
+        day: own.limits.day.map(left),
+        usage,
+    })
+}
+
+const fn left(window: WindowState) -> WindowLeft {
+    WindowLeft { limit: window.limit, remaining: window.remaining, reset: window.reset }
+}

@@ -1,0 +1,50 @@
+//! `GET /v1/usage`: usage, aggregated as the caller asks for it.
+
+use http::StatusCode;
+use http::header::{self, HeaderValue};
+use warp::reply::Response;
+
+use super::query::Query;
+use super::{Call, csv};
+use crate::api::console;
+use crate::clock::Time;
+use crate::server::reply::{self, ApiError};
+use crate::server::request::incoming::wants_csv;
+use crate::usage::{self, ReportError, ReportRequest};
+
+const PARAMETERS: [&str; 7] = ["from", "to", "by", "app", "key", "service", "model"];
+
+/// The report for the query, as JSON or CSV.
+pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
+    let request = read(call.query()?, call.context.app.clock.now())?;
+    let wants_csv = wants_csv(&call.headers);
+    call.report(move |store, _| {
+        let report = usage::report(store, &request)?;
+        Ok::<_, ReportError>(vary_on_accept(if wants_csv {
+            csv::response(console::csv::report(&report), &format!("usage-{}-{}", report.from, report.to))
+        } else {
+            reply::json(StatusCode::OK, &report)
+        }))
+    })
+    .await
+}
+
+/// The report that a query asks for.
+pub(in crate::server) fn read(mut query: Query, now: Time) -> Result<ReportRequest, ApiError> {
+    let request = ReportRequest {
+        days: query.days(now)?,
+        by: query.by()?,
+        app_id: query.text("app")?,
+        key_id: query.text("key")?,
+        service: query.model_service()?,
+        model: query.text("model")?,
+    };
+    query.finish(&PARAMETERS)?;
+    Ok(request)
+}
+
+/// Marks a response that depends on what the caller accepts.
+pub(super) fn vary_on_accept(mut response: Response) -> Response {
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}

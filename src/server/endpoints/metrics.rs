@@ -1,0 +1,55 @@
+//! `GET /metrics`: the server's own metrics, for Prometheus.
+
+use http::{HeaderValue, header};
+use warp::reply::Response;
+
+use crate::inference::{self, BreakerReport};
+use crate::limits::StoreReading;
+use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings};
+use crate::server::reply::ApiError;
+use crate::server::request::incoming::Incoming;
+use crate::server::{Context, gate, with_rate};
+
+/// Answers a request for the page.
+pub(crate) async fn show(context: &Context, incoming: &Incoming) -> Response {
+    let rate = match gate::admit_operator(&context.app, incoming).await {
+        Ok(rate) => rate,
+        Err(refused) => return refused.into_response(&incoming.request_id),
+    };
+    match page(context, incoming).await {
+        Ok(response) => with_rate(response, rate),
+        Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
+    }
+}
+
+fn breaker(report: BreakerReport) -> Breaker {
+    let state = match report.state {
+        inference::BreakerState::Closed => BreakerState::Closed,
+        inference::BreakerState::HalfOpen => BreakerState::HalfOpen,
+        inference::BreakerState::Open => BreakerState::Open,
+    };
+    Breaker { provider: report.provider, model: report.model, state }
+}
+
+fn limits_store(StoreReading { is_up, decided_alone }: StoreReading) -> LimitsStore {
+    LimitsStore { is_up, decided_alone }
+}
+
+async fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
+    let app = &context.app;
+    let readings = Readings {
+        is_database_up: app.store.is_healthy().await,
+        ledger_queue: app.ledger.queued_rows() as u64,
+        ledger_rows_lost: app.ledger.lost_rows(),
+        limits_store: app.limiter.store().map(limits_store),
+        verdicts: app.verdicts.look_ups(),
+        breakers: incoming.configured.gateway.breakers().into_iter().map(breaker).collect(),
+    };
+    let page = app.metrics.page(&readings).map_err(|cause| {
+        tracing::error!(%cause, "the metrics cannot be written");
+        ApiError::internal()
+    })?;
+    let mut response = Response::new(page.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+    Ok(response)
+}

@@ -1,0 +1,12 @@
+//! What the server answers: a file or folder for each group of paths, behind the gate.
+
+pub(super) mod chat;
+pub(super) mod console;
+pub(super) mod dashboard;
+pub(super) mod docs;
+pub(super) mod health;
+pub(super) mod metrics;
+pub(super) mod models;
+pub(super) mod openapi;
+pub(super) mod receipt_key;
+pub(super) mod verify;

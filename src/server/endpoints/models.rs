@@ -1,0 +1,73 @@
+//! `GET /inference/v1/models`: the available models, in the format of the chat-completion API, with what is known about
+//! them; and `GET /inference/v1/models/{id}`: one of them.
+
+use http::StatusCode;
+use percent_encoding::percent_decode_str;
+use warp::reply::Response;
+
+use crate::api::Service;
+use crate::api::models::{Model, ModelList};
+use crate::clock::Time;
+use crate::inference::Gateway;
+use crate::server::reply::{self, ApiError};
+use crate::server::request::incoming::Incoming;
+use crate::server::{Context, gate, with_rate};
+use crate::{keys, model_id};
+
+/// Lists the models that the key may use.
+pub(crate) async fn list(context: &Context, incoming: &Incoming) -> Response {
+    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(pass) => pass,
+        Err(refused) => return refused.into_response(&incoming.request_id),
+    };
+    let (gateway, now) = (&incoming.configured.gateway, context.app.clock.now());
+    let ids = gateway.models(now).into_iter();
+    let data = ids.filter(|id| keys::may_use(&pass.key, id)).map(|id| model(gateway, id, now)).collect();
+    with_rate(reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data }), pass.rate)
+}
+
+/// Shows one model; slashes in its percent-encoded identifier may be encoded or not.
+pub(crate) async fn one(context: &Context, incoming: &Incoming, encoded: &str) -> Response {
+    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(pass) => pass,
+        Err(refused) => return refused.into_response(&incoming.request_id),
+    };
+    match find(context, &incoming.configured.gateway, &pass, encoded) {
+        Ok(model) => with_rate(reply::json(StatusCode::OK, &model), pass.rate),
+        Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+    }
+}
+
+/// The listed model with this percent-encoded identifier.
+fn find(context: &Context, gateway: &Gateway, pass: &gate::Pass, encoded: &str) -> Result<Model, ApiError> {
+    let now = context.app.clock.now();
+    let requested = percent_decode_str(encoded).decode_utf8_lossy();
+    let Some(id) = gateway.models(now).into_iter().find(|id| *id == requested) else {
+        return Err(ApiError::model_not_found(
+            "there is no model with this identifier; GET /inference/v1/models lists those there are",
+        ));
+    };
+    if !keys::may_use(&pass.key, &id) {
+        return Err(ApiError::model_not_allowed(&id, &pass.key.models));
+    }
+    Ok(model(gateway, id, now))
+}
+
+/// What is known about the model with this identifier.
+pub(in crate::server) fn model(gateway: &Gateway, id: String, now: Time) -> Model {
+    let about = gateway.model_info(&id);
+    let owned_by = model_id::provider(&id).to_owned();
+    Model {
+        id,
+        object: "model".to_owned(),
+        created: now.unix_ms().div_euclid(1000),
+        owned_by,
+        context_window: about.context_window,
+        max_output_tokens: about.max_output_tokens,
+        input_usd_per_mtok: about.price.map(|price| price.input_per_mtok.usd()),
+        output_usd_per_mtok: about.price.map(|price| price.output_per_mtok.usd()),
+        cached_input_usd_per_mtok: about.price.and_then(|price| Some(price.cached_input_per_mtok?.usd())),
+        cache_write_usd_per_mtok: about.price.and_then(|price| Some(price.cache_write_per_mtok?.usd())),
+        deprecation_date: about.deprecation.map(str::to_owned),
+    }
+}

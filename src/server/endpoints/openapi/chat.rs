@@ -1,0 +1,304 @@
+//! Schemas of the chat-completion format, as far as this server knows it.
+//!
+//! Requests are passed on without being decoded, so none of our types describes them. What is checked
+//! (`server/endpoints/chat/request.rs`, `message.rs`) is described by the same constants, the rest as the format
+//! defines it.
+
+use serde_json::{Value, json};
+
+use super::schemas::{Schemas, reference};
+use crate::inference::MAX_CHOICES;
+use crate::server::endpoints::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
+
+/// References to the schemas of a completion.
+pub(super) struct Completion {
+    pub(super) request: Value,
+    pub(super) response: Value,
+    pub(super) chunk: Value,
+}
+
+/// Adds all schemas of the format.
+pub(super) fn add(schemas: &mut Schemas) -> Completion {
+    schemas.add("ChatContentPart", content_part());
+    schemas.add("ChatRequestMessage", request_message());
+    schemas.add("ChatUsage", usage());
+    schemas.add("ChatFault", fault());
+    Completion {
+        request: schemas.add("ChatCompletionRequest", request()),
+        response: schemas.add("ChatCompletion", response()),
+        chunk: schemas.add("ChatCompletionChunk", chunk()),
+    }
+}
+
+/// A schema of a list with such items. Without them, client generators leave out the whole operation.
+fn list_of(items: &Value, mut list: Value) -> Value {
+    list["items"] = items.clone();
+    list
+}
+
+fn request() -> Value {
+    let tokens = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TOKENS, "description": description});
+    let passed_on = |kind: Value, description: &str| json!({"type": kind, "description": format!("{description} Passed on to the provider.")});
+    json!({
+        "type": "object",
+        "description": "A conversation to be answered. Fields that are not described here are passed on as they are to \
+            providers that speak this format; what another provider cannot express is refused by name. Refused as well: a name that only case tells \
+            from a checked one (`Model`) and, to a key that is limited to models or has a budget (its own or its app's), \
+            fields and tools by which some providers ask further models (`models`, `fallbacks` …). A key with a budget \
+            is also refused what providers charge for apart from the tokens of a text (`web_search_options`, \
+            `modalities` with audio …). null is the same as left out.",
+        "required": ["model", "messages"],
+        "properties": {
+            "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, as `GET /inference/v1/models` lists it."},
+            "messages": {
+                "type": "array",
+                "minItems": 1,
+                "items": reference("ChatRequestMessage"),
+                "description": "The conversation so far, prior turns included.",
+            },
+            "temperature": {
+                "type": ["number", "null"],
+                "minimum": TEMPERATURE.start(),
+                "maximum": TEMPERATURE.end(),
+                "description": "How freely the model chooses its words. Left out, the provider decides, mostly for 1.",
+            },
+            "max_tokens": tokens("The most tokens of the answer."),
+            "max_completion_tokens": tokens("The most tokens of the answer, reasoning included."),
+            "stream": {"type": ["boolean", "null"], "description": "Whether the answer comes in pieces; left out, it does not."},
+            "stream_options": {
+                "type": ["object", "null"],
+                "description": "Only with `stream`.",
+                "properties": {
+                    "include_usage": {"type": ["boolean", "null"], "description": "Whether a last chunk tells the tokens."},
+                },
+            },
+            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CHOICES, "description": "How many answers; left out, one."},
+            "top_p": passed_on(json!(["number", "null"]), "Nucleus sampling."),
+            "stop": list_of(&json!({"type": "string"}), passed_on(json!(["string", "array", "null"]), "Texts at which the answer ends.")),
+            "seed": passed_on(json!(["integer", "null"]), "For answers that can be repeated."),
+            "presence_penalty": passed_on(json!(["number", "null"]), "Less of what was said at all."),
+            "frequency_penalty": passed_on(json!(["number", "null"]), "Less of what was said often."),
+            "logprobs": passed_on(json!(["boolean", "null"]), "Whether probabilities of tokens are told."),
+            "tools": list_of(&json!({"type": "object"}), passed_on(json!(["array", "null"]), "Functions that the model may call.")),
+            "tool_choice": passed_on(json!(["string", "object", "null"]), "Whether and which of them it must call."),
+            "response_format": passed_on(json!(["object", "null"]), "A text, JSON, or JSON of a schema."),
+            "reasoning_effort": passed_on(json!(["string", "null"]), "How long the model may think."),
+            "user": passed_on(json!(["string", "null"]), "Your own identifier of who asks."),
+            "metadata": passed_on(json!(["object", "null"]), "Notes of your own."),
+        },
+    })
+}
+
+fn request_message() -> Value {
+    let passed_on =
+        |description: &str| json!({"description": format!("{description} Passed on to the provider.")});
+    let tool_calls = passed_on("What an assistant called.");
+    let with_content = json!({
+        "type": "object",
+        "description": "A message with a content.",
+        "required": ["role", "content"],
+        "properties": {
+            "role": {"type": "string", "enum": ROLES},
+            "content": {
+                "description": "A text, or its parts.",
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "minItems": 1, "items": reference("ChatContentPart")},
+                ],
+            },
+            "name": passed_on("Tells apart who has the same role."),
+            "tool_calls": tool_calls,
+            "tool_call_id": passed_on("Which call a tool answers."),
+        },
+    });
+    let of_tool = json!({
+        "type": "object",
+        "description": "What a tool returned, if that is nothing.",
+        "required": ["role", "content"],
+        "properties": {
+            "role": {"type": "string", "const": "tool"},
+            "content": {"type": "array", "maxItems": 0, "items": reference("ChatContentPart")},
+            "tool_call_id": passed_on("Which call a tool answers."),
+        },
+    });
+    let without = json!({
+        "type": "object",
+        "description": "What an assistant said without a content: at least one of the others.",
+        "required": ["role"],
+        "properties": {
+            "role": {"type": "string", "const": "assistant"},
+            "content": {"type": ["array", "null"], "maxItems": 0, "items": reference("ChatContentPart")},
+            "tool_calls": tool_calls,
+            "function_call": passed_on("What it called, in the older form."),
+            "refusal": passed_on("Its words where it declined."),
+            "audio": passed_on("What it spoke."),
+        },
+        "not": {
+            "properties": {
+                "tool_calls": {"type": "null"},
+                "function_call": {"type": "null"},
+                "refusal": {"type": "null"},
+                "audio": {"type": "null"},
+            },
+        },
+    });
+    json!({"description": "One message of a conversation.", "anyOf": [with_content, without, of_tool]})
+}
+
+fn content_part() -> Value {
+    json!({
+        "description": "A part of a message: a text, or what else the model takes, such as `image_url`.",
+        "anyOf": [
+            {
+                "type": "object",
+                "required": ["type", "text"],
+                "properties": {"type": {"type": "string", "const": "text"}, "text": {"type": "string"}},
+            },
+            {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"type": "string", "not": {"const": "text"}}},
+                "additionalProperties": true,
+            },
+        ],
+    })
+}
+
+fn usage() -> Value {
+    let tokens = |description: &str| json!({"type": "integer", "minimum": 0, "description": description});
+    json!({
+        "type": "object",
+        "description": "What an answer took.",
+        "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
+        "properties": {
+            "prompt_tokens": tokens("Of the conversation."),
+            "completion_tokens": tokens("Of the answer."),
+            "total_tokens": tokens("Both."),
+            "estimated": {"type": "boolean", "description": "Whether this server counted, as the provider did not say."},
+        },
+    })
+}
+
+fn fault() -> Value {
+    json!({
+        "type": "object",
+        "description": "Why a stream broke off.",
+        "required": ["message", "type", "code"],
+        "properties": {
+            "message": {"type": "string", "description": "What happened and what to do next."},
+            "type": {"type": "string", "description": "The error's type, such as `Bad Gateway`."},
+            "code": {"type": "string", "description": "The error's kind for programs."},
+            "param": {"type": "string", "description": "The parameter that the provider refuses."},
+            "failed_generation": {"type": "string", "description": "What the model wrote and its provider could not use."},
+        },
+    })
+}
+
+fn response() -> Value {
+    let message = json!({
+        "type": "object",
+        "required": ["role", "content"],
+        "properties": {
+            "role": {"type": "string", "const": "assistant"},
+            "content": {"type": ["string", "null"], "description": "The text; null where the model only calls tools."},
+            "refusal": {"type": ["string", "null"], "description": "The text of a model that declines."},
+            "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}, "description": "What the model calls."},
+            "reasoning_content": reasoning(),
+            "annotations": annotations(),
+            "images": images(),
+        },
+    });
+    let choice = json!({
+        "type": "object",
+        "required": ["index", "message", "finish_reason"],
+        "properties": {
+            "index": {"type": "integer", "minimum": 0},
+            "message": message,
+            "finish_reason": {"type": "string", "enum": ["stop", "length", "content_filter", "tool_calls", "function_call"]},
+            "provider_finish_reason": provider_finish_reason(),
+        },
+    });
+    let mut schema = json!({
+        "type": "object",
+        "description": "A whole answer. Fields that a provider adds are kept.",
+        "required": ["id", "object", "created", "model", "choices", "usage"],
+        "properties": common_properties("chat.completion"),
+    });
+    schema["properties"]["choices"] = json!({"type": "array", "items": choice});
+    schema["properties"]["usage"] = reference("ChatUsage");
+    schema
+}
+
+fn chunk() -> Value {
+    let delta = json!({
+        "type": "object",
+        "description": "What is added.",
+        "properties": {
+            "role": {"type": "string", "const": "assistant", "description": "In the first chunk."},
+            "content": {"type": ["string", "null"]},
+            "refusal": {"type": ["string", "null"]},
+            "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}},
+            "reasoning_content": reasoning(),
+            "annotations": annotations(),
+            "images": images(),
+        },
+    });
+    let choice = json!({
+        "type": "object",
+        "required": ["index", "delta", "finish_reason"],
+        "properties": {
+            "index": {"type": "integer", "minimum": 0},
+            "delta": delta,
+            "finish_reason": {
+                "type": ["string", "null"],
+                "enum": ["stop", "length", "content_filter", "tool_calls", "function_call", "error", null],
+                "description": "null while the answer goes on.",
+            },
+            "provider_finish_reason": provider_finish_reason(),
+        },
+    });
+    let mut schema = json!({
+        "type": "object",
+        "description": "A piece of a streamed answer; all have the same `id`, `created` and `model`.",
+        "required": ["id", "object", "created", "model", "choices"],
+        "properties": common_properties("chat.completion.chunk"),
+    });
+    schema["properties"]["choices"] = json!({"type": "array", "items": choice, "description": "None in a chunk that only tells the `usage`."});
+    schema["properties"]["usage"] = json!({"anyOf": [reference("ChatUsage"), {"type": "null"}]});
+    schema["properties"]["error"] = reference("ChatFault");
+    schema
+}
+
+fn reasoning() -> Value {
+    json!({"type": ["string", "null"], "description": "What the model thought, where its provider tells."})
+}
+
+fn annotations() -> Value {
+    json!({
+        "type": ["array", "null"],
+        "items": {"type": "object"},
+        "description": "Sources of the text: `url_citation` with `url`, `title`, `start_index` and `end_index` (characters of the text), or what else the provider has.",
+    })
+}
+
+fn images() -> Value {
+    json!({
+        "type": ["array", "null"],
+        "items": {"type": "object"},
+        "description": "Images of the answer: `{\"type\": \"image_url\", \"image_url\": {\"url\": \"data:…\"}}`.",
+    })
+}
+
+fn provider_finish_reason() -> Value {
+    json!({"type": "string", "description": "The provider's word for an end that has no name here; `finish_reason` is `stop` then."})
+}
+
+fn common_properties(object: &str) -> Value {
+    json!({
+        "id": {"type": "string"},
+        "object": {"type": "string", "const": object},
+        "created": {"type": "integer", "description": "Unix seconds."},
+        "model": {"type": "string", "description": "Who answers."},
+        "system_fingerprint": {"type": ["string", "null"], "description": "`sandbox` for simulated answers."},
+    })
+}

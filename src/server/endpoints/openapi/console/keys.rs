@@ -1,0 +1,176 @@
+//! The keys of apps, and what a key may know about itself.
+
+use serde_json::{Value, json};
+
+use super::super::operation::{Operation, json_with_example, path};
+use super::super::schemas::{Schemas, reference};
+use super::{DELETE, READ_ONE, WRITE, budget, example, name, operation};
+use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page, RevokedKey};
+use crate::api::endpoint::Endpoint;
+use crate::keys::{MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
+use crate::server::endpoints::console::MAX_GRACE_SECONDS;
+
+pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
+    let (key, page) = (schemas.response::<Key>(), schemas.response::<Page<Key>>());
+    let (created, own) = (schemas.response::<CreatedKey>(), schemas.response::<OwnKey>());
+    schemas.response::<KeyState>();
+    let new = schemas.add("NewKey", new_key());
+    let changes = schemas.add("KeyChanges", changes());
+    let revoked = schemas.response::<RevokedKey>();
+    let rotation = schemas.add("Rotation", rotation());
+    let list = operation("Keys", "listKeys", "List an app's keys", "In every state unless one is asked for.")
+        .parameters(&["AppId", "ServiceFilter", "StateFilter", "Order", "Limit", "KeyCursor"])
+        .response(
+            200,
+            "A page of keys.",
+            json_with_example(&page, &example::page(&example::key())),
+            &["Cache-Control"],
+        )
+        .errors(&READ_ONE);
+    let create = operation(
+        "Keys",
+        "createKey",
+        "Make a key",
+        "`key` in the answer is shown only once and exists nowhere else.",
+    )
+    .parameters(&["AppId"])
+    .body(&new, &[("plain", json!({"service": "verify"})), ("narrow", example::narrow_key())])
+    .response(
+        201,
+        "The key and its record.",
+        json_with_example(&created, &example::created_key()),
+        &["Location", "Cache-Control"],
+    )
+    .errors(&WRITE);
+    let show = operation("Keys", "getKey", "Show a key", "Its record, without the key itself.")
+        .parameters(&["AppId", "KeyId"])
+        .response(200, "The key's record.", json_with_example(&key, &example::key()), &["Cache-Control"])
+        .errors(&READ_ONE);
+    let update = operation(
+        "Keys",
+        "updateKey",
+        "Change a key",
+        "Holds from the next request on. A key that has expired works again with a later `expires_at`, or none; a rotated \
+         one gets no later end, and a revoked one stays as it is (409).",
+    )
+    .parameters(&["AppId", "KeyId"])
+    .body(&changes, &[("rename", json!({"name": "ci"})), ("limits", json!({"limits": {"per_minute": 120}}))])
+    .response(200, "The record as it is now.", json_with_example(&key, &example::key()), &["Cache-Control"])
+    .errors(&WRITE);
+    let revoke = operation(
+        "Keys",
+        "revokeKey",
+        "Revoke a key",
+        "At once and for ever: the next request with it gets a 401, and its running streams end. May be repeated.",
+    )
+    .parameters(&["AppId", "KeyId"])
+    .response(200, "It is revoked.", json_with_example(&revoked, &example::revoked_key()), &["Cache-Control"])
+    .errors(&DELETE);
+    let rotate = operation(
+        "Keys",
+        "rotateKey",
+        "Replace a key",
+        "Makes a key like this one and lets the old one live for `grace_seconds` more.",
+    )
+    .parameters(&["AppId", "KeyId"])
+    .optional_body(&rotation, &[("now", json!({})), ("a_day", json!({"grace_seconds": 86_400}))])
+    .response(
+        201,
+        "The new key and its record.",
+        json_with_example(&created, &example::created_key()),
+        &["Location", "Cache-Control"],
+    )
+    .errors(&WRITE);
+    let itself = Operation::new(
+        "Keys",
+        "getOwnKey",
+        "Ask about one's own key",
+        "Takes a key of any service, or a session for the key it was made from, and costs nothing against the key's \
+         limits.",
+    )
+    .secured(&["verifyKey", "inferenceKey", "consoleKey", "consoleSession"])
+    .response(
+        200,
+        "What the key may know about itself.",
+        json_with_example(&own, &example::own_key()),
+        &["Cache-Control"],
+    )
+    .errors(&[401, 403, 429, 500, 503]);
+    vec![
+        path(Endpoint::Keys, [("get", list), ("post", create)]),
+        path(Endpoint::Key, [("get", show), ("patch", update), ("delete", revoke)]),
+        path(Endpoint::Rotation, [("post", rotate)]),
+        path(Endpoint::OwnKey, [("get", itself)]),
+    ]
+}
+
+fn changes() -> Value {
+    let mut name = name(MAX_KEY_NAME_CHARS, "To remember it by; null for none.");
+    name["type"] = json!(["string", "null"]);
+    let limit = |description: &str| json!({"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX, "description": description});
+    json!({
+        "type": "object",
+        "description": "What is to change of a key; the rest stays.",
+        "additionalProperties": false,
+        "properties": {
+            "name": name,
+            "expires_at": {
+                "anyOf": [
+                    {"type": "string", "format": "date-time"},
+                    {"type": "string", "format": "date"},
+                    {"type": "null"},
+                ],
+                "description": "From when on it is refused, in the future; null for never.",
+            },
+            "limits": {
+                "type": ["object", "null"],
+                "description": "Own limits. 0 is unlimited, null the server's limit.",
+                "additionalProperties": false,
+                "properties": {
+                    "per_minute": limit("Requests in any 60 seconds."),
+                    "per_day": limit("Requests in a UTC day."),
+                },
+            },
+            "models": {
+                "type": ["array", "null"],
+                "maxItems": MAX_LIST_ENTRIES,
+                "items": {"type": "string", "pattern": "^(\\*|[a-z0-9_-]+/(\\*|[^*\\s\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]+))$", "maxLength": MAX_PATTERN_CHARS},
+                "description": "The models it may use: `provider/model`, `provider/*` or `*`; empty for all.",
+            },
+            "addresses": {
+                "type": ["array", "null"],
+                "maxItems": MAX_LIST_ENTRIES,
+                "items": {"type": "string"},
+                "description": "Networks (CIDR) or addresses it may be used from; empty for all.",
+            },
+            "budget_usd": budget("The key's"),
+        },
+    })
+}
+
+/// The schema of a new key: what may be changed later may be set at once; the service never changes.
+fn new_key() -> Value {
+    let mut schema = changes();
+    schema["description"] =
+        "A new key. One of the service `console` asks no models, and has neither `models` nor a budget."
+            .into();
+    schema["required"] = json!(["service"]);
+    schema["properties"]["service"] = reference("Service");
+    schema
+}
+
+fn rotation() -> Value {
+    json!({
+        "type": "object",
+        "description": "How a key is replaced.",
+        "additionalProperties": false,
+        "properties": {
+            "grace_seconds": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "maximum": MAX_GRACE_SECONDS,
+                "description": "How long the old key lives on, though never past its own expiry; left out, not at all.",
+            },
+        },
+    })
+}

@@ -1,0 +1,85 @@
+//! Usage, billing, statements and the audit log.
+
+use serde_json::Value;
+
+use super::super::operation::{either, json_with_example, path, text};
+use super::super::schemas::Schemas;
+use super::{READ, READ_ONE, example, operation};
+use crate::api::console::{AuditEntry, Billing, Dimension, Page, Statement, UsageReport};
+use crate::api::endpoint::Endpoint;
+
+pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
+    schemas.response::<Dimension>();
+    let (report, bill) = (schemas.response::<UsageReport>(), schemas.response::<Billing>());
+    let (statement, entries) = (schemas.response::<Statement>(), schemas.response::<Page<AuditEntry>>());
+    let usage = operation(
+        "Usage",
+        "getUsage",
+        "Sum usage",
+        "By UTC days, the last 30 unless others are asked for. With `Accept: text/csv` as a table.",
+    )
+    .parameters(&["From", "To", "By", "AppFilter", "KeyFilter", "AskingFilter", "ModelFilter"])
+    .response(
+        200,
+        "The sums.",
+        either(
+            json_with_example(&report, &example::usage()),
+            text("text/csv", "A line for each row, below their names.", example::USAGE_CSV),
+        ),
+        &["Cache-Control"],
+    )
+    .errors(&READ);
+    let billing = operation(
+        "Usage",
+        "getBilling",
+        "The month so far",
+        "Costs, budgets and a forecast for this UTC month.",
+    )
+    .response(200, "The month.", json_with_example(&bill, &example::billing()), &["Cache-Control"])
+    .errors(&READ);
+    let stated = operation(
+        "Usage",
+        "getStatement",
+        "An app's statement for a month",
+        "A line for each service, key and model. With `Accept: text/csv` as a table.",
+    )
+    .parameters(&["AppId", "Month"])
+    .response(
+        200,
+        "The statement.",
+        either(
+            json_with_example(&statement, &example::statement()),
+            text(
+                "text/csv",
+                "A line for each of the statement's, below their names.",
+                example::STATEMENT_CSV,
+            ),
+        ),
+        &["Cache-Control"],
+    )
+    .errors(&READ_ONE);
+    let audit = operation("Usage", "listAudit", "Who did what", "Newest first. Entries are never changed.")
+        .parameters(&[
+            "ObjectFilter",
+            "ObjectNameFilter",
+            "AppAndKeysFilter",
+            "ActorFilter",
+            "ActorNameFilter",
+            "ActionFilter",
+            "Limit",
+            "EntryCursor",
+        ])
+        .response(
+            200,
+            "A page of entries.",
+            json_with_example(&entries, &example::page(&example::audit_entry())),
+            &["Cache-Control"],
+        )
+        .errors(&READ);
+    vec![
+        path(Endpoint::Usage, [("get", usage)]),
+        path(Endpoint::Billing, [("get", billing)]),
+        path(Endpoint::Statement, [("get", stated)]),
+        path(Endpoint::Audit, [("get", audit)]),
+    ]
+}
