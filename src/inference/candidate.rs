@@ -16,9 +16,9 @@ use super::relay::Relay;
 use super::upstream::{Started, Upstream};
 use super::{max_cost, retry};
 use crate::money::{Tokens, Usage};
+use crate::providers::catalog::estimate;
 use crate::providers::{
     CompletionRequest, CompletionResponse, FailedCall, Failure, Permit, ReducedRequest, ResponseMeta,
-    estimate,
 };
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 

@@ -12,7 +12,8 @@ use super::{Settings, max_cost, retry};
 use crate::clock::Clock;
 use crate::model_id;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
-use crate::providers::{self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError, estimate};
+use crate::providers::catalog::estimate;
+use crate::providers::{self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError};
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// A model that can be called.

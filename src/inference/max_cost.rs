@@ -8,7 +8,8 @@
 
 use crate::json::reader::Json;
 use crate::money::{NanoUsd, Price, Tokens};
-use crate::providers::{Chat, CompletionRequest, Failure, Provider, estimate};
+use crate::providers::catalog::estimate;
+use crate::providers::{Chat, CompletionRequest, Failure, Provider};
 use crate::usage::BudgetError;
 
 /// The longest answer, in tokens, if neither the model's maximum is known nor the caller sets a limit.

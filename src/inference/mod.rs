@@ -32,9 +32,10 @@ pub use retry::jitter;
 
 pub use crate::json::fields::Fields;
 pub use crate::json::reader::{Json, Reader};
+pub use crate::providers::catalog::estimate;
 pub use crate::providers::{
     Answer, Chat, CompletionRequest, Effort, Failure, Finish, MAX_BREAKER_PAUSE, MAX_CHOICES, Message, Role,
-    Schema, SetupError, estimate,
+    Schema, SetupError,
 };
 
 /// The operator's settings for chat completions.

@@ -6,6 +6,11 @@
 //! line. It is parsed on first use, so that commands that need no model facts do not pay for it. What the catalogue
 //! does not say stays unknown: a missing model has no price, rather than a price of zero.
 
+pub(super) mod effort;
+pub mod estimate;
+pub(super) mod model;
+pub(super) mod settings;
+
 use std::sync::LazyLock;
 
 use foldhash::HashMap;
@@ -189,7 +194,7 @@ pub fn models_of(name: &str) -> impl Iterator<Item = &'static str> {
     MODELS.keys().copied().filter(move |id| is_of(id))
 }
 
-static CATALOGUE: &str = include_str!("catalogue.json");
+static CATALOGUE: &str = include_str!("catalog/catalogue.json");
 
 static MODELS: LazyLock<HashMap<&'static str, ModelFacts>> = LazyLock::new(|| {
     let entries: HashMap<&'static str, Entry> = serde_json::from_str(CATALOGUE).unwrap_or_default();

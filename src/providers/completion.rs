@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::chunk_writer::ChunkWriter;
 use super::sse::Event;
+use super::stream::chunk_writer::ChunkWriter;
 use super::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
 use crate::json::fields::Fields;
 use crate::money::Usage;

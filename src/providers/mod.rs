@@ -11,53 +11,31 @@
 //! Nothing in this room knows about the HTTP statuses that callers get, and nothing that a provider sends is trusted:
 //! bodies are capped, and texts are data.
 
-mod anthropic;
-mod call_policy;
+mod call;
 pub mod catalog;
-#[cfg(test)]
-mod chat_scenarios;
-mod chunk_writer;
 mod completion;
-mod completion_stream;
-mod damaged;
-mod dialogue;
-mod effort;
-pub mod estimate;
+mod dialects;
 mod failure;
-mod google;
-mod lease;
-mod model;
-mod open_response;
-mod openai;
-mod probe;
-mod provider;
-mod render;
 mod request;
-mod retry_after;
 pub mod sandbox;
 #[cfg(test)]
-mod scenarios;
-#[cfg(test)]
 pub(crate) mod scripted;
-mod settings;
-mod status;
-mod token_count;
-mod transport;
+mod stream;
 
-pub use call_policy::{CallPolicy, CallPolicyOverrides, MAX_BREAKER_PAUSE};
-pub use chunk_writer::{ChoiceStage, ChunkWriter};
+pub use call::call_policy::{CallPolicy, CallPolicyOverrides, MAX_BREAKER_PAUSE};
+pub use call::probe::{KeyStatus, ProbeReport};
+pub use call::provider::{Permit, Provider, SetupError, dialect};
+pub use catalog::effort::Effort;
+pub use catalog::model::{Model, Structure};
+pub use catalog::settings::{Kind, ModelSettings, Settings};
 pub use completion::{
     CompletionDialect, CompletionRequest, CompletionResponse, EventOutcome, MAX_CHOICES, ResponseMeta,
     StreamDecoder,
 };
-pub use completion_stream::CompletionStream;
-pub use effort::Effort;
 pub use failure::{FailedCall, Failure};
-pub use model::{Model, Structure};
-pub use probe::{KeyStatus, ProbeReport};
-pub use provider::{Permit, Provider, SetupError, dialect};
 pub use request::ReducedRequest;
-pub use settings::{Kind, ModelSettings, Settings};
+pub use stream::chunk_writer::{ChoiceStage, ChunkWriter};
+pub use stream::completion_stream::CompletionStream;
 
 use std::borrow::Cow;
 use std::sync::Arc;

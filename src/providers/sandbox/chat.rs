@@ -30,7 +30,8 @@ use super::script::ScriptStep;
 use super::triggers::{self, Act};
 use super::{MODELS, answer, fences, knowledge, latency, numbers, open};
 use crate::clock::Clock;
-use crate::providers::{CompletionRequest, Failure, ProviderResponse, estimate, request};
+use crate::providers::catalog::estimate;
+use crate::providers::{CompletionRequest, Failure, ProviderResponse, request};
 use crate::unsafe_chars::name_in_message;
 
 /// The pause between two words, normally and with `[sandbox:slow]`.

@@ -43,7 +43,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{Answer, Chat, FailedCall, Failure, Finish, estimate};
+use super::catalog::estimate;
+use super::{Answer, Chat, FailedCall, Failure, Finish};
 use crate::money::Tokens;
 use triggers::Act;
 

@@ -1,0 +1,338 @@
+//! One configured provider: its concurrency limit, its dialect and its connections.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use bytes::Bytes;
+use foldhash::HashMap;
+use futures_util::poll;
+use tokio::time::{Instant, timeout_at};
+
+use super::transport::Transport;
+use crate::clock::Clock;
+use crate::money::Price;
+use crate::net::semaphore::{self, Semaphore};
+use crate::providers::dialects::anthropic::Anthropic;
+use crate::providers::dialects::google::Google;
+use crate::providers::dialects::openai::OpenAi;
+use crate::providers::{
+    Answer, CallPolicy, Chat, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, ProviderRequest,
+    Settings, sandbox,
+};
+
+/// The maximum number of models whose facts are cached, and of those whose refusals are remembered: model names come
+/// from callers as well as from the configuration.
+const MAX_MODELS: usize = 1000;
+
+/// A provider that can be called.
+pub struct Provider {
+    settings: Settings,
+    /// Limits concurrent calls, and what each key may take of them.
+    calls: Arc<Semaphore>,
+    backend: Backend,
+    clock: Clock,
+    models: Mutex<ModelCache>,
+}
+
+/// The models of a provider, by name.
+#[derive(Default)]
+struct ModelCache {
+    /// As the catalogue and their names describe them.
+    known: HashMap<String, Arc<Model>>,
+    /// Models that have refused a parameter, without what they refused.
+    learned: HashMap<String, Arc<Model>>,
+}
+
+enum Backend {
+    Http { dialect: Box<dyn Dialect>, transport: Box<Transport> },
+    Sandbox,
+}
+
+/// Permission to make one call; released on drop.
+#[derive(Debug)]
+pub struct Permit {
+    _held: semaphore::Permit,
+}
+
+/// Why a provider cannot be set up.
+#[derive(Debug)]
+pub struct SetupError {
+    /// The provider's configured name.
+    pub provider: String,
+    /// What is wrong, for humans.
+    pub message: String,
+}
+
+impl std::fmt::Display for SetupError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "provider {}: {}", self.provider, self.message)
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl Provider {
+    /// Sets up a provider; nothing is connected yet.
+    ///
+    /// # Errors
+    /// If the address, the key or a limit is unusable.
+    pub fn new(settings: Settings, clock: Clock) -> Result<Self, SetupError> {
+        let error = |message: String| SetupError { provider: settings.name.clone(), message };
+        if settings.max_concurrent == 0 {
+            return Err(error(
+                "max_concurrent is 0, so it could never be called; give at least 1".to_owned(),
+            ));
+        }
+        let backend = match dialect(settings.kind) {
+            None => Backend::Sandbox,
+            Some(dialect) => {
+                let transport =
+                    Transport::new(&settings, settings.key_header(dialect.key_header())).map_err(error)?;
+                Backend::Http { dialect, transport: Box::new(transport) }
+            }
+        };
+        Ok(Self {
+            calls: Arc::new(Semaphore::new(settings.max_concurrent)),
+            settings,
+            backend,
+            clock,
+            models: Mutex::default(),
+        })
+    }
+
+    /// This provider as the replacement of `before`, whose calls in flight count as its own. The concurrency limit
+    /// stays that of `before` until [`Provider::take_effect`].
+    #[must_use]
+    pub fn in_place_of(self, before: &Self) -> Self {
+        Self { calls: before.calls.clone(), ..self }
+    }
+
+    /// Applies this provider's own concurrency limit after it has replaced another one.
+    pub fn take_effect(&self) {
+        self.calls.resize(self.settings.max_concurrent);
+    }
+
+    /// The settings it was set up with.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Its configured name.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Whether its answers are simulated.
+    pub const fn is_sandbox(&self) -> bool {
+        matches!(self.backend, Backend::Sandbox)
+    }
+
+    /// Whether it may serve `model`: a real provider any name, the sandbox only its own models.
+    pub fn may_serve(&self, model: &str) -> bool {
+        !model.is_empty() && (!self.is_sandbox() || sandbox::MODELS.contains(&model))
+    }
+
+    /// The operator's settings for `model`.
+    pub fn model_settings(&self, model: &str) -> Option<&ModelSettings> {
+        self.settings.models.get(model)
+    }
+
+    /// See [`Settings::price`].
+    pub fn price(&self, id: &str, model: &str) -> Option<Price> {
+        self.settings.price(id, model)
+    }
+
+    /// The retries, timeouts and circuit breaker settings for calls to `model`.
+    pub fn call_policy(&self, model: &str) -> CallPolicy {
+        self.settings.call_policy(model)
+    }
+
+    /// The maximum number of tokens in an answer of `model`, if known.
+    pub fn max_output_tokens(&self, model: &str) -> Option<u64> {
+        self.model(model).max_output_tokens
+    }
+
+    /// The operator's settings for single models, by the provider's own names.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSettings)> {
+        self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))
+    }
+
+    /// Waits for a permit to make a call for the holder of a key, who shares the permits with the others (see
+    /// [`crate::net::semaphore`]). Also returns the time at which it was granted: `now`, unless it had to wait.
+    ///
+    /// # Errors
+    /// [`Failure::Timeout`] at `deadline`.
+    pub async fn admit(
+        &self,
+        key_id: &Arc<str>,
+        now: Instant,
+        deadline: Instant,
+    ) -> Result<(Permit, Instant), Failure> {
+        if now >= deadline {
+            return Err(Failure::Timeout);
+        }
+        // No timer is needed if a permit is available.
+        let mut waiting = pin!(self.calls.acquire_for(key_id));
+        match poll!(waiting.as_mut()) {
+            Poll::Ready(held) => Ok((Permit { _held: held }, now)),
+            Poll::Pending => {
+                let held = timeout_at(deadline, waiting).await.map_err(|_| Failure::Timeout)?;
+                Ok((Permit { _held: held }, Instant::now()))
+            }
+        }
+    }
+
+    /// Makes one attempt to have `model` complete `chat`.
+    ///
+    /// If the provider refuses a parameter that can be left out, the request is sent again without it within the same
+    /// attempt, as the refusal cost nothing. Once that succeeds, it is remembered for the model.
+    ///
+    /// # Errors
+    /// With the reason why the model did not answer, by `deadline` at the latest.
+    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    pub fn complete<'a>(
+        &'a self,
+        permit: Permit,
+        chat: &'a Chat,
+        model: &'a str,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Answer, FailedCall>> + Send + 'a {
+        async move {
+            let _held = &permit;
+            let (dialect, transport) = match &self.backend {
+                Backend::Http { dialect, transport } => (dialect, transport),
+                Backend::Sandbox => {
+                    let end = deadline.min(Instant::now() + self.call_policy(model).total_timeout);
+                    // Boxed, so that calls to real providers reserve no space for it.
+                    let simulated = Box::pin(sandbox::complete(chat, model));
+                    return timeout_at(end, simulated).await.unwrap_or(Err(Failure::Timeout.into()));
+                }
+            };
+            let mut target = self.model(model);
+            let mut is_reduced = false;
+            loop {
+                // Thousands of calls may be waiting for a response, so nothing else may be kept alive meanwhile.
+                let response = {
+                    let call_policy = self.call_policy(model);
+                    transport.send(|| request(&**dialect, chat, &target), &call_policy, deadline)
+                }
+                .await?;
+                let failed = match dialect.answer(&response.with_clock(self.clock.clone())) {
+                    Ok(answer) => {
+                        if is_reduced {
+                            self.learn(model, target);
+                        }
+                        return Ok(answer);
+                    }
+                    Err(failed) => failed,
+                };
+                let body = |model: &Model| Ok(request(&**dialect, chat, model).body);
+                target = match self.without_overflow(&target, chat, &failed) {
+                    Some(reduced) => reduced,
+                    None => self.without_refused(&target, failed, body)?,
+                };
+                is_reduced = true;
+            }
+        }
+    }
+
+    /// What to try next if the prompt might fit into the context window without the room reserved for the answer, which
+    /// servers of the chat-completion format count with it. `None` if nothing is reserved.
+    fn without_overflow(&self, target: &Model, chat: &Chat, failed: &FailedCall) -> Option<Arc<Model>> {
+        let may_fit = failed.failure == Failure::ContextOverflow
+            && self.settings.kind == Kind::OpenAi
+            && target.answer_limit
+            && chat.max_tokens.is_some();
+        may_fit.then(|| Arc::new(Model { answer_limit: false, ..target.clone() }))
+    }
+
+    /// What to try next after `target` has refused a parameter: the model without that parameter, or with its other
+    /// name. The same request is not sent twice: the `body` must differ.
+    ///
+    /// # Errors
+    /// With the failure to report if there is nothing left to try: usually `failed` itself.
+    fn without_refused(
+        &self,
+        target: &Model,
+        failed: FailedCall,
+        body: impl Fn(&Model) -> Result<Bytes, Failure>,
+    ) -> Result<Arc<Model>, FailedCall> {
+        let failed = failed.redacted(self.settings.api_key.as_ref());
+        let Failure::Rejected { message, param, .. } = &failed.failure else { return Err(failed) };
+        // It is about the model's answer and may quote that.
+        if failed.failure.is_malformed_output() {
+            return Err(failed);
+        }
+        let named = [param.as_deref().unwrap_or_default(), " ", message].concat();
+        let refused = body(target)?;
+        let mut reduced = target.clone();
+        loop {
+            let Some(next) = reduced.without(&named) else { return Err(failed) };
+            reduced = next;
+            // What the caller has asked for is never left out; the provider's own message explains best what is wrong.
+            let Ok(next) = body(&reduced) else { return Err(failed) };
+            if next != refused {
+                break;
+            }
+        }
+        let (provider, model) = (self.name(), &target.name);
+        tracing::debug!(
+            provider,
+            model,
+            message,
+            "a parameter was refused; asking without it, or by another name"
+        );
+        Ok(Arc::new(reduced))
+    }
+
+    /// The model of this name, without what it is known to refuse.
+    fn model(&self, name: &str) -> Arc<Model> {
+        let mut models = self.lock_models();
+        if let Some(model) = models.learned.get(name).or_else(|| models.known.get(name)) {
+            return model.clone();
+        }
+        let model = Arc::new(Model::known(&self.settings.name, self.settings.kind, name));
+        if models.known.len() < MAX_MODELS {
+            models.known.insert(name.to_owned(), model.clone());
+        }
+        model
+    }
+
+    /// Remembers the parameters that a model accepts. Call this only once it has answered: a refusal alone may be about
+    /// what this caller wrote.
+    fn learn(&self, name: &str, model: Arc<Model>) {
+        let mut models = self.lock_models();
+        if models.learned.len() < MAX_MODELS || models.learned.contains_key(name) {
+            models.learned.insert(name.to_owned(), model);
+        }
+    }
+
+    /// Poisoning is ignored: entries are inserted whole, so a panic elsewhere leaves the cache consistent.
+    fn lock_models(&self) -> MutexGuard<'_, ModelCache> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The request to have `model` complete `chat`, without a limit of the answer's length if it refuses that.
+fn request(dialect: &dyn Dialect, chat: &Chat, model: &Model) -> ProviderRequest {
+    if model.answer_limit || chat.max_tokens.is_none() {
+        return dialect.request(chat, model);
+    }
+    dialect.request(&Chat { max_tokens: None, ..chat.clone() }, model)
+}
+
+/// The dialect of a format; `None` for the sandbox, which runs in-process.
+pub fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
+    match kind {
+        Kind::OpenAi => Some(Box::new(OpenAi)),
+        Kind::Anthropic => Some(Box::new(Anthropic)),
+        Kind::Google => Some(Box::new(Google)),
+        Kind::Sandbox => None,
+    }
+}
+
+mod chat;
+mod probe;
+#[cfg(test)]
+mod tests;

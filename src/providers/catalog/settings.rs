@@ -1,0 +1,208 @@
+//! A provider's settings. Read by `config`, used by [`crate::providers::call::transport`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::HeaderName;
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+
+use crate::money::{NanoUsd, Price};
+use crate::providers::call::call_policy::CallPolicyOverrides;
+use crate::providers::{KeyHeader, catalog};
+use crate::secret::{ExposeSecret, SecretString};
+
+/// What simulated answers cost unless the configuration gives them a price: known, and zero.
+const FREE: Price = Price::new(NanoUsd(0), NanoUsd(0));
+
+/// The format of a provider's API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Chat completions, as offered by many providers and local servers.
+    OpenAi,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// The Gemini API's `generateContent`.
+    Google,
+    /// Simulated, in-process.
+    Sandbox,
+}
+
+impl Kind {
+    /// Its name in configuration files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Google => "google",
+            Self::Sandbox => "sandbox",
+        }
+    }
+
+    /// The provider, by its name in the catalogue, that alone uses this format; it supplies address and models where
+    /// the configuration does not. `None` for chat completions, which many providers use.
+    pub const fn sole_provider(self) -> Option<&'static str> {
+        match self {
+            Self::Anthropic | Self::Google => Some(self.name()),
+            Self::OpenAi | Self::Sandbox => None,
+        }
+    }
+}
+
+/// The settings of one provider.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its configured name, the prefix of model identifiers.
+    pub name: String,
+    /// Its format.
+    pub kind: Kind,
+    /// Such as `https://api.openai.com/v1`, without a trailing slash. Unused by the sandbox.
+    pub base_url: String,
+    /// Sent in `api_key_header`; `None` to send no key.
+    pub api_key: Option<SecretString>,
+    /// The header that carries the key, as [`Settings::parse_key_header`] parses it; `None` for the format's own.
+    pub api_key_header: Option<HeaderName>,
+    /// The maximum number of concurrent calls.
+    pub max_concurrent: usize,
+    /// For establishing a connection.
+    pub connect_timeout: Duration,
+    /// From sending the request to the first byte of the response body.
+    pub first_byte_timeout: Duration,
+    /// Between two pieces of the response body.
+    pub idle_timeout: Duration,
+    /// For an entire call; for a caller's chat completion, for all calls to the model together.
+    pub total_timeout: Duration,
+    /// The maximum number of retries of a call.
+    pub retries: u32,
+    /// To the first token of a stream, if there is a fallback model; `None` for the global setting.
+    pub first_token_timeout: Option<Duration>,
+    /// To the end of an answer that is not streamed, if there is a fallback model; `None` for the global setting.
+    pub whole_answer_timeout: Option<Duration>,
+    /// The number of consecutive failures after which a model is paused; 0 for never.
+    pub breaker_failures: u32,
+    /// The duration of the first pause.
+    pub breaker_pause: Duration,
+    /// The duration that no later pause exceeds, unless the first one does.
+    pub breaker_max_pause: Duration,
+    /// The settings of single models, by the provider's own names.
+    pub models: BTreeMap<String, ModelSettings>,
+}
+
+/// The settings of one model; they override the embedded catalogue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelSettings {
+    /// Its price.
+    pub price: Option<Price>,
+    /// The models to ask, in order, when this one fails. For chat completions; verifications have extractor fallbacks
+    /// and standby models of their own.
+    pub fallbacks: Vec<String>,
+    /// Retries, timeouts and circuit breaker settings that differ from the provider's.
+    pub call_policy: CallPolicyOverrides,
+}
+
+impl Settings {
+    /// A provider with the documented defaults. Simulated models are never paused: they fail when a caller tells them
+    /// to, which other callers should not notice.
+    pub fn new(name: &str, kind: Kind, base_url: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            api_key: None,
+            api_key_header: None,
+            max_concurrent: 64,
+            connect_timeout: Duration::from_secs(5),
+            first_byte_timeout: Duration::from_mins(1),
+            idle_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_mins(10),
+            retries: 2,
+            first_token_timeout: None,
+            whole_answer_timeout: None,
+            breaker_failures: if matches!(kind, Kind::Sandbox) { 0 } else { 5 },
+            breaker_pause: Duration::from_secs(10),
+            breaker_max_pause: Duration::from_secs(20),
+            models: BTreeMap::new(),
+        }
+    }
+
+    /// The price of `model`, whose identifier is `id`: the configured one, otherwise that of the catalogue. Simulated
+    /// models are free unless they are given a price, with which budgets can be tried.
+    pub fn price(&self, id: &str, model: &str) -> Option<Price> {
+        let configured = self.models.get(model).and_then(|settings| settings.price);
+        let usual = || match self.kind {
+            Kind::Sandbox => Some(FREE),
+            _ => catalog::model(id).and_then(|facts| facts.price),
+        };
+        configured.or_else(usual)
+    }
+
+    /// Whether both are the same, including the key.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        // Destructured, so that a new setting cannot be forgotten here.
+        let Self {
+            name,
+            kind,
+            base_url,
+            api_key: _,
+            api_key_header,
+            max_concurrent,
+            connect_timeout,
+            first_byte_timeout,
+            idle_timeout,
+            total_timeout,
+            retries,
+            first_token_timeout,
+            whole_answer_timeout,
+            breaker_failures,
+            breaker_pause,
+            breaker_max_pause,
+            models,
+        } = self;
+        self.has_same_target(other)
+            && *name == other.name
+            && *kind == other.kind
+            && *base_url == other.base_url
+            && *api_key_header == other.api_key_header
+            && *max_concurrent == other.max_concurrent
+            && *connect_timeout == other.connect_timeout
+            && *first_byte_timeout == other.first_byte_timeout
+            && *idle_timeout == other.idle_timeout
+            && *total_timeout == other.total_timeout
+            && *retries == other.retries
+            && *first_token_timeout == other.first_token_timeout
+            && *whole_answer_timeout == other.whole_answer_timeout
+            && *breaker_failures == other.breaker_failures
+            && *breaker_pause == other.breaker_pause
+            && *breaker_max_pause == other.breaker_max_pause
+            && *models == other.models
+    }
+
+    /// Whether both call the same server with the same key, so that what one has learned about it holds for the other.
+    pub fn has_same_target(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.base_url == other.base_url
+            && self.api_key_header == other.api_key_header
+            && self.has_same_key(other)
+    }
+
+    /// Whether both have the same key, or none.
+    pub fn has_same_key(&self, other: &Self) -> bool {
+        match (&self.api_key, &other.api_key) {
+            (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
+    /// Parses the name of a header that can carry a key; `None` if it is invalid, or has another meaning in HTTP.
+    pub fn parse_key_header(name: &str) -> Option<HeaderName> {
+        const RESERVED: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
+        HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !RESERVED.contains(name))
+    }
+
+    /// The header that carries the key; `default` is the format's own.
+    pub(in crate::providers) fn key_header(&self, default: KeyHeader) -> KeyHeader {
+        let Some(name) = self.api_key_header.clone() else { return default };
+        // Only this header has an authentication scheme.
+        let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
+        KeyHeader { name, prefix }
+    }
+}
