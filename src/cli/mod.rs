@@ -5,71 +5,27 @@
 //! everything else to standard error, all through `printer`; text from elsewhere passes through `sanitize` first. No
 //! runtime is built and no file is read before a command needs it, so that `mk --version` is instant.
 
-mod admin;
-mod apps;
-mod audit;
-mod backend;
-mod backup;
-mod budget;
-mod chat;
-mod complete;
-mod config;
-mod confirm;
-mod database;
-mod defect;
-mod doctor;
-mod embedded;
-mod eval;
-mod exit;
-mod extract;
-mod generate;
-mod globals;
-mod help;
-mod humanize;
-mod keys;
-mod last_console_key;
-mod log;
-mod login;
-mod mark;
-mod models;
-mod number;
-mod pager;
-mod printer;
-mod progress;
-mod receipt;
-#[cfg_attr(not(unix), allow(dead_code, reason = "nothing asks for a reload there"))]
-mod reload;
-mod remote;
-mod resources;
-mod runtime;
-pub mod sanitize;
-mod serve;
-mod server_key;
-mod service;
-mod setup_link;
-mod shell;
-mod short_help;
-mod supervisor;
-mod tabular;
-mod term;
-mod text;
-mod topic_tables;
-mod unit;
-mod usage;
-mod usage_error;
-mod verify;
-mod welcome;
-mod whoami;
-mod wrap;
+mod args;
+mod commands;
+mod guide;
+mod process;
+mod target;
+pub mod terminal;
 
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
 use crate::config::Env;
-pub use exit::End;
-use exit::Outcome;
-use globals::{Globals, Session};
+use args::globals::{Globals, Session};
+use commands::{
+    apps, audit, backup, chat, complete, config, doctor, eval, extract, generate, help, keys, login, models,
+    receipt, serve, usage, verify, whoami,
+};
+use guide::usage_error;
+pub use process::exit::End;
+use process::exit::{self, Outcome};
+use process::{panic_hook, resources};
 
 /// Examples first, as that is what people look for.
 const HELP: &str = "\
@@ -209,7 +165,7 @@ impl Command {
 
 /// Runs the program; the first of these arguments is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
-    defect::install_hook();
+    panic_hook::install_hook();
     resources::survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     let env = Env::system();
@@ -218,7 +174,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
         Err(error) => return usage_error::report(&error, &args, env),
     };
     let mut session = Session::begin(cli.globals, env);
-    let outcome = defect::catch(|| dispatch(&cli.command, &mut session));
+    let outcome = panic_hook::catch(|| dispatch(&cli.command, &mut session));
     exit::report(outcome, &session.printer, cli.command.wants_json())
 }
 
@@ -254,6 +210,7 @@ fn dispatch(command: &Command, session: &mut Session) -> Outcome {
 mod tests {
     use clap::CommandFactory;
 
+    use super::terminal::wrap;
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mk::cli::sanitize::{json, line, lines};
+use mk::cli::terminal::sanitize::{json, line, lines};
 use mk_fuzz::{is_harmless, pieces};
 
 fuzz_target!(|bytes: &[u8]| {

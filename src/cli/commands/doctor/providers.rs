@@ -1,0 +1,100 @@
+//! Are the providers reachable, and do they accept our keys? Checked concurrently and free of charge.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+use super::check::Check;
+use super::clock::{self, ClockReading};
+use super::models::ConfiguredModels;
+use crate::cli::terminal::humanize;
+use crate::clock::Clock;
+use crate::config::NamedProvider;
+use crate::providers::{Failure, KeyStatus, Provider, Settings};
+
+/// Time limit per provider; its list of models is a small response.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Asks every provider; a misconfigured one is reported and not asked.
+pub(super) async fn ask(
+    found: Vec<NamedProvider>,
+    configured: &ConfiguredModels,
+) -> Vec<(Vec<Check>, Option<ClockReading>)> {
+    join_all(found.into_iter().map(|(name, settings)| async move {
+        match settings {
+            Ok(settings) => one(settings, configured).await,
+            Err(error) => (vec![Check::misconfigured(label(&name), error)], None),
+        }
+    }))
+    .await
+}
+
+fn label(name: &str) -> String {
+    format!("provider {name}")
+}
+
+async fn one(settings: Settings, configured: &ConfiguredModels) -> (Vec<Check>, Option<ClockReading>) {
+    let (name, address) = (label(&settings.name), shown(&settings.base_url));
+    let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
+    let is_on_this_machine = clock::is_on_this_machine(&settings.base_url);
+    let clock = Clock::system();
+    let provider = match Provider::new(settings, clock.clone()) {
+        Ok(provider) => provider,
+        Err(error) => return (vec![Check::failed(name, error.message)], None),
+    };
+    let begun = Instant::now();
+    let standing = match provider.probe(tokio::time::Instant::now() + TIMEOUT).await {
+        Ok(standing) => standing,
+        Err(failure) => return (vec![failed(name, &failure, &address, has_key)], None),
+    };
+    let took = humanize::seconds(begun.elapsed());
+    let doubts = standing.models.map(|listed| configured.doubts(&who, &name, &listed)).unwrap_or_default();
+    let check = match standing.key {
+        KeyStatus::Simulated => Check::ok(name, "simulated: there is nothing to check"),
+        KeyStatus::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
+        KeyStatus::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
+        KeyStatus::Untried => Check::note(
+            name,
+            format!("answers in {took}; it tells everybody its models, so the key was not tried"),
+        ),
+        KeyStatus::NoList => Check::warning(
+            name,
+            format!("answers in {took}, but has no list of models at {address}, so the key was not tried"),
+        )
+        .hint("is `base_url` right? Most end in /v1"),
+    };
+    let reference =
+        standing.date.map(|theirs| ClockReading { who, theirs, ours: clock.now(), is_on_this_machine });
+    ([check].into_iter().chain(doubts).collect(), reference)
+}
+
+fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Check {
+    const KEY_HINT: &str = "`mk config list server --origin` shows where it is set; a running server takes another one \
+                            from a file when it is reloaded (SIGHUP), from a variable when it is started again";
+    match failure {
+        Failure::Unauthorized if has_key => Check::failed(name, "refuses the key").hint(KEY_HINT),
+        Failure::Unauthorized => Check::failed(name, "wants a key, and none is set")
+            .hint("name its variable by `api_key_env`, or its file by `api_key_file`"),
+        Failure::QuotaExhausted => {
+            Check::failed(name, "takes the key, but the account behind it is used up").hint("top it up there")
+        }
+        Failure::RateLimited { .. } | Failure::Overloaded { .. } => {
+            Check::warning(name, "answers that it has no capacity at the moment")
+        }
+        Failure::Unreachable => Check::failed(name, format!("cannot be reached at {address}")).hint(
+            "is `base_url` right, and does this machine get there (DNS, proxy, firewall, certificates)?",
+        ),
+        Failure::NoDescriptors => Check::failed(name, "could not be asked: too many files are open")
+            .hint("raise the limit of open files (`ulimit -n`)"),
+        Failure::Timeout => Check::failed(name, format!("does not answer at {address} in time"))
+            .hint("does this machine get there (proxy, firewall)?"),
+        // A provider's own words may repeat what it was sent; its code does not.
+        other => Check::failed(name, format!("answers with an error ({})", other.code()))
+            .hint("is `base_url` right, and is `kind` the format that is spoken there?"),
+    }
+}
+
+/// An address without its query, which may contain anything.
+fn shown(base_url: &str) -> String {
+    base_url.split('?').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,177 @@
+//! `mk extract`: texts in, the claims that a verification would ask about out.
+//!
+//! ```text
+//! args + configuration ─ Plan ─ statements, several at a time ─ report ─ output (stdout)
+//!                                (verify::verifier)                    └─ verify::gate (exit code; stderr)
+//! ```
+//!
+//! Input, server, waiting and gate are those of `mk verify`. Results are printed in input order, each as soon as all
+//! before it are printed.
+
+mod args;
+mod output;
+mod report;
+
+pub(crate) use args::{EXAMPLES, ExtractArgs, NOTES};
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
+use serde_json::Value;
+
+use super::verify::batch_display::BatchDisplay;
+use super::verify::input::{self, Input, Source};
+use super::verify::observe::Update;
+use super::verify::place::Places;
+use super::verify::rate_limit::RateLimitWait;
+use super::verify::refusal::Refusal;
+use super::verify::verifier::Verifier;
+use super::verify::{self, BATCH_MAX_WAIT};
+use crate::api::verify::ExtractResponse;
+use crate::cli::args::globals::Session;
+use crate::cli::process::exit::{Failure, Outcome};
+use crate::cli::process::runtime;
+use crate::cli::target::backend::{self, Backend, Chosen};
+use crate::cli::terminal::printer::Printer;
+use crate::cli::terminal::progress::Mode;
+use report::Report;
+
+/// The format of results on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    List,
+    Plain,
+    Json,
+    JsonLines,
+}
+
+/// Everything that is decided before anything is sent.
+struct Plan {
+    printer: Printer,
+    format: Format,
+    progress: Mode,
+    verifier: Verifier,
+    jobs: usize,
+    max_wait: Option<Duration>,
+}
+
+/// A statement to extract from; one of several has a source, and so has a file.
+type Statement = (Option<Source>, Result<String, Failure>);
+
+/// What was extracted from a statement.
+struct Finished {
+    found: ExtractResponse,
+    elapsed: Duration,
+    places: Places,
+}
+
+/// The outcome of a statement.
+struct StatementOutcome {
+    source: Option<Source>,
+    text: String,
+    outcome: Result<Finished, Failure>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ExtractArgs, session: &mut Session) -> Outcome {
+    input::check_given(&args.input, "extract", &session.printer)?;
+    let config = session.client_config(args.subject.timeout.as_deref(), None)?;
+    let printer = session.printer.clone();
+    let format = match (args.json, args.jsonl) {
+        (true, _) => Format::Json,
+        (_, true) => Format::JsonLines,
+        _ if printer.terminal.out.is_terminal => Format::List,
+        _ => Format::Plain,
+    };
+    let shares_terminal = format == Format::JsonLines && printer.terminal.out.is_terminal;
+    let plan = Plan {
+        format,
+        progress: if shares_terminal { Mode::None } else { session.progress(&config) },
+        verifier: Verifier::of_extractions(&args.subject, &config)?.with_markup(args.input.format),
+        jobs: verify::jobs(args.input.jobs, &config),
+        max_wait: args.input.max_wait,
+        printer,
+    };
+    let (chosen, input) = backend::choose_and_read(
+        || backend::choose(args.backend, &config, session, verify::need("mk extract --sandbox \"…\"")),
+        input::reads_stdin(&args.input),
+        || input::resolve(&args.input, "extract", &plan.printer),
+    )?;
+    // Kept outside of the work, as a signal drops that.
+    let mut entries = Vec::new();
+    let outcome = runtime::run(&plan.printer, execute(&plan, chosen, input, &mut entries));
+    outcome.map_err(|failure| {
+        let is_stopped = failure.kind.stop_signal().is_some() && !entries.is_empty();
+        let code = failure.kind.code();
+        if is_stopped { failure.with_partial(output::batch(&entries, None, code)) } else { failure }
+    })
+}
+
+/// Extracts from all statements; the documents of several are also left in `entries`.
+async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Value>) -> Outcome {
+    let backend = chosen.open(&plan.printer).await?;
+    let is_one = matches!(input, Input::One(..));
+    let named = |(source, text): input::Statement| (Some(source), text);
+    let statements: BoxStream<'_, Statement> = match input {
+        Input::One(source, text) => stream::once(async { (source, Ok(text)) }).boxed(),
+        Input::Several(statements) => stream::iter(statements.into_iter().map(named)).boxed(),
+        Input::Lines(file) => {
+            let mut lines = input::lines(file);
+            stream::poll_fn(move |context| lines.poll_recv(context)).map(named).boxed()
+        }
+    };
+    let all = is_one.then_some(1);
+    let display = BatchDisplay::of_extractions(&plan.printer, plan.progress, all, backend.is_sandbox);
+    let default_wait = if is_one { Duration::ZERO } else { BATCH_MAX_WAIT };
+    let extraction = Extraction {
+        plan,
+        backend: &backend,
+        rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(default_wait)),
+        display: RefCell::new(display),
+        refusal: Refusal::default(),
+    };
+    let mut report = Report::new(plan, &extraction.display, is_one, entries, Instant::now());
+    let running = statements.map(|(source, text)| extraction.run_one(source, text).boxed_local());
+    let mut running = std::pin::pin!(running.buffered(plan.jobs));
+    while let Some(done) = running.next().await {
+        report.take(done)?;
+    }
+    report.finish()
+}
+
+/// Extractions in progress.
+struct Extraction<'a> {
+    plan: &'a Plan,
+    backend: &'a Backend,
+    rate_limit_wait: RateLimitWait,
+    display: RefCell<BatchDisplay<'a>>,
+    refusal: Refusal,
+}
+
+impl Extraction<'_> {
+    async fn run_one(&self, source: Option<Source>, text: Result<String, Failure>) -> StatementOutcome {
+        match text {
+            Ok(text) => {
+                let asked = self.extract(source.as_ref(), text.clone());
+                let outcome = self.refusal.unless_refused(asked).await;
+                StatementOutcome { source, text, outcome }
+            }
+            Err(failure) => StatementOutcome { source, text: String::new(), outcome: Err(failure) },
+        }
+    }
+
+    async fn extract(&self, source: Option<&Source>, fact: String) -> Result<Finished, Failure> {
+        let announce = |text: &str| self.display.borrow().notice(text);
+        let mut observe = |update: Update<'_>| {
+            self.display.borrow_mut().observe(&update);
+            Ok(())
+        };
+        let verifier = &self.plan.verifier;
+        let request = verifier.request_for(source, fact);
+        let (found, elapsed) =
+            verifier.extract(self.backend, &request, &self.rate_limit_wait, &announce, &mut observe).await?;
+        Ok(Finished { found, elapsed, places: Places::new(source, &request.fact) })
+    }
+}

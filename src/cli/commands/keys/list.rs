@@ -1,0 +1,159 @@
+//! `mk keys list`: records, never keys.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use crate::api::Service;
+use crate::api::console::{Key, KeyState};
+use crate::cli::args::globals::Session;
+use crate::cli::args::service::one_of;
+use crate::cli::commands::budget::Budget;
+use crate::cli::process::exit::Failure;
+use crate::cli::target::admin::{Admin, Unpriced};
+use crate::cli::terminal::printer::Printer;
+use crate::cli::terminal::tabular::{self, Column, column, hidden, names, number, unbroken};
+
+/// The text below the options in `mk keys list --help`.
+pub(super) const NOTES: &str = "\
+On a wide terminal ids are shown as well; `mk keys show KEY`, --json and a pipe
+have them always.
+
+In a pipe, lines are tab-separated: id, key (service and last four characters),
+name, app, state, when it was created, when it expires, when it was last used,
+monthly budget and what is spent of it this month in US dollars, percentage
+used, calls at an unknown price. What is not set is `-`.";
+
+/// The arguments of `mk keys list`.
+#[derive(Args, Debug)]
+pub(super) struct ListArgs {
+    /// Only those of this app, by name or id
+    #[arg(long, value_name = "APP")]
+    app: Option<String>,
+
+    /// Only those for this service: verify, inference or console
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
+    service: Option<Service>,
+
+    /// Also those that are revoked
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure> {
+    let admin = Admin::open(&args.common.database, session)?;
+    let app = args.app.as_deref().map(|app| admin.app(app)).transpose()?;
+    let mut records = admin.keys(app.as_ref(), args.service)?;
+    records.retain(|key| args.all || key.state != KeyState::Revoked);
+    let printer = &session.printer;
+    if args.common.json {
+        return printer.document(&json!({ "schema": "mk.keys/1", "keys": records }));
+    }
+    if records.is_empty() {
+        let others = if args.all { "" } else { " (--all shows revoked ones too)" };
+        printer.sentence(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
+        return Ok(());
+    }
+    let unpriced = admin.unpriced_of_keys(None)?;
+    if printer.terminal.out.is_terminal {
+        return for_people(printer, &records, &unpriced);
+    }
+    let rows: Vec<Vec<String>> = records.iter().map(|key| plain_cells(key, &unpriced)).collect();
+    tabular::print(printer, &PLAIN_COLUMNS, &rows)
+}
+
+/// The columns for people. Ids are long, and only shown on wide terminals.
+const COLUMNS: [Column; 10] = [
+    unbroken("key"),
+    names("name"),
+    column("app"),
+    column("state"),
+    unbroken("created"),
+    unbroken("expires"),
+    unbroken("last used"),
+    number("budget"),
+    number("spent"),
+    unbroken("id"),
+];
+
+/// The index of the id column.
+const ID_COLUMN: usize = 9;
+
+/// The indices of columns that a narrow terminal drops where they are empty: that no key has a name, expires or was
+/// used.
+const EMPTY_COLUMNS: [usize; 3] = [1, 5, 6];
+
+/// The indices of the budget columns, which most keys do not need.
+const BUDGET_COLUMNS: std::ops::Range<usize> = 7..9;
+
+/// Columns that a narrow terminal drops, the least informative first: created, budget (`spent` tells how much of it is
+/// used), last used.
+const DROPPABLE: [usize; 3] = [4, 7, 6];
+
+/// The columns for programs.
+const PLAIN_COLUMNS: [Column; 12] = [
+    hidden("id"),
+    hidden("key"),
+    hidden("name"),
+    hidden("app"),
+    hidden("state"),
+    hidden("created"),
+    hidden("expires"),
+    hidden("last used"),
+    hidden("budget"),
+    hidden("spent"),
+    hidden("used percent"),
+    hidden("unpriced attempts"),
+];
+
+fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result<(), Failure> {
+    let day = |moment: &Option<String>| {
+        moment.as_deref().and_then(|at| at.split('T').next()).unwrap_or("-").to_owned()
+    };
+    let cells = |key: &Key| {
+        let [budget, spent] = Budget::from(key).with_unpriced(unpriced.of(&key.id)).cells(printer);
+        let mut cells = identity_cells(key).to_vec();
+        let days = [Some(key.created_at.clone()), key.expires_at.clone(), key.last_used_at.clone()];
+        cells.extend(days.iter().map(day).chain([budget, spent, key.id.clone()]));
+        cells
+    };
+    let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
+    let mut columns = COLUMNS;
+    if !records.iter().any(|key| Budget::from(key).is_set()) {
+        for column in &mut columns[BUDGET_COLUMNS] {
+            column.for_people = false;
+        }
+    }
+    let wide = printer.with_full_width();
+    for has_ids in [true, false] {
+        columns[ID_COLUMN].for_people = has_ids;
+        if tabular::fits_unwrapped(&wide, &columns, &rows) {
+            return tabular::print(&wide, &columns, &rows);
+        }
+    }
+    for at in EMPTY_COLUMNS {
+        columns[at].for_people = rows.iter().any(|row| row[at] != "-");
+    }
+    tabular::print_fitting(printer, &columns, &rows, &DROPPABLE)
+}
+
+fn plain_cells(key: &Key, unpriced: &Unpriced) -> Vec<String> {
+    let or_dash = |moment: &Option<String>| moment.clone().unwrap_or_else(|| "-".to_owned());
+    let mut cells = vec![key.id.clone()];
+    cells.extend(identity_cells(key));
+    cells.extend([key.created_at.clone(), or_dash(&key.expires_at), or_dash(&key.last_used_at)]);
+    cells.extend(Budget::from(key).with_unpriced(unpriced.of(&key.id)).plain_cells());
+    cells
+}
+
+fn identity_cells(key: &Key) -> [String; 4] {
+    [
+        format!("{} …{}", key.service, key.last4),
+        key.name.clone().unwrap_or_else(|| "-".to_owned()),
+        key.app.clone(),
+        key.state.as_str().to_owned(),
+    ]
+}

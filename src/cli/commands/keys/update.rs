@@ -1,0 +1,118 @@
+//! `mk keys update`: changes what a key may do, from the next request on.
+
+use clap::Args;
+
+use super::create::{namesake, parse_expiry, warn_of_namesake};
+use super::{Common, show};
+use crate::cli::args::globals::Session;
+use crate::cli::args::number::{dollars, within};
+use crate::cli::guide::usage_error;
+use crate::cli::process::exit::Failure;
+use crate::cli::target::admin::Admin;
+use crate::clock::Clock;
+use crate::money::NanoUsd;
+use crate::storage::KeyChange;
+
+/// The arguments of `mk keys update`.
+#[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each takes something else away")]
+pub(super) struct UpdateArgs {
+    /// The key: its id, name, or last four characters
+    key: String,
+
+    /// Another name to remember it by
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Remove the name
+    #[arg(long, conflicts_with = "name")]
+    no_name: bool,
+
+    /// When it expires: 90d or 24h from now, or a date
+    #[arg(long, value_name = "WHEN")]
+    expires: Option<String>,
+
+    /// Remove the expiry
+    #[arg(long, conflicts_with = "expires")]
+    no_expiry: bool,
+
+    /// Requests in any 60 seconds; 0 is unlimited
+    #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
+    per_minute: Option<u32>,
+
+    /// The server's limit instead of its own
+    #[arg(long, conflicts_with = "per_minute")]
+    default_per_minute: bool,
+
+    /// Requests in a UTC day; 0 is unlimited
+    #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
+    per_day: Option<u32>,
+
+    /// The server's limit instead of its own
+    #[arg(long, conflicts_with = "per_day")]
+    default_per_day: bool,
+
+    /// A network it may be used from, such as 10.0.0.0/8; repeat it for several. Replaces the current ones
+    #[arg(long = "address", value_name = "CIDR")]
+    addresses: Vec<String>,
+
+    /// Let it be used from everywhere
+    #[arg(long, conflicts_with = "addresses")]
+    all_addresses: bool,
+
+    /// A model it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several. Replaces the
+    /// current ones
+    #[arg(long = "model", value_name = "PATTERN")]
+    models: Vec<String>,
+
+    /// Let it use all models
+    #[arg(long, conflicts_with = "models")]
+    all_models: bool,
+
+    /// What it may spend in a calendar month (UTC), in US dollars
+    #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
+    budget_usd: Option<NanoUsd>,
+
+    /// Let it spend any amount
+    #[arg(long, conflicts_with = "budget_usd")]
+    no_budget: bool,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failure> {
+    let now = Clock::system().now();
+    let expires_at = args.expires.as_deref().map(|text| parse_expiry(text, now)).transpose()?;
+    let change = KeyChange {
+        name: change_to(args.name.clone(), args.no_name),
+        expires_at: change_to(expires_at, args.no_expiry),
+        per_minute: change_to(args.per_minute, args.default_per_minute),
+        per_day: change_to(args.per_day, args.default_per_day),
+        models: change_list(&args.models, args.all_models),
+        addresses: change_list(&args.addresses, args.all_addresses),
+        budget: change_to(args.budget_usd, args.no_budget),
+    };
+    if change == KeyChange::default() {
+        return Err(usage_error::no_change("keys"));
+    }
+    let admin = Admin::open(&args.common.database, session)?;
+    let key = admin.find_key(&args.key, &session.printer)?;
+    let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &admin.app(&key.app_id).ok()?, name));
+    let updated = admin.update_key(&key, &change)?;
+    if let Some(other) = namesake.filter(|other| other.id != updated.id) {
+        warn_of_namesake(session, &other, &updated);
+    }
+    show::print(session, &admin, updated, args.common.json)
+}
+
+/// A new value, removal, or no change.
+#[expect(clippy::option_option, reason = "as a change has it")]
+fn change_to<T>(new: Option<T>, is_removed: bool) -> Option<Option<T>> {
+    if is_removed { Some(None) } else { new.map(Some) }
+}
+
+/// A new list, an empty one (which means all), or no change.
+fn change_list(new: &[String], is_removed: bool) -> Option<Vec<String>> {
+    (is_removed || !new.is_empty()).then(|| new.to_vec())
+}

@@ -1,0 +1,148 @@
+//! `mk models`: which models are available, what they cost, how large their context is, and when they retire.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tokio::time;
+
+use crate::api::Service;
+use crate::api::models::Model;
+use crate::cli::args::globals::Session;
+use crate::cli::process::exit::{Failure, Outcome};
+use crate::cli::process::runtime;
+use crate::cli::target::backend::{self, Backend, BackendArgs, Chosen, Need};
+use crate::cli::target::remote;
+use crate::cli::terminal::humanize;
+use crate::cli::terminal::printer::Printer;
+use crate::cli::terminal::tabular::{self, Column, column, number};
+use crate::client;
+
+/// Examples of `mk models`, first in its help. In the last one, awk does not treat `-` as a number above 0.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  mk models                                   those that your key may use
+  mk models --local                           those of this machine's providers
+  mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   below a dollar a million";
+
+/// The columns in a pipe, last in its help.
+pub(crate) const NOTES: &str = "\
+In a pipe, lines are tab-separated: model, dollars per million tokens of input
+and of output, tokens of context and of the longest answer, date of retirement,
+dollars per million tokens of cached input. What is unknown is `-`.";
+
+/// How long the list may take by default.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Also the fields of a line in a pipe. Prices are in dollars per million tokens.
+const COLUMNS: [Column; 7] = [
+    column("model"),
+    number("$/M in"),
+    number("$/M out"),
+    number("context"),
+    number("output"),
+    column("retired on"),
+    column("$/M cached"),
+];
+
+/// The index of the retirement date, which few models have.
+const RETIRED_ON_COLUMN: usize = 5;
+
+/// Columns that a narrow terminal drops: what cached input costs, and the sizes.
+const DROPPABLE: [usize; 3] = [6, 4, 3];
+
+/// The arguments of `mk models`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    backend: BackendArgs,
+}
+
+/// Lists the models.
+pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
+    let config = session.client_config(None, None)?;
+    let need = Need {
+        service: Service::Inference,
+        idle_timeout: remote::IDLE_TIMEOUT,
+        keyless_command: "mk models --sandbox",
+    };
+    let chosen = backend::choose(args.backend, &config, session, need)?;
+    let printer = session.printer.clone();
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let (models, is_sandbox) = runtime::run(&printer, list(chosen, &printer, limit))?;
+    if args.json {
+        let mut document = json!({ "schema": "mk.models/1", "exit": 0, "models": models });
+        if is_sandbox {
+            document["mode"] = json!("sandbox");
+        }
+        printer.document(&document)?;
+        return Ok(0);
+    }
+    let is_for_people = printer.terminal.out.is_terminal;
+    let rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
+    if !is_for_people {
+        tabular::print(&printer, &COLUMNS, &rows)?;
+        return Ok(0);
+    }
+    let mut columns = COLUMNS;
+    columns[RETIRED_ON_COLUMN].for_people = models.iter().any(|model| model.deprecation_date.is_some());
+    tabular::print_fitting(&printer, &columns, &rows, &DROPPABLE)?;
+    Ok(0)
+}
+
+async fn list(chosen: Chosen, printer: &Printer, limit: Duration) -> Result<(Vec<Model>, bool), Failure> {
+    let backend = chosen.open(printer).await?;
+    Ok((list_within(&backend, limit).await?, backend.is_sandbox))
+}
+
+/// The models that the server offers, if it responds within `limit`.
+pub(crate) async fn list_within(backend: &Backend, limit: Duration) -> Result<Vec<Model>, Failure> {
+    let response = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Timeout));
+    response.map_err(|cause| remote::inference_failure(&backend.server, cause))
+}
+
+/// The texts of a row; what is unknown is `-`.
+fn row(model: &Model, is_for_people: bool) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let tokens = |count: u64| if is_for_people { humanize::thousands(count) } else { count.to_string() };
+    vec![
+        model.id.clone(),
+        or_dash(model.input_usd_per_mtok.map(|dollars| dollars.to_string())),
+        or_dash(model.output_usd_per_mtok.map(|dollars| dollars.to_string())),
+        or_dash(model.context_window.map(tokens)),
+        or_dash(model.max_output_tokens.map(tokens)),
+        or_dash(model.deprecation_date.clone()),
+        or_dash(model.cached_input_usd_per_mtok.map(|dollars| dollars.to_string())),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_is_a_dash_and_never_zero() {
+        let unknown = Model { id: "a/b".to_owned(), ..Model::default() };
+        assert_eq!(row(&unknown, false), ["a/b", "-", "-", "-", "-", "-", "-"]);
+    }
+
+    #[test]
+    fn numbers_are_grouped_for_people_only() {
+        let model = Model {
+            id: "a/b".to_owned(),
+            context_window: Some(200_000),
+            max_output_tokens: Some(64_000),
+            input_usd_per_mtok: Some(0.0375),
+            output_usd_per_mtok: Some(4.5),
+            cached_input_usd_per_mtok: Some(0.004),
+            deprecation_date: Some("2027-01-01".to_owned()),
+            ..Model::default()
+        };
+        assert_eq!(row(&model, false), ["a/b", "0.0375", "4.5", "200000", "64000", "2027-01-01", "0.004"]);
+        assert_eq!(row(&model, true)[3..5], ["200,000", "64,000"]);
+    }
+}

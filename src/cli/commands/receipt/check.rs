@@ -1,0 +1,212 @@
+//! `mk receipt verify`: checks receipts, one a line of a file, and counts their votes again.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+
+use super::key;
+use super::report::{self, Checked, CheckedClaim, Sameness, Signature};
+use crate::api::verify::{Assessment, MIN_REQUIRED, VerifyResponse};
+use crate::cli::args::globals::Session;
+use crate::cli::args::number::within;
+use crate::cli::args::text::{read_capped, read_stdin, unreadable};
+use crate::cli::commands::verify::gate::Gate;
+use crate::cli::commands::verify::input::Source;
+use crate::cli::commands::verify::place::Places;
+use crate::cli::commands::verify::verdict;
+use crate::cli::process::exit::{Failure, Kind, Outcome};
+use crate::cli::target::database::DatabaseArgs;
+use crate::cli::terminal::humanize::counted;
+use crate::config::FailOn;
+use crate::verify::receipt::{self, Fingerprint, MAX_BYTES, Payload, PublicKey};
+
+/// The text below the options in `mk receipt verify --help`.
+pub(super) const NOTES: &str = "\
+Each claim is a line: number, verdict as counted again, votes in panel order (T
+the claimed answer, F another, U cannot tell, - none), and the claim. What does
+not agree with what was reported is said below it, in a pipe in the fourth of
+the tab-separated fields, which is `agrees` otherwise.
+
+Exit codes: 0 all agree; 1 a signature, a text or a verdict does not. With
+--min-required, where all agree, that of the verdicts under the other rule: 10
+a claim is FALSE; 11 none FALSE, but one without consensus; 13 neither, but a
+part was not checked; 12 nothing to verify. What is found is named on standard
+error, even with -q. Of several receipts, the line of each comes first.";
+
+/// The arguments of `mk receipt verify`.
+#[derive(Args, Debug)]
+pub(super) struct VerifyArgs {
+    /// The receipts, one a line; `-` for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// The public key of the server that signed them, as `mk receipt key` prints it [default: that of the server that
+    /// --server names, else of this machine's]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// Count as if so many models had to agree: 2 or 3
+    #[arg(long, value_name = "N", value_parser = within(MIN_REQUIRED), allow_negative_numbers = true)]
+    min_required: Option<u32>,
+
+    /// The text that was verified: is it the same?
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+
+    /// The text that the models answered from: is it the same?
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// What receipts are compared with.
+struct Given {
+    key: Option<PublicKey>,
+    text: Option<Fingerprint>,
+    context: Option<Fingerprint>,
+    min_required: Option<u32>,
+}
+
+/// Runs `mk receipt verify`.
+pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
+    let fingerprint = |flag: &str, path: &Option<PathBuf>| {
+        path.as_deref().map(|path| text_of(flag, path).map(|text| Fingerprint::of(&text))).transpose()
+    };
+    let given = Given {
+        text: fingerprint("--text", &args.text)?,
+        context: fingerprint("--context", &args.context)?,
+        min_required: args.min_required,
+        key: key::for_check(args.key.as_deref(), &args.database, session)?,
+    };
+    let (name, file) = read(&args.file, session)?;
+    let mut all = Vec::new();
+    for (at, line) in file.strip_suffix('\n').unwrap_or(&file).split('\n').enumerate() {
+        let opened = receipt::open(line).map_err(|cause| {
+            let line =
+                if file.trim_end().contains('\n') { format!(", line {}", at + 1) } else { String::new() };
+            Failure::new(Kind::Other, format!("{name}{line}: {cause}"))
+                .hint("a receipt is what `mk verify --receipt FILE` wrote, byte for byte")
+        })?;
+        let is_signed = given.key.as_ref().map(|key| opened.is_signed_by(key));
+        let signature = match is_signed {
+            None => Signature::Unchecked,
+            Some(true) => Signature::Valid,
+            Some(false) if given.key.as_ref().is_some_and(|key| key.id() != opened.key_id) => {
+                Signature::OfAnotherKey
+            }
+            Some(false) => Signature::Invalid,
+        };
+        all.push(check(opened.key_id, opened.payload, signature, &given));
+    }
+    let mut gate = Gate::default();
+    let mut exit = 0;
+    for (at, checked) in all.iter().enumerate() {
+        let code = match given.min_required.filter(|_| checked.agrees()) {
+            Some(_) => {
+                let counted = checked.counted();
+                let faults = verdict::faults(&counted, &FailOn::DEFAULT);
+                let code = verdict::exit_code(&faults);
+                let source = (all.len() > 1).then_some(Source::Line { line: at + 1 });
+                gate.add(source.as_ref(), faults, &Places::new(None, ""));
+                code
+            }
+            None if checked.agrees() => 0,
+            None => Kind::Other.code(),
+        };
+        exit = worse(exit, code);
+    }
+    report::print(&session.printer, &name, &all, given.key.as_ref(), args.json, exit)?;
+    if exit != Kind::Other.code() {
+        let claims = all.iter().map(|checked| checked.claims.len()).sum::<usize>();
+        gate.tell(&session.printer, !args.json, &format!("{} counted again", counted(claims, "claim")), exit);
+    }
+    Ok(exit)
+}
+
+/// Disagreement is worse than any verdict.
+fn worse(one: u8, other: u8) -> u8 {
+    if one == Kind::Other.code() || other == Kind::Other.code() {
+        return Kind::Other.code();
+    }
+    verdict::worse(one, other)
+}
+
+impl Checked {
+    /// The verification with its verdicts as counted again.
+    fn counted(&self) -> VerifyResponse {
+        let Payload { skipped, complete, audited, coverage, .. } = &self.payload;
+        VerifyResponse {
+            results: self.claims.iter().filter_map(|claim| claim.counted.clone().ok()).collect(),
+            skipped: skipped.clone(),
+            complete: *complete,
+            audited: *audited,
+            coverage: *coverage,
+            ..VerifyResponse::default()
+        }
+    }
+}
+
+fn check(key_id: String, payload: Payload, signature: Signature, given: &Given) -> Checked {
+    let asked = payload.request.min_required;
+    let claims = payload.claims.iter().map(|record| {
+        let again = payload.recount(record, asked);
+        let agrees = again.as_ref().is_ok_and(|again| *again == record.result);
+        let counted = match given.min_required.filter(|_| agrees) {
+            Some(other) => payload.recount(record, other),
+            None => again,
+        };
+        CheckedClaim { counted, agrees }
+    });
+    let claims = claims.collect();
+    let text = Sameness::of(given.text.as_ref(), Some(&payload.statement));
+    let context = Sameness::of(given.context.as_ref(), payload.context.as_ref());
+    let min_required = given.min_required.unwrap_or(asked);
+    Checked { key_id, payload, signature, text, context, min_required, claims }
+}
+
+/// The file and what sentences call it.
+fn read(path: &Path, session: &Session) -> Result<(String, String), Failure> {
+    let (name, bytes) = if path == Path::new("-") {
+        let name = "standard input".to_owned();
+        let bytes = read_stdin(&session.printer, capped)?;
+        (name, bytes)
+    } else {
+        let name = path.display().to_string();
+        (name, File::open(path).and_then(capped))
+    };
+    let bytes = bytes.map_err(|cause| unreadable(&name, cause))?;
+    if bytes.len() > MAX_BYTES {
+        return Err(Failure::usage(format!("{name} is larger than {} MiB", MAX_BYTES >> 20)));
+    }
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| Failure::new(Kind::Other, format!("{name} is no receipt of mk")))?;
+    Ok((name, text))
+}
+
+fn capped(source: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn text_of(flag: &str, path: &Path) -> Result<String, Failure> {
+    let file = File::open(path).map_err(|cause| {
+        Failure::usage(format!("{flag}: cannot read {}: {cause}", path.display())).caused_by(cause)
+    })?;
+    read_capped(file, &format!("{flag}: {}", path.display()))
+}
+
+impl CheckedClaim {
+    /// The verdict as it was counted again.
+    pub(super) fn assessment(&self) -> Option<Assessment> {
+        self.counted.as_ref().ok().map(|counted| counted.assessment)
+    }
+}

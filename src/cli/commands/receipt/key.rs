@@ -1,0 +1,154 @@
+//! The key of receipts: where it is found, and how it is shown.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tokio::time;
+
+use crate::api::verify::ReceiptKey;
+use crate::cli::args::globals::Session;
+use crate::cli::args::text::read_capped;
+use crate::cli::process::exit::{Failure, Kind, Outcome};
+use crate::cli::process::runtime;
+use crate::cli::target::database::{DatabaseArgs, database_failure, is_missing};
+use crate::cli::target::remote;
+use crate::cli::terminal::printer::Printer;
+use crate::clock::Clock;
+use crate::config::{ClientConfig, StorePlace};
+use crate::storage::Store;
+use crate::verify::receipt::{PublicKey, SigningKey};
+use crate::{app, client};
+
+/// How long a server may take to tell its key by default.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The arguments of `mk receipt key`.
+#[derive(Args, Debug)]
+pub(super) struct KeyArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// Runs `mk receipt key`.
+pub(super) fn run(args: &KeyArgs, session: &mut Session) -> Outcome {
+    let (key, of) = find(args, session)?;
+    let printer = &session.printer;
+    if args.json {
+        let mut document = json!({ "schema": "mk.receipt.key/1", "exit": 0 });
+        document["key_id"] = json!(key.key_id);
+        document["algorithm"] = json!(key.algorithm);
+        document["public_key"] = json!(key.public_key);
+        printer.document(&document)?;
+        return Ok(0);
+    }
+    key.public_key.lines().try_for_each(|line| printer.line(line))?;
+    printer.sentence(&format!("this is key {} of {of}", key.key_id));
+    Ok(0)
+}
+
+/// The key, and whose it is.
+fn find(args: &KeyArgs, session: &mut Session) -> Result<(ReceiptKey, String), Failure> {
+    let by_flag = names_a_server(&args.database, session)?;
+    if args.database.flag().is_none() {
+        let config = session.quiet_client_config(None, None)?;
+        if by_flag || config.server_origin.is_set() {
+            return Ok((of_server(&config, session)?.document(), config.server));
+        }
+    }
+    let place = args.database.announced_place(session)?;
+    if is_missing(&place)? {
+        return Err(Failure::new(Kind::NotFound, format!("there is no database in {place} yet"))
+            .hint("name the server by --server, or its database by --data-dir or --config"));
+    }
+    Ok((signing_key(&place)?.public().document(), place.to_string()))
+}
+
+/// Whether a flag names a server, and none the database.
+fn names_a_server(database: &DatabaseArgs, session: &Session) -> Result<bool, Failure> {
+    match (database.flag(), session.globals.server_flag()) {
+        (Some(local), Some(flag)) => {
+            let why = format!("{flag} is about a server and {local} about the database of this machine");
+            Err(Failure::usage(why).hint("give one of them"))
+        }
+        (_, flag) => Ok(flag.is_some()),
+    }
+}
+
+/// The key of a server elsewhere.
+fn of_server(config: &ClientConfig, session: &mut Session) -> Result<PublicKey, Failure> {
+    session.warn(config);
+    let client = remote::client(config, None)?;
+    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let key = runtime::run(&session.printer, async {
+        let asked = time::timeout(limit, client.receipt_key()).await;
+        asked.unwrap_or(Err(client::Error::Timeout)).map_err(|cause| remote::failure(&config.server, cause))
+    })?;
+    PublicKey::from_pem(&key.public_key).map_err(|cause| {
+        Failure::new(Kind::Server, format!("{} sent no key for receipts: {cause}", config.server))
+    })
+}
+
+/// The key of the servers on this database, made now if there is none; so is the database.
+pub(crate) fn signing_key(place: &StorePlace) -> Result<SigningKey, Failure> {
+    let (store, now) = (open(place)?, Clock::system().now());
+    app::receipt_key(&store, now).map_err(|cause| database_failure(place, cause))
+}
+
+/// The key to check receipts by: the one in this file, or of the server that a flag names, otherwise that of this
+/// machine's server, if it has one.
+pub(super) fn for_check(
+    file: Option<&Path>,
+    database: &DatabaseArgs,
+    session: &mut Session,
+) -> Result<Option<PublicKey>, Failure> {
+    if let Some(file) = file {
+        return from_file(file).map(Some);
+    }
+    if names_a_server(database, session)? {
+        let config = session.quiet_client_config(None, None)?;
+        return of_server(&config, session).map(Some);
+    }
+    let place = database.announced_place(session)?;
+    if is_missing(&place)? {
+        return Ok(None);
+    }
+    let seed = open(&place)?.receipt_seed().map_err(|cause| database_failure(&place, cause))?;
+    Ok(seed.and_then(|seed| SigningKey::from_seed(&seed)).map(|key| key.public().clone()))
+}
+
+fn from_file(path: &Path) -> Result<PublicKey, Failure> {
+    let name = format!("--key: {}", path.display());
+    let file = File::open(path).map_err(|cause| {
+        Failure::usage(format!("--key: cannot read {}: {cause}", path.display())).caused_by(cause)
+    })?;
+    let text = read_capped(file, &name).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
+    PublicKey::from_pem(&text).map_err(|cause| {
+        Failure::usage(format!("{name}: {cause}")).hint("`mk receipt key` on the server's machine prints it")
+    })
+}
+
+fn open(place: &StorePlace) -> Result<Store, Failure> {
+    let now = Clock::system().now();
+    let opened = match place {
+        StorePlace::Directory(dir) => Store::open(dir, now),
+        StorePlace::Postgres(address) => Store::connect(address, now),
+    };
+    opened.map_err(|cause| database_failure(place, cause))
+}
+
+/// Like [`signing_key`], for a command that is about something else: it says that it makes a database.
+pub(crate) fn signing_key_announced(place: &StorePlace, printer: &Printer) -> Result<SigningKey, Failure> {
+    let is_new = is_missing(place)?;
+    let key = signing_key(place)?;
+    if is_new {
+        printer.sentence(&format!("made a new database in {place}, for the key that signs receipts"));
+    }
+    Ok(key)
+}

@@ -1,0 +1,153 @@
+//! Progress of a batch on standard error: one live line with the counts, lines, or nothing.
+
+use std::time::Instant;
+
+use indicatif::{MultiProgress, ProgressBar};
+
+use super::announces_sandbox;
+use super::observe::Update;
+use crate::cli::target::embedded::SANDBOX_BANNER;
+use crate::cli::terminal::printer::Printer;
+use crate::cli::terminal::progress::{self, Mode};
+use crate::cli::terminal::wrap::cut;
+
+/// Shows the progress of a batch. Dropping it erases the live line.
+pub(crate) struct BatchDisplay<'a> {
+    printer: &'a Printer,
+    mode: Mode,
+    what: &'static str,
+    /// The number of statements, if known.
+    all: Option<usize>,
+    live: Option<(MultiProgress, ProgressBar)>,
+    begun: Instant,
+    is_sandbox: bool,
+    verified: usize,
+    failed: usize,
+    /// The verdicts until now, and what they cost.
+    found: String,
+    ticks: usize,
+}
+
+impl<'a> BatchDisplay<'a> {
+    /// Creates a display, and shows at once that something is happening.
+    pub(crate) fn begin(printer: &'a Printer, mode: Mode, all: Option<usize>, is_sandbox: bool) -> Self {
+        Self::of("Verifying statements", printer, mode, all, is_sandbox)
+    }
+
+    /// The same for claims that are only extracted.
+    pub(crate) fn of_extractions(
+        printer: &'a Printer,
+        mode: Mode,
+        all: Option<usize>,
+        is_sandbox: bool,
+    ) -> Self {
+        Self::of("Extracting claims", printer, mode, all, is_sandbox)
+    }
+
+    fn of(
+        what: &'static str,
+        printer: &'a Printer,
+        mode: Mode,
+        all: Option<usize>,
+        is_sandbox: bool,
+    ) -> Self {
+        let live = (mode == Mode::Bars).then(|| progress::bars(&printer.terminal));
+        let display = Self {
+            printer,
+            mode,
+            what,
+            all,
+            live,
+            begun: Instant::now(),
+            is_sandbox,
+            verified: 0,
+            failed: 0,
+            found: String::new(),
+            ticks: 0,
+        };
+        display.draw();
+        display
+    }
+
+    /// Takes note of an update: the spinner advances, and where simulated models take part, that is said once.
+    pub(crate) fn observe(&mut self, update: &Update<'_>) {
+        match update {
+            Update::Tick => self.tick(),
+            Update::Event(event) if announces_sandbox(event) => {
+                if !std::mem::replace(&mut self.is_sandbox, true) {
+                    self.notice(SANDBOX_BANNER);
+                }
+            }
+            Update::Event(_) => {}
+        }
+    }
+
+    /// Prints a line above the live one.
+    pub(crate) fn notice(&self, text: &str) {
+        self.suspended(|| self.printer.notice(text));
+    }
+
+    /// Runs `act`, which uses the terminal, with the live line hidden.
+    pub(crate) fn suspended<T>(&self, act: impl FnOnce() -> T) -> T {
+        match &self.live {
+            Some((bars, _)) => bars.suspend(act),
+            None => act(),
+        }
+    }
+
+    /// Makes way for results. If they go to a pipe, nothing is drawn any more: the reading program may print to this
+    /// same terminal, and drawings would overwrite it.
+    pub(crate) fn make_way(&mut self) {
+        if self.printer.terminal.out_is_pipe {
+            self.end();
+        }
+    }
+
+    fn tick(&mut self) {
+        self.ticks += 1;
+        self.draw();
+    }
+
+    /// Updates how many statements are done, and what was `found` in them.
+    pub(crate) fn count(&mut self, verified: usize, failed: usize, found: String) {
+        self.verified = verified;
+        self.failed = failed;
+        self.found = found;
+        if self.mode == Mode::Lines {
+            self.printer.notice(&self.text());
+        }
+        self.draw();
+    }
+
+    /// Erases the live line.
+    pub(crate) fn end(&mut self) {
+        if let Some((bars, _)) = self.live.take() {
+            progress::erase(&bars);
+        }
+    }
+
+    fn draw(&self) {
+        let Some((_, line)) = &self.live else { return };
+        let frames = self.printer.terminal.symbols.spinner;
+        let text = format!("{} {}", frames[self.ticks % frames.len()], self.text());
+        progress::set(line, cut(&text, self.printer.terminal.now().width - 1, ""));
+    }
+
+    /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]  ✓ 30 true, ✗ 1 false · $0.0112`; of a single
+    /// statement, nothing is counted.
+    fn text(&self) -> String {
+        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let mode = if self.is_sandbox { "  [SANDBOX]" } else { "" };
+        let done = self.verified + self.failed;
+        let all = self.all.map(|all| format!(" of {all}")).unwrap_or_default();
+        let count = if self.all == Some(1) { String::new() } else { format!("  {done}{all} done{failed}") };
+        let found = if self.found.is_empty() { String::new() } else { format!("  {}", self.found) };
+        format!("{}{count}  {}s{mode}{found}", self.what, self.begun.elapsed().as_secs())
+    }
+}
+
+impl Drop for BatchDisplay<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

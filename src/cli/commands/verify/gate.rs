@@ -1,0 +1,210 @@
+//! What a gate says: what failed it, named on standard error, even with `-q`. A command that fails because of what it
+//! found, or did not read, never does so silently.
+
+use std::collections::BTreeMap;
+
+use super::input::Source;
+use super::page::tally;
+use super::place::Places;
+use super::verdict::Fault;
+use super::votes;
+use crate::api::verify::{ClaimResult, SkipReason, Span};
+use crate::cli::process::exit::Failure;
+use crate::cli::terminal::humanize::counted;
+use crate::cli::terminal::printer::Printer;
+use crate::cli::terminal::sanitize;
+use crate::cli::terminal::term::Terminal;
+use crate::cli::terminal::wrap::{cells, cut};
+
+/// How many findings are named, the worst of all; the rest is counted by what it is.
+const MAX_NAMED: usize = 50;
+
+/// The width of the longest word, `NO CONSENSUS`.
+const WORD_WIDTH: usize = 12;
+
+/// What failed the gate, bounded, as there may be any number of statements.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    named: Vec<Finding>,
+    unnamed: BTreeMap<Word, usize>,
+}
+
+/// What a finding is, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    Error,
+    False,
+    NoConsensus,
+    Unchecked,
+    Skipped,
+    Nothing,
+}
+
+impl Word {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "ERROR",
+            Self::False => "FALSE",
+            Self::NoConsensus => "NO CONSENSUS",
+            Self::Unchecked => "UNCHECKED",
+            Self::Skipped => "SKIPPED",
+            Self::Nothing => "NOTHING",
+        }
+    }
+}
+
+/// One thing that failed the gate; texts are sanitized.
+#[derive(Debug)]
+struct Finding {
+    /// The statement, one of several or a file, with line and column where a file is known.
+    at: Option<String>,
+    word: Word,
+    text: String,
+    /// What stands on a line of its own below.
+    detail: String,
+}
+
+impl Gate {
+    /// Adds what fails the gate in the result of a statement; one of several has a source.
+    pub(crate) fn add(&mut self, source: Option<&Source>, faults: Vec<Fault<'_>>, places: &Places) {
+        let is_over =
+            |fault: &Fault<'_>| matches!(fault, Fault::Part(part) if part.reason == SkipReason::OverLimit);
+        let over_limit = faults.iter().filter(|fault| is_over(fault)).count();
+        let mut is_over_limit = false;
+        for fault in faults {
+            // Everything behind the first part over the limit is over it too.
+            let repeats = is_over(&fault) && std::mem::replace(&mut is_over_limit, true);
+            if !repeats {
+                let at = |span: Option<Span>| places.in_file(span).or_else(|| source.map(Source::name));
+                self.name(fault, over_limit, &at);
+            }
+        }
+    }
+
+    /// Adds one of several statements that could not be verified.
+    pub(crate) fn add_failure(&mut self, source: &Source, failure: &Failure) {
+        self.push(Some(source.name()), Word::Error, &failure.message, String::new());
+    }
+
+    fn name(&mut self, fault: Fault<'_>, over_limit: usize, at: &dyn Fn(Option<Span>) -> Option<String>) {
+        match fault {
+            Fault::False(claim) => {
+                let says = votes::consensus_text(claim);
+                let says = (!says.is_empty()).then(|| format!("models say {says} ({})", tally(claim).0));
+                self.push(at(Some(claim.span)), Word::False, &claim.claim, detail(says, claim));
+            }
+            Fault::NoConsensus(claim) => {
+                self.push(at(Some(claim.span)), Word::NoConsensus, &claim.claim, detail(None, claim));
+            }
+            Fault::Part(part) => {
+                let word = if part.reason.is_unchecked() { Word::Unchecked } else { Word::Skipped };
+                let reason = match part.reason {
+                    SkipReason::OverLimit => {
+                        format!("over the limit, {} from here on", counted(over_limit, "part"))
+                    }
+                    other => other.as_str().replace('_', " "),
+                };
+                self.push(at(part.span), word, &format!("{reason}: {}", part.text), String::new());
+            }
+            // Of a single statement the summary says it.
+            Fault::Unread => {
+                let text = "the server did not check all of the text, and names no part";
+                self.push(at(None), Word::Unchecked, text, String::new());
+            }
+            Fault::Nothing => {
+                if let Some(statement) = at(None) {
+                    self.push(Some(statement), Word::Nothing, "nothing to verify", String::new());
+                }
+            }
+        }
+    }
+
+    /// Names a finding; where there are too many, in the place of one that is less bad.
+    fn push(&mut self, at: Option<String>, word: Word, text: &str, detail: String) {
+        if self.named.len() == MAX_NAMED {
+            let least = self.named.iter().enumerate().max_by_key(|(_, finding)| finding.word);
+            let given_up = match least.filter(|(_, finding)| finding.word > word).map(|(place, _)| place) {
+                Some(place) => self.named.remove(place).word,
+                None => word,
+            };
+            *self.unnamed.entry(given_up).or_default() += 1;
+            if self.named.len() == MAX_NAMED {
+                return;
+            }
+        }
+        let at = at.map(|at| sanitize::line(&at).into_owned());
+        self.named.push(Finding { at, word, text: sanitize::line(text).into_owned(), detail });
+    }
+
+    /// Prints the findings and a summary on standard error if the exit code is not 0, even with `-q`; not where the
+    /// results themselves stand on the same terminal.
+    pub(crate) fn tell(&self, printer: &Printer, is_for_people: bool, summary: &str, exit: u8) {
+        if exit == 0 || is_read_on_one_terminal(printer, is_for_people) {
+            return;
+        }
+        let terminal = &printer.terminal;
+        self.lines(terminal).iter().for_each(|line| printer.alert(line));
+        printer.alert(&format!("{summary}{}exit {exit}", terminal.symbols.between));
+    }
+
+    /// The findings, one a line, in columns; cut to the width of a terminal.
+    pub(crate) fn lines(&self, terminal: &Terminal) -> Vec<String> {
+        let places = self.named.iter().filter_map(|finding| finding.at.as_deref());
+        let place_width = places.map(cells).max().map_or(0, |width| width.min(terminal.width / 3) + 2);
+        let mut lines = Vec::new();
+        for Finding { at, word, text, detail } in &self.named {
+            let at = at.as_deref().unwrap_or_default();
+            let at = format!("{at}{:1$}", "", place_width.saturating_sub(cells(at)));
+            let indent = cells(&at) + WORD_WIDTH + 2;
+            lines.push(format!("{at}{:WORD_WIDTH$}  {text}", word.as_str()));
+            if !detail.is_empty() {
+                lines.push(format!("{:indent$}{detail}", ""));
+            }
+        }
+        if !self.unnamed.is_empty() {
+            let kinds = self.unnamed.iter().map(|(word, count)| format!("{count} {}", word.as_str()));
+            let kinds: Vec<String> = kinds.collect();
+            let more = counted(self.unnamed.values().sum::<usize>(), "more finding");
+            lines.push(format!("and {more}: {}", kinds.join(", ")));
+        }
+        if terminal.err.is_terminal {
+            let fits = |line: String| cut(&line, terminal.width - 1, terminal.symbols.cut);
+            lines = lines.into_iter().map(fits).collect();
+        }
+        lines.into_iter().map(|line| terminal.symbols.adapt(line.into()).into_owned()).collect()
+    }
+}
+
+/// What models say of a claim, and its words in the statement where the claim has others.
+fn detail(says: Option<String>, claim: &ClaimResult) -> String {
+    let differs = !claim.quote.is_empty() && claim.quote != claim.claim;
+    let quote = differs.then(|| format!("\"{}\"", sanitize::line(&claim.quote)));
+    says.into_iter().chain(quote).collect::<Vec<_>>().join(" · ")
+}
+
+/// Whether a person reads results, if they are laid out for people, and messages on the same terminal.
+pub(crate) const fn is_read_on_one_terminal(printer: &Printer, is_for_people: bool) -> bool {
+    let terminal = &printer.terminal;
+    is_for_people && !printer.quiet && terminal.out.is_terminal && terminal.err.is_terminal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::faults;
+    use super::super::verdict::tests::result;
+    use super::*;
+    use crate::config::FailOn;
+
+    #[test]
+    fn the_worst_findings_are_named_and_the_rest_is_counted_by_what_it_is() {
+        let unsure = vec!["NO CONSENSUS"; 60];
+        let found = result(&[unsure.as_slice(), &["FALSE", "FALSE"]].concat(), &["unfaithful"]);
+        let mut gate = Gate::default();
+        gate.add(None, faults(&found, &FailOn::DEFAULT), &Places::new(None, ""));
+        let words: Vec<Word> = gate.named.iter().map(|finding| finding.word).collect();
+        assert_eq!(words[..48], [Word::NoConsensus; 48]);
+        assert_eq!(words[48..], [Word::False; 2], "in the order of the text");
+        let unnamed: Vec<_> = gate.unnamed.into_iter().collect();
+        assert_eq!(unnamed, [(Word::NoConsensus, 12), (Word::Unchecked, 1)]);
+    }
+}

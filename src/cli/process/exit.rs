@@ -1,0 +1,362 @@
+//! How a command ends: [`Failure`], its exit code, and death by a signal.
+//!
+//! Exit codes are a promise to scripts; the table is part of `mk --help`. A shell loop stops at Ctrl-C only if the
+//! command really dies of the signal, so the process does that instead of `exit(130)`.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::runtime;
+use crate::cli::terminal::printer::Printer;
+use crate::config::ConfigError;
+use crate::os_error;
+
+/// POSIX's number of the signal for a write that nobody reads.
+const SIGPIPE: i32 = 13;
+
+/// At least one claim was found false.
+pub(crate) const CLAIM_FALSE: u8 = 10;
+/// No claim was found false, but at least one found no consensus.
+pub(crate) const NO_CONSENSUS: u8 = 11;
+/// Nothing could be verified.
+pub(crate) const NOTHING_TO_VERIFY: u8 = 12;
+/// No claim was found false or without consensus, but a part was not checked.
+pub(crate) const UNCHECKED: u8 = 13;
+
+/// Every exit code with its meaning, for help and manual.
+pub(crate) const MEANINGS: [(u8, &str); 17] = [
+    (0, "success; verify: every claim TRUE"),
+    (1, "other failure"),
+    (2, "usage or configuration"),
+    (3, "declined at a prompt"),
+    (4, "no key, or refused"),
+    (5, "server or provider failed"),
+    (6, "cannot reach, or --timeout"),
+    (7, "refused for now (limits, overload)"),
+    (8, "the answer ended too early"),
+    (9, "not found or conflict"),
+    (CLAIM_FALSE, "a claim is FALSE"),
+    (NO_CONSENSUS, "none FALSE, one without consensus"),
+    (NOTHING_TO_VERIFY, "nothing to verify"),
+    (UNCHECKED, "a part was not checked"),
+    (130, "ended by Ctrl-C (SIGINT)"),
+    (141, "output closed early (SIGPIPE)"),
+    (143, "ended by SIGTERM"),
+];
+
+/// What advice begins with, in messages that say it behind a semicolon.
+const ADVICE: [&str; 6] = ["choose ", "give ", "make ", "name ", "use ", "write "];
+
+/// The kind of a failure, which decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// None of the others.
+    Other,
+    /// Wrong flags, arguments or configuration.
+    Usage,
+    /// The person declined at a prompt.
+    Declined,
+    /// No key, or one that was refused.
+    Unauthorized,
+    /// The server or a provider failed.
+    Server,
+    /// No connection, or no answer in time.
+    Unreachable,
+    /// Refused for now; it may work later.
+    Busy,
+    /// The response ended too early.
+    Incomplete,
+    /// No such thing.
+    NotFound,
+    /// Such a thing exists already.
+    Conflict,
+    /// Whoever read our output has left. The command ends without a message.
+    ClosedPipe,
+    /// Ctrl-C.
+    Interrupted,
+    /// SIGTERM.
+    Terminated,
+}
+
+impl Kind {
+    /// Its name in JSON and plain lines.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Usage => "usage",
+            Self::Declined => "declined",
+            Self::Unauthorized => "unauthorized",
+            Self::Server => "server",
+            Self::Unreachable => "unreachable",
+            Self::Busy => "busy",
+            Self::Incomplete => "incomplete",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::ClosedPipe => "closed_pipe",
+            Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
+        }
+    }
+
+    /// The exit code; for the last three what a shell shows for the signal.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Other => 1,
+            Self::Usage => 2,
+            Self::Declined => 3,
+            Self::Unauthorized => 4,
+            Self::Server => 5,
+            Self::Unreachable => 6,
+            Self::Busy => 7,
+            Self::Incomplete => 8,
+            Self::NotFound | Self::Conflict => 9,
+            Self::Interrupted => 130,
+            Self::ClosedPipe => 141,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// The signal by which somebody stopped the command, and of which the process must die.
+    pub(crate) const fn stop_signal(self) -> Option<i32> {
+        match self {
+            Self::Interrupted => Some(runtime::SIGINT),
+            Self::Terminated => Some(runtime::SIGTERM),
+            _ => None,
+        }
+    }
+}
+
+/// What a server reported about a failure; empty where it reported nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServerError {
+    /// The server's error code.
+    pub(crate) code: String,
+    /// The request's identifier.
+    pub(crate) request_id: String,
+    /// How long to wait before a retry makes sense, if it does.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Why a command did not do its work, and what to do next.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Decides the exit code.
+    pub(crate) kind: Kind,
+    /// What happened, as one sentence without a full stop.
+    pub(crate) message: String,
+    /// What to do next, one sentence each.
+    pub(crate) hints: Vec<String>,
+    /// What the server reported, if it was a server that failed.
+    pub(crate) server_error: Option<Box<ServerError>>,
+    /// The underlying error; shown with `-v`.
+    pub(crate) source: Option<anyhow::Error>,
+    /// The document of what was done before the failure.
+    pub(crate) partial: Option<Box<serde_json::Value>>,
+}
+
+impl Failure {
+    /// A failure with a message.
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let message = os_error::without_numbers(message.into());
+        Self { kind, message, hints: Vec::new(), server_error: None, source: None, partial: None }
+    }
+
+    /// Wrong flags, arguments or configuration.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// Adds a sentence on what to do next.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Replaces the first hint, which says what to do next; what follows it, such as where something was looked for,
+    /// stays.
+    #[must_use]
+    pub(crate) fn with_first_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.splice(..self.hints.len().min(1), [hint.into()]);
+        self
+    }
+
+    /// Moves what to do next from the end of the message to the hints. The rooms behind the API say both in one
+    /// sentence, as its errors have no other place for it: `this name is already taken; choose another`.
+    #[must_use]
+    pub(crate) fn with_advice_as_hint(mut self) -> Self {
+        if let Some((what, advice)) = self.message.rsplit_once("; ")
+            && ADVICE.iter().any(|verb| advice.starts_with(verb))
+        {
+            let advice = advice.to_owned();
+            self.message.truncate(what.len());
+            self.hints.insert(0, advice);
+        }
+        self
+    }
+
+    /// Adds the underlying error.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, source: impl Into<anyhow::Error>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Adds the document of what was done before the failure.
+    #[must_use]
+    pub(crate) fn with_partial(mut self, document: serde_json::Value) -> Self {
+        self.partial = Some(Box::new(document));
+        self
+    }
+
+    /// The failure as the one document of `--json`.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        let mut error = json!({ "kind": self.kind.as_str(), "message": self.message, "hints": self.hints });
+        if let Some(server_error) = &self.server_error {
+            error["code"] = json!(server_error.code);
+            error["request_id"] = json!(server_error.request_id);
+        }
+        let mut document = json!({ "schema": "mk.error/1", "error": error, "exit": self.kind.code() });
+        if let Some(partial) = &self.partial {
+            document["partial"] = (**partial).clone();
+        }
+        document
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self { hints: error.hints, ..Self::usage(error.message) }
+    }
+}
+
+/// What a command returns: an exit code, 0 in most cases, or a failure.
+pub(crate) type Outcome = Result<u8, Failure>;
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By an exit code.
+    Code(u8),
+    /// By a signal.
+    Signal(i32),
+}
+
+impl End {
+    /// Ends the process by the signal, so that the parent sees it; returns the code to exit with where there are no
+    /// signals.
+    pub fn into_code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => {
+                // Does not return where the signal exists; elsewhere the code a shell shows for it is the best we have.
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+                u8::try_from(128 + signal).unwrap_or(1)
+            }
+        }
+    }
+}
+
+/// Reports what a command returned. `wants_json` says whether standard output must hold one document even now.
+pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> End {
+    let failure = match outcome {
+        // Whoever asked the command to end, perhaps while it wrote its last lines, must see that it did.
+        Ok(code) => return runtime::received_stop_signal().map_or(End::Code(code), End::Signal),
+        Err(failure) => failure,
+    };
+    match failure.kind {
+        Kind::ClosedPipe => return End::Signal(SIGPIPE),
+        // Already reported when the key was pressed.
+        Kind::Interrupted => {}
+        Kind::Terminated => printer.notice(&failure.message),
+        _ => printer.failure(&failure),
+    }
+    let written = if wants_json { printer.document(&failure.document()) } else { Ok(()) };
+    match (failure.kind.stop_signal().or_else(runtime::received_stop_signal), written) {
+        // Whoever would read the document may have died of the same signal.
+        (Some(signal), _) => End::Signal(signal),
+        (None, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),
+        (None, _) => End::Code(failure.kind.code()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_match_the_table() {
+        let table = [
+            (Kind::Other, 1),
+            (Kind::Usage, 2),
+            (Kind::Declined, 3),
+            (Kind::Unauthorized, 4),
+            (Kind::Server, 5),
+            (Kind::Unreachable, 6),
+            (Kind::Busy, 7),
+            (Kind::Incomplete, 8),
+            (Kind::NotFound, 9),
+            (Kind::Conflict, 9),
+            (Kind::Interrupted, 130),
+            (Kind::ClosedPipe, 141),
+            (Kind::Terminated, 143),
+        ];
+        for (kind, code) in table {
+            assert_eq!(kind.code(), code, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_the_system_s_words_but_not_its_numbers() {
+        let failure = Failure::usage("cannot read x: No such file (os error 2); try y (os error 13)");
+        assert_eq!(failure.message, "cannot read x: No such file; try y");
+    }
+
+    #[test]
+    fn only_advice_is_moved_from_the_message_to_the_hints() {
+        let split = |message: &str| {
+            let failure = Failure::usage(message).hint("more").with_advice_as_hint();
+            (failure.message, failure.hints.join(", "))
+        };
+        let separate = |message: &str, hints: &str| (message.to_owned(), hints.to_owned());
+        assert_eq!(
+            split("app `a; b`: it exists; choose another"),
+            separate("app `a; b`: it exists", "choose another, more")
+        );
+        for whole in ["it exists", "it is limited; it resets on Monday", "`a; b` is no name"] {
+            assert_eq!(split(whole), separate(whole, "more"));
+        }
+    }
+
+    #[test]
+    fn the_document_contains_what_is_known() {
+        let mut failure = Failure::new(Kind::Busy, "too many requests").hint("wait");
+        failure.server_error = Some(Box::new(ServerError {
+            code: "rate_limited_minute".to_owned(),
+            request_id: "req_1".to_owned(),
+            retry_after: None,
+        }));
+        assert_eq!(
+            failure.document(),
+            json!({
+                "schema": "mk.error/1",
+                "error": {
+                    "kind": "busy",
+                    "message": "too many requests",
+                    "hints": ["wait"],
+                    "code": "rate_limited_minute",
+                    "request_id": "req_1",
+                },
+                "exit": 7,
+            })
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Administration directly in the local database, returning the records of the API.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::conflicting_app;
+use crate::api::Service;
+use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
+use crate::cli::process::exit::Failure;
+use crate::cli::target::database::{OpenDatabase, manage_failure, store_failure};
+use crate::clock::Clock;
+use crate::keys::{self, ManageError, NewKey, apps};
+use crate::money::NanoUsd;
+use crate::secret::{ExposeSecret, SecretString};
+use crate::storage::{AppChange, AppRow, Error, KeyChange, KeyFilter, KeyRow};
+
+impl OpenDatabase {
+    pub(super) fn app_records(&self) -> Result<Vec<App>, Failure> {
+        // A new database begins with an app whose id cannot be known in advance.
+        if self.is_placeholder {
+            return Ok(Vec::new());
+        }
+        apps::records(&self.store, self.now).map_err(|cause| store_failure(cause, "app"))
+    }
+
+    pub(super) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
+        let made = apps::create(self.writable_store()?, name, budget, self.now);
+        self.app_record(&made.map_err(|cause| manage_failure(cause, &format!("app `{name}`")))?)
+    }
+
+    pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
+        let changed = apps::update(self.writable_store()?, &app.id, change, self.now);
+        let row = changed.map_err(|cause| {
+            let is_taken = matches!(cause, ManageError::Storage(Error::Conflict(_)));
+            manage_failure(cause, &conflicting_app(app, change, is_taken))
+        })?;
+        self.app_record(&row)
+    }
+
+    pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
+        // The confirmation prompt may have taken a while.
+        let deleted = self.writable_store()?.delete_app(&app.id, Clock::system().now());
+        let deleted = deleted.map_err(|cause| store_failure(cause, &format!("app `{}`", app.name)))?;
+        let (id, revoked_keys) = (app.id.clone(), deleted.revoked_keys);
+        Ok(DeletedApp { id, deleted_at: deleted.at.rfc3339(), revoked_keys })
+    }
+
+    pub(super) fn key_records(
+        &self,
+        app: Option<&App>,
+        service: Option<Service>,
+    ) -> Result<Vec<Key>, Failure> {
+        let failed = |cause| store_failure(cause, "key");
+        let apps: BTreeSet<String> =
+            self.store.apps().map_err(failed)?.into_iter().map(|app| app.id).collect();
+        let filter = KeyFilter { app_id: app.map(|app| app.id.clone()), service, revoked_too: true };
+        let mut rows = self.store.keys(&filter).map_err(failed)?;
+        rows.retain(|row| apps.contains(&*row.app_id));
+        keys::records(&self.store, &rows, self.now).map_err(failed)
+    }
+
+    pub(super) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+        let row = keys::by_full_text(&self.store, key.expose_secret())
+            .map_err(|cause| store_failure(cause, "key"))?;
+        row.map(|row| self.key_record(&row)).transpose()
+    }
+
+    pub(super) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
+        let new = NewKey { app: app.id.clone(), ..new.clone() };
+        let made = keys::create(self.writable_store()?, &new, self.now);
+        let (key, row) = made.map_err(|cause| manage_failure(cause, &format!("app `{}`", app.name)))?;
+        Ok(self.created_key(&key, &row))
+    }
+
+    pub(super) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
+        let changed = keys::update(self.writable_store()?, &key.id, change, self.now);
+        self.key_record(&changed.map_err(|cause| manage_failure(cause, "key"))?)
+    }
+
+    pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
+        // The confirmation prompt may have taken a while.
+        let at = self.writable_store()?.revoke_key(&key.id, Clock::system().now());
+        let at = at.map_err(|cause| store_failure(cause, "key"))?;
+        Ok(RevokedKey { id: key.id.clone(), revoked_at: at.rfc3339() })
+    }
+
+    pub(super) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
+        let made = keys::rotate(self.writable_store()?, &key.id, grace, self.now);
+        let (key, row) = made.map_err(|cause| manage_failure(cause, "key"))?;
+        Ok(self.created_key(&key, &row))
+    }
+
+    fn app_record(&self, row: &AppRow) -> Result<App, Failure> {
+        apps::record(&self.store, row, self.now).map_err(|cause| store_failure(cause, "app"))
+    }
+
+    fn key_record(&self, row: &KeyRow) -> Result<Key, Failure> {
+        let spent =
+            keys::spending(&self.store, &row.id, self.now).map_err(|cause| store_failure(cause, "key"))?;
+        Ok(keys::record(row, spent, self.now))
+    }
+
+    fn created_key(&self, key: &SecretString, row: &KeyRow) -> CreatedKey {
+        // A key that was just made has spent nothing.
+        let record = keys::record(row, NanoUsd::default(), self.now);
+        CreatedKey { key: key.expose_secret().to_owned(), record }
+    }
+}

@@ -1,0 +1,338 @@
+//! Administration of apps, keys and their usage, either in the server's database or on a server through `/v1`.
+//!
+//! Commands talk to an [`Admin`] and get API records from it, so that they print the same for both. What a person means
+//! by a name is resolved here, among those records and by the same rules for both; keys of deleted apps are revoked for
+//! good and not listed.
+//!
+//! Which one it is: the database if `--data-dir` or `--config` names it; the server if `--server` or `--profile` names
+//! it; a server that the environment or the client's configuration names, if a console key for it is at hand or a flag
+//! names the key; otherwise the database, with which a flag that names a key is refused.
+
+mod audit;
+mod find_keys;
+mod local;
+mod remote;
+mod requests;
+mod usage;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::database::{DatabaseArgs, OpenDatabase, is_missing};
+use crate::api::Service;
+use crate::api::console::{App, CreatedKey, DeletedApp, Key, KeyState, RevokedKey};
+use crate::cli::args::globals::Session;
+use crate::cli::process::exit::{Failure, Kind};
+use crate::cli::terminal::shell;
+use crate::config::{ClientConfig, StorePlace};
+use crate::keys::NewKey;
+use crate::money::NanoUsd;
+use crate::secret::SecretString;
+use crate::storage::{self, AppChange, KeyChange, NamedKey, Names};
+use find_keys::refuse_key;
+use remote::Remote;
+pub(crate) use usage::Unpriced;
+
+/// The name of the app that a new database begins with.
+const FIRST_APP: &str = "default";
+
+/// How long a locked database is waited for while somebody waits for a completion.
+const LOCK_PATIENCE: Duration = Duration::from_millis(50);
+
+/// Where apps and keys are administered.
+pub(crate) enum Admin {
+    /// The local database.
+    Local(OpenDatabase),
+    /// A server.
+    Remote(Remote),
+}
+
+/// Which of the two a command works on.
+enum Target {
+    Local,
+    Remote(Box<ClientConfig>),
+}
+
+impl Admin {
+    /// Opens the chosen one. A missing database is reported and replaced by an empty one in memory, so that neither a
+    /// mistyped directory nor tables in somebody else's database are created.
+    pub(crate) fn open(database: &DatabaseArgs, session: &mut Session) -> Result<Self, Failure> {
+        if let Target::Remote(config) = choose(database, session)? {
+            return Ok(Self::Remote(Remote::connect(&config, session)?));
+        }
+        if !is_missing(&database.place(session)?)? {
+            return Ok(Self::Local(database.open(session)?));
+        }
+        session.printer.warning(&match database.announced_place(session)? {
+            StorePlace::Directory(dir) => format!("there is no database in {} yet", dir.display()),
+            StorePlace::Postgres(address) => format!("{address} has no tables of mk yet"),
+        });
+        Ok(Self::Local(OpenDatabase::placeholder()?))
+    }
+
+    /// Opens the chosen one for a command that creates something first. A missing database is created and reported, as
+    /// it may be another one than the server's. `rehearse` runs against a database in memory before that, so that none
+    /// is created for a request that is refused anyway.
+    pub(crate) fn open_or_create(
+        database: &DatabaseArgs,
+        session: &mut Session,
+        rehearse: impl FnOnce(&Self) -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        if let Target::Remote(config) = choose(database, session)? {
+            return Ok(Self::Remote(Remote::connect(&config, session)?));
+        }
+        let place = database.place(session)?;
+        let is_new = is_missing(&place)?;
+        if is_new {
+            rehearse(&Self::Local(OpenDatabase::in_memory()?))?;
+        }
+        let local = database.open(session)?;
+        if is_new {
+            session.printer.sentence(&match place {
+                StorePlace::Directory(dir) => format!("made a new database in {}", dir.display()),
+                StorePlace::Postgres(address) => format!("made the tables of mk in {address}"),
+            });
+        }
+        Ok(Self::Local(local))
+    }
+
+    /// Opens the chosen one; `None` if it is a database that does not exist.
+    pub(crate) fn open_existing(
+        database: &DatabaseArgs,
+        session: &mut Session,
+    ) -> Result<Option<Self>, Failure> {
+        match choose(database, session)? {
+            Target::Local => {
+                let exists = database
+                    .place(session)
+                    .is_ok_and(|place| is_missing(&place).is_ok_and(|missing| !missing));
+                exists.then(|| database.open(session).map(Self::Local)).transpose()
+            }
+            Target::Remote(config) => {
+                Remote::connect(&config, session).map(|remote| Some(Self::Remote(remote)))
+            }
+        }
+    }
+
+    /// What a prompt adds where something remote would be destroyed: ` on https://…`; empty for a database of this
+    /// machine alone.
+    pub(crate) fn location_suffix(&self) -> String {
+        match self {
+            Self::Local(local) => match &local.place {
+                Some(place @ StorePlace::Postgres(_)) => format!(" in {place}"),
+                Some(StorePlace::Directory(_)) | None => String::new(),
+            },
+            Self::Remote(remote) => format!(" on {}", remote.server()),
+        }
+    }
+
+    /// The failure for what was looked for in vain, with a hint where that was. A missing database is reported by
+    /// itself.
+    fn not_found(&self, failure: Failure) -> Failure {
+        match self {
+            Self::Local(OpenDatabase { place: Some(place), .. }) => {
+                failure.hint(format!("it was looked for in {place}"))
+            }
+            Self::Local(_) => failure,
+            Self::Remote(remote) => failure.hint(format!("it was looked for on {}", remote.server())),
+        }
+    }
+
+    /// The data directory of the database, if it has one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Local(OpenDatabase { place: Some(StorePlace::Directory(dir)), .. }) => Some(dir),
+            Self::Local(_) | Self::Remote(_) => None,
+        }
+    }
+
+    /// All apps, oldest first.
+    pub(crate) fn apps(&self) -> Result<Vec<App>, Failure> {
+        let mut apps = match self {
+            Self::Local(local) => local.app_records()?,
+            Self::Remote(remote) => remote.apps()?,
+        };
+        apps.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(apps)
+    }
+
+    /// The app with this id or name; an id wins over a name that looks like it.
+    pub(crate) fn app(&self, id_or_name: &str) -> Result<App, Failure> {
+        refuse_key(id_or_name, "name the app by its id or its name")?;
+        let apps = self.apps()?;
+        let by_id = apps.iter().find(|app| app.id == id_or_name);
+        let found = by_id.or_else(|| apps.iter().find(|app| app.name == id_or_name));
+        found.cloned().ok_or_else(|| {
+            let failure = Failure::new(Kind::NotFound, format!("there is no app `{id_or_name}`"));
+            self.not_found(failure.hint("`mk apps list` shows those there are"))
+        })
+    }
+
+    /// The app for a command that names none: the one that every database begins with, or the oldest if that one was
+    /// renamed or deleted. There always is one, as the last cannot be deleted.
+    pub(crate) fn default_app(&self) -> Result<App, Failure> {
+        let apps = self.apps()?;
+        let first = apps.iter().find(|app| app.name == FIRST_APP).or_else(|| apps.first());
+        first.cloned().ok_or_else(|| {
+            Failure::new(Kind::NotFound, "there is no app").hint("`mk apps create NAME` makes one")
+        })
+    }
+
+    /// Creates an app.
+    pub(crate) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
+        match self {
+            Self::Local(local) => local.create_app(name, budget),
+            Self::Remote(remote) => remote.create_app(name, budget),
+        }
+    }
+
+    /// Changes an app.
+    pub(crate) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
+        match self {
+            Self::Local(local) => local.update_app(app, change),
+            Self::Remote(remote) => remote.update_app(app, change),
+        }
+    }
+
+    /// Deletes an app and revokes its keys.
+    pub(crate) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
+        match self {
+            Self::Local(local) => local.delete_app(app),
+            Self::Remote(remote) => remote.delete_app(app),
+        }
+    }
+
+    /// Keys, oldest first and including revoked ones, optionally of one app or one service only.
+    pub(crate) fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
+        let mut keys = match self {
+            Self::Local(local) => local.key_records(app, service)?,
+            Self::Remote(remote) => remote.keys(app, service)?,
+        };
+        keys.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(keys)
+    }
+
+    /// The record of exactly this key; `None` if it is unknown. A server is asked with the key itself, once: its last
+    /// four characters may also be those of another key.
+    pub(crate) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+        match self {
+            Self::Local(local) => local.key_by_secret(key),
+            Self::Remote(remote) => remote.key_by_secret(key),
+        }
+    }
+
+    /// Creates a key in an app.
+    pub(crate) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
+        match self {
+            Self::Local(local) => local.create_key(app, new),
+            Self::Remote(remote) => remote.create_key(app, new),
+        }
+    }
+
+    /// Changes a key.
+    pub(crate) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
+        match self {
+            Self::Local(local) => local.update_key(key, change),
+            Self::Remote(remote) => remote.update_key(key, change),
+        }
+    }
+
+    /// Revokes a key, for ever.
+    pub(crate) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
+        match self {
+            Self::Local(local) => local.revoke_key(key),
+            Self::Remote(remote) => remote.revoke_key(key),
+        }
+    }
+
+    /// Replaces a key by a new one; the old one keeps working for `grace`.
+    pub(crate) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
+        match self {
+            Self::Local(local) => local.rotate_key(key, grace),
+            Self::Remote(remote) => remote.rotate_key(key, grace),
+        }
+    }
+}
+
+/// The flags that chose where this command works, as typed after another command that should work there too: ` --server
+/// https://…`; empty where no flag did.
+pub(crate) fn location_flags(database: &DatabaseArgs, session: &Session) -> String {
+    let globals = &session.globals;
+    let path = |path: &PathBuf| path.display().to_string();
+    let flags = [
+        ("--data-dir", database.data_dir.as_ref().map(path)),
+        ("--config", database.config.as_ref().map(path)),
+        ("--profile", globals.profile.clone()),
+        ("--server", globals.server.clone()),
+    ];
+    let typed = |(flag, value): (&str, Option<String>)| Some(format!(" {flag} {}", shell::word(&value?)));
+    flags.into_iter().filter_map(typed).collect()
+}
+
+/// What to name where a change of an app is refused: the app, or the other one that already has the new name.
+fn conflicting_app(app: &App, change: &AppChange, is_taken: bool) -> String {
+    let taken = change.name.as_deref().filter(|_| is_taken);
+    format!("app `{}`", taken.map_or(app.name.as_str(), str::trim))
+}
+
+/// The names in the chosen one, for completion: nothing is created, changed or waited for. `with_keys` also on a
+/// server, which takes a request for each app. Those in a PostgreSQL database are known to a server only.
+pub(crate) fn names(
+    database: &DatabaseArgs,
+    session: &mut Session,
+    with_keys: bool,
+) -> Result<Names, Failure> {
+    let remote = match choose(database, session)? {
+        Target::Remote(config) => Remote::connect(&config, session)?,
+        Target::Local => {
+            return match database.place(session)? {
+                StorePlace::Directory(dir) => storage::names(&dir, LOCK_PATIENCE)
+                    .map_err(|cause| Failure::new(Kind::Other, cause.to_string())),
+                StorePlace::Postgres(_) => Ok(Names::default()),
+            };
+        }
+    };
+    let keys = if with_keys { remote.keys(None, None)? } else { Vec::new() };
+    let keys = keys.into_iter().filter(|key| key.state != KeyState::Revoked).map(|key| NamedKey {
+        id: key.id,
+        name: key.name,
+        last4: key.last4,
+        service: key.service.to_string(),
+    });
+    let apps = remote.apps()?.into_iter().map(|app| app.name);
+    Ok(Names { apps: apps.collect(), keys: keys.collect() })
+}
+
+fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Failure> {
+    let by_flag = session.globals.server_flag();
+    // A key that a flag names is meant for a server.
+    let key_flag = session.globals.api_key_file.is_some().then_some("--api-key-file");
+    if let Some(local_flag) = database.flag() {
+        return match by_flag.or(key_flag) {
+            None => Ok(Target::Local),
+            Some(flag) => Err(Failure::usage(format!(
+                "{flag} is about a server and {local_flag} about the database of this machine"
+            ))
+            .hint("give one of them")),
+        };
+    }
+    let config = session.quiet_client_config(None, None)?;
+    // No key is read where none is needed.
+    if by_flag.is_none() && !config.server_origin.is_set() {
+        if let Some(flag) = key_flag {
+            return Err(Failure::usage(format!("{flag} is about a server, and none is named"))
+                .hint("name it by --server, --profile or MK_SERVER")
+                .hint(format!("leave {flag} out to work on the database of this machine")));
+        }
+        return Ok(Target::Local);
+    }
+    let has_key = config.key_for(Service::Console)?.is_some();
+    if by_flag.is_none() && !has_key && key_flag.is_none() {
+        return Ok(Target::Local);
+    }
+    session.warn(&config);
+    if !has_key {
+        return Err(super::server_key::no_key(&config, Service::Console, None));
+    }
+    Ok(Target::Remote(Box::new(config)))
+}

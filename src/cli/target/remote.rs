@@ -1,0 +1,463 @@
+//! Clients for a server, and what its errors or its silence mean on a terminal: a kind, a message and hints.
+
+use std::time::Duration;
+
+use crate::api::error::ErrorEvent;
+use crate::cli::process::exit::{Failure, Kind, ServerError};
+use crate::cli::terminal::wrap::cut;
+use crate::client::{Client, Error, NO_TLS, NOT_HTTP, Refusal, Settings, UNRESOLVED};
+use crate::config::{ClientConfig, DEFAULT_SERVER};
+use crate::secret::SecretString;
+
+/// Time limit for establishing a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time limit for the next byte of a stream: servers send a comment every 15 s.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// Hint for whoever looked for a server in vain, where it would not help to suggest looking.
+const START_OR_NAME_HINT: &str = "start it, or name another by --server or MK_SERVER";
+/// What else helps where a server listens by default.
+const START_HERE_HINT: &str = "; `mk serve --sandbox` starts one here";
+
+/// The names of request fields and endpoints in server messages, and what they are called on the command line.
+const FIELDS: [(&str, &str); 17] = [
+    ("`fact`", "the text"),
+    ("`domain`", "--domain"),
+    ("`minRequired`", "--min-required"),
+    ("`totalModels`", "--total-models"),
+    ("`asOf`", "--as-of"),
+    ("`explain`", "--explain"),
+    ("`context`", "--context"),
+    ("`receipt`", "--receipt"),
+    ("`model`", "-m"),
+    ("`temperature`", "--temperature"),
+    ("`max_tokens`", "--max-tokens"),
+    ("`name`", "name"),
+    ("`expires_at`", "--expires"),
+    ("`models`", "--model"),
+    ("`addresses`", "--address"),
+    ("`budget_usd`", "--budget-usd"),
+    ("GET /inference/v1/models", "`mk models`"),
+];
+
+/// The most terminal cells shown of a server's message; our own messages are a sentence.
+const MAX_MESSAGE_CELLS: usize = 400;
+
+/// A client of the configured server.
+pub(crate) fn client(config: &ClientConfig, key: Option<SecretString>) -> Result<Client, Failure> {
+    client_with_timeout(config, key, IDLE_TIMEOUT)
+}
+
+/// A client of the configured server with this idle timeout.
+pub(crate) fn client_with_timeout(
+    config: &ClientConfig,
+    key: Option<SecretString>,
+    idle_timeout: Duration,
+) -> Result<Client, Failure> {
+    let settings = Settings {
+        server: config.server.clone(),
+        key,
+        connect_timeout: CONNECT_TIMEOUT,
+        idle_timeout,
+        ca_cert: config.ca_cert.clone(),
+    };
+    Client::new(&settings).map_err(|cause| failure(&config.server, cause))
+}
+
+/// A client of a server in this process with this idle timeout.
+pub(crate) fn embedded_client(
+    server: &str,
+    key: SecretString,
+    idle_timeout: Duration,
+) -> Result<Client, Failure> {
+    let settings = Settings {
+        server: server.to_owned(),
+        key: Some(key),
+        connect_timeout: CONNECT_TIMEOUT,
+        idle_timeout,
+        ca_cert: None,
+    };
+    Client::new(&settings).map_err(|cause| failure(server, cause))
+}
+
+/// The failure for an error of the client; `server` is what the person called it.
+pub(crate) fn failure(server: &str, cause: Error) -> Failure {
+    let failure = match &cause {
+        Error::Setup(what) => Failure::usage(what.clone()),
+        Error::Unreachable(reason) => {
+            Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
+                .hint(unreachable_hint(server, reason))
+        }
+        Error::BadCertificate(flaw, _) => {
+            Failure::new(Kind::Unreachable, format!("cannot reach {server} ({})", flaw.as_str()))
+                .hint(flaw.hint())
+        }
+        Error::Timeout => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
+            .hint("is the server healthy? `mk doctor` checks"),
+        Error::Refused(refusal) => refused(server, refusal),
+        Error::Failed(event) => failed_event(event),
+        Error::Incomplete => Failure::new(
+            Kind::Incomplete,
+            format!("the answer of {server} ended before its result was there"),
+        )
+        .hint("the server may have been stopped; what it found until then is not the whole result"),
+        Error::Unhealthy(why) => {
+            Failure::new(Kind::Server, format!("{server} reports that it is unhealthy: {why}"))
+        }
+        Error::Malformed(what) => {
+            Failure::new(Kind::Server, format!("{server} does not answer like an mk server: {what}"))
+                .hint(foreign_hint(server, what))
+        }
+    };
+    failure.caused_by(cause)
+}
+
+/// The failure for an error of the client, in the words of chat completions.
+pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
+    let is_incomplete = matches!(cause, Error::Incomplete);
+    let mut failure = failure(server, cause);
+    if is_incomplete {
+        failure.message = format!("the answer of {server} broke off before its end");
+        failure.hints = vec!["what came until then is not the whole answer".to_owned()];
+    }
+    match failure.server_error.as_ref().map(|server_error| server_error.code.as_str()) {
+        Some("wrong_service") => {
+            failure.hints = vec![
+                "a key works for one service only: `mk keys create --service inference` makes one".to_owned(),
+            ];
+        }
+        // The hint for `mk verify` does not help here; the message says when the limit is over.
+        Some("rate_limited_minute") => failure.hints.clear(),
+        _ => {}
+    }
+    failure
+}
+
+/// The failure to reach `server` without the hints that suggest `command`, for use by that command itself.
+pub(crate) fn without_hints_to(command: &str, server: &str, mut failure: Failure) -> Failure {
+    if failure.kind == Kind::Unreachable {
+        failure.hints.retain(|hint| !hint.contains(command));
+        if failure.hints.is_empty() {
+            failure.hints.push(with_start_here(START_OR_NAME_HINT, server));
+        }
+    }
+    failure
+}
+
+/// The hint, with how to start a server if one started without further flags would be at this address.
+fn with_start_here(hint: &str, server: &str) -> String {
+    let start_here = if server == DEFAULT_SERVER { START_HERE_HINT } else { "" };
+    format!("{hint}{start_here}")
+}
+
+/// Whether an error says that the server does not know the endpoint, as older servers do not.
+pub(crate) fn is_unknown_endpoint(cause: &Error) -> bool {
+    matches!(cause, Error::Refused(refusal) if refusal.status == 404)
+}
+
+/// The failure for `what` not arriving within `limit`; `instead` says what else helps besides allowing more.
+pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
+    let shown = if limit.subsec_millis() > 0 { format!("{} ms", limit.as_millis()) } else { span(limit) };
+    Failure::new(Kind::Unreachable, format!("no {what} within {shown}"))
+        .hint(format!("allow more with --timeout{instead}"))
+}
+
+fn unreachable_hint(server: &str, reason: &str) -> String {
+    match (reason, server.strip_prefix("https://")) {
+        (UNRESOLVED, _) => "is the server's address right? `mk whoami` tells where it comes from".to_owned(),
+        (NO_TLS, Some(host)) => format!("is the server at http://{host}?"),
+        _ => with_start_here("is the server running? `mk doctor` checks", server),
+    }
+}
+
+fn foreign_hint(server: &str, what: &str) -> String {
+    match (what, server.strip_prefix("http://")) {
+        (NOT_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
+        _ => "is this the address of an mk server?".to_owned(),
+    }
+}
+
+fn refused(server: &str, refusal: &Refusal) -> Failure {
+    let body = &refusal.body;
+    if body.code.is_empty() {
+        return foreign_response(server, refusal);
+    }
+    let kind = match body.code.as_str() {
+        // A proper request that a model refuses to answer.
+        "content_filter" => Kind::Other,
+        _ => kind_of_status(refusal.status),
+    };
+    let mut message = lower_first(&in_flags(&body.message, body.param.as_deref()));
+    if let Some(param) = &body.param
+        && !body.message.contains(param.as_str())
+    {
+        message = format!("{param}: {message}");
+    }
+    message = brief(&message);
+    if kind == Kind::Busy
+        && let Some(wait) = refusal.retry_after
+        && !message.ends_with(&format!("try again in {} s", whole_seconds(wait)))
+    {
+        // A limit frees a request at a known time; whatever else is busy may be so again.
+        let next = if refusal.status == 429 { "free" } else { "try" };
+        message = format!("{message}; {next} again in {}", span(wait));
+    }
+    let mut failure = Failure::new(kind, message);
+    let retry_after = refusal.retry_after.filter(|_| refusal.status == 429 && !refusal.hopeless);
+    if let Some(hint) = hint(server, refusal) {
+        failure = failure.hint(hint);
+    }
+    with_server_error(failure, &body.code, &body.request_id, retry_after)
+}
+
+/// The failure for an error status without our error body, from a proxy or another program. Its kind still follows the
+/// status, as the refusal may come from a proxy in front of an mk server.
+fn foreign_response(server: &str, refusal: &Refusal) -> Failure {
+    let (status, title) = (refusal.status, brief(&refusal.body.message));
+    let message = format!("{server} answered {status} {title}, and not as mk does");
+    let hint = if (300..=399).contains(&status) {
+        "give the address that it names, by --server or MK_SERVER"
+    } else {
+        "is this the address of an mk server?"
+    };
+    let failure = Failure::new(kind_of_status(status), message).hint(hint);
+    let retry_after = refusal.retry_after.filter(|_| status == 429 && !refusal.hopeless);
+    with_server_error(failure, "", "", retry_after)
+}
+
+/// Translates a server's message about request fields into the words of the command line. For a flag that can be
+/// repeated, the message quotes the entry that is meant; `param` then looks like `models[1]`.
+fn in_flags(message: &str, param: Option<&str>) -> String {
+    let entry =
+        param.and_then(|param| Some((param, format!("`{}`", param.strip_suffix(']')?.split_once('[')?.0))));
+    let message = match entry {
+        Some((param, list)) if FIELDS.iter().any(|(field, _)| *field == list) => {
+            message.replace(&format!("`{param}`"), &list)
+        }
+        _ => message.to_owned(),
+    };
+    FIELDS.iter().fold(message, |text, (field, flag)| text.replace(field, flag))
+}
+
+const fn kind_of_status(status: u16) -> Kind {
+    match status {
+        400 | 413 | 415 | 422 => Kind::Usage,
+        401..=403 => Kind::Unauthorized,
+        404 | 405 | 410 => Kind::NotFound,
+        409 => Kind::Conflict,
+        429 | 503 => Kind::Busy,
+        _ => Kind::Server,
+    }
+}
+
+fn hint(server: &str, refusal: &Refusal) -> Option<String> {
+    let hint = match (refusal.status, refusal.body.code.as_str()) {
+        (401, "wrong_service") => {
+            "a key works for one service only: `mk keys create --service verify` makes one".to_owned()
+        }
+        (401, "api_key_revoked" | "api_key_expired") => {
+            "make a new key on the server's machine with `mk keys create`, then `mk login`".to_owned()
+        }
+        (401, _) => {
+            format!("`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}")
+        }
+        (403, "address_not_allowed" | "model_not_allowed") => {
+            "what a key may do is changed on the server's machine: `mk keys update`".to_owned()
+        }
+        // Everything else that can be wrong with a text is found before it is sent.
+        (400, _) if refusal.body.param.as_deref() == Some("fact") => {
+            "several files are verified one by one: `mk verify part1.md part2.md`; --lines takes a statement a line".to_owned()
+        }
+        // The message already says where models are listed.
+        (404, "model_not_found") => return None,
+        (404, "not_found") => "`mk apps list` and `mk keys list` show what is there".to_owned(),
+        (404 | 405, _) => format!("is {server} the base address of an mk server?"),
+        (429, "rate_limited_minute") => "`mk verify --max-wait 2m` waits until then".to_owned(),
+        (429, "rate_limited_day") => {
+            "limits are set by the server's operator; days end at midnight UTC".to_owned()
+        }
+        _ => return None,
+    };
+    Some(hint)
+}
+
+/// The failure for the `error` event of a verification, or for the last chunk of a completion that broke off.
+pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
+    let is_refused = matches!(event.code.as_str(), "api_key_revoked" | "api_key_expired");
+    let kind = if is_refused { Kind::Unauthorized } else { Kind::Server };
+    let mut failure = Failure::new(kind, brief(&lower_first(&event.message)));
+    if event.code == "provider_auth_failed" {
+        failure =
+            failure.hint("the server's key for that provider was refused; its operator must set another");
+    }
+    with_server_error(failure, &event.code, &event.request_id, None)
+}
+
+fn with_server_error(
+    mut failure: Failure,
+    code: &str,
+    request_id: &str,
+    retry_after: Option<Duration>,
+) -> Failure {
+    let (code, request_id) = (brief(code), brief(request_id));
+    failure.server_error = Some(Box::new(ServerError { code, request_id, retry_after }));
+    failure
+}
+
+/// As much of a foreign text as a person would read.
+fn brief(text: &str) -> String {
+    // Not by cells alone, as characters without a width take none; most scripts have fewer of those than of others.
+    match text.char_indices().nth(2 * MAX_MESSAGE_CELLS) {
+        Some((end, _)) => cut(&text[..end], MAX_MESSAGE_CELLS - 3, "") + "...",
+        None => cut(text, MAX_MESSAGE_CELLS, "..."),
+    }
+}
+
+/// Messages follow `error:` and start in lower case; acronyms and names keep their capitals.
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    let (Some(first), second) = (chars.next(), chars.next()) else { return message.to_owned() };
+    if second.is_some_and(char::is_uppercase) {
+        return message.to_owned();
+    }
+    first.to_lowercase().chain(message.chars().skip(1)).collect()
+}
+
+/// `42 s`, `3 m 20 s`, `5 h 10 m`.
+pub(crate) fn span(wait: Duration) -> String {
+    let seconds = whole_seconds(wait);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} m {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::ErrorBody;
+
+    fn refusal(status: u16, code: &str, message: &str, retry_after: Option<u64>) -> Error {
+        Error::Refused(Box::new(Refusal {
+            status,
+            body: ErrorBody {
+                error: "E".to_owned(),
+                message: message.to_owned(),
+                code: code.to_owned(),
+                request_id: "req_1".to_owned(),
+                ..ErrorBody::default()
+            },
+            retry_after: retry_after.map(Duration::from_secs),
+            hopeless: false,
+        }))
+    }
+
+    #[test]
+    fn a_server_is_started_here_only_for_the_address_it_would_have() {
+        for (server, helps) in
+            [(DEFAULT_SERVER, true), ("http://127.0.0.1:9", false), ("https://mk.example", false)]
+        {
+            assert_eq!(
+                unreachable_hint(server, "connection refused").contains("starts one here"),
+                helps,
+                "{server}"
+            );
+            let alone =
+                without_hints_to("`mk doctor`", server, failure(server, Error::Unreachable("x".to_owned())));
+            assert_eq!(alone.hints[0].contains("starts one here"), helps, "{server}");
+        }
+    }
+
+    #[test]
+    fn an_unreachable_server_is_reported_with_what_to_do() {
+        let failure = failure("http://127.0.0.1:1", Error::Unreachable("connection refused".to_owned()));
+        assert_eq!(failure.message, "cannot reach http://127.0.0.1:1 (connection refused)");
+        assert_eq!(failure.kind.code(), 6);
+        assert_eq!(failure.hints.len(), 1);
+    }
+
+    #[test]
+    fn a_limit_says_when_it_is_over() {
+        let failure =
+            failure("s", refusal(429, "rate_limited_minute", "Too many requests per minute", Some(42)));
+        assert_eq!(failure.message, "too many requests per minute; free again in 42 s");
+        assert_eq!(failure.kind.code(), 7);
+        let server_error = failure.server_error.unwrap();
+        assert_eq!(
+            (server_error.request_id.as_str(), server_error.retry_after),
+            ("req_1", Some(Duration::from_secs(42)))
+        );
+    }
+
+    #[test]
+    fn a_wait_in_the_message_is_not_repeated() {
+        for (wait, message) in
+            [(9, "m is paused; try again in 9 s"), (200, "m is paused; try again in 200 s")]
+        {
+            let busy = failure("s", refusal(503, "no_provider_available", message, Some(wait)));
+            assert_eq!(busy.message, message);
+        }
+        let other = failure("s", refusal(503, "x", "m is paused for 9 s", Some(19)));
+        assert_eq!(other.message, "m is paused for 9 s; try again in 19 s");
+    }
+
+    #[test]
+    fn statuses_become_exit_codes() {
+        for (status, code) in [
+            (400, 2),
+            (401, 4),
+            (402, 4),
+            (403, 4),
+            (404, 9),
+            (413, 2),
+            (429, 7),
+            (500, 5),
+            (502, 5),
+            (503, 7),
+            (504, 5),
+            (302, 5),
+        ] {
+            assert_eq!(failure("s", refusal(status, "x", "m", None)).kind.code(), code, "{status}");
+        }
+        assert_eq!(failure("s", Error::Incomplete).kind.code(), 8);
+        assert_eq!(failure("s", Error::Timeout).kind.code(), 6);
+    }
+
+    #[test]
+    fn a_model_that_declines_is_not_a_usage_error() {
+        let declined = failure("s", refusal(400, "content_filter", "a/b declined to answer this", None));
+        assert_eq!(declined.kind.code(), 1);
+    }
+
+    #[test]
+    fn fields_are_named_by_their_flags_and_entries_by_their_list_s() {
+        let shown = |message, param| in_flags(message, Some(param));
+        assert_eq!(shown("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
+        assert_eq!(shown("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");
+        assert_eq!(shown("`messages[2].role` must be", "messages[2].role"), "`messages[2].role` must be");
+        assert_eq!(shown("`stop[0]` must be", "stop[0]"), "`stop[0]` must be");
+    }
+
+    #[test]
+    fn acronyms_keep_their_capitals() {
+        assert_eq!(
+            failure("s", refusal(401, "api_key_revoked", "API key has been revoked", None)).message,
+            "API key has been revoked"
+        );
+    }
+
+    #[test]
+    fn waits_are_rounded_up() {
+        for (wait, text) in
+            [(1500, "2 s"), (119_000, "119 s"), (200_000, "3 m 20 s"), (18_600_000, "5 h 10 m")]
+        {
+            assert_eq!(span(Duration::from_millis(wait)), text);
+        }
+    }
+}
