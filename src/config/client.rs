@@ -6,17 +6,16 @@ use std::time::Duration;
 use clap::ValueEnum;
 use reqwest::Url;
 
-use super::api_keys::ApiKeys;
-use super::client_file::{self, ClientFile};
-use super::origin::{Origin, Origins};
-use super::reader::Located;
-use super::{
-    ColorMode, ConfigError, Env, FailOn, ProgressMode, View, choices, credentials, paths, suggest, values,
-};
+use super::sources::origin::{Origin, Origins};
+use super::sources::reader::Located;
+use super::sources::{paths, values};
+use super::{ColorMode, ConfigError, Env, FailOn, ProgressMode, View, suggest};
 use crate::api::Service;
 use crate::api::verify::Domain;
 use crate::model_id;
 use crate::secret::SecretString;
+use api_keys::ApiKeys;
+use client_file::ClientFile;
 
 /// Where `mk serve` listens by default.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
@@ -360,6 +359,11 @@ fn project_or_user<T: Clone>(
     found.map(|found| found.value.clone())
 }
 
+pub(super) mod api_keys;
+pub(super) mod choices;
+pub(super) mod client_file;
+pub mod credentials;
+pub(super) mod profiles;
 #[cfg(test)]
 #[path = "client_tests.rs"]
 mod tests;

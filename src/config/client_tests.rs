@@ -1,8 +1,8 @@
 //! From flags, variables and files to the client's configuration.
 
-use super::*;
+use super::{credentials, *};
 use crate::clock::Time;
-use crate::config::{client_listing, credentials};
+use crate::config::client_listing;
 use std::fs;
 use std::path::Path;
 

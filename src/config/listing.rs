@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::origin::Origin;
-use super::values::quoted;
-use super::{ClientConfig, FailOn, ServerConfig, choices, models, provider_file, values};
+use super::client::choices;
+use super::providers::{models, provider_file};
+use super::sources::origin::Origin;
+use super::sources::values::{self, quoted};
+use super::{ClientConfig, FailOn, ServerConfig};
 use crate::api::Service;
 use crate::api::verify::Domain;
 use crate::money::{NanoUsd, Price};

@@ -11,47 +11,28 @@
 //! credentials.toml, variables, flags ───────┘  (layers, checks)   └─ ClientConfig
 //! ```
 
-mod api_keys;
-mod changes;
-mod choices;
-mod client;
-mod client_file;
-pub mod credentials;
-mod discovery;
-mod env;
+pub mod client;
 mod error;
-mod files;
-mod init;
 mod listing;
-mod lock;
-mod models;
-mod ollama;
-mod origin;
-mod panel;
-mod paths;
-mod profiles;
-mod provider_file;
-mod reader;
-mod resilience_file;
+mod providers;
 mod server;
-mod server_file;
+mod sources;
 mod suggest;
-mod values;
 
-pub use changes::{changes, keep_fixed};
-pub use choices::{ColorMode, FailOn, ProgressMode, View};
+pub use client::choices::{ColorMode, FailOn, ProgressMode, View};
+pub use client::profiles::{add_profile, has_profile, profile_names};
 pub use client::{ClientArgs, ClientConfig, DEFAULT_JOBS, DEFAULT_SERVER, VerifyDefaults, load_client};
-pub use discovery::sandbox_providers;
-pub use env::{Env, VARIABLES, Variable, variables};
 pub use error::ConfigError;
-pub use init::{EXAMPLE, init};
 pub use listing::{Entry, client_listing, server_listing};
-pub use origin::Origin;
-pub use paths::{Paths, paths};
-pub use profiles::{add_profile, has_profile, profile_names};
+pub use providers::discovery::sandbox_providers;
+pub use server::changes::{changes, keep_fixed};
+pub use server::init::{EXAMPLE, init};
 pub use server::{
     NamedProvider, ServerArgs, ServerConfig, StorePlace, load_database, load_limits_store, load_listen,
     load_providers, load_server, load_server_for, load_server_values, panel_warnings, server_path,
 };
+pub use sources::env::{Env, VARIABLES, Variable, variables};
+pub use sources::origin::Origin;
+pub use sources::paths::{Paths, paths};
+pub use sources::values::whole_numbers;
 pub use suggest::closest;
-pub use values::whole_numbers;

@@ -5,16 +5,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::origin::{Origin, Origins};
-use super::reader::Located;
-use super::server_file::{self, LimitsFile, ServerFile, UsageFile};
-use super::{ConfigError, Env, discovery, models, paths};
+use super::providers::{discovery, models};
+use super::sources::origin::{Origin, Origins};
+use super::sources::paths;
+use super::sources::reader::Located;
+use super::{ConfigError, Env};
 use crate::limits::{LimitsStore, Quota};
 use crate::net::inbound::tls::TlsFiles;
 use crate::providers::Settings;
 use crate::secret::ExposeSecret;
 use crate::storage::{DatabaseUrl, PostgresAddress};
 use crate::{model_id, os_error};
+use server_file::{LimitsFile, ServerFile, UsageFile};
 
 const DATABASE_URL: &str = "MK_DATABASE_URL";
 const LIMITS_URL: &str = "MK_LIMITS_URL";
@@ -444,5 +446,8 @@ fn usage_retention(file: &UsageFile, origins: &mut Origins) -> Option<Duration> 
     found.map(|found| found.value)
 }
 
+pub(super) mod changes;
+pub(super) mod init;
+pub(super) mod server_file;
 #[cfg(test)]
 mod tests;

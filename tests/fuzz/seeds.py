@@ -18,7 +18,7 @@ def requests(into):
 
 
 def configuration(into):
-    example = (ROOT / "src/config/example.toml").read_text()
+    example = (ROOT / "src/config/server/example.toml").read_text()
     (into / "example.toml").write_text(re.sub(r"(?m)^#(?=\S)", "", example))
 
 

@@ -15,7 +15,8 @@ use crate::cli::process::runtime;
 use crate::cli::target::remote;
 use crate::cli::terminal::shell;
 use crate::client::Error;
-use crate::config::{ClientArgs, ClientConfig, add_profile, credentials, has_profile, load_client};
+use crate::config::client::credentials;
+use crate::config::{ClientArgs, ClientConfig, add_profile, has_profile, load_client};
 use crate::keys;
 use crate::secret::{self, ExposeSecret, SecretString};
 

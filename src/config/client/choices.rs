@@ -65,7 +65,7 @@ impl FailOn {
     }
 
     /// The list of these words, in any letter case, if that makes sense.
-    pub(super) fn parse_list(words: &[String]) -> Option<Vec<Self>> {
+    pub(in crate::config) fn parse_list(words: &[String]) -> Option<Vec<Self>> {
         let list: Vec<Self> =
             words.iter().map(|word| Self::from_str(word, true).ok()).collect::<Option<_>>()?;
         (!Self::contradict(&list)).then_some(list)
@@ -79,17 +79,17 @@ impl fmt::Display for FailOn {
 }
 
 /// The word for a value.
-pub(super) fn word(choice: &impl ValueEnum) -> String {
+pub(in crate::config) fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// The value for a word.
-pub(super) fn parse<T: ValueEnum>(word: &str) -> Option<T> {
+pub(in crate::config) fn parse<T: ValueEnum>(word: &str) -> Option<T> {
     T::from_str(word, false).ok()
 }
 
 /// All words, for error messages: `"auto", "always" or "never"`.
-pub(super) fn words<T: ValueEnum>() -> String {
+pub(in crate::config) fn words<T: ValueEnum>() -> String {
     let words: Vec<_> = T::value_variants().iter().map(|choice| format!("{:?}", word(choice))).collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

@@ -53,22 +53,22 @@ impl fmt::Display for Origin {
 
 /// The origins of a configuration's values, by key. Anything else is built in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Origins(BTreeMap<String, Origin>);
+pub(in crate::config) struct Origins(BTreeMap<String, Origin>);
 
 impl Origins {
-    pub(super) fn set(&mut self, key: impl Into<String>, origin: Origin) {
+    pub(in crate::config) fn set(&mut self, key: impl Into<String>, origin: Origin) {
         self.0.insert(key.into(), origin);
     }
 
     /// Records the origin of a value in a file, if the file has it.
-    pub(super) fn record<T>(&mut self, key: impl Into<String>, found: Option<&Located<T>>) {
+    pub(in crate::config) fn record<T>(&mut self, key: impl Into<String>, found: Option<&Located<T>>) {
         if let Some(found) = found {
             self.set(key, found.place.origin());
         }
     }
 
     /// Returns the file's value if there is one, and records its origin; otherwise the default.
-    pub(super) fn value_or<T: Clone>(
+    pub(in crate::config) fn value_or<T: Clone>(
         &mut self,
         key: impl Into<String>,
         found: Option<&Located<T>>,
@@ -78,7 +78,7 @@ impl Origins {
         found.map_or(default, |found| found.value.clone())
     }
 
-    pub(super) fn get(&self, key: &str) -> Origin {
+    pub(in crate::config) fn get(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or_default()
     }
 }

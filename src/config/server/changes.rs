@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ServerConfig, server_listing};
+use crate::config::{ServerConfig, server_listing};
 
 /// The settings that differ between `before` and `after`, in the order of the file. A provider that only one of them
 /// has is reported as such, without its settings.

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Env;
+use crate::config::Env;
 
 /// The name of a project's file.
-pub(super) const PROJECT_FILE: &str = ".mk.toml";
+pub(in crate::config) const PROJECT_FILE: &str = ".mk.toml";
 
 /// All paths that configuration depends on; `None` where there is no home directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,21 +37,21 @@ fn config_dir(env: &Env) -> Option<PathBuf> {
     env.path("MK_CONFIG_DIR").or_else(|| env.config_home.clone())
 }
 
-pub(super) fn server_file(env: &Env) -> Option<PathBuf> {
+pub(in crate::config) fn server_file(env: &Env) -> Option<PathBuf> {
     config_dir(env).map(|dir| dir.join("server.toml"))
 }
 
-pub(super) fn client_file(env: &Env) -> Option<PathBuf> {
+pub(in crate::config) fn client_file(env: &Env) -> Option<PathBuf> {
     config_dir(env).map(|dir| dir.join("config.toml"))
 }
 
-pub(super) fn credentials_file(env: &Env) -> Option<PathBuf> {
+pub(in crate::config) fn credentials_file(env: &Env) -> Option<PathBuf> {
     config_dir(env).map(|dir| dir.join("credentials.toml"))
 }
 
 /// The nearest project file, from the working directory up to the root of its repository. Outside of a repository, only
 /// the working directory is searched: what is above it may be anybody's.
-pub(super) fn project_file(env: &Env) -> Option<PathBuf> {
+pub(in crate::config) fn project_file(env: &Env) -> Option<PathBuf> {
     let start = env.working_dir.as_deref()?;
     let root = start.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(start);
     let within = |dir: &&Path| dir.starts_with(root);

@@ -6,69 +6,70 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::provider_file::{self, ProviderFile};
-use super::reader::{Document, Located, Section};
-use super::{ConfigError, values};
+use crate::config::ConfigError;
+use crate::config::providers::provider_file::{self, ProviderFile};
+use crate::config::sources::reader::{Document, Located, Section};
+use crate::config::sources::values;
 use crate::inference::Effort;
 use crate::limits::LimitsStore;
 use crate::storage::DatabaseUrl;
 
 /// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
-pub(super) struct ServerFile {
-    pub(super) listen: Option<Located<SocketAddr>>,
-    pub(super) data_dir: Option<Located<String>>,
-    pub(super) database_url: Option<Located<DatabaseUrl>>,
-    pub(super) limits_url: Option<Located<LimitsStore>>,
-    pub(super) trusted_proxies: Option<Located<Vec<IpNet>>>,
-    pub(super) tls_cert: Option<Located<String>>,
-    pub(super) tls_key: Option<Located<String>>,
-    pub(super) max_body_bytes: Option<Located<usize>>,
-    pub(super) limits: LimitsFile,
-    pub(super) providers: Vec<ProviderFile>,
-    pub(super) verify: VerifyFile,
-    pub(super) inference: InferenceFile,
-    pub(super) usage: UsageFile,
+pub(in crate::config) struct ServerFile {
+    pub(in crate::config) listen: Option<Located<SocketAddr>>,
+    pub(in crate::config) data_dir: Option<Located<String>>,
+    pub(in crate::config) database_url: Option<Located<DatabaseUrl>>,
+    pub(in crate::config) limits_url: Option<Located<LimitsStore>>,
+    pub(in crate::config) trusted_proxies: Option<Located<Vec<IpNet>>>,
+    pub(in crate::config) tls_cert: Option<Located<String>>,
+    pub(in crate::config) tls_key: Option<Located<String>>,
+    pub(in crate::config) max_body_bytes: Option<Located<usize>>,
+    pub(in crate::config) limits: LimitsFile,
+    pub(in crate::config) providers: Vec<ProviderFile>,
+    pub(in crate::config) verify: VerifyFile,
+    pub(in crate::config) inference: InferenceFile,
+    pub(in crate::config) usage: UsageFile,
 }
 
 /// `[limits]`.
 #[derive(Default)]
-pub(super) struct LimitsFile {
-    pub(super) per_minute: Option<Located<u32>>,
-    pub(super) per_day: Option<Located<u32>>,
-    pub(super) open_pages_per_minute: Option<Located<u32>>,
-    pub(super) failed_auth_per_minute: Option<Located<u32>>,
+pub(in crate::config) struct LimitsFile {
+    pub(in crate::config) per_minute: Option<Located<u32>>,
+    pub(in crate::config) per_day: Option<Located<u32>>,
+    pub(in crate::config) open_pages_per_minute: Option<Located<u32>>,
+    pub(in crate::config) failed_auth_per_minute: Option<Located<u32>>,
 }
 
 /// `[verify]`.
 #[derive(Default)]
-pub(super) struct VerifyFile {
-    pub(super) max_concurrent: Option<Located<usize>>,
-    pub(super) base: PanelFile,
-    pub(super) general: PanelFile,
-    pub(super) legal: PanelFile,
+pub(in crate::config) struct VerifyFile {
+    pub(in crate::config) max_concurrent: Option<Located<usize>>,
+    pub(in crate::config) base: PanelFile,
+    pub(in crate::config) general: PanelFile,
+    pub(in crate::config) legal: PanelFile,
 }
 
 /// The keys of `[verify]` that a domain may override.
 #[derive(Clone, Default)]
-pub(super) struct PanelFile {
-    pub(super) extractor: Option<Located<String>>,
-    pub(super) extractor_fallbacks: Option<Located<Vec<String>>>,
-    pub(super) auditor: Option<Located<String>>,
-    pub(super) panel: Option<Located<Vec<String>>>,
-    pub(super) standby: Option<Located<Vec<String>>>,
-    pub(super) max_fact_chars: Option<Located<usize>>,
-    pub(super) max_claims: Option<Located<usize>>,
-    pub(super) effort: Option<Located<Effort>>,
-    pub(super) model_timeout: Option<Located<Duration>>,
-    pub(super) deadline: Option<Located<Duration>>,
+pub(in crate::config) struct PanelFile {
+    pub(in crate::config) extractor: Option<Located<String>>,
+    pub(in crate::config) extractor_fallbacks: Option<Located<Vec<String>>>,
+    pub(in crate::config) auditor: Option<Located<String>>,
+    pub(in crate::config) panel: Option<Located<Vec<String>>>,
+    pub(in crate::config) standby: Option<Located<Vec<String>>>,
+    pub(in crate::config) max_fact_chars: Option<Located<usize>>,
+    pub(in crate::config) max_claims: Option<Located<usize>>,
+    pub(in crate::config) effort: Option<Located<Effort>>,
+    pub(in crate::config) model_timeout: Option<Located<Duration>>,
+    pub(in crate::config) deadline: Option<Located<Duration>>,
     /// `None` inside: off.
-    pub(super) cache: Option<Located<Option<Duration>>>,
+    pub(in crate::config) cache: Option<Located<Option<Duration>>>,
 }
 
 impl PanelFile {
     /// Whether it says which models do something.
-    pub(super) fn names_models(&self) -> bool {
+    pub(in crate::config) fn names_models(&self) -> bool {
         self.extractor.is_some()
             || self.extractor_fallbacks.is_some()
             || self.auditor.is_some()
@@ -82,21 +83,21 @@ const EFFORTS: &str = "\"lowest\" (the least that a model takes), \"none\", \"mi
 
 /// `[usage]`.
 #[derive(Default)]
-pub(super) struct UsageFile {
-    pub(super) retention: Option<Located<Duration>>,
+pub(in crate::config) struct UsageFile {
+    pub(in crate::config) retention: Option<Located<Duration>>,
 }
 
 /// `[inference]`.
 #[derive(Default)]
-pub(super) struct InferenceFile {
-    pub(super) first_token_timeout_with_fallback: Option<Located<Duration>>,
-    pub(super) whole_answer_timeout_with_fallback: Option<Located<Duration>>,
-    pub(super) fallbacks: Vec<(Located<String>, Vec<String>)>,
-    pub(super) drop_unsupported: Option<Located<bool>>,
+pub(in crate::config) struct InferenceFile {
+    pub(in crate::config) first_token_timeout_with_fallback: Option<Located<Duration>>,
+    pub(in crate::config) whole_answer_timeout_with_fallback: Option<Located<Duration>>,
+    pub(in crate::config) fallbacks: Vec<(Located<String>, Vec<String>)>,
+    pub(in crate::config) drop_unsupported: Option<Located<bool>>,
 }
 
 /// An address and port; `localhost` means 127.0.0.1.
-pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
+pub(in crate::config) fn listen_address(text: &str) -> Option<SocketAddr> {
     match text.strip_prefix("localhost:") {
         Some(port) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().ok()?))),
         None => text.parse().ok(),
@@ -104,22 +105,22 @@ pub(super) fn listen_address(text: &str) -> Option<SocketAddr> {
 }
 
 /// What `listen` expects.
-pub(super) const LISTEN: &str =
+pub(in crate::config) const LISTEN: &str =
     "an address and port such as \"127.0.0.1:8080\", \"localhost:8080\" or \"[::1]:8080\"";
 
 /// What `limits_url` expects.
-pub(super) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH; `/`, `?`, `#` and `%` in a password are written %2F, %3F, %23 and %25";
+pub(in crate::config) const LIMITS: &str = "\"memory\", or the address of a Redis or Valkey server: redis://HOST, rediss://HOST (TLS), redis+unix:///PATH; `/`, `?`, `#` and `%` in a password are written %2F, %3F, %23 and %25";
 
 /// Reads `server.toml`; `None` if there is none.
-pub(super) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
+pub(in crate::config) fn read(path: &Path) -> Result<Option<ServerFile>, ConfigError> {
     let Some(document) = Document::open(path)? else { return Ok(None) };
     let table = document.parse()?;
     server(Section::root(&document, &table)).map(Some)
 }
 
-/// Where a server with this file listens, and whether with TLS, whatever else is wrong with it; `None` if that cannot be
-/// read.
-pub(super) fn read_listen(path: &Path) -> Option<(Option<Located<SocketAddr>>, bool)> {
+/// Where a server with this file listens, and whether with TLS, whatever else is wrong with it; `None` if that cannot
+/// be read.
+pub(in crate::config) fn read_listen(path: &Path) -> Option<(Option<Located<SocketAddr>>, bool)> {
     let document = Document::open(path).ok()??;
     let table = document.parse().ok()?;
     let mut root = Section::root(&document, &table);
@@ -224,7 +225,7 @@ fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
 
 impl PanelFile {
     /// These settings, completed by those of `base`.
-    pub(super) fn completed_by(&self, base: &Self) -> Self {
+    pub(in crate::config) fn completed_by(&self, base: &Self) -> Self {
         let (own, base) = (self.clone(), base.clone());
         Self {
             extractor: own.extractor.or(base.extractor),

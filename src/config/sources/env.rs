@@ -9,8 +9,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{ConfigError, ollama, suggest};
 use crate::clock::{Clock, Time};
+use crate::config::providers::ollama;
+use crate::config::{ConfigError, suggest};
 use crate::providers::catalog;
 use crate::secret::{self, SecretString};
 
@@ -180,7 +181,7 @@ impl Env {
 
     /// Warnings on variables that look like misspelt ones of ours. Others that begin with `MK_` may belong to somebody
     /// else, and are none of our business.
-    pub(super) fn misspelt_warnings(&self) -> Vec<String> {
+    pub(in crate::config) fn misspelt_warnings(&self) -> Vec<String> {
         let ours = || VARIABLES.iter().map(|variable| variable.name);
         let names = self.variables.keys().filter_map(|name| name.to_str());
         names

@@ -7,49 +7,51 @@ use std::time::Duration;
 use clap::ValueEnum;
 use reqwest::Url;
 
-use super::reader::{Document, Located, Section};
-use super::{ColorMode, ConfigError, FailOn, ProgressMode, View, choices, values};
+use super::choices;
 use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
+use crate::config::sources::reader::{Document, Located, Section};
+use crate::config::sources::values;
+use crate::config::{ColorMode, ConfigError, FailOn, ProgressMode, View};
 use crate::model_id;
 
 /// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
-pub(super) struct ClientFile {
-    pub(super) profile: Option<Located<String>>,
-    pub(super) profiles: Vec<(Located<String>, Located<Url>)>,
-    pub(super) output: OutputFile,
-    pub(super) timeout: Option<Located<Duration>>,
-    pub(super) ca_cert: Option<Located<String>>,
-    pub(super) verify: VerifyFile,
+pub(in crate::config) struct ClientFile {
+    pub(in crate::config) profile: Option<Located<String>>,
+    pub(in crate::config) profiles: Vec<(Located<String>, Located<Url>)>,
+    pub(in crate::config) output: OutputFile,
+    pub(in crate::config) timeout: Option<Located<Duration>>,
+    pub(in crate::config) ca_cert: Option<Located<String>>,
+    pub(in crate::config) verify: VerifyFile,
     /// `model` of `[chat]`.
-    pub(super) chat_model: Option<Located<String>>,
+    pub(in crate::config) chat_model: Option<Located<String>>,
 }
 
 /// `[output]`.
 #[derive(Clone, Default)]
-pub(super) struct OutputFile {
-    pub(super) color: Option<Located<ColorMode>>,
-    pub(super) progress: Option<Located<ProgressMode>>,
-    pub(super) view: Option<Located<View>>,
+pub(in crate::config) struct OutputFile {
+    pub(in crate::config) color: Option<Located<ColorMode>>,
+    pub(in crate::config) progress: Option<Located<ProgressMode>>,
+    pub(in crate::config) view: Option<Located<View>>,
 }
 
 /// `[verify]`.
 #[derive(Clone, Default)]
-pub(super) struct VerifyFile {
-    pub(super) domain: Option<Located<Domain>>,
-    pub(super) min_required: Option<Located<u32>>,
-    pub(super) total_models: Option<Located<u32>>,
-    pub(super) jobs: Option<Located<usize>>,
-    pub(super) fail_on: Option<Located<Vec<FailOn>>>,
+pub(in crate::config) struct VerifyFile {
+    pub(in crate::config) domain: Option<Located<Domain>>,
+    pub(in crate::config) min_required: Option<Located<u32>>,
+    pub(in crate::config) total_models: Option<Located<u32>>,
+    pub(in crate::config) jobs: Option<Located<usize>>,
+    pub(in crate::config) fail_on: Option<Located<Vec<FailOn>>>,
 }
 
 /// Reads the user's file; `None` if there is none.
-pub(super) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
+pub(in crate::config) fn read_user(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
     Document::open(path)?.map(|document| parse_user(&document)).transpose()
 }
 
 /// Parses the user's file.
-pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError> {
+pub(in crate::config) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError> {
     let table = document.parse()?;
     let mut root = Section::root(document, &table);
     let mut file = shared(&mut root)?;
@@ -76,7 +78,7 @@ pub(super) fn parse_user(document: &Document) -> Result<ClientFile, ConfigError>
 
 /// Reads a project's file. It comes with a checkout and may be written by anybody, so it must not decide where keys are
 /// sent, or who is trusted.
-pub(super) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
+pub(in crate::config) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
     const WHY: &str = "is not taken from a project's file: what comes with a checkout must not decide where keys are \
                        sent or whom to trust";
     const INSTEAD: &str = "set it in your own config.toml";

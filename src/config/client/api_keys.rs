@@ -7,9 +7,10 @@
 use std::path::Path;
 
 use super::credentials::{self, Credentials};
-use super::origin::Origin;
-use super::{ConfigError, Env, paths};
 use crate::api::Service;
+use crate::config::sources::origin::Origin;
+use crate::config::sources::paths;
+use crate::config::{ConfigError, Env};
 use crate::os_error;
 use crate::secret::{self, ExposeSecret, SecretString};
 
@@ -32,7 +33,7 @@ type Lookup = Result<Option<SourcedKey>, Unreadable>;
 
 /// The keys that are available, at most one per service.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ApiKeys {
+pub(in crate::config) struct ApiKeys {
     lookups: Vec<(Service, Lookup)>,
     /// The servers, by origin, for which a key is stored.
     servers_with_key: Vec<(Service, String)>,
@@ -61,7 +62,7 @@ struct SharedSources {
 impl ApiKeys {
     /// Looks in all sources, in order of precedence. A file that a flag names is the only source: whoever names it does
     /// not mean another key. Adds warnings for other sources that are set but contain no key.
-    pub(super) fn resolve(
+    pub(in crate::config) fn resolve(
         flag_file: Option<&Path>,
         env: &Env,
         server_origin: &str,
@@ -92,7 +93,7 @@ impl ApiKeys {
     }
 
     /// The servers, by origin, for which a key for this service is stored.
-    pub(super) fn servers_with_key(&self, service: Service) -> impl Iterator<Item = &str> {
+    pub(in crate::config) fn servers_with_key(&self, service: Service) -> impl Iterator<Item = &str> {
         let servers = self.servers_with_key.iter().filter(move |(candidate, _)| *candidate == service);
         servers.map(|(_, server)| server.as_str())
     }
@@ -101,7 +102,7 @@ impl ApiKeys {
     ///
     /// # Errors
     /// If the source that it would come from cannot be read.
-    pub(super) fn key(&self, service: Service) -> Result<Option<&SecretString>, ConfigError> {
+    pub(in crate::config) fn key(&self, service: Service) -> Result<Option<&SecretString>, ConfigError> {
         match self.lookup(service) {
             Some(Ok(sourced)) => Ok(sourced.as_ref().map(|sourced| &sourced.key)),
             Some(Err(unreadable)) => Err(unreadable.error.clone()),
@@ -110,7 +111,7 @@ impl ApiKeys {
     }
 
     /// Where that key comes from, or would come from if it could be read; the default if there is none.
-    pub(super) fn origin(&self, service: Service) -> Origin {
+    pub(in crate::config) fn origin(&self, service: Service) -> Origin {
         match self.lookup(service) {
             Some(Ok(sourced)) => sourced.as_ref().map(|sourced| sourced.origin.clone()).unwrap_or_default(),
             Some(Err(unreadable)) => unreadable.origin.clone(),

@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::origin::{Origin, Origins};
 use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
-use super::reader::{Located, Location};
-use super::server_file::{InferenceFile, PanelFile, VerifyFile};
-use super::{ConfigError, suggest, values};
 use crate::api::verify::MAX_MODELS;
 use crate::clock::Time;
+use crate::config::server::server_file::{InferenceFile, PanelFile, VerifyFile};
+use crate::config::sources::origin::{Origin, Origins};
+use crate::config::sources::reader::{Located, Location};
+use crate::config::sources::values;
+use crate::config::{ConfigError, suggest};
 use crate::providers::{self, Kind, catalog};
 use crate::verify::{PanelSettings, Settings};
 use crate::{inference, model_id};
@@ -20,7 +21,7 @@ use crate::{inference, model_id};
 const EXTRACTOR_FALLBACKS: usize = 2;
 
 /// The configured providers, against which identifiers are checked.
-pub(super) struct Providers<'a>(pub(super) &'a [providers::Settings]);
+pub(in crate::config) struct Providers<'a>(pub(in crate::config) &'a [providers::Settings]);
 
 impl Providers<'_> {
     /// Checks that an identifier names a configured provider and, for the sandbox, an existing model.
@@ -68,7 +69,7 @@ impl Providers<'_> {
     }
 
     /// Checks the fallbacks that are set for individual models.
-    pub(super) fn check_fallbacks(&self, files: &[ProviderFile]) -> Result<(), ConfigError> {
+    pub(in crate::config) fn check_fallbacks(&self, files: &[ProviderFile]) -> Result<(), ConfigError> {
         files.iter().flat_map(ProviderFile::fallbacks).try_for_each(|(model, found)| {
             self.check_all(found)?;
             refuse_itself(&model, &found.value, &found.place)
@@ -76,7 +77,7 @@ impl Providers<'_> {
     }
 
     /// The settings of `[verify]`; `chosen` supplies panel and extractor where the file leaves them open.
-    pub(super) fn verify(
+    pub(in crate::config) fn verify(
         &self,
         file: &VerifyFile,
         chosen: &Chosen,
@@ -182,7 +183,7 @@ impl Providers<'_> {
     }
 
     /// The settings of `[inference]`.
-    pub(super) fn inference(
+    pub(in crate::config) fn inference(
         &self,
         file: &InferenceFile,
         origins: &mut Origins,
@@ -226,7 +227,7 @@ impl Providers<'_> {
 }
 
 /// The value of `auditor` that turns audits off.
-pub(super) const NO_AUDITOR: &str = "none";
+pub(in crate::config) const NO_AUDITOR: &str = "none";
 
 /// The first of these models that another provider serves than `extractor`'s, else the first other model: it does not
 /// share the extractor's blind spots.
@@ -237,7 +238,7 @@ fn other_provider<'a>(extractor: &str, models: impl Iterator<Item = &'a String> 
 }
 
 /// The table of the legal domain.
-pub(super) const LEGAL: &str = "verify.domains.legal";
+pub(in crate::config) const LEGAL: &str = "verify.domains.legal";
 
 /// A model cannot replace itself: it has just failed, and was asked again as often as `retries` allows.
 fn refuse_itself(model: &str, fallbacks: &[String], place: &Location) -> Result<(), ConfigError> {
@@ -257,7 +258,7 @@ fn refuse_duplicates(found: &Located<Vec<String>>) -> Result<(), ConfigError> {
 }
 
 /// The simulated panel for both domains, with the limits set in the file.
-pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settings, ConfigError> {
+pub(in crate::config) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settings, ConfigError> {
     let open = |file: &PanelFile| PanelFile {
         extractor: None,
         extractor_fallbacks: None,
@@ -277,7 +278,7 @@ pub(super) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settin
 
 /// Which models have no price of those that every verification asks: extractor, auditor and panel. With a budget, none
 /// begins before all of them have one.
-pub(super) fn unpriced(verify: &Settings, providers: &[providers::Settings]) -> Option<String> {
+pub(in crate::config) fn unpriced(verify: &Settings, providers: &[providers::Settings]) -> Option<String> {
     let asked = |settings: &'_ PanelSettings| {
         let extractor = Some(settings.extractor.as_str()).filter(|id| !id.is_empty());
         let audit = extractor.into_iter().chain(settings.acting_auditor());
@@ -303,7 +304,7 @@ pub(super) fn unpriced(verify: &Settings, providers: &[providers::Settings]) -> 
 }
 
 /// Warnings on models in use, including fallbacks, that their provider retires soon or has retired.
-pub(super) fn retirements(
+pub(in crate::config) fn retirements(
     verify: &Settings,
     inference: &inference::Settings,
     providers: &[providers::Settings],

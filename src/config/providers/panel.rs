@@ -6,8 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::provider_file::{self, ProviderFile, SANDBOX};
-use crate::providers::catalog;
-use crate::providers::{Kind, Settings};
+use crate::providers::{Kind, Settings, catalog};
 
 /// The size of a chosen panel: how many models are asked by default.
 const PANEL_SIZE: usize = 3;
@@ -16,34 +15,34 @@ const STANDBY_SIZE: usize = 3;
 
 /// A provider's models to choose from, best first.
 #[derive(Clone, Debug)]
-pub(super) struct Offer {
-    pub(super) provider: String,
-    pub(super) models: Vec<OfferedModel>,
+pub(in crate::config) struct Offer {
+    pub(in crate::config) provider: String,
+    pub(in crate::config) models: Vec<OfferedModel>,
 }
 
 /// A model, and who made it.
 #[derive(Clone, Debug)]
-pub(super) struct OfferedModel {
-    pub(super) name: String,
-    pub(super) maker: String,
+pub(in crate::config) struct OfferedModel {
+    pub(in crate::config) name: String,
+    pub(in crate::config) maker: String,
 }
 
 /// What is used where the operator leaves it open. All empty if there is nothing to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chosen {
-    pub(super) panel: Vec<String>,
-    pub(super) standby: Vec<String>,
+pub(in crate::config) struct Chosen {
+    pub(in crate::config) panel: Vec<String>,
+    pub(in crate::config) standby: Vec<String>,
     /// How many makers the models of the panel come from.
-    pub(super) makers: usize,
+    pub(in crate::config) makers: usize,
     /// A model dedicated to extraction; if `None`, the first of the panel does it.
-    pub(super) extractor: Option<String>,
+    pub(in crate::config) extractor: Option<String>,
     /// A model dedicated to audits; if `None`, one of the panel or of those that stand by does it.
-    pub(super) auditor: Option<String>,
+    pub(in crate::config) auditor: Option<String>,
 }
 
 impl Offer {
     /// The recommended models of a provider that is known by its name or address.
-    pub(super) fn known(settings: &Settings) -> Option<Self> {
+    pub(in crate::config) fn known(settings: &Settings) -> Option<Self> {
         let by_address = provider_file::known_at_address(&settings.base_url);
         let known = by_address.or_else(|| catalog::known(&settings.name))?;
         let offered = |choice: &catalog::StarterModel| OfferedModel {
@@ -56,7 +55,7 @@ impl Offer {
 
     /// Models of which only the names are known. The model family, taken from the start of the name, stands for the
     /// maker.
-    pub(super) fn named<'a>(provider: &str, names: impl Iterator<Item = &'a str>) -> Self {
+    pub(in crate::config) fn named<'a>(provider: &str, names: impl Iterator<Item = &'a str>) -> Self {
         let family = |name: &str| name.chars().take_while(|c| c.is_alphabetic()).collect();
         let models = names.map(|name| OfferedModel { name: name.to_owned(), maker: family(name) }).collect();
         Self { provider: provider.to_owned(), models }
@@ -65,7 +64,7 @@ impl Offer {
 
 /// The models of the configured providers: for known providers the recommended ones, for others those that the file
 /// names. In the order of the catalogue, then of the file.
-pub(super) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offer> {
+pub(in crate::config) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offer> {
     let rank = |settings: &Settings| {
         catalog::KNOWN.iter().position(|known| known.name == settings.name).unwrap_or(catalog::KNOWN.len())
     };
@@ -79,7 +78,7 @@ pub(super) fn offers(providers: &[Settings], files: &[ProviderFile]) -> Vec<Offe
 }
 
 /// Chooses panel and standby models.
-pub(super) fn choose(offers: &[Offer]) -> Chosen {
+pub(in crate::config) fn choose(offers: &[Offer]) -> Chosen {
     let mut order = in_rounds(offers).into_iter();
     let (panel, makers): (Vec<String>, BTreeSet<String>) = order.by_ref().take(PANEL_SIZE).unzip();
     Chosen {
@@ -108,7 +107,7 @@ fn in_rounds(offers: &[Offer]) -> Vec<(String, String)> {
 }
 
 /// The simulated panel.
-pub(super) fn sandbox() -> Chosen {
+pub(in crate::config) fn sandbox() -> Chosen {
     let id = |name: &str| format!("{SANDBOX}/{name}");
     let panel = ["alpha", "beta", "gamma"].map(id).to_vec();
     Chosen {

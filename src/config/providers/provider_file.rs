@@ -5,26 +5,26 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use super::origin::Origins;
-use super::reader::{Located, Section};
 use super::resilience_file::{self, ResilienceFile};
-use super::{ConfigError, Env, values};
-use crate::model_id;
+use crate::config::sources::origin::Origins;
+use crate::config::sources::reader::{Located, Section};
+use crate::config::sources::values;
+use crate::config::{ConfigError, Env};
 use crate::money::{NanoUsd, Price};
-use crate::os_error;
 use crate::providers::catalog::{self, KnownProvider};
 use crate::providers::{Kind, ModelSettings, Settings};
 use crate::secret::{self, SecretString};
+use crate::{model_id, os_error};
 
 /// The name of the simulated provider, and of its kind.
-pub(super) const SANDBOX: &str = "sandbox";
+pub(in crate::config) const SANDBOX: &str = "sandbox";
 
 /// What `api_key_header` expects.
 const KEY_HEADER: &str = "the name of a header that carries a key, such as \"api-key\"";
 
 /// One `[providers.NAME]`.
-pub(super) struct ProviderFile {
-    pub(super) name: Located<String>,
+pub(in crate::config) struct ProviderFile {
+    pub(in crate::config) name: Located<String>,
     kind: Option<Located<String>>,
     base_url: Option<Located<String>>,
     api_key_env: Option<Located<String>>,
@@ -48,7 +48,7 @@ struct ModelFile {
 }
 
 /// Reads `[providers]`.
-pub(super) fn read_all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigError> {
+pub(in crate::config) fn read_all(section: &Section<'_>) -> Result<Vec<ProviderFile>, ConfigError> {
     section.named_sections()?.into_iter().map(|(name, section)| provider(name, section)).collect()
 }
 
@@ -139,23 +139,23 @@ impl ModelFile {
 
 impl ProviderFile {
     /// Its name.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::config) fn name(&self) -> &str {
         &self.name.value
     }
 
     /// The models in this provider's table, in the order of the file.
-    pub(super) fn model_names(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::config) fn model_names(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|model| model.name.value.as_str())
     }
 
     /// The fallbacks of its models, with the models' identifiers and the locations.
-    pub(super) fn fallbacks(&self) -> impl Iterator<Item = (String, &Located<Vec<String>>)> {
+    pub(in crate::config) fn fallbacks(&self) -> impl Iterator<Item = (String, &Located<Vec<String>>)> {
         let id = |model: &ModelFile| format!("{}/{}", self.name.value, model.name.value);
         self.models.iter().filter_map(move |model| Some((id(model), model.fallbacks.as_ref()?)))
     }
 
     /// The settings, including the key, which is read from where the file says.
-    pub(super) fn settings(
+    pub(in crate::config) fn settings(
         &self,
         env: &Env,
         origins: &mut Origins,
@@ -321,7 +321,7 @@ impl ProviderFile {
 }
 
 /// The table of a model, as listings name it.
-pub(super) fn model_table(provider: &str, model: &str) -> String {
+pub(in crate::config) fn model_table(provider: &str, model: &str) -> String {
     format!("providers.{provider}.models.{}", values::quoted(model))
 }
 
@@ -345,6 +345,6 @@ fn key_from_file(file: &Located<String>) -> Result<SecretString, ConfigError> {
 }
 
 /// The provider known to have this address.
-pub(super) fn known_at_address(base_url: &str) -> Option<&'static KnownProvider> {
+pub(in crate::config) fn known_at_address(base_url: &str) -> Option<&'static KnownProvider> {
     catalog::KNOWN.iter().find(|known| known.base_url == base_url)
 }

@@ -5,13 +5,12 @@
 //! ends, however it ends.
 
 use std::fs::{File, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
-use super::ConfigError;
 use super::files;
+use crate::config::ConfigError;
 use crate::private;
 
 /// How long to wait for the lock. A change takes milliseconds; whoever holds it for longer is stopped, or hangs.
@@ -21,14 +20,14 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A lock, held until dropped.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(in crate::config) struct Lock {
     /// Closing it releases the lock. `None` where the file system has no locks.
     _file: Option<File>,
 }
 
 impl Lock {
     /// Waits for the lock of this file, which need not exist.
-    pub(super) fn acquire(path: &Path) -> Result<Self, ConfigError> {
+    pub(in crate::config) fn acquire(path: &Path) -> Result<Self, ConfigError> {
         Self::acquire_within(path, TIMEOUT)
     }
 

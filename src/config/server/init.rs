@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::{ConfigError, Env, ServerArgs, files, server_path};
+use crate::config::sources::files;
+use crate::config::{ConfigError, Env, ServerArgs, server_path};
 
 /// A `server.toml` in which every setting is explained and commented out: as it is, it changes nothing.
 pub const EXAMPLE: &str = include_str!("example.toml");

@@ -12,7 +12,8 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, Origin, files, suggest, values};
+use super::{files, values};
+use crate::config::{ConfigError, Origin, suggest};
 
 /// The longest value that an error repeats: keys of providers, and our own, are longer.
 const MAX_SHOWN_BYTES: usize = 20;
@@ -23,50 +24,50 @@ type Key<'d> = Spanned<Cow<'d, str>>;
 type Value<'d> = Spanned<DeValue<'d>>;
 
 /// A file's text.
-pub(super) struct Document {
+pub(in crate::config) struct Document {
     path: PathBuf,
     text: String,
 }
 
 /// The location of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Location {
+pub(in crate::config) struct Location {
     /// The dotted key, as a person would look for it: `limits.per_minute`.
-    pub(super) key: String,
+    pub(in crate::config) key: String,
     path: PathBuf,
     line: usize,
 }
 
 /// A value and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Located<T> {
-    pub(super) value: T,
-    pub(super) place: Location,
+pub(in crate::config) struct Located<T> {
+    pub(in crate::config) value: T,
+    pub(in crate::config) place: Location,
 }
 
 /// Values under user-defined names.
-pub(super) type Named<T> = Vec<(Located<String>, T)>;
+pub(in crate::config) type Named<T> = Vec<(Located<String>, T)>;
 
 impl Location {
     /// An error about the value here; `complaint` reads `must be …` or `names …`.
-    pub(super) fn error(&self, complaint: &str) -> ConfigError {
+    pub(in crate::config) fn error(&self, complaint: &str) -> ConfigError {
         let Self { key, path, line } = self;
         ConfigError::new(format!("`{key}` in {} line {line} {complaint}", path.display()))
     }
 
-    pub(super) fn origin(&self) -> Origin {
+    pub(in crate::config) fn origin(&self) -> Origin {
         Origin::File { path: self.path.clone(), line: self.line }
     }
 
     /// Resolves a path given here, relative to the directory of its file.
-    pub(super) fn resolve(&self, path: &str) -> PathBuf {
+    pub(in crate::config) fn resolve(&self, path: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 }
 
 impl<T> Located<T> {
     /// Converts the value, keeping its location.
-    pub(super) fn try_map<U>(
+    pub(in crate::config) fn try_map<U>(
         self,
         convert: impl FnOnce(T) -> Option<U>,
         expected: &str,
@@ -80,16 +81,16 @@ impl<T> Located<T> {
 
 impl Document {
     /// A document with this text, as if read from `path`.
-    pub(super) fn new(path: &Path, text: String) -> Self {
+    pub(in crate::config) fn new(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text }
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub(super) fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
+    pub(in crate::config) fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
         Ok(files::read(path)?.map(|text| Self::new(path, text)))
     }
 
-    pub(super) fn parse(&self) -> Result<DeTable<'_>, ConfigError> {
+    pub(in crate::config) fn parse(&self) -> Result<DeTable<'_>, ConfigError> {
         DeTable::parse(&self.text).map(Spanned::into_inner).map_err(|error| {
             let line = error.span().map_or(1, |span| self.line(span.start));
             // The error's own `Display` would repeat the line, and with it what may be a secret.
@@ -103,7 +104,7 @@ impl Document {
 }
 
 /// A table of a document, read key by key.
-pub(super) struct Section<'d> {
+pub(in crate::config) struct Section<'d> {
     document: &'d Document,
     table: &'d DeTable<'d>,
     /// The dotted name; empty for the document itself.
@@ -112,18 +113,24 @@ pub(super) struct Section<'d> {
 }
 
 impl<'d> Section<'d> {
-    pub(super) fn root(document: &'d Document, table: &'d DeTable<'d>) -> Self {
+    pub(in crate::config) fn root(document: &'d Document, table: &'d DeTable<'d>) -> Self {
         Self { document, table, name: String::new(), known: Vec::new() }
     }
 
     /// A string.
-    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<Located<String>>, ConfigError> {
+    pub(in crate::config) fn text(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<Located<String>>, ConfigError> {
         self.read(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
     /// A path, for [`Location::resolve`]. Anything that a shell would expand is refused, as it would name a file or
     /// directory that is literally called that.
-    pub(super) fn path(&mut self, key: &'static str) -> Result<Option<Located<String>>, ConfigError> {
+    pub(in crate::config) fn path(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<Located<String>>, ConfigError> {
         let Some(found) = self.text(key)? else { return Ok(None) };
         let first = found.value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
         let complaint = match first {
@@ -138,7 +145,7 @@ impl<'d> Section<'d> {
     }
 
     /// A string that is parsed as something else.
-    pub(super) fn parsed<T>(
+    pub(in crate::config) fn parsed<T>(
         &mut self,
         key: &'static str,
         expected: &str,
@@ -148,7 +155,7 @@ impl<'d> Section<'d> {
     }
 
     /// The same for a string that may hold a secret, such as an address with a password: an error never repeats it.
-    pub(super) fn parsed_unseen<T>(
+    pub(in crate::config) fn parsed_unseen<T>(
         &mut self,
         key: &'static str,
         expected: &str,
@@ -160,7 +167,7 @@ impl<'d> Section<'d> {
     }
 
     /// A whole number within a range.
-    pub(super) fn number<T>(
+    pub(in crate::config) fn number<T>(
         &mut self,
         key: &'static str,
         range: RangeInclusive<T>,
@@ -178,12 +185,15 @@ impl<'d> Section<'d> {
 
     /// True or false.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough")]
-    pub(super) fn flag(&mut self, key: &'static str) -> Result<Option<Located<bool>>, ConfigError> {
+    pub(in crate::config) fn flag(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<Located<bool>>, ConfigError> {
         self.read(key, "true or false", |value| value.as_bool())
     }
 
     /// A number, whole or not.
-    pub(super) fn decimal<T>(
+    pub(in crate::config) fn decimal<T>(
         &mut self,
         key: &'static str,
         expected: &str,
@@ -200,17 +210,23 @@ impl<'d> Section<'d> {
     }
 
     /// A positive duration.
-    pub(super) fn duration(&mut self, key: &'static str) -> Result<Option<Located<Duration>>, ConfigError> {
+    pub(in crate::config) fn duration(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<Located<Duration>>, ConfigError> {
         self.read(key, values::DURATION, |value| value.as_str().and_then(values::duration))
     }
 
     /// A list of strings.
-    pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Located<Vec<String>>>, ConfigError> {
+    pub(in crate::config) fn texts(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<Located<Vec<String>>>, ConfigError> {
         self.read(key, "a list of strings", strings)
     }
 
     /// A nested table.
-    pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Self>, ConfigError> {
+    pub(in crate::config) fn section(&mut self, key: &'static str) -> Result<Option<Self>, ConfigError> {
         self.known.push(key);
         let Some((name, value)) = self.table.get_key_value(key) else { return Ok(None) };
         self.inside(name, value).map(Some)
@@ -218,12 +234,12 @@ impl<'d> Section<'d> {
 
     /// All nested tables that were not read by name, with their names, in the order of the file. For tables with
     /// user-defined keys.
-    pub(super) fn named_sections(&self) -> Result<Named<Self>, ConfigError> {
+    pub(in crate::config) fn named_sections(&self) -> Result<Named<Self>, ConfigError> {
         self.unread().map(|(name, value)| Ok((self.found_name(name), self.inside(name, value)?))).collect()
     }
 
     /// All lists of strings that were not read by name, with their names, in the order of the file.
-    pub(super) fn named_texts(&self) -> Result<Named<Vec<String>>, ConfigError> {
+    pub(in crate::config) fn named_texts(&self) -> Result<Named<Vec<String>>, ConfigError> {
         self.unread()
             .map(|(name, value)| {
                 let list = strings(value.get_ref()).ok_or_else(|| {
@@ -235,7 +251,7 @@ impl<'d> Section<'d> {
     }
 
     /// Refuses a key that must not be there.
-    pub(super) fn forbid(&self, key: &str, why: &str, instead: &str) -> Result<(), ConfigError> {
+    pub(in crate::config) fn forbid(&self, key: &str, why: &str, instead: &str) -> Result<(), ConfigError> {
         match self.table.get_key_value(key) {
             Some((name, _)) => Err(self.place(name).error(why).hint(instead)),
             None => Ok(()),
@@ -243,7 +259,7 @@ impl<'d> Section<'d> {
     }
 
     /// Refuses keys that were never read.
-    pub(super) fn finish(self) -> Result<(), ConfigError> {
+    pub(in crate::config) fn finish(self) -> Result<(), ConfigError> {
         let Some((name, _)) = self.unread().next() else { return Ok(()) };
         let Location { key, path, line } = self.place(name);
         let question = suggest::did_you_mean(name.get_ref(), self.known.iter().copied());

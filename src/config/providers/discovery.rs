@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use super::ollama;
-use super::origin::{Origin, Origins};
 use super::panel::{self, Chosen, Offer};
 use super::provider_file::SANDBOX;
-use super::server::NamedProvider;
-use super::server_file::ServerFile;
-use super::{ConfigError, Env};
-use crate::providers::catalog;
-use crate::providers::{Kind, Settings};
+use crate::config::server::NamedProvider;
+use crate::config::server::server_file::ServerFile;
+use crate::config::sources::origin::{Origin, Origins};
+use crate::config::{ConfigError, Env};
+use crate::providers::{Kind, Settings, catalog};
 
 /// The providers of `--sandbox`.
 pub fn sandbox_providers() -> Vec<Settings> {
@@ -18,16 +17,16 @@ pub fn sandbox_providers() -> Vec<Settings> {
 }
 
 /// The providers, and what is chosen from them where the file leaves it open.
-pub(super) struct FoundProviders {
-    pub(super) providers: Vec<Settings>,
-    pub(super) chosen: Chosen,
-    pub(super) notes: Vec<String>,
-    pub(super) warnings: Vec<String>,
+pub(in crate::config) struct FoundProviders {
+    pub(in crate::config) providers: Vec<Settings>,
+    pub(in crate::config) chosen: Chosen,
+    pub(in crate::config) notes: Vec<String>,
+    pub(in crate::config) warnings: Vec<String>,
 }
 
 /// The providers: simulated ones if requested, otherwise those of the file, otherwise those that can be recognised,
 /// which may be none.
-pub(super) fn providers(
+pub(in crate::config) fn providers(
     sandbox: bool,
     env: &Env,
     file: &ServerFile,
@@ -64,7 +63,7 @@ pub(super) fn providers(
 
 /// Each provider separately, so that a wrong one does not hide the others: those of the file, otherwise those that can
 /// be recognised, which may be none.
-pub(super) fn each_provider(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
+pub(in crate::config) fn each_provider(env: &Env, file: &ServerFile) -> Vec<NamedProvider> {
     let (mut origins, mut warnings) = (Origins::default(), Vec::new());
     if file.providers.is_empty() {
         let found =
@@ -106,7 +105,7 @@ fn recognised_by_environment(env: &Env, origins: &mut Origins) -> Result<FoundPr
 }
 
 /// The error if there is no provider, and `path` has no table for any; `trial` is a command that needs none.
-pub(super) fn no_providers(path: Option<&Path>, trial: &str) -> ConfigError {
+pub(in crate::config) fn no_providers(path: Option<&Path>, trial: &str) -> ConfigError {
     let variables: Vec<_> = catalog::KNOWN.iter().filter_map(|known| known.key_env).collect();
     ConfigError::new("no model provider is configured, and none was found")
         .hint(format!("set the key of one or more providers: {}", variables.join(", ")))

@@ -16,23 +16,24 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 use serde::Serialize;
 
-use super::lock::Lock;
-use super::origin::Origin;
-use super::reader::{Document, Section};
-use super::{ConfigError, Env, files, paths, values};
 use crate::api::Service;
+use crate::config::sources::lock::Lock;
+use crate::config::sources::origin::Origin;
+use crate::config::sources::reader::{Document, Section};
+use crate::config::sources::{files, paths, values};
+use crate::config::{ConfigError, Env};
 use crate::secret::{ExposeSecret, SecretString};
 
 /// Keys by origin and service.
 #[derive(Default)]
-pub(super) struct Credentials(BTreeMap<String, Keys>);
+pub(in crate::config) struct Credentials(BTreeMap<String, Keys>);
 
 type Keys = BTreeMap<&'static str, Stored>;
 
 /// A key, and the line it is on.
-pub(super) struct Stored {
-    pub(super) key: SecretString,
-    pub(super) origin: Origin,
+pub(in crate::config) struct Stored {
+    pub(in crate::config) key: SecretString,
+    pub(in crate::config) origin: Origin,
 }
 
 /// The structure of the file, for writing.
@@ -52,7 +53,7 @@ pub fn server_origin(address: &str) -> Result<String, ConfigError> {
     values::base_url(address).map(|url| origin(&url)).ok_or_else(wrong)
 }
 
-pub(super) fn origin(url: &Url) -> String {
+pub(in crate::config) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
@@ -104,12 +105,12 @@ pub fn remove(env: &Env, server: &str, service: Option<Service>) -> Result<Vec<S
 
 impl Credentials {
     /// The key for a service of the server at this origin.
-    pub(super) fn key(&self, origin: &str, service: Service) -> Option<&Stored> {
+    pub(in crate::config) fn key(&self, origin: &str, service: Service) -> Option<&Stored> {
         self.0.get(origin)?.get(service.as_str())
     }
 
     /// The origins of the servers for which a key for this service is stored.
-    pub(super) fn servers(&self, service: Service) -> impl Iterator<Item = &str> {
+    pub(in crate::config) fn servers(&self, service: Service) -> impl Iterator<Item = &str> {
         let has_one = move |keys: &&Keys| keys.contains_key(service.as_str());
         self.0.iter().filter(move |(_, keys)| has_one(keys)).map(|(origin, _)| origin.as_str())
     }
@@ -124,7 +125,7 @@ pub fn must_be_private(env: &Env) -> Result<(), ConfigError> {
 }
 
 /// Reads the file, which must be private; if there is none, there are no keys.
-pub(super) fn read(path: &Path) -> Result<Credentials, ConfigError> {
+pub(in crate::config) fn read(path: &Path) -> Result<Credentials, ConfigError> {
     files::must_be_private(path)?;
     parse(path)
 }

@@ -22,7 +22,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// Where Ollama listens by default.
 const PORT: u16 = 11434;
 /// An address that nothing can listen on.
-pub(super) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+pub(in crate::config) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 #[derive(Deserialize)]
 struct Listing {
@@ -36,7 +36,7 @@ struct Installed {
 
 /// Where an Ollama of this machine listens, by its `OLLAMA_HOST`: an address with or without `http://` and port. One on
 /// another machine is not looked for, as nobody said that texts may go there.
-pub(super) fn address(host: &str) -> SocketAddr {
+pub(in crate::config) fn address(host: &str) -> SocketAddr {
     let host = host.trim().trim_matches(['"', '\'']);
     let (rest, usual_port) = match host.strip_prefix("http://") {
         Some(rest) => (rest, 80),
@@ -61,7 +61,7 @@ pub(super) fn address(host: &str) -> SocketAddr {
 }
 
 /// The models that can hold a conversation, newest first as Ollama lists them; `None` if there is no Ollama.
-pub(super) fn installed_models(address: SocketAddr) -> Option<Vec<String>> {
+pub(in crate::config) fn installed_models(address: SocketAddr) -> Option<Vec<String>> {
     let answer = ask(address)?;
     let (head, body) = split_head(&answer)?;
     if !head.starts_with(b"HTTP/1.") || head.get(8..13) != Some(b" 200 ") {

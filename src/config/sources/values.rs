@@ -10,7 +10,7 @@ use crate::net::loopback::is_loopback;
 use crate::span;
 
 /// What [`duration`] expects.
-pub(super) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"1m30s\" or \"1h\"";
+pub(in crate::config) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"1m30s\" or \"1h\"";
 
 /// The longest duration; no timeout has reason to be longer.
 const MAX_DURATION: Duration = Duration::from_hours(24);
@@ -24,12 +24,12 @@ const UNITS: [(&str, Duration); 4] = [
 ];
 
 /// A duration above zero and of at most a day.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(in crate::config) fn duration(text: &str) -> Option<Duration> {
     span::parse(text, &UNITS).filter(|span| !span.is_zero() && *span <= MAX_DURATION)
 }
 
 /// A duration in the syntax of [`duration`].
-pub(super) fn duration_text(span: Duration) -> String {
+pub(in crate::config) fn duration_text(span: Duration) -> String {
     let ms = span.as_millis();
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
@@ -45,56 +45,57 @@ pub fn whole_numbers<T: Display>(range: &RangeInclusive<T>) -> String {
 }
 
 /// What [`days`] expects.
-pub(super) const DAYS: &str = "a number of days from 1 to 36500, such as \"400d\"";
+pub(in crate::config) const DAYS: &str = "a number of days from 1 to 36500, such as \"400d\"";
 
 /// A number of whole days, from one day to a hundred years.
-pub(super) fn days(text: &str) -> Option<Duration> {
+pub(in crate::config) fn days(text: &str) -> Option<Duration> {
     let digits = text.strip_suffix('d').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     let days: u64 = digits.parse().ok()?;
     (1..=36_500).contains(&days).then(|| Duration::from_hours(24 * days))
 }
 
 /// What [`days_or_off`] expects.
-pub(super) const DAYS_OR_OFF: &str = "\"off\", or a number of days from 1 to 36500, such as \"30d\"";
+pub(in crate::config) const DAYS_OR_OFF: &str =
+    "\"off\", or a number of days from 1 to 36500, such as \"30d\"";
 
 /// The value that stands for no days at all.
-pub(super) const OFF: &str = "off";
+pub(in crate::config) const OFF: &str = "off";
 
 /// A number of whole days, or none.
 #[expect(clippy::option_option, reason = "unreadable, off and a time are three things")]
-pub(super) fn days_or_off(text: &str) -> Option<Option<Duration>> {
+pub(in crate::config) fn days_or_off(text: &str) -> Option<Option<Duration>> {
     if text == OFF { Some(None) } else { days(text).map(Some) }
 }
 
 /// A number of days in the syntax of [`days`].
-pub(super) fn days_text(span: Duration) -> String {
+pub(in crate::config) fn days_text(span: Duration) -> String {
     format!("{}d", span.as_secs() / 86_400)
 }
 
 /// What [`base_url`] expects.
-pub(super) const BASE_URL: &str = "an http:// or https:// address without user name, password, query or fragment, such as \"http://127.0.0.1:8080\"";
+pub(in crate::config) const BASE_URL: &str = "an http:// or https:// address without user name, password, query or fragment, such as \"http://127.0.0.1:8080\"";
 
 /// A base address to which paths can be appended.
-pub(super) fn base_url(text: &str) -> Option<Url> {
+pub(in crate::config) fn base_url(text: &str) -> Option<Url> {
     address(text).filter(|url| url.query().is_none())
 }
 
 /// The base address probably meant by one without a scheme: plain HTTP only if that stays on this machine.
-pub(super) fn base_url_meant(text: &str) -> Option<String> {
+pub(in crate::config) fn base_url_meant(text: &str) -> Option<String> {
     let complete = |scheme: &str| base_url(&format!("{scheme}://{text}"));
     let url = complete("http").filter(|url| !text.contains("://") && !is_unencrypted_remote(url));
     url.or_else(|| complete("https").filter(|_| !text.contains("://"))).map(|url| url_text(&url))
 }
 
 /// What [`provider_url`] expects.
-pub(super) const PROVIDER_URL: &str = "an http:// or https:// address without user name, password, key or fragment, such as \"http://127.0.0.1:8000/v1\"";
+pub(in crate::config) const PROVIDER_URL: &str = "an http:// or https:// address without user name, password, key or fragment, such as \"http://127.0.0.1:8000/v1\"";
 
 /// Substrings in the names of secret query parameters; Azure's are `sig` and `code`.
 const SECRET_WORDS: [&str; 8] = ["key", "token", "secret", "sig", "code", "auth", "pass", "credential"];
 
 /// The base address of a provider. Its query (such as `api-version`) is sent with every call; a key in it is refused,
 /// as it would be shown wherever the address is.
-pub(super) fn provider_url(text: &str) -> Option<Url> {
+pub(in crate::config) fn provider_url(text: &str) -> Option<Url> {
     let is_secret = |name: &str| SECRET_WORDS.iter().any(|word| name.contains(word));
     address(text).filter(|url| url.query_pairs().all(|(name, _)| !is_secret(&name.to_ascii_lowercase())))
 }
@@ -107,22 +108,23 @@ fn address(text: &str) -> Option<Url> {
 }
 
 /// The address as text, without a trailing slash.
-pub(super) fn url_text(url: &Url) -> String {
+pub(in crate::config) fn url_text(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
 
 /// Whether data sent there would leave this machine unencrypted.
-pub(super) fn is_unencrypted_remote(url: &Url) -> bool {
+pub(in crate::config) fn is_unencrypted_remote(url: &Url) -> bool {
     url.scheme() == "http" && !url.host_str().is_some_and(is_loopback)
 }
 
 /// A text as a basic string of TOML on one line: TOML escapes whatever JSON does, and one character more.
-pub(super) fn quoted(text: &str) -> String {
+pub(in crate::config) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// What [`model_id::parse`](crate::model_id::parse) expects.
-pub(super) const MODEL: &str = "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\"";
+pub(in crate::config) const MODEL: &str =
+    "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\"";
 
 #[cfg(test)]
 mod tests {

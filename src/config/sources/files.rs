@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::ConfigError;
+use crate::config::ConfigError;
 use crate::{os_error, private};
 
 /// The largest configuration file; anything larger is a mistake.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The text of a file; `None` if it does not exist.
-pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
+pub(in crate::config) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -37,12 +37,12 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 /// The line number of an offset, from 1.
-pub(super) fn line_at(text: &[u8], offset: usize) -> usize {
+pub(in crate::config) fn line_at(text: &[u8], offset: usize) -> usize {
     1 + text.iter().take(offset).filter(|byte| **byte == b'\n').count()
 }
 
 /// The error for a file that exists and cannot be read.
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
+pub(in crate::config) fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
     let failure = ConfigError::new(format!("cannot read {}: {}", path.display(), os_error::message(error)));
     if error.kind() == io::ErrorKind::PermissionDenied {
         return failure.hint("run mk as the file's owner, or change the file's permissions");
@@ -52,7 +52,7 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
 
 /// Refuses a file that others than its owner can access.
 #[cfg(unix)]
-pub(super) fn must_be_private(path: &Path) -> Result<(), ConfigError> {
+pub(in crate::config) fn must_be_private(path: &Path) -> Result<(), ConfigError> {
     use std::os::unix::fs::PermissionsExt;
     let Ok(facts) = fs::metadata(path) else { return Ok(()) };
     let others = facts.permissions().mode() & 0o077;
@@ -65,13 +65,13 @@ pub(super) fn must_be_private(path: &Path) -> Result<(), ConfigError> {
 
 /// On other systems access is governed by lists, which the user's own directory gets right by default.
 #[cfg(not(unix))]
-pub(super) fn must_be_private(_path: &Path) -> Result<(), ConfigError> {
+pub(in crate::config) fn must_be_private(_path: &Path) -> Result<(), ConfigError> {
     Ok(())
 }
 
 /// Atomically replaces a file by one with this text that is private to its owner: readers see the old file or the new
 /// one, never a part of one, whatever happens. A symbolic link stays one; its target is replaced.
-pub(super) fn replace_private(path: &Path, text: &str) -> Result<(), ConfigError> {
+pub(in crate::config) fn replace_private(path: &Path, text: &str) -> Result<(), ConfigError> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = target.parent().unwrap_or(Path::new("."));
     let unwritable = |error: io::Error| unwritable(&target, &error);
@@ -89,7 +89,7 @@ pub(super) fn replace_private(path: &Path, text: &str) -> Result<(), ConfigError
 }
 
 /// Creates a file that must not exist yet, private to its owner.
-pub(super) fn create_new(path: &Path, text: &str) -> io::Result<()> {
+pub(in crate::config) fn create_new(path: &Path, text: &str) -> io::Result<()> {
     private::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     let mut file = private::create_new(path)?;
     file.write_all(text.as_bytes())?;
@@ -97,7 +97,7 @@ pub(super) fn create_new(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// The error for a file that cannot be written.
-pub(super) fn unwritable(path: &Path, error: &io::Error) -> ConfigError {
+pub(in crate::config) fn unwritable(path: &Path, error: &io::Error) -> ConfigError {
     ConfigError::new(format!("cannot write {}: {}", path.display(), os_error::message(error)))
 }
 

@@ -8,10 +8,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::client_file::{self, ClientFile};
-use super::lock::Lock;
-use super::reader::Document;
-use super::values::{quoted, url_text};
-use super::{ConfigError, Env, files, paths};
+use crate::config::sources::lock::Lock;
+use crate::config::sources::reader::Document;
+use crate::config::sources::values::{quoted, url_text};
+use crate::config::sources::{files, paths};
+use crate::config::{ConfigError, Env};
 
 /// Whether a profile of this name exists, which then is for this server; otherwise the file could take it.
 ///

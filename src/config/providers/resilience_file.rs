@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::origin::Origins;
-use super::reader::{Located, Section};
-use super::{ConfigError, values};
+use crate::config::ConfigError;
+use crate::config::sources::origin::Origins;
+use crate::config::sources::reader::{Located, Section};
+use crate::config::sources::values;
 use crate::providers::{CallPolicyOverrides, MAX_BREAKER_PAUSE, Settings};
 
 /// What `breaker_pause` and `breaker_max_pause` expect.
@@ -12,7 +13,7 @@ const BREAKER_PAUSE: &str = "a span of time of at most five minutes, such as \"1
 
 /// The keys that providers and models have in common.
 #[derive(Default)]
-pub(super) struct ResilienceFile {
+pub(in crate::config) struct ResilienceFile {
     first_byte_timeout: Option<Located<Duration>>,
     idle_timeout: Option<Located<Duration>>,
     total_timeout: Option<Located<Duration>>,
@@ -25,7 +26,7 @@ pub(super) struct ResilienceFile {
 }
 
 /// Reads the keys from the table of a provider or model.
-pub(super) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigError> {
+pub(in crate::config) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigError> {
     let pause = |text: &str| values::duration(text).filter(|pause| *pause <= MAX_BREAKER_PAUSE);
     Ok(ResilienceFile {
         first_byte_timeout: section.duration("first_byte_timeout")?,
@@ -42,7 +43,7 @@ pub(super) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigEr
 
 impl ResilienceFile {
     /// Overrides a provider's settings by these; `table` is the provider's.
-    pub(super) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
+    pub(in crate::config) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
         let CallPolicyOverrides {
             retries,
             first_byte_timeout,
@@ -66,7 +67,7 @@ impl ResilienceFile {
     }
 
     /// The settings for a model; `table` is the model's.
-    pub(super) fn for_model(&self, table: &str, origins: &mut Origins) -> CallPolicyOverrides {
+    pub(in crate::config) fn for_model(&self, table: &str, origins: &mut Origins) -> CallPolicyOverrides {
         CallPolicyOverrides {
             retries: take(table, "retries", self.retries.as_ref(), origins),
             first_byte_timeout: take(table, "first_byte_timeout", self.first_byte_timeout.as_ref(), origins),
