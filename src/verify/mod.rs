@@ -13,38 +13,28 @@
 //! between models is evidence, not proof.
 
 pub mod anchors;
-mod answer;
-mod ballot;
 mod cache;
-mod call_queue;
-mod calls;
 mod claim;
-mod count;
 pub mod document;
 mod error;
 mod extraction;
 mod job;
 mod normal_form;
 pub mod options;
-mod outbox;
-mod pacing;
-mod panel;
 mod pipeline;
 pub mod prompts;
 pub mod receipt;
 mod settings;
 mod text;
-mod token_usage;
 pub mod values;
-mod vote;
+mod voting;
 pub mod words;
+mod work;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::api::verify::Event;
-pub use answer::read_answer;
-pub use ballot::PanelAnswer;
 pub use cache::{CacheEntry, CacheKey, VerdictStore};
 pub use claim::Claim;
 pub use error::Error;
@@ -53,7 +43,9 @@ pub use job::{Job, Work};
 pub use pipeline::Verifier;
 pub use settings::{PanelSettings, Settings};
 pub use text::is_blank;
-pub use vote::{SpecialOptions, Verdict, decide};
+pub use voting::answer::read_answer;
+pub use voting::ballot::PanelAnswer;
+pub use voting::vote::{SpecialOptions, Verdict, decide};
 
 /// An item of a run's stream: an event, or the error that ends the run without a result.
 pub type EventResult = Result<Event, Error>;

@@ -6,19 +6,19 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 use tracing::debug;
 
-use super::ballot::Roster;
 use super::cache::{self, Cache, Extraction, VerdictStore};
-use super::call_queue::CallQueue;
-use super::calls::{Calls, ModelClient, Task, from_now};
 use super::error::Error;
 use super::extraction::{self, Feed, Found, Statement};
-use super::outbox::Outbox;
-use super::pacing::Pacing;
-use super::panel::{Panel, Source};
 use super::prompts::{self, Fences};
 use super::receipt::{self, Fingerprint, Payload, Recorder};
 use super::settings::SECTION_TIME;
-use super::token_usage;
+use super::voting::ballot::Roster;
+use super::voting::panel::{Panel, Source};
+use super::work::call_queue::CallQueue;
+use super::work::calls::{Calls, ModelClient, Task, from_now};
+use super::work::outbox::Outbox;
+use super::work::pacing::Pacing;
+use super::work::token_usage;
 use super::{Event, EventResult, Job, PanelSettings, Settings, Work};
 use crate::api::verify::{ClaimResult, Domain, ExtractResponse, ExtractingClaims, Starting, VerifyResponse};
 use crate::clock::Clock;
@@ -75,8 +75,8 @@ impl Verifier {
         Self { cache: Some(cache), ..self }
     }
 
-    /// This verifier as the replacement of `previous`, whose open calls count as its own. A model keeps its pace if what
-    /// was learnt about it still holds. The limit on open calls changes with [`Verifier::take_effect`].
+    /// This verifier as the replacement of `previous`, whose open calls count as its own. A model keeps its pace if
+    /// what was learnt about it still holds. The limit on open calls changes with [`Verifier::take_effect`].
     #[must_use]
     pub fn in_place_of(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
         Self {

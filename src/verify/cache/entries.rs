@@ -1,8 +1,8 @@
 //! Entries as they are kept: JSON behind its checksum.
 //!
-//! The store is as foreign as a provider: a bit may have flipped, and a backup may come from anywhere. The checksum covers
-//! the key, so that no entry passes for another; then everything is held against the statement and the claim at hand. What
-//! is wrong anywhere is no entry.
+//! The store is as foreign as a provider: a bit may have flipped, and a backup may come from anywhere. The checksum
+//! covers the key, so that no entry passes for another; then everything is held against the statement and the claim at
+//! hand. What is wrong anywhere is no entry.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 
 use super::CacheKey;
 use crate::api::verify::{ClaimResult, Coverage, Skipped, Span, VerifyResponse};
-use crate::verify::ballot::PanelAnswer;
 use crate::verify::claim::{CANNOT_BE_DETERMINED, Claim, NONE_OF_THESE, letter};
 use crate::verify::extraction::{Found, Statement};
+use crate::verify::voting::ballot::PanelAnswer;
 use crate::verify::{PanelSettings, values};
 
 /// The most options of a claim: `A` to `H`.

@@ -26,10 +26,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::ballot::{PanelAnswer, Roster};
-use super::calls::ModelClient;
 use super::claim::Claim;
 use super::extraction::{Found, Statement};
+use super::voting::ballot::{PanelAnswer, Roster};
+use super::work::calls::ModelClient;
 use super::{Job, PanelSettings};
 use crate::api::verify::{ClaimResult, Domain, ReasonCode, VerifyResponse};
 use crate::usage::Meter;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-use crate::verify::ballot::PanelAnswer;
 use crate::verify::claim::Claim;
+use crate::verify::voting::ballot::PanelAnswer;
 
 /// A change to the claims that are asked about.
 #[derive(Debug)]

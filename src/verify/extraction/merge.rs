@@ -19,11 +19,12 @@ use super::section::{Desk, Extracted};
 use super::statement::Statement;
 use crate::api::verify::{ClaimsExtracted, Coverage, SkipReason, Skipped};
 use crate::inference::{self, Failure};
-use crate::verify::calls::Calls;
 use crate::verify::claim::Claim;
 use crate::verify::document::{Likeness, Section, likeness};
 use crate::verify::error::Error;
-use crate::verify::{Job, PanelSettings, pacing};
+use crate::verify::work::calls::Calls;
+use crate::verify::work::pacing;
+use crate::verify::{Job, PanelSettings};
 
 /// What was made of a whole statement.
 #[derive(Debug, Default)]

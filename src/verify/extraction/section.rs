@@ -1,11 +1,12 @@
 //! One section: extraction, review, audit, and one round of mending.
 //!
 //! The extractor is called first, then its fallbacks in order. A refusal is not routed around: a provider that declines
-//! to process a statement has answered. If nothing of what a model extracted can be asked about, that may be the model's
-//! fault: the fallbacks are called as well, and only if none of them does better is it put down to the statement.
+//! to process a statement has answered. If nothing of what a model extracted can be asked about, that may be the
+//! model's fault: the fallbacks are called as well, and only if none of them does better is it put down to the
+//! statement.
 //!
-//! All faults go back to the extractor once, together: those of the code, those of the auditor, and what is in no claim.
-//! What becomes of its second answer: see [`super::mend`].
+//! All faults go back to the extractor once, together: those of the code, those of the auditor, and what is in no
+//! claim. What becomes of its second answer: see [`super::mend`].
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -22,18 +23,18 @@ use super::statement::{Statement, passage};
 use crate::api::verify::SkipReason;
 use crate::inference::{Answer, Failure, Message, Role};
 use crate::usage::Purpose;
-use crate::verify::calls::{Calls, IfLimited, Task};
 use crate::verify::claim::Claim;
 use crate::verify::document::{Account, AccountKind, Gap, Section, coverage, nearest};
-use crate::verify::prompts;
-use crate::verify::{PanelSettings, receipt, text};
+use crate::verify::work::calls::{Calls, IfLimited, Task};
+use crate::verify::{PanelSettings, prompts, receipt, text};
 
 /// Room for a claim in an extractor's answer, in bytes: all texts at their caps ([`super::review`]), in 4-byte
 /// characters.
 const MAX_CLAIM_BYTES: usize = 48 * 1024;
 /// The longest answer to a section, in bytes. No honest one comes near.
 const MAX_ANSWER_BYTES: usize = 60 * MAX_CLAIM_BYTES;
-/// The most faults, remarks and missing passages that are sent back of each; the others are most likely of the same kind.
+/// The most faults, remarks and missing passages that are sent back of each; the others are most likely of the same
+/// kind.
 const MAX_SENT_BACK: usize = 60;
 /// The longest claim that is quoted in a fault, in characters.
 const MAX_FAULTY_CHARS: usize = 400;
@@ -153,8 +154,8 @@ impl Desk<'_> {
         Calls { task: Task::Extraction { has_fallback }, ..*self.calls }
     }
 
-    /// What the auditor says to a first draft; `None` if there is none, or nothing of its answer can be read. It sees the claims that the
-    /// code passed, then those that could only be better.
+    /// What the auditor says to a first draft; `None` if there is none, or nothing of its answer can be read. It sees
+    /// the claims that the code passed, then those that could only be better.
     async fn first_audit(&self, auditor: Option<&str>, section: &Section, first: &Review) -> Option<Audit> {
         let wishes = first.faulty.iter().filter_map(Faulty::could_be_better);
         let claims: Vec<&Claim> = first.sound.iter().chain(wishes).collect();

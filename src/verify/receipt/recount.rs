@@ -6,10 +6,10 @@ use std::fmt;
 use super::payload::{ClaimRecord, Payload, VoteRecord};
 use crate::api::verify::{ClaimResult, ModelError};
 use crate::inference::Failure;
-use crate::verify::answer::read_vote;
-use crate::verify::ballot::PanelAnswer;
 use crate::verify::claim::Claim;
-use crate::verify::count::Count;
+use crate::verify::voting::answer::read_vote;
+use crate::verify::voting::ballot::PanelAnswer;
+use crate::verify::voting::count::Count;
 
 /// The code of a model whose answers cannot be read.
 pub(super) const MALFORMED: &str = Failure::Malformed.code();

@@ -3,9 +3,9 @@
 use super::cursor::Cursor;
 use super::language::Languages;
 use super::lexicon::{Hedge, Meaning};
+use super::numbers::{bounds, signs};
 use super::reading::Found;
 use super::value::{Date, Time, Value};
-use super::{bounds, signs};
 use crate::verify::words::{Script, Token};
 
 /// A date or time at a position, and the position behind it.

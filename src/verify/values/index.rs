@@ -6,9 +6,9 @@ use foldhash::fast::FixedState;
 use jiff::civil;
 
 use super::lexicon::{Hedge, Marker, Meaning, Span};
-use super::number::Number;
+use super::numbers::number::Number;
+use super::numbers::units::Unit;
 use super::reading::{Found, Reading};
-use super::units::Unit;
 use super::value::{Date, Time, Value};
 
 /// The values of a text by what they are; places are positions in [`Reading::values`], in order.

@@ -1,7 +1,7 @@
 //! The words of the tables in `data/`, found in a text in one pass.
 //!
-//! A word or phrase may mean several things: `second` an ordinal and a unit, `may` a month and a verb. Each meaning keeps
-//! the languages in which it is one; what reads them decides.
+//! A word or phrase may mean several things: `second` an ordinal and a unit, `may` a month and a verb. Each meaning
+//! keeps the languages in which it is one; what reads them decides.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use foldhash::fast::FixedState;
 
 use super::language::{Languages, field};
-use super::units::{self, Unit};
+use super::numbers::units::{self, Unit};
 use crate::verify::words::{Folded, Token, Tokens};
 
 /// How a number is bounded.

@@ -5,35 +5,30 @@
 //!                                                                        └─ units, hedges
 //! ```
 //!
-//! Code decides only where a value can be read in one way: what can be read in two ("1.233", "03/04/2020", "billion" in a
-//! text of unknown language) keeps both readings. A claim's value *stands* in a text if the sets of readings meet; two
-//! options are *the same* only if each has one reading. The tables are data: a language is added in data/, not here.
-//! What must hold: no text makes it panic or take more than time of its length, and ranges are those of characters.
+//! Code decides only where a value can be read in one way: what can be read in two ("1.233", "03/04/2020", "billion" in
+//! a text of unknown language) keeps both readings. A claim's value *stands* in a text if the sets of readings meet;
+//! two options are *the same* only if each has one reading. The tables are data: a language is added in data/, not
+//! here. What must hold: no text makes it panic or take more than time of its length, and ranges are those of
+//! characters.
 
-mod amounts;
-mod bounds;
 mod cursor;
 mod dates;
 mod index;
 mod language;
 mod lexicon;
-mod literal;
-mod number;
-mod numerals;
+mod numbers;
 mod options;
 mod reading;
-mod signs;
-mod units;
 mod value;
 mod wording;
 
 pub use index::{Index, markers};
 pub use language::Languages;
 pub use lexicon::{Hedge, Marker, Meaning, Sense, Sign, Span};
-pub use number::Number;
-pub(in crate::verify) use numerals::roman;
+pub use numbers::number::Number;
+pub(in crate::verify) use numbers::numerals::roman;
+pub use numbers::units::Unit;
 pub use options::{Choice, same};
 pub use reading::{Found, Reading, read};
-pub use units::Unit;
 pub use value::{Date, Time, Value};
 pub use wording::normalized;

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use super::cursor::{Cursor, Starts};
+use super::dates;
 use super::language::Languages;
 use super::lexicon::{Hedge, Sense, lexicon};
-use super::number::Number;
-use super::units::Unit;
+use super::numbers::number::Number;
+use super::numbers::units::Unit;
+use super::numbers::{amounts, bounds, numerals};
 use super::value::Value;
-use super::{amounts, bounds, dates, numerals};
 use crate::verify::words::{Folded, Script, Tokens};
 
 /// A value at its place.

@@ -1,6 +1,6 @@
 //! What a place in a text can be read as.
 
-use super::number::Number;
+use super::numbers::number::Number;
 
 /// A value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,10 +2,10 @@
 
 use super::super::lexicon::Hedge;
 use super::super::reading::Found;
-use super::super::units::Unit;
 use super::super::value::Value;
 use super::as_date;
 use super::parsed::Parsed;
+use crate::verify::values::numbers::units::Unit;
 
 /// The amounts that an option allows: from `low` to `high`, each included unless it is open.
 #[derive(PartialEq)]

@@ -1,10 +1,10 @@
 //! Options that mean the same, overlap, or come one after the other.
 //!
 //! A reader of two options has no text around them, so all is decided strictly: each must have one reading in the
-//! languages given, and every word, letter and mark beside the values must be the same but for articles: what is merged by
-//! mistake takes a right answer from the panel. Never the same: amounts of units that
-//! no exact factor joins (tons and tonnes, a month and 30 days, °C and K), a hedged and a bare number, a place in an order
-//! and an amount, symbols that differ by case, decimals that differ by a last zero (versions).
+//! languages given, and every word, letter and mark beside the values must be the same but for articles: what is merged
+//! by mistake takes a right answer from the panel. Never the same: amounts of units that
+//! no exact factor joins (tons and tonnes, a month and 30 days, °C and K), a hedged and a bare number, a place in an
+//! order and an amount, symbols that differ by case, decimals that differ by a last zero (versions).
 
 mod interval;
 mod parsed;
@@ -17,7 +17,7 @@ use parsed::Parsed;
 
 use super::language::Languages;
 use super::lexicon::Hedge;
-use super::number::Number;
+use super::numbers::number::Number;
 use super::reading::Found;
 use super::value::{Date, Value};
 use super::wording::{country, may_be_country, normalized};
@@ -65,7 +65,8 @@ impl<'a> Choice<'a> {
             || same_values(self.parsed(), other.parsed())
     }
 
-    /// Whether it gives the values of another, with as many values as it and all its words; `None` if that has no values.
+    /// Whether it gives the values of another, with as many values as it and all its words; `None` if that has no
+    /// values.
     pub fn holds_values_of(&self, other: &Choice<'_>) -> Option<bool> {
         let (one, other) = (self.parsed(), other.parsed());
         (!other.values.is_empty()).then(|| has_values_of(one, other) && one.has_words_of(other))

@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use super::super::language::Languages;
 use super::super::lexicon::{Marker, Meaning, rows};
 use super::super::reading::{Found, Reading};
-use super::super::units;
 use super::super::value::Value;
 use super::super::wording::with_value;
+use crate::verify::values::numbers::units;
 use crate::verify::words::{Folded, Script, Token};
 
 /// A word or mark that stands beside the values.

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use super::Job;
-use super::claim::Claim;
 use super::count::{Count, number, special_options};
-use super::pacing;
 use super::vote;
 use crate::api::verify::{ClaimResult, ModelError};
 use crate::inference::Failure;
+use crate::verify::Job;
+use crate::verify::claim::Claim;
+use crate::verify::work::pacing;
 
 /// The models of a verification: the panel first, then the standby models. Without duplicates, as no model votes twice.
-pub(super) struct Roster<'a> {
+pub(in crate::verify) struct Roster<'a> {
     models: Vec<&'a str>,
     panel_size: usize,
 }
 
 impl<'a> Roster<'a> {
     /// The first `total` models of the panel, followed by those of `standby`.
-    pub(super) fn new(panel: &'a [String], standby: &'a [String], total: usize) -> Self {
+    pub(in crate::verify) fn new(panel: &'a [String], standby: &'a [String], total: usize) -> Self {
         let mut models = distinct(Vec::new(), panel);
         models.truncate(total);
         let panel_size = models.len();
@@ -26,17 +26,17 @@ impl<'a> Roster<'a> {
     }
 
     /// How many models are asked from the start.
-    pub(super) const fn panel_size(&self) -> usize {
+    pub(in crate::verify) const fn panel_size(&self) -> usize {
         self.panel_size
     }
 
     /// All models, in the order of their seats.
-    pub(super) fn models(&self) -> impl Iterator<Item = &'a str> {
+    pub(in crate::verify) fn models(&self) -> impl Iterator<Item = &'a str> {
         self.models.iter().copied()
     }
 
     /// The model in a seat.
-    pub(super) fn model(&self, seat: usize) -> Option<&'a str> {
+    pub(in crate::verify) fn model(&self, seat: usize) -> Option<&'a str> {
         self.models.get(seat).copied()
     }
 }
@@ -72,7 +72,7 @@ enum Seat {
 
 /// Who is to be asked after a call has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(in crate::verify) enum Next {
     Nobody,
     /// The standby model in this seat.
     Standby(usize),
@@ -81,7 +81,7 @@ pub(super) enum Next {
 }
 
 /// The answers to one claim. Its seats are the first ones of the roster.
-pub(super) struct Ballot<'a> {
+pub(in crate::verify) struct Ballot<'a> {
     roster: &'a Roster<'a>,
     seats: Vec<Seat>,
     /// How many models had not answered when the deadline passed; 0 if all were done before it.
@@ -92,19 +92,19 @@ pub(super) struct Ballot<'a> {
 
 impl<'a> Ballot<'a> {
     /// A ballot for which the whole panel is being asked.
-    pub(super) fn new(roster: &'a Roster<'a>) -> Self {
+    pub(in crate::verify) fn new(roster: &'a Roster<'a>) -> Self {
         let seats = (0..roster.panel_size()).map(|_| Seat::Pending).collect();
         Self { roster, seats, outstanding: 0, cached: false }
     }
 
     /// The ballot of a whole panel that was asked before.
-    pub(super) fn cached(roster: &'a Roster<'a>, answers: Vec<PanelAnswer>) -> Self {
+    pub(in crate::verify) fn cached(roster: &'a Roster<'a>, answers: Vec<PanelAnswer>) -> Self {
         let seats = answers.into_iter().map(Seat::Answered).collect();
         Self { roster, seats, outstanding: 0, cached: true }
     }
 
     /// Whether the answers were given to an earlier verification.
-    pub(super) const fn is_cached(&self) -> bool {
+    pub(in crate::verify) const fn is_cached(&self) -> bool {
         self.cached
     }
 
@@ -112,7 +112,7 @@ impl<'a> Ballot<'a> {
     /// model that limits its rate is asked again: that call waits and ends with another outcome. A model that declines
     /// is not replaced, just like one that abstains, and neither is one that the budget does not cover: its replacement
     /// would be paid from the same budget.
-    pub(super) fn record(&mut self, seat: usize, outcome: Result<PanelAnswer, Failure>) -> Next {
+    pub(in crate::verify) fn record(&mut self, seat: usize, outcome: Result<PanelAnswer, Failure>) -> Next {
         let replaceable = match &outcome {
             Ok(_) | Err(Failure::Refused | Failure::BudgetExceeded(_) | Failure::StoreUnavailable) => false,
             Err(_) => true,
@@ -139,7 +139,7 @@ impl<'a> Ballot<'a> {
     /// Ends the ballot at the deadline: models that have not answered have timed out, or were limited all along; how
     /// much longer they are, as far as is known, is the `time_left` to them. The votes there are count only if those
     /// models could not have changed the outcome.
-    pub(super) fn cut_off(&mut self, time_left: impl Fn(&str) -> Option<Duration>) {
+    pub(in crate::verify) fn cut_off(&mut self, time_left: impl Fn(&str) -> Option<Duration>) {
         self.outstanding = self.asked() - self.done();
         for (model, seat) in self.roster.models().zip(&mut self.seats) {
             match seat {
@@ -152,7 +152,7 @@ impl<'a> Ballot<'a> {
 
     /// Gives up the models that limit their rate, if only those are still to answer and could not change the outcome.
     /// Returns whether that settles the ballot.
-    pub(super) fn give_up_limited(&mut self, claim: &Claim, min_required: u32) -> bool {
+    pub(in crate::verify) fn give_up_limited(&mut self, claim: &Claim, min_required: u32) -> bool {
         let is_limited = |seat: &&mut Seat| matches!(seat, Seat::Limited);
         let limited = self.seats.iter_mut().filter(is_limited).count();
         if limited == 0 || self.asked() - self.done() > limited || self.is_open(claim, min_required, limited)
@@ -166,38 +166,38 @@ impl<'a> Ballot<'a> {
     }
 
     /// Whether the model in this seat is waited for, as it limits its rate.
-    pub(super) fn is_limited(&self, seat: usize) -> bool {
+    pub(in crate::verify) fn is_limited(&self, seat: usize) -> bool {
         matches!(self.seats.get(seat), Some(Seat::Limited))
     }
 
     /// How many models have been asked.
-    pub(super) fn asked(&self) -> usize {
+    pub(in crate::verify) fn asked(&self) -> usize {
         self.seats.len()
     }
 
     /// How many models are done, with or without an answer.
-    pub(super) fn done(&self) -> usize {
+    pub(in crate::verify) fn done(&self) -> usize {
         self.seats.iter().filter(|seat| !matches!(seat, Seat::Pending | Seat::Limited)).count()
     }
 
     /// Whether no call is pending.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(in crate::verify) fn is_settled(&self) -> bool {
         self.done() == self.asked()
     }
 
     /// The models that are done, in the order of their seats.
-    pub(super) fn done_models(&self) -> impl Iterator<Item = &'a str> {
+    pub(in crate::verify) fn done_models(&self) -> impl Iterator<Item = &'a str> {
         let done = self.roster.models().zip(&self.seats);
         done.filter(|(_, seat)| !matches!(seat, Seat::Pending | Seat::Limited)).map(|(model, _)| model)
     }
 
     /// Whether any model has answered.
-    pub(super) fn has_answers(&self) -> bool {
+    pub(in crate::verify) fn has_answers(&self) -> bool {
         self.seats.iter().any(|seat| matches!(seat, Seat::Answered(_)))
     }
 
     /// The models that have failed, and why.
-    pub(super) fn failures(&self) -> impl Iterator<Item = (&'a str, &Failure)> {
+    pub(in crate::verify) fn failures(&self) -> impl Iterator<Item = (&'a str, &Failure)> {
         self.roster.models().zip(&self.seats).filter_map(|(model, seat)| match seat {
             Seat::Failed(failure) => Some((model, failure)),
             Seat::Pending | Seat::Limited | Seat::Answered(_) => None,
@@ -205,7 +205,7 @@ impl<'a> Ballot<'a> {
     }
 
     /// The result for `claim`.
-    pub(super) fn result(&self, claim: &Claim, job: &Job) -> ClaimResult {
+    pub(in crate::verify) fn result(&self, claim: &Claim, job: &Job) -> ClaimResult {
         let count = Count {
             min_required: job.min_required,
             outstanding: self.outstanding,
@@ -218,7 +218,7 @@ impl<'a> Ballot<'a> {
     }
 
     /// How many models had not answered when the deadline passed.
-    pub(super) const fn outstanding(&self) -> usize {
+    pub(in crate::verify) const fn outstanding(&self) -> usize {
         self.outstanding
     }
 

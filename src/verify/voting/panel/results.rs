@@ -1,7 +1,7 @@
 //! What is known of each claim: the ballots, and which results were reported.
 //!
-//! Nothing is reported of a claim until the extraction has listed it, nor of any claim until a model has answered one: a
-//! verification without any answer ends in an error, with no results before it.
+//! Nothing is reported of a claim until the extraction has listed it, nor of any claim until a model has answered one:
+//! a verification without any answer ends in an error, with no results before it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingCla
 use crate::inference::{DEFAULT_RETRY_AFTER, Failure};
 use crate::model_id;
 use crate::verify::Event;
-use crate::verify::ballot::{Ballot, Next};
 use crate::verify::claim::Claim;
 use crate::verify::error::Error;
 use crate::verify::extraction::{Change, Found};
-use crate::verify::outbox::Outbox;
-use crate::verify::pacing;
+use crate::verify::voting::ballot::{Ballot, Next};
+use crate::verify::work::outbox::Outbox;
+use crate::verify::work::pacing;
 
 /// The ballots of all claims, and the results reported so far.
 pub(super) struct PanelResults<'a> {
@@ -85,8 +85,8 @@ impl<'a> PanelResults<'a> {
         self.asked.len() - 1
     }
 
-    /// Takes the claims out of what the extraction found, lists them, and reports what is known of them already. Returns
-    /// those that are still to be asked about.
+    /// Takes the claims out of what the extraction found, lists them, and reports what is known of them already.
+    /// Returns those that are still to be asked about.
     pub(super) fn list(&mut self, found: &mut Found, outbox: &mut Outbox<'_>) -> Vec<usize> {
         let job = self.panel.job;
         outbox.push(Event::ClaimsExtracted(found.listed(job)));

@@ -17,11 +17,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ballot::PanelAnswer;
-use super::claim::{NONE_OF_THESE, letter};
-use super::options::{names, says_only};
-use super::text;
-use super::values::{Choice, normalized};
 use crate::json::object;
+use crate::verify::claim::{NONE_OF_THESE, letter};
+use crate::verify::options::{names, says_only};
+use crate::verify::text;
+use crate::verify::values::{Choice, normalized};
 
 /// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
@@ -47,7 +47,7 @@ struct RawAnswer {
 ///
 /// # Errors
 /// As [`read_answer`].
-pub(super) fn read_vote(
+pub(in crate::verify) fn read_vote(
     answer: &str,
     is_cut_off: bool,
     options: &[String],

@@ -46,18 +46,18 @@ const MAX_STEADY: u32 = 64;
 const MEMORY: Duration = Duration::from_mins(1);
 
 /// The paces of all models that verifications call.
-pub(super) struct Pacing(BTreeMap<String, Arc<Pace>>);
+pub(in crate::verify) struct Pacing(BTreeMap<String, Arc<Pace>>);
 
 impl Pacing {
     /// Nothing is known of the limits of these models.
-    pub(super) fn new<'a>(models: impl Iterator<Item = &'a str>) -> Self {
+    pub(in crate::verify) fn new<'a>(models: impl Iterator<Item = &'a str>) -> Self {
         Self(models.map(|model| (model.to_owned(), Arc::new(Pace::new()))).collect())
     }
 
     /// This pacing as the replacement of `previous`: models that both have keep their pace, if what was learnt about
     /// them still holds.
     #[must_use]
-    pub(super) fn in_place_of(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
+    pub(in crate::verify) fn in_place_of(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
         let kept = |(model, pace): (String, _)| {
             let learnt = previous.0.get(&model).filter(|_| still_holds(&model));
             let pace = learnt.cloned().unwrap_or(pace);
@@ -67,7 +67,7 @@ impl Pacing {
     }
 
     /// A turn to call `model`, which has not begun.
-    pub(super) fn turn(&self, model: &str) -> Turn<'_> {
+    pub(in crate::verify) fn turn(&self, model: &str) -> Turn<'_> {
         Turn { pace: self.0.get(model).map(|pace| &**pace), place: None, epoch: 0 }
     }
 }
@@ -182,7 +182,7 @@ fn spread(pause: Duration, jitter: f64) -> Duration {
 }
 
 /// A turn to call a model. Dropping it leaves the line, or ends the call without an outcome.
-pub(super) struct Turn<'a> {
+pub(in crate::verify) struct Turn<'a> {
     /// `None` for a model without a pace.
     pace: Option<&'a Pace>,
     /// The first place in the line.
@@ -193,7 +193,7 @@ pub(super) struct Turn<'a> {
 
 impl Turn<'_> {
     /// Begins the call if it may be made now.
-    pub(super) fn begin(&mut self) -> bool {
+    pub(in crate::verify) fn begin(&mut self) -> bool {
         let Some(pace) = self.pace else { return true };
         let now = Instant::now();
         let mut state = pace.state();
@@ -225,7 +225,7 @@ impl Turn<'_> {
     ///
     /// # Errors
     /// At once if that will not be before `until`.
-    pub(super) async fn wait(&mut self, until: Instant) -> Result<(), Failure> {
+    pub(in crate::verify) async fn wait(&mut self, until: Instant) -> Result<(), Failure> {
         let Some(pace) = self.pace else { return Ok(()) };
         let mut first = pin!(pace.line.acquire());
         loop {
@@ -257,14 +257,14 @@ impl Turn<'_> {
     }
 
     /// How long until a call could be made, as far as is known.
-    pub(super) fn time_left(&self) -> Option<Duration> {
+    pub(in crate::verify) fn time_left(&self) -> Option<Duration> {
         let now = Instant::now();
         let next = self.pace.and_then(|pace| pace.state().limit(now).map(|limit| limit.next))?;
         next.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
     /// Takes note of the outcome of a call that has begun. A call that was refused keeps its place, to be made again.
-    pub(super) fn record(&mut self, failure: Option<&Failure>) {
+    pub(in crate::verify) fn record(&mut self, failure: Option<&Failure>) {
         let Some(pace) = self.pace else { return };
         match failure {
             // A model that answers at all has admitted the call.
@@ -288,13 +288,13 @@ impl Turn<'_> {
 const RATE_LIMITED: &str = Failure::RateLimited { retry_after: None }.code();
 
 /// Why a call to a model that limits its rate is not made.
-pub(super) const fn not_made(retry_after: Duration) -> Failure {
+pub(in crate::verify) const fn not_made(retry_after: Duration) -> Failure {
     Failure::Paused { whole_provider: false, because: RATE_LIMITED, retry_after }
 }
 
 /// Whether a model limits its rate: says so, or is not called because it has said so, by [`not_made`] or by its
 /// breaker, which opens if the provider asks for long waits.
-pub(super) fn is_rate_limit(failure: &Failure) -> bool {
+pub(in crate::verify) fn is_rate_limit(failure: &Failure) -> bool {
     match failure {
         Failure::RateLimited { .. } => true,
         Failure::Paused { because, .. } => *because == RATE_LIMITED,
@@ -303,7 +303,7 @@ pub(super) fn is_rate_limit(failure: &Failure) -> bool {
 }
 
 /// A failure as it is reported: for a caller, a rate limit is one whether the last call was made or not.
-pub(super) fn reported(failure: Failure) -> Failure {
+pub(in crate::verify) fn reported(failure: Failure) -> Failure {
     if is_rate_limit(&failure) {
         Failure::RateLimited { retry_after: failure.retry_after() }
     } else {

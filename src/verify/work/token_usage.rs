@@ -5,7 +5,7 @@ use crate::money::NanoUsd;
 use crate::usage::{ModelTotal, Purpose};
 
 /// Sums up all attempts, by purpose and by model. Either way, the parts add up to the total.
-pub(super) fn from_totals(totals: &[ModelTotal]) -> TokenUsage {
+pub(in crate::verify) fn from_totals(totals: &[ModelTotal]) -> TokenUsage {
     let tokens_for = |purpose: Purpose| {
         totals.iter().filter(|total| total.purpose == purpose).map(tokens).fold(0, u64::saturating_add)
     };

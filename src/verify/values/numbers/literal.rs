@@ -1,14 +1,14 @@
 //! Numbers in digits: grouped, with decimals, as fractions and powers.
 
-use super::cursor::Cursor;
 use super::number::Number;
+use crate::verify::values::cursor::Cursor;
 
 /// The most groups of digits that are one number.
 const MAX_GROUPS: usize = 12;
 
-/// The readings of the digits at a position, and the position behind them. Empty for what has more points than a number:
-/// versions, sections, addresses.
-pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Vec<Number>, usize)> {
+/// The readings of the digits at a position, and the position behind them. Empty for what has more points than a
+/// number: versions, sections, addresses.
+pub(in crate::verify::values) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Vec<Number>, usize)> {
     let first = cursor.word(at);
     if let Some((fraction, end)) = fraction(cursor, at) {
         return Some((vec![fraction], end));
@@ -36,7 +36,7 @@ pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Vec<Number>, usize
 }
 
 /// Where what is written on at a position ends: digits, letters and marks between them.
-pub(super) fn end_of_chain(cursor: &Cursor<'_>, at: usize) -> usize {
+pub(in crate::verify::values) fn end_of_chain(cursor: &Cursor<'_>, at: usize) -> usize {
     let mut end = at + 1;
     while cursor.is_joined(end)
         && (cursor.is_digits(end) || cursor.is_digits(end + 1) && cursor.is_joined(end + 1))
@@ -47,7 +47,7 @@ pub(super) fn end_of_chain(cursor: &Cursor<'_>, at: usize) -> usize {
 }
 
 /// The power of ten in "× 10^6" or "· 10^-3", or of ten itself in "^6".
-pub(super) fn power_of_ten(cursor: &Cursor<'_>, at: usize) -> Option<(Number, usize)> {
+pub(in crate::verify::values) fn power_of_ten(cursor: &Cursor<'_>, at: usize) -> Option<(Number, usize)> {
     let is_times = cursor.is_mark(at, '×')
         || cursor.is_mark(at, '·')
         || cursor.is_mark(at, '*')

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::cursor::Cursor;
-use super::lexicon::{Hedge, Marker, Meaning};
 use super::number::Number;
-use super::reading::Found;
 use super::units::{self, Unit};
-use super::value::Value;
+use crate::verify::values::cursor::Cursor;
+use crate::verify::values::lexicon::{Hedge, Marker, Meaning};
+use crate::verify::values::reading::Found;
+use crate::verify::values::value::Value;
 use crate::verify::words::Script;
 
 /// The most tokens of a hedge, and between it and its number.
@@ -18,7 +18,12 @@ const ORDINALS: [&str; 18] =
     ["st", "nd", "rd", "th", "e", "er", "re", "ère", "ème", "ième", "de", "º", "ª", "o", "a", "й", "го", "м"];
 
 /// The unit of the number between two positions, and the position behind both.
-pub(super) fn unit(cursor: &Cursor<'_>, at: usize, end: usize, readings: &[Number]) -> (Option<Unit>, usize) {
+pub(in crate::verify::values) fn unit(
+    cursor: &Cursor<'_>,
+    at: usize,
+    end: usize,
+    readings: &[Number],
+) -> (Option<Unit>, usize) {
     let year = readings.first().and_then(|number| number.whole()).filter(|year| (1000..=2999).contains(year));
     let before = unit_before(cursor, at);
     if before.is_some() {
@@ -69,7 +74,7 @@ pub(super) fn unit(cursor: &Cursor<'_>, at: usize, end: usize, readings: &[Numbe
 }
 
 /// A currency that stands before its amount.
-pub(super) fn unit_before(cursor: &Cursor<'_>, at: usize) -> Option<Unit> {
+pub(in crate::verify::values) fn unit_before(cursor: &Cursor<'_>, at: usize) -> Option<Unit> {
     const CURRENCIES: [&str; 12] = [
         "usd", "dollar", "euro", "sterling", "yen", "yuan", "won", "franc", "rouble", "rupee", "krona",
         "zloty",
@@ -121,12 +126,12 @@ fn unit_at(cursor: &Cursor<'_>, at: usize) -> Option<(Unit, usize)> {
 }
 
 /// Whether a word is the sign of the number behind it: below minus 40 degrees.
-pub(super) fn is_minus_in_words(cursor: &Cursor<'_>, at: usize) -> bool {
+pub(in crate::verify::values) fn is_minus_in_words(cursor: &Cursor<'_>, at: usize) -> bool {
     ["minus", "минус"].iter().any(|word| cursor.word(at).eq_ignore_ascii_case(word))
 }
 
 /// How the number between two positions is bounded, and where the words stand that say so.
-pub(super) fn hedge(
+pub(in crate::verify::values) fn hedge(
     cursor: &Cursor<'_>,
     at: usize,
     end: usize,
@@ -178,7 +183,7 @@ pub(super) fn hedge(
 }
 
 /// Whether a character is written between a number and what is counted.
-pub(super) fn is_counter(cursor: &Cursor<'_>, at: usize) -> bool {
+pub(in crate::verify::values) fn is_counter(cursor: &Cursor<'_>, at: usize) -> bool {
     let counters = "年月日人名位个個本枚匹头頭次回度台座只隻条條件家所岁歳才つ国國层層階部章篇种種类類条点點票辆輛艘년명개인대번살";
     cursor.is_joined(at)
         && cursor.token(at).is_some_and(|token| token.chars == 1 && counters.contains(token.first))
@@ -193,7 +198,7 @@ fn is_between(cursor: &Cursor<'_>, first: &Found) -> bool {
 }
 
 /// Gives both ends of a range the unit and the hedge of either, and the second year of `1904-05` its century.
-pub(super) fn join_ranges(cursor: &Cursor<'_>, values: &mut [Found]) {
+pub(in crate::verify::values) fn join_ranges(cursor: &Cursor<'_>, values: &mut [Found]) {
     for at in 1..values.len() {
         let (before, after) = values.split_at_mut(at);
         let (Some(first), Some(second)) = (before.last_mut(), after.first_mut()) else { continue };

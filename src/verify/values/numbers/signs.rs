@@ -1,14 +1,14 @@
 //! On which side of zero a number stands: signs, degrees below zero and south, years before Christ.
 
-use super::cursor::Cursor;
-use super::lexicon::{Meaning, Sign};
 use super::number::Number;
 use super::units::Unit;
+use crate::verify::values::cursor::Cursor;
+use crate::verify::values::lexicon::{Meaning, Sign};
 use crate::verify::words::Script;
 
 /// The readings of the number at the tokens between two positions with the sign that stands beside it, where the number
 /// begins with that sign, and the position behind both.
-pub(super) fn read(
+pub(in crate::verify::values) fn read(
     cursor: &Cursor<'_>,
     (at, end): (usize, usize),
     unit: Option<Unit>,
@@ -38,7 +38,7 @@ pub(super) fn read(
 }
 
 /// How many tokens behind a year say that it is one before Christ.
-pub(super) fn before_christ(cursor: &Cursor<'_>, end: usize) -> Option<usize> {
+pub(in crate::verify::values) fn before_christ(cursor: &Cursor<'_>, end: usize) -> Option<usize> {
     let is_sign = |meaning| matches!(meaning, Meaning::Sign(Sign::Bc)).then_some(());
     let ((), length) = cursor.longest(end, is_sign).filter(|_| cursor.is_on_line(end))?;
     // The point of the last abbreviation: 44 v. Chr.

@@ -7,19 +7,19 @@ use tokio::time::{Instant, timeout_at};
 
 use super::call_queue::CallQueue;
 use super::pacing::{self, Pacing, Turn};
-use super::receipt::Recorder;
-use super::{prompts, text};
 use crate::inference::{Answer, Chat, Effort, Failure, Finish, Gateway, Message, Role};
 use crate::json::object;
 use crate::money::NanoUsd;
 use crate::usage::{BudgetError, Meter, Purpose};
+use crate::verify::receipt::Recorder;
+use crate::verify::{prompts, text};
 
 /// How many characters of a malformed answer are quoted to the model.
 const MAX_QUOTED_CHARS: usize = 4_000;
 
 /// A client that calls models: the gateway, or a script in tests. Its futures are boxed, so that the future of a
 /// verification stays small while hundreds of calls are open.
-pub(super) trait ModelClient: Send + Sync {
+pub(in crate::verify) trait ModelClient: Send + Sync {
     /// See [`Gateway::ask`].
     fn ask<'a>(
         &'a self,
@@ -74,29 +74,29 @@ impl ModelClient for Gateway {
 
 /// What all calls of one verification share.
 #[derive(Clone, Copy)]
-pub(super) struct Calls<'a> {
-    pub(super) client: &'a dyn ModelClient,
+pub(in crate::verify) struct Calls<'a> {
+    pub(in crate::verify) client: &'a dyn ModelClient,
     /// Shared by all verifications.
-    pub(super) queue: &'a CallQueue,
+    pub(in crate::verify) queue: &'a CallQueue,
     /// Shared by all verifications.
-    pub(super) pacing: &'a Pacing,
+    pub(in crate::verify) pacing: &'a Pacing,
     /// Where the calls are booked.
-    pub(super) meter: &'a Meter,
+    pub(in crate::verify) meter: &'a Meter,
     /// How long models that reason may think.
-    pub(super) effort: Effort,
+    pub(in crate::verify) effort: Effort,
     /// The timeout of a single call.
-    pub(super) model_timeout: Duration,
+    pub(in crate::verify) model_timeout: Duration,
     /// What the calls are for, as extractions have a timeout of their own.
-    pub(super) task: Task,
+    pub(in crate::verify) task: Task,
     /// The deadline of the whole verification.
-    pub(super) deadline: Instant,
+    pub(in crate::verify) deadline: Instant,
     /// Keeps what models write, if somebody asked for a receipt.
-    pub(super) recorder: Option<&'a Recorder>,
+    pub(in crate::verify) recorder: Option<&'a Recorder>,
 }
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
+pub(in crate::verify) enum Task {
     /// An answer of a few tokens.
     Vote,
     /// An answer of thousands of tokens.
@@ -108,7 +108,7 @@ pub(super) enum Task {
 
 /// What to do about a model that limits the rate of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IfLimited {
+pub(in crate::verify) enum IfLimited {
     /// The call fails, as there is another model to be asked.
     Fail,
     /// The call waits and is made again.
@@ -143,7 +143,7 @@ impl Calls<'_> {
     /// If the model limits its rate, calls are made at its pace, and one that may not be made yet fails or waits. None
     /// is made once there is no `prompt` any more, as the answer is not needed.
     #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
-    pub(super) fn structured<T>(
+    pub(in crate::verify) fn structured<T>(
         &self,
         model: &str,
         purpose: Purpose,
@@ -295,7 +295,7 @@ enum Reading<T> {
 }
 
 /// The instant after this time, or after a year if that is too far in the future for the clock.
-pub(super) fn from_now(time: Duration) -> Instant {
+pub(in crate::verify) fn from_now(time: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(time).unwrap_or(now + Duration::from_hours(365 * 24))
 }

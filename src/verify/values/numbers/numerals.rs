@@ -1,12 +1,12 @@
 //! Numerals that are letters: Roman, CJK, and words grown together.
 
-use super::cursor::Cursor;
-use super::lexicon::{Meaning, lexicon};
 use super::number::Number;
+use crate::verify::values::cursor::Cursor;
+use crate::verify::values::lexicon::{Meaning, lexicon};
 use crate::verify::words::{Script, Token, Tokens};
 
-/// The number of a Roman numeral in capitals, also with an ending as in `XIXe`. Short ones have only the letters I, V and
-/// X: others are far more often something else (CD, DC, MIX).
+/// The number of a Roman numeral in capitals, also with an ending as in `XIXe`. Short ones have only the letters I, V
+/// and X: others are far more often something else (CD, DC, MIX).
 pub(in crate::verify) fn roman(word: &str) -> Option<i64> {
     let capitals = word.bytes().take_while(u8::is_ascii_uppercase).count();
     let ending = word.get(capitals..)?;
@@ -48,12 +48,12 @@ pub(in crate::verify) fn roman(word: &str) -> Option<i64> {
 }
 
 /// Whether a word begins with a letter of Roman numerals, in capitals.
-pub(super) const fn may_be_roman(token: &Token) -> bool {
+pub(in crate::verify::values) const fn may_be_roman(token: &Token) -> bool {
     matches!(token.first, 'I' | 'V' | 'X' | 'L' | 'C' | 'D' | 'M') && token.chars <= 18
 }
 
 /// A number in Han numerals: two or more of them, or one before a unit.
-pub(super) fn han(cursor: &Cursor<'_>, at: usize) -> Option<(Number, usize)> {
+pub(in crate::verify::values) fn han(cursor: &Cursor<'_>, at: usize) -> Option<(Number, usize)> {
     let numeral = |at: usize| {
         cursor.token(at).filter(|token| token.script == Script::Han).and_then(|token| value(token.first))
     };
@@ -122,9 +122,9 @@ fn composed(values: &[i64]) -> Option<i64> {
     total.checked_add(section)?.checked_add(digit)
 }
 
-/// A number of several words grown together, by the first of the parts that it has: what stands before multiplies it, what
-/// stands behind is added.
-pub(super) fn compound(word: &str, parts: &[(&str, i64)]) -> Option<i64> {
+/// A number of several words grown together, by the first of the parts that it has: what stands before multiplies it,
+/// what stands behind is added.
+pub(in crate::verify::values) fn compound(word: &str, parts: &[(&str, i64)]) -> Option<i64> {
     let (at, (part, value), rest) = parts.iter().enumerate().find_map(|(nth, part)| {
         let at = word.find(part.0)?;
         Some((at, *part, &parts[nth + 1..]))

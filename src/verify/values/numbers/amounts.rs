@@ -1,17 +1,16 @@
 //! Numbers in digits, words, Roman and CJK numerals, with their scale, unit and hedge.
 
-use super::bounds;
-use super::cursor::Cursor;
-use super::lexicon::{Hedge, Meaning};
 use super::number::Number;
-use super::reading::Found;
-use super::value::Value;
-use super::{literal, numerals, signs};
+use super::{bounds, literal, numerals, signs};
+use crate::verify::values::cursor::Cursor;
+use crate::verify::values::lexicon::{Hedge, Meaning};
+use crate::verify::values::reading::Found;
+use crate::verify::values::value::Value;
 use crate::verify::words::{Script, Token};
 
-/// A number at the tokens of a position, and the position behind it. Its readings are empty where digits are not a value
-/// but a part of a name.
-pub(super) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Found, usize)> {
+/// A number at the tokens of a position, and the position behind it. Its readings are empty where digits are not a
+/// value but a part of a name.
+pub(in crate::verify::values) fn read(cursor: &Cursor<'_>, at: usize) -> Option<(Found, usize)> {
     let token = cursor.token(at)?;
     let mut weak = false;
     let (readings, end) = match token.script {

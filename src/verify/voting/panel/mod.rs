@@ -3,9 +3,9 @@
 //! Each model is shown the options in an order of its own (`order`). What is known of each claim, and what was reported
 //! of it, is kept apart from the calls (`results`).
 //!
-//! Claims come from a [`Feed`](super::extraction::Feed) while the extraction goes on, and are asked about at once.
-//! Nothing is reported of them until the extraction is done; then those that were taken back are forgotten, and the
-//! others are listed in the order of the text.
+//! Claims come from a [`Feed`](crate::verify::extraction::Feed) while the extraction goes on, and are asked about at
+//! once. Nothing is reported of them until the extraction is done; then those that were taken back are forgotten, and
+//! the others are listed in the order of the text.
 //!
 //! One loop owns all state. It emits events without waiting for a slow reader, because open calls hold permits that
 //! other verifications wait for.
@@ -25,25 +25,25 @@ use tokio::time::sleep;
 
 use self::order::option_order;
 use self::results::PanelResults;
-use super::Job;
 use super::answer::read_vote;
 use super::ballot::{Next, PanelAnswer, Roster};
-use super::calls::{Calls, IfLimited, from_now};
-use super::claim::Claim;
-use super::error::Error;
-use super::extraction::{Change, Found};
-use super::outbox::Outbox;
-use super::prompts::{self, Fences};
 use crate::api::verify::ClaimResult;
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::usage::Purpose;
+use crate::verify::Job;
+use crate::verify::claim::Claim;
+use crate::verify::error::Error;
+use crate::verify::extraction::{Change, Found};
+use crate::verify::prompts::{self, Fences};
+use crate::verify::work::calls::{Calls, IfLimited, from_now};
+use crate::verify::work::outbox::Outbox;
 
 /// A panel at work on the claims of one verification.
-pub(super) struct Panel<'a> {
-    pub(super) calls: &'a Calls<'a>,
-    pub(super) job: &'a Job,
-    pub(super) fences: &'a Fences,
-    pub(super) roster: &'a Roster<'a>,
+pub(in crate::verify) struct Panel<'a> {
+    pub(in crate::verify) calls: &'a Calls<'a>,
+    pub(in crate::verify) job: &'a Job,
+    pub(in crate::verify) fences: &'a Fences,
+    pub(in crate::verify) roster: &'a Roster<'a>,
 }
 
 /// A claim that is asked about.
@@ -75,11 +75,11 @@ struct CallOutcome {
 }
 
 /// Where the claims come from.
-pub(super) struct Source<'a> {
+pub(in crate::verify) struct Source<'a> {
     /// Boxed, and dropped when it is done, as the panel, for which most of a run waits, needs less memory.
-    pub(super) extraction: BoxFuture<'a, Result<Found, Error>>,
+    pub(in crate::verify) extraction: BoxFuture<'a, Result<Found, Error>>,
     /// What the extraction tells before.
-    pub(super) changes: UnboundedReceiver<Change>,
+    pub(in crate::verify) changes: UnboundedReceiver<Change>,
 }
 
 impl Panel<'_> {
@@ -88,7 +88,7 @@ impl Panel<'_> {
     ///
     /// A model that limits its rate is waited for until the deadline if it can still change the outcome of the claim.
     /// Otherwise it is given up once no such model has answered for as long as any call may take.
-    pub(super) async fn run(
+    pub(in crate::verify) async fn run(
         &self,
         source: Source<'_>,
         outbox: &mut Outbox<'_>,

@@ -1,26 +1,26 @@
 //! What answers make of a claim: for a verification, and again for its receipt.
 
 use super::ballot::PanelAnswer;
-use super::claim::{Claim, key};
 use super::vote::{self, SpecialOptions, Verdict};
 use crate::api::verify::{Assessment, ClaimResult, ModelAnswer, ModelError, ReasonCode};
+use crate::verify::claim::{Claim, key};
 
 /// How answers are counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Count {
+pub(in crate::verify) struct Count {
     /// How many models must agree.
-    pub(super) min_required: u32,
+    pub(in crate::verify) min_required: u32,
     /// How many had not answered when the deadline passed.
-    pub(super) outstanding: usize,
+    pub(in crate::verify) outstanding: usize,
     /// Whether they answered from a text.
-    pub(super) has_context: bool,
+    pub(in crate::verify) has_context: bool,
     /// Whether the answers are from the verdict cache.
-    pub(super) cached: bool,
+    pub(in crate::verify) cached: bool,
 }
 
 impl Count {
     /// What the `answers` of models make of a claim; the `errors` are those of models that gave none.
-    pub(super) fn result(
+    pub(in crate::verify) fn result(
         self,
         claim: &Claim,
         quote: String,
@@ -68,12 +68,12 @@ impl Count {
 }
 
 /// The options of a claim that have a special meaning.
-pub(super) fn special_options(claim: &Claim) -> SpecialOptions {
+pub(in crate::verify) fn special_options(claim: &Claim) -> SpecialOptions {
     SpecialOptions { claimed: Claim::CLAIMED, undetermined: claim.undetermined() }
 }
 
 /// How many models must agree, as a number of answers.
-pub(super) fn number(min_required: u32) -> usize {
+pub(in crate::verify) fn number(min_required: u32) -> usize {
     usize::try_from(min_required).unwrap_or(usize::MAX)
 }
 

@@ -37,14 +37,14 @@ pub struct Verdict {
 
 impl Verdict {
     /// No consensus, for this reason.
-    pub(super) const fn none(reason: ReasonCode) -> Self {
+    pub(in crate::verify) const fn none(reason: ReasonCode) -> Self {
         Self { assessment: Assessment::NoConsensus, consensus: None, reason }
     }
 }
 
 /// Whether `outstanding` answers more could change the outcome. Without any, it never is; otherwise the top option must
 /// have its votes already, and lead by more than could still come in for another.
-pub(super) fn is_open(
+pub(in crate::verify) fn is_open(
     answers: &[usize],
     options: SpecialOptions,
     min_required: usize,

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-use super::lexicon::rows;
 use super::number::Number;
+use crate::verify::values::lexicon::rows;
 
 /// A unit, by its row in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table { rows: Vec::new(), symbols: HashMap::default(), lengths: [0; 256] };
-    for row in rows(include_str!("data/units.tsv")) {
+    for row in rows(include_str!("../data/units.tsv")) {
         let [name, dimension, factor, symbols, words @ ..] = row.as_slice() else { continue };
         let unit = Unit(u8::try_from(table.rows.len()).unwrap_or(u8::MAX));
         for symbol in symbols.split('|') {
@@ -43,19 +43,19 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// All units with the fields of their words.
-pub(super) fn words() -> impl Iterator<Item = (Unit, Vec<&'static str>)> {
+pub(in crate::verify::values) fn words() -> impl Iterator<Item = (Unit, Vec<&'static str>)> {
     (0_u8..).zip(&TABLE.rows).map(|(at, row)| (Unit(at), row.words.clone()))
 }
 
 /// The unit of the longest symbol with which a text begins, and the symbol's length.
-pub(super) fn symbol(text: &str) -> Option<(Unit, usize)> {
+pub(in crate::verify::values) fn symbol(text: &str) -> Option<(Unit, usize)> {
     let lengths = TABLE.lengths[usize::from(*text.as_bytes().first()?)];
     let mut longest_first = (1..u32::BITS as usize).rev().filter(|length| lengths >> length & 1 == 1);
     longest_first.find_map(|length| Some((*TABLE.symbols.get(text.get(..length)?)?, length)))
 }
 
 /// The unit of which a text is a symbol.
-pub(super) fn whole_symbol(text: &str) -> Option<Unit> {
+pub(in crate::verify::values) fn whole_symbol(text: &str) -> Option<Unit> {
     let lengths = TABLE.lengths[usize::from(*text.as_bytes().first()?)];
     let may_be = u32::try_from(text.len()).is_ok_and(|length| lengths.unbounded_shr(length) & 1 == 1);
     may_be.then(|| TABLE.symbols.get(text).copied())?

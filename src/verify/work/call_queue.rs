@@ -13,7 +13,7 @@ use crate::model_id;
 use crate::net::semaphore::{Permit, Semaphore};
 
 /// The queue of a verifier.
-pub(super) struct CallQueue {
+pub(in crate::verify) struct CallQueue {
     total: Limiter,
     /// By the configured name of the provider.
     by_provider: BTreeMap<String, Limiter>,
@@ -26,7 +26,7 @@ struct Limiter {
 }
 
 /// Permission to make a call, returned to the queue when dropped.
-pub(super) struct CallPermit {
+pub(in crate::verify) struct CallPermit {
     _total: Permit,
     _provider: Option<Permit>,
 }
@@ -34,7 +34,7 @@ pub(super) struct CallPermit {
 impl CallQueue {
     /// A queue that allows `limit` calls in total, and for each provider no more than its own limit; `providers` are
     /// names with those limits.
-    pub(super) fn new(limit: usize, providers: impl IntoIterator<Item = (String, usize)>) -> Self {
+    pub(in crate::verify) fn new(limit: usize, providers: impl IntoIterator<Item = (String, usize)>) -> Self {
         let providers: BTreeMap<String, usize> = providers.into_iter().collect();
         let half_a_share = limit.div_ceil(2 * providers.len().max(1));
         let others = providers.len().saturating_sub(1);
@@ -46,7 +46,7 @@ impl CallQueue {
     }
 
     /// Waits for a permit to call `model` for the holder of a key.
-    pub(super) async fn acquire(&self, key_id: &Arc<str>, model: &str) -> CallPermit {
+    pub(in crate::verify) async fn acquire(&self, key_id: &Arc<str>, model: &str) -> CallPermit {
         let limiter = model_id::split(model).and_then(|(provider, _)| self.by_provider.get(provider));
         let of_provider = match limiter {
             Some(limiter) => Some(limiter.semaphore.acquire_for(key_id).await),
@@ -58,7 +58,7 @@ impl CallQueue {
     /// This queue as the replacement of `previous`, whose open calls count. The limits change with
     /// [`CallQueue::take_effect`].
     #[must_use]
-    pub(super) fn in_place_of(self, previous: &Self) -> Self {
+    pub(in crate::verify) fn in_place_of(self, previous: &Self) -> Self {
         let by_provider = self.by_provider.into_iter().map(|(provider, limiter)| {
             let limiter = match previous.by_provider.get(&provider) {
                 Some(previous) => limiter.in_place_of(previous),
@@ -70,7 +70,7 @@ impl CallQueue {
     }
 
     /// Applies the limits of this queue, if it replaced another one.
-    pub(super) fn take_effect(&self) {
+    pub(in crate::verify) fn take_effect(&self) {
         for limiter in self.by_provider.values().chain([&self.total]) {
             limiter.semaphore.resize(limiter.limit);
         }
