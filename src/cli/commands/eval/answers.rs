@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::open::Opened;
 use crate::api::verify::VerifyResponse;
-use crate::cli::commands::verify::json::milliseconds;
+use crate::cli::commands::verify::output::json::milliseconds;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::private;
 
@@ -220,7 +220,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::commands::eval::document::fields;
+    use crate::cli::commands::eval::reports::document::fields;
 
     fn result(id: &str) -> (VerifyResponse, Duration) {
         let result = json!({

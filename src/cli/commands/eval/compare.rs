@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::label::Label;
+use super::reports::text::{Text, probability, shown};
 use super::score::{Matrix, Pairs};
-use super::text::{Text, probability, shown};
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Outcome};
 use crate::cli::terminal::humanize::{counted, dollars, thousands};

@@ -17,7 +17,7 @@ use super::label::Label;
 use super::settings::{hex, sha256};
 use crate::api::verify::{Domain, MAX_CONTEXT_CHARS};
 use crate::cli::args::text::read_stdin;
-use crate::cli::commands::verify::input::{self, Statement};
+use crate::cli::commands::verify::input::source::{self, Statement};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::printer::Printer;
 use crate::clock::Time;
@@ -125,13 +125,15 @@ pub(crate) fn read(files: &[PathBuf], selection: Selection, printer: &Printer) -
             break;
         }
         let file = (files.len() > 1).then(|| path.display().to_string());
-        reading = if input::is_stdin(path) {
+        reading = if source::is_stdin(path) {
             read_stdin(printer, move |stdin| {
-                input::read_lines(stdin, |line| reading.take(file.as_deref(), line));
+                source::read_lines(stdin, |line| reading.take(file.as_deref(), line));
                 reading
             })?
         } else {
-            input::read_lines(BufReader::new(input::open(path)?), |line| reading.take(file.as_deref(), line));
+            source::read_lines(BufReader::new(source::open(path)?), |line| {
+                reading.take(file.as_deref(), line)
+            });
             reading
         };
     }
@@ -165,7 +167,7 @@ impl Reading {
             self.exceeded = Some(if is_too_much { "64 MiB" } else { "100,000 statements" });
             return false;
         }
-        let input::Source::Line { line: number } = source else { return true };
+        let source::Source::Line { line: number } = source else { return true };
         let at = Position { file: file.map(str::to_owned), line: number };
         let name = at.name();
         let number = self.items.len();

@@ -11,9 +11,9 @@ use super::dataset::Item;
 use super::open::{Opened, Opening};
 use super::report::Report;
 use crate::api::verify::{VerifyRequest, VerifyResponse};
-use crate::cli::commands::verify::batch_display::BatchDisplay;
-use crate::cli::commands::verify::observe::Update;
-use crate::cli::commands::verify::rate_limit::RateLimitWait;
+use crate::cli::commands::verify::output::batch_display::BatchDisplay;
+use crate::cli::commands::verify::run::observe::Update;
+use crate::cli::commands::verify::run::rate_limit::RateLimitWait;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::target::backend::{Backend, Chosen};
 

@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
+use super::reports::text::shown;
 use super::score::{Matrix, Rate};
-use super::text::shown;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::terminal::humanize::{counted, thousands};
 

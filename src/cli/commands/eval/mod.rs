@@ -12,7 +12,6 @@ mod answers;
 mod args;
 mod compare;
 mod dataset;
-mod document;
 mod evaluation;
 mod figures;
 mod gates;
@@ -23,12 +22,12 @@ mod reports;
 mod score;
 mod settings;
 mod target;
-mod text;
 
 use std::time::{Duration, Instant};
 
-use super::verify::verifier::Verifier;
-use super::verify::{self, BATCH_MAX_WAIT, input};
+use super::verify::input::source;
+use super::verify::run::verifier::Verifier;
+use super::verify::{self, BATCH_MAX_WAIT};
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::Outcome;
 use crate::cli::process::runtime;
@@ -109,7 +108,7 @@ fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
             }
             chosen.with_inference(&config, plan.verifier.limit).map_err(open::named)
         },
-        args.files.iter().any(|path| input::is_stdin(path)),
+        args.files.iter().any(|path| source::is_stdin(path)),
         || dataset::read(&args.files, selection, &plan.printer),
     )?;
     for (at, report) in plan.reports.iter().enumerate() {

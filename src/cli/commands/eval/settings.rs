@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::args::EvalArgs;
-use super::document::fields;
+use super::reports::document::fields;
 use crate::api::verify::{Domain, VerifyRequest};
 use crate::clock::Clock;
 use crate::config::ClientConfig;

@@ -7,8 +7,8 @@
 use serde_json::{Value, json};
 
 use super::figures::Figures;
+use super::reports::text::shown;
 use super::score::{Recount, best_for};
-use super::text::shown;
 use crate::cli::terminal::humanize::counted;
 
 /// What is to be said about a target.

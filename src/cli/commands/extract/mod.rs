@@ -21,13 +21,13 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 
-use super::verify::batch_display::BatchDisplay;
-use super::verify::input::{self, Input, Source};
-use super::verify::observe::Update;
-use super::verify::place::Places;
-use super::verify::rate_limit::RateLimitWait;
-use super::verify::refusal::Refusal;
-use super::verify::verifier::Verifier;
+use super::verify::input::place::Places;
+use super::verify::input::source::{self, Input, Source};
+use super::verify::output::batch_display::BatchDisplay;
+use super::verify::run::observe::Update;
+use super::verify::run::rate_limit::RateLimitWait;
+use super::verify::run::refusal::Refusal;
+use super::verify::run::verifier::Verifier;
 use super::verify::{self, BATCH_MAX_WAIT};
 use crate::api::verify::ExtractResponse;
 use crate::cli::args::globals::Session;
@@ -76,7 +76,7 @@ struct StatementOutcome {
 
 /// Runs the command.
 pub(crate) fn run(args: &ExtractArgs, session: &mut Session) -> Outcome {
-    input::check_given(&args.input, "extract", &session.printer)?;
+    source::check_given(&args.input, "extract", &session.printer)?;
     let config = session.client_config(args.subject.timeout.as_deref(), None)?;
     let printer = session.printer.clone();
     let format = match (args.json, args.jsonl) {
@@ -96,8 +96,8 @@ pub(crate) fn run(args: &ExtractArgs, session: &mut Session) -> Outcome {
     };
     let (chosen, input) = backend::choose_and_read(
         || backend::choose(args.backend, &config, session, verify::need("mk extract --sandbox \"…\"")),
-        input::reads_stdin(&args.input),
-        || input::resolve(&args.input, "extract", &plan.printer),
+        source::reads_stdin(&args.input),
+        || source::resolve(&args.input, "extract", &plan.printer),
     )?;
     // Kept outside of the work, as a signal drops that.
     let mut entries = Vec::new();
@@ -113,12 +113,12 @@ pub(crate) fn run(args: &ExtractArgs, session: &mut Session) -> Outcome {
 async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Value>) -> Outcome {
     let backend = chosen.open(&plan.printer).await?;
     let is_one = matches!(input, Input::One(..));
-    let named = |(source, text): input::Statement| (Some(source), text);
+    let named = |(source, text): source::Statement| (Some(source), text);
     let statements: BoxStream<'_, Statement> = match input {
         Input::One(source, text) => stream::once(async { (source, Ok(text)) }).boxed(),
         Input::Several(statements) => stream::iter(statements.into_iter().map(named)).boxed(),
         Input::Lines(file) => {
-            let mut lines = input::lines(file);
+            let mut lines = source::lines(file);
             stream::poll_fn(move |context| lines.poll_recv(context)).map(named).boxed()
         }
     };

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::Finished;
 use crate::api::verify::{ExtractResponse, ExtractedClaim};
-use crate::cli::commands::verify::input::Source;
-use crate::cli::commands::verify::json::{self as documents, Document};
-use crate::cli::commands::verify::page::Page;
-use crate::cli::commands::verify::plain as lines;
-use crate::cli::commands::verify::summary::{self, Part, Spent};
+use crate::cli::commands::verify::input::source::Source;
+use crate::cli::commands::verify::output::json::{self as documents, Document};
+use crate::cli::commands::verify::output::page::Page;
+use crate::cli::commands::verify::output::plain as lines;
+use crate::cli::commands::verify::output::summary::{self, Part, Spent};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::{counted, thousands};
 use crate::cli::terminal::sanitize;
@@ -168,7 +168,7 @@ pub(super) fn failed(source: &Source, failure: &Failure) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::commands::verify::place::Places;
+    use crate::cli::commands::verify::input::place::Places;
     use crate::cli::terminal::term::{Paint, Terminal};
     use crate::cli::terminal::wrap::cells;
 

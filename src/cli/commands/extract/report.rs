@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::output::{self, Totals};
 use super::{Finished, Format, Plan, StatementOutcome};
-use crate::cli::commands::verify::batch_display::BatchDisplay;
 use crate::cli::commands::verify::gate::Gate;
-use crate::cli::commands::verify::input::Source;
-use crate::cli::commands::verify::page::Page;
-use crate::cli::commands::verify::summary::{Part, on_one_line};
-use crate::cli::commands::verify::{plain, verdict};
+use crate::cli::commands::verify::input::source::Source;
+use crate::cli::commands::verify::output::batch_display::BatchDisplay;
+use crate::cli::commands::verify::output::page::Page;
+use crate::cli::commands::verify::output::plain;
+use crate::cli::commands::verify::output::summary::{Part, on_one_line};
+use crate::cli::commands::verify::verdict;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::terminal::humanize::counted;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::verify::{Assessment, ClaimResult};
-use crate::cli::commands::verify::{page, votes};
+use crate::cli::commands::verify::output::{page, votes};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::input::Source;
-use super::page::tally;
-use super::place::Places;
+use super::input::place::Places;
+use super::input::source::Source;
+use super::output::page::tally;
+use super::output::votes;
 use super::verdict::Fault;
-use super::votes;
 use crate::api::verify::{ClaimResult, SkipReason, Span};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;

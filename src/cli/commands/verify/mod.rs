@@ -11,27 +11,12 @@
 //! only after a 429, which started nothing. The exit code says what was found.
 
 pub(in crate::cli) mod args;
-mod batch;
-pub(in crate::cli) mod batch_display;
-mod display;
 pub(in crate::cli) mod gate;
 pub(in crate::cli) mod input;
-pub(in crate::cli) mod json;
-mod markup;
-pub(in crate::cli) mod observe;
-pub(in crate::cli) mod page;
-pub(in crate::cli) mod place;
-pub(in crate::cli) mod plain;
-pub(in crate::cli) mod rate_limit;
-mod receipt_file;
-pub(in crate::cli) mod refusal;
-mod single;
-pub(in crate::cli) mod summary;
-mod table;
+pub(in crate::cli) mod output;
+pub(in crate::cli) mod run;
 mod value_source;
 pub(in crate::cli) mod verdict;
-pub(in crate::cli) mod verifier;
-pub(in crate::cli) mod votes;
 
 pub(crate) use args::{EXAMPLES, NOTES, VerifyArgs};
 
@@ -52,16 +37,17 @@ use crate::cli::terminal::progress::Mode;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::Terminal;
 use crate::config::{ClientConfig, DEFAULT_JOBS, FailOn, View};
-use input::{Input, Source};
-use json::Finished;
-use observe::Update;
-use page::Page;
-use place::Places;
-use rate_limit::RateLimitWait;
-use receipt_file::ReceiptFile;
-use single::Found;
-use summary::Totals;
-use verifier::Verifier;
+use input::place::Places;
+use input::source::{self, Input, Source};
+use output::json::{self, Finished};
+use output::page::Page;
+use output::receipt_file::ReceiptFile;
+use output::summary::{self, Totals};
+use run::batch;
+use run::observe::Update;
+use run::rate_limit::RateLimitWait;
+use run::single::{self, Found};
+use run::verifier::Verifier;
 
 /// The default of `--max-wait` for each of several statements.
 pub(in crate::cli) const BATCH_MAX_WAIT: Duration = Duration::from_mins(5);
@@ -92,14 +78,14 @@ struct Plan {
 
 /// Runs the command.
 pub(crate) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
-    input::check_given(&args.input, "verify", &session.printer)?;
+    source::check_given(&args.input, "verify", &session.printer)?;
     let config = session.client_config(args.how.subject.timeout.as_deref(), args.output.view)?;
     let plan = plan(args, &config, session)?;
     let receipts = args.output.receipt.as_deref().map(ReceiptFile::create).transpose()?;
     let (chosen, input) = backend::choose_and_read(
         || backend::choose(args.backend, &config, session, need("mk verify --sandbox \"…\"")),
-        input::reads_stdin(&args.input),
-        || input::resolve(&args.input, "verify", &plan.printer),
+        source::reads_stdin(&args.input),
+        || source::resolve(&args.input, "verify", &plan.printer),
     )?;
     let chosen = if receipts.is_some() { chosen.signing_receipts() } else { chosen };
     let mut kept = Kept::default();
@@ -147,7 +133,7 @@ async fn execute(
             batch::run(plan, &backend, stream::iter(statements), receipts, &mut kept.entries).await
         }
         Input::Lines(file) => {
-            let mut lines = input::lines(file);
+            let mut lines = source::lines(file);
             let statements = stream::poll_fn(move |context| lines.poll_recv(context));
             batch::run(plan, &backend, statements, receipts, &mut kept.entries).await
         }

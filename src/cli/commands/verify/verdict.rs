@@ -112,8 +112,8 @@ const fn severity(code: u8) -> u8 {
 pub(super) mod tests {
     use serde_json::json;
 
-    use super::super::votes::tests::claim;
     use super::*;
+    use crate::cli::commands::verify::output::votes::tests::claim;
 
     /// A result with claims of these assessments and a skipped part for each of these reasons.
     pub(in crate::cli::commands::verify) fn result(assessments: &[&str], skipped: &[&str]) -> VerifyResponse {
@@ -155,7 +155,7 @@ pub(super) mod tests {
     fn no_figure_of_a_server_is_too_large_to_sum() {
         let mut huge = result(&["TRUE"], &[]);
         huge.coverage.unchecked = usize::MAX;
-        let mut totals = super::super::summary::Totals::of(&huge);
+        let mut totals = crate::cli::commands::verify::output::summary::Totals::of(&huge);
         totals.add(&huge);
         assert_eq!(totals.statements(), 2);
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{list, words};
 use crate::api::console::csv::{row, text};
 use crate::api::verify::ClaimResult;
-use crate::cli::commands::verify::votes;
+use crate::cli::commands::verify::output::votes;
 use crate::cli::terminal::sanitize;
 
 const HEADINGS: [&str; 15] = [

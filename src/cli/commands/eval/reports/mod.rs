@@ -1,7 +1,9 @@
 //! `--report FORMAT=FILE`: the figures and statements as a file, made from the JSON document alone.
 
 mod csv;
+pub(super) mod document;
 mod html;
+pub(super) mod text;
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};

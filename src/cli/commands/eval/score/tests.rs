@@ -12,7 +12,7 @@ use crate::api::verify::ModelTokenUsage;
 use crate::cli::commands::eval::dataset::Position;
 use crate::cli::commands::eval::label::Label;
 use crate::cli::commands::eval::open::{Mapping, OpenAnswer, Opened};
-use crate::cli::commands::verify::votes::tests::claim;
+use crate::cli::commands::verify::output::votes::tests::claim;
 
 fn item(expected: Label, answer: Option<&str>) -> Item {
     Item {

@@ -2,12 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::figures::{Figures, OpenFigures};
-use super::label::Label;
-use super::score::{Duel, Group, Marks, Matrix, ModelScore, OpenScore, PairErrors, Rate, Recount};
+use crate::cli::commands::eval::figures::{Figures, OpenFigures};
+use crate::cli::commands::eval::label::Label;
+use crate::cli::commands::eval::score::{
+    Duel, Group, Marks, Matrix, ModelScore, OpenScore, PairErrors, Rate, Recount,
+};
 
 /// The shares of verdicts, and the matrix that they are from.
-pub(super) fn verdicts(matrix: &Matrix) -> Map<String, Value> {
+pub(in crate::cli::commands::eval) fn verdicts(matrix: &Matrix) -> Map<String, Value> {
     let said = |expected: Label| -> Value {
         let counts = Label::ALL.iter().map(|said| (said.to_string(), json!(matrix.count(expected, *said))));
         Value::Object(counts.collect())
@@ -29,7 +31,7 @@ pub(super) fn verdicts(matrix: &Matrix) -> Map<String, Value> {
 }
 
 /// What concerns the models and other rules.
-pub(super) fn figures(figures: &Figures) -> Map<String, Value> {
+pub(in crate::cli::commands::eval) fn figures(figures: &Figures) -> Map<String, Value> {
     let common = &figures.common;
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
     let pair = |pair: &PairErrors| {
@@ -108,7 +110,7 @@ fn open(figures: &OpenFigures) -> Value {
 }
 
 fn duel(figures: &Figures, duel: &Duel) -> Value {
-    let side = |pairs: super::score::Pairs| {
+    let side = |pairs: crate::cli::commands::eval::score::Pairs| {
         json!({
             "panel": pairs.both + pairs.only_first,
             "model": pairs.both + pairs.only_second,
@@ -148,7 +150,7 @@ fn group(group: &Group) -> Value {
 }
 
 /// The fields of an object.
-pub(super) fn fields(object: Value) -> Map<String, Value> {
+pub(in crate::cli::commands::eval) fn fields(object: Value) -> Map<String, Value> {
     match object {
         Value::Object(fields) => fields,
         _ => Map::new(),

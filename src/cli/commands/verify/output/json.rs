@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::input::Source;
-use super::place::Places;
-use super::single::Found;
 use super::summary::Totals;
 use crate::api::verify::{ClaimResult, ClaimVerified, VerifyResponse};
+use crate::cli::commands::verify::input::place::Places;
+use crate::cli::commands::verify::input::source::Source;
+use crate::cli::commands::verify::run::single::Found;
 use crate::cli::process::exit::Failure;
 
 const SCHEMA: &str = "mk.verify/1";

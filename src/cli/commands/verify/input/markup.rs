@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::input::Source;
+use super::source::Source;
 use crate::api::verify::Format;
 
 /// Extensions of Markdown files, in lower case.

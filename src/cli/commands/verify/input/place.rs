@@ -3,7 +3,7 @@
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
-use super::input::Source;
+use super::source::Source;
 use crate::api::verify::Span;
 
 /// A place in a statement.

@@ -12,8 +12,8 @@ use std::path::Path;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::args::InputArgs;
 use crate::cli::args::text::{MAX_BYTES, read_capped, stdin, unreadable, without_bom};
+use crate::cli::commands::verify::args::InputArgs;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar};
 
-use super::announces_sandbox;
-use super::observe::Update;
+use crate::cli::commands::verify::announces_sandbox;
+use crate::cli::commands::verify::run::observe::Update;
 use crate::cli::target::embedded::SANDBOX_BANNER;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::progress::{self, Mode};

@@ -5,14 +5,14 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use super::args::{FormatArg, How, Subject};
-use super::input::Source;
-use super::markup;
 use super::observe::{self, Update};
 use super::rate_limit::{RateLimitWait, TimeWaited};
-use super::value_source::{MIN_REQUIRED, TOTAL_MODELS, ValueSources};
 use crate::api::verify::{Event, ExtractResponse, Format, MAX_CONTEXT_CHARS, VerifyRequest, VerifyResponse};
 use crate::cli::args::text;
+use crate::cli::commands::verify::args::{FormatArg, How, Subject};
+use crate::cli::commands::verify::input::markup;
+use crate::cli::commands::verify::input::source::Source;
+use crate::cli::commands::verify::value_source::{MIN_REQUIRED, TOTAL_MODELS, ValueSources};
 use crate::cli::process::exit::Failure;
 use crate::cli::target::backend::Backend;
 use crate::cli::target::remote;

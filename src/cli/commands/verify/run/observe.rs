@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{self, MissedTickBehavior};
 
-use super::display::TICK;
 use crate::api::verify::Event;
+use crate::cli::commands::verify::output::display::TICK;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::remote;
 use crate::client::VerifyStream;

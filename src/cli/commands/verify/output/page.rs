@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::input::Source;
-use super::place::Places;
 use super::summary::{self, Part, Totals};
 use super::votes::{self, Vote};
 use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
+use crate::cli::commands::verify::input::place::Places;
+use crate::cli::commands::verify::input::source::Source;
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::sanitize;

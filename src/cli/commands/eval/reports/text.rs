@@ -1,9 +1,9 @@
 //! The figures as text: first what a reader decides by, then what explains it.
 
-use super::figures::{Figures, OpenFigures};
-use super::label::Label;
-use super::score::{Exact, Group, Marks, Matrix, OpenScore, Pairs, Rate, Recount};
-use super::target::Target;
+use crate::cli::commands::eval::figures::{Figures, OpenFigures};
+use crate::cli::commands::eval::label::Label;
+use crate::cli::commands::eval::score::{Exact, Group, Marks, Matrix, OpenScore, Pairs, Rate, Recount};
+use crate::cli::commands::eval::target::Target;
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
@@ -13,10 +13,10 @@ use crate::cli::terminal::term::{Stream, Style, Terminal};
 use crate::cli::terminal::wrap::wrap;
 
 /// The text of figures, part by part.
-pub(super) struct Text {
+pub(in crate::cli::commands::eval) struct Text {
     printer: Printer,
     stream: Stream,
-    pub(super) lines: Vec<String>,
+    pub(in crate::cli::commands::eval) lines: Vec<String>,
 }
 
 /// The width where nothing is wrapped.
@@ -24,7 +24,7 @@ const UNWRAPPED: usize = u16::MAX as usize;
 
 impl Text {
     /// An empty one, laid out for where it will be printed: with the results on a terminal, else on standard error.
-    pub(super) fn new(printer: &Printer) -> Self {
+    pub(in crate::cli::commands::eval) fn new(printer: &Printer) -> Self {
         let terminal = &printer.terminal;
         let stream = if terminal.out.is_terminal { terminal.out } else { terminal.err };
         let width = if stream.is_terminal { terminal.width } else { UNWRAPPED };
@@ -33,7 +33,12 @@ impl Text {
     }
 
     /// All figures, with an empty line behind each part.
-    pub(super) fn figures(&mut self, matrix: &Matrix, figures: &Figures, target: Option<&Target<'_>>) {
+    pub(in crate::cli::commands::eval) fn figures(
+        &mut self,
+        matrix: &Matrix,
+        figures: &Figures,
+        target: Option<&Target<'_>>,
+    ) {
         self.labelled("Verdicts", &rates(matrix));
         if let Some((sentences, settings)) = target.map(Target::lines) {
             for sentence in &sentences {
@@ -53,7 +58,7 @@ impl Text {
     }
 
     /// Prints all of it.
-    pub(super) fn print(&self) -> Result<(), Failure> {
+    pub(in crate::cli::commands::eval) fn print(&self) -> Result<(), Failure> {
         if self.printer.terminal.out.is_terminal {
             return self.lines.iter().try_for_each(|line| self.printer.line(line));
         }
@@ -68,13 +73,13 @@ impl Text {
     }
 
     /// A sentence, wrapped.
-    pub(super) fn sentence(&mut self, text: &str) {
+    pub(in crate::cli::commands::eval) fn sentence(&mut self, text: &str) {
         let text = self.printer.terminal.symbols.adapt(sanitize::line(text));
         self.lines.extend(wrap(&text, self.printer.terminal.width));
     }
 
     /// Names with their figures under a heading, if there are any.
-    pub(super) fn labelled(&mut self, heading: &str, fields: &[(&str, String)]) {
+    pub(in crate::cli::commands::eval) fn labelled(&mut self, heading: &str, fields: &[(&str, String)]) {
         if !fields.is_empty() {
             self.heading(heading);
             self.lines.extend(tabular::labelled_lines(&self.printer, fields));
@@ -265,7 +270,7 @@ impl Text {
 }
 
 /// Each rate of the verdicts with its name, if it is a share of anything.
-pub(super) fn rates(matrix: &Matrix) -> Vec<(&'static str, String)> {
+pub(in crate::cli::commands::eval) fn rates(matrix: &Matrix) -> Vec<(&'static str, String)> {
     let rates = [
         ("right", matrix.right()),
         ("said TRUE, right", matrix.precision(Label::True)),
@@ -335,7 +340,7 @@ fn paired(pairs: Pairs, name: &str, apposition: &str) -> String {
 }
 
 /// `p = 0.031`, or `p < 0.001`.
-pub(super) fn probability(p: f64) -> String {
+pub(in crate::cli::commands::eval) fn probability(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
@@ -351,7 +356,7 @@ const fn heading(label: Label) -> &'static str {
 }
 
 /// `35 of 40, 87.5 % (73.9 to 94.5)`: a share with its 95 % confidence interval.
-pub(super) fn shown(rate: Rate) -> String {
+pub(in crate::cli::commands::eval) fn shown(rate: Rate) -> String {
     with_interval(format!("{} of {}", rate.hits, rate.total), rate, rate.interval())
 }
 
