@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::arithmetic::Sum;
 use super::knowledge::{self, Fact, Topic};
+use super::reading::arithmetic::Sum;
+use super::reading::{numbers, triggers};
 use super::recognise::{self, WHICH};
-use super::{numbers, triggers};
 
 const NONE_OF_THESE: &str = "None of these";
 const UNKNOWN: &str = "My table of facts does not hold this.";

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::triggers;
+use super::reading::triggers;
 
 /// Objections to a list of claims as the prompt shows it, as a model would write them.
 pub(super) fn answer(claims: &str) -> String {

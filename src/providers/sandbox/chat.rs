@@ -25,10 +25,11 @@ use tokio::time::sleep;
 
 pub(in crate::providers) use super::script::Script;
 
-use super::arithmetic::Sum;
+use super::reading::arithmetic::Sum;
+use super::reading::triggers::{self, Act};
+use super::reading::{fences, numbers};
 use super::script::ScriptStep;
-use super::triggers::{self, Act};
-use super::{MODELS, answer, fences, knowledge, latency, numbers, open};
+use super::{MODELS, answer, knowledge, latency, open};
 use crate::clock::Clock;
 use crate::providers::catalog::estimate;
 use crate::providers::{CompletionRequest, Failure, ProviderResponse, request};

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use super::reading::sentences;
+use super::reading::triggers::{self, Trigger};
 use super::recognise::{self, ClaimQuestion};
-use super::sentences;
-use super::triggers::{self, Trigger};
 
 /// Longer sentences are not searched for two claims in one.
 const MAX_COMPOUND_BYTES: usize = 300;

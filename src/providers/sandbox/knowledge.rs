@@ -1,10 +1,10 @@
-//! Everything that the simulated models know: `data/facts.tsv`, expanded to facts, each with its question, its answer and the
-//! sentences that state it.
+//! Everything that the simulated models know: `data/facts.tsv`, expanded to facts, each with its question, its answer
+//! and the sentences that state it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::numbers;
+use super::reading::numbers;
 
 /// The table; its head says how it is read.
 const TABLE: &str = include_str!("data/facts.tsv");
@@ -154,8 +154,8 @@ impl Fact {
         self.known_answers().any(|known| self.same(known, text))
     }
 
-    /// Other answers of the same kind, including the right one if it differs, in an order that does not reveal it: three
-    /// names, or up to three numbers on each side.
+    /// Other answers of the same kind, including the right one if it differs, in an order that does not reveal it:
+    /// three names, or up to three numbers on each side.
     pub(super) fn rivals(&self, claimed: &str) -> Vec<String> {
         let as_number = |text: &str| numbers::read(text).unwrap_or_default();
         match self.kind {

@@ -26,18 +26,14 @@
 //! a simulated answer says so.
 
 mod answer;
-mod arithmetic;
 mod audit;
 pub(super) mod chat;
 mod extract;
-mod fences;
 mod knowledge;
-mod numbers;
 mod open;
+mod reading;
 mod recognise;
 mod script;
-mod sentences;
-mod triggers;
 
 use std::time::Duration;
 
@@ -46,7 +42,8 @@ use tokio::time::sleep;
 use super::catalog::estimate;
 use super::{Answer, Chat, FailedCall, Failure, Finish};
 use crate::money::Tokens;
-use triggers::Act;
+use reading::fences;
+use reading::triggers::{self, Act};
 
 /// The names of the simulated models.
 pub const MODELS: [&str; 6] = ["extractor", "alpha", "beta", "gamma", "delta", "auditor"];

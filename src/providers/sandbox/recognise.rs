@@ -3,9 +3,9 @@
 //! A sentence about a fact in the tables becomes a question with several possible answers. Any other declarative
 //! sentence becomes a yes-or-no question, on which the panel abstains.
 
-use super::arithmetic::Sum;
 use super::knowledge::{Fact, Kind, facts};
-use super::numbers;
+use super::reading::arithmetic::Sum;
+use super::reading::numbers;
 
 /// The maximum length of an answer in a sentence.
 const MAX_ANSWER_BYTES: usize = 60;

@@ -3,13 +3,15 @@
 //! What must hold: every login sets a new cookie, and ends the session of the one that the browser had; keys and tokens
 //! are read from a body only, so that they are in no URL and no log.
 
+pub(super) mod refused_logins;
+
 use bytes::Buf;
 use futures_util::Stream;
 use http::{HeaderValue, Method, StatusCode, header};
 use warp::reply::Response;
 
+use super::Request;
 use super::query::Query;
-use super::{Request, refused_logins};
 use crate::api::console::{Channel, CreatedKey, SessionInfo, SetUp};
 use crate::app::App;
 use crate::keys::sessions::{self, Session};

@@ -13,14 +13,12 @@ mod csv;
 pub(in crate::server) mod keys;
 mod own_key;
 pub(in crate::server) mod query;
-mod refused_logins;
-mod report_query;
 mod trials;
 pub(in crate::server) mod usage;
 
+pub(in crate::server) use auth::refused_logins::RefusedLogins;
 pub(in crate::server) use keys::MAX_GRACE_SECONDS;
 pub(in crate::server) use query::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
-pub(in crate::server) use refused_logins::RefusedLogins;
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Reads a query string parameter by parameter, so that every error names the parameter and what is allowed.
 
+pub(super) mod report_query;
+
 use std::collections::BTreeMap;
 
 use crate::server::reply::ApiError;

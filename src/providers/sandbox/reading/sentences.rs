@@ -1,4 +1,5 @@
-//! The sentences of a statement: where they end, and of what kind they are. Markdown is told from plain text by its marks.
+//! The sentences of a statement: where they end, and of what kind they are. Markdown is told from plain text by its
+//! marks.
 
 /// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: [&str; 16] = [
@@ -8,7 +9,7 @@ const ABBREVIATIONS: [&str; 16] = [
 
 /// The sentences of a text, including their punctuation. List items and rows of a table are separate sentences; what
 /// states nothing in Markdown (headings, code, front matter, rulers and heads of tables) is left out.
-pub(super) fn split(text: &str) -> Vec<&str> {
+pub(in crate::providers::sandbox) fn split(text: &str) -> Vec<&str> {
     passages(text).into_iter().flat_map(split_line).collect()
 }
 
@@ -79,7 +80,7 @@ fn without_mark(line: &str) -> &str {
 }
 
 /// A sentence on one line, without the marks of Markdown: emphasis, code, links and quotations.
-pub(super) fn plain(sentence: &str) -> String {
+pub(in crate::providers::sandbox) fn plain(sentence: &str) -> String {
     let lines = sentence.lines().map(|line| line.trim_start().trim_start_matches("> "));
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
     let joined = words.join(" ");
@@ -147,7 +148,7 @@ fn is_abbreviation(text: &str) -> bool {
 }
 
 /// The reason why a sentence is no verifiable claim, in the terms of the extraction's schema.
-pub(super) fn not_a_claim(sentence: &str) -> Option<&'static str> {
+pub(in crate::providers::sandbox) fn not_a_claim(sentence: &str) -> Option<&'static str> {
     const OPINIONS: [&str; 25] = [
         "beautiful",
         "best",

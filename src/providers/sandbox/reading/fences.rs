@@ -1,13 +1,14 @@
 //! Finds the fenced blocks of a prompt.
 //!
 //! A block is enclosed by the lines `BEGIN <LABEL> <marker>` and `END <LABEL> <marker>`. The marker is 8 lowercase
-//! hexadecimal digits that are drawn for each verification. What looks like a fence inside a block is part of its content.
+//! hexadecimal digits that are drawn for each verification. What looks like a fence inside a block is part of its
+//! content.
 
 use crate::providers::{Chat, Role};
 
 /// The content of the first block with this label in the user's messages. All of them are searched, as a repair turn
 /// comes after the blocks.
-pub(super) fn block(chat: &Chat, label: &str) -> Option<String> {
+pub(in crate::providers::sandbox) fn block(chat: &Chat, label: &str) -> Option<String> {
     chat.messages
         .iter()
         .filter(|message| message.role == Role::User)
@@ -15,7 +16,7 @@ pub(super) fn block(chat: &Chat, label: &str) -> Option<String> {
 }
 
 /// The same in one text.
-pub(super) fn block_in(text: &str, label: &str) -> Option<String> {
+pub(in crate::providers::sandbox) fn block_in(text: &str, label: &str) -> Option<String> {
     let mut lines = text.split('\n');
     while let Some(line) = lines.next() {
         let Some((found, marker)) = opening(line) else {

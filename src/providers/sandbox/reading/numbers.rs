@@ -8,7 +8,7 @@ const MAX_DECIMALS: usize = 6;
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// Reads a number: `1,000`, `3.5`, `-2`, `eight`, `twenty-one`.
-pub(super) fn read(text: &str) -> Option<f64> {
+pub(in crate::providers::sandbox) fn read(text: &str) -> Option<f64> {
     digits(text).or_else(|| words(text))
 }
 
@@ -79,25 +79,26 @@ fn words(text: &str) -> Option<f64> {
 }
 
 /// The distances from a claimed number to other ones, on each side.
-pub(super) const STEPS: [f64; 3] = [1.0, 2.0, 10.0];
+pub(in crate::providers::sandbox) const STEPS: [f64; 3] = [1.0, 2.0, 10.0];
 
 /// A number in its plainest form: `4`, `2.5`.
-pub(super) fn show(value: f64) -> String {
+pub(in crate::providers::sandbox) fn show(value: f64) -> String {
     let text = format!("{value:.MAX_DECIMALS$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 /// Whether two numbers are equal, except for floating-point errors.
-pub(super) fn same(one: f64, other: f64) -> bool {
+pub(in crate::providers::sandbox) fn same(one: f64, other: f64) -> bool {
     let largest = one.abs().max(other.abs());
     let are_whole = one.fract() == 0.0 && other.fract() == 0.0;
     let tolerance = if are_whole && largest < EXACT_BELOW { 0.0 } else { 1e-12 * largest.max(1.0) };
     (one - other).abs() <= tolerance
 }
 
-/// Numbers other than `claimed`, three on each side as far as they are positive like it, including `right` if it differs.
-pub(super) fn rivals(right: f64, claimed: f64, steps: [f64; 3]) -> Vec<String> {
+/// Numbers other than `claimed`, three on each side as far as they are positive like it, including `right` if it
+/// differs.
+pub(in crate::providers::sandbox) fn rivals(right: f64, claimed: f64, steps: [f64; 3]) -> Vec<String> {
     let side = |sign: f64| {
         let mut side: Vec<f64> = steps.map(|step| claimed + sign * step).to_vec();
         if (right - claimed) * sign > 0.0 && !side.iter().any(|number| same(*number, right)) {

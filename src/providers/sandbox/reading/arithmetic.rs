@@ -4,7 +4,7 @@ use super::numbers;
 
 /// Two numbers and what is done with them, without the result.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sum {
+pub(in crate::providers::sandbox) struct Sum {
     left: f64,
     operator: Operator,
     right: f64,
@@ -29,7 +29,7 @@ const EQUALS: [&str; 3] = ["=", "is ", "equals "];
 
 impl Sum {
     /// Parses a sum and its claimed result.
-    pub(super) fn parse_claim(sentence: &str) -> Option<(Self, f64)> {
+    pub(in crate::providers::sandbox) fn parse_claim(sentence: &str) -> Option<(Self, f64)> {
         let (sum, rest) = Self::parse(sentence)?;
         let rest = EQUALS.iter().find_map(|sign| without(rest, sign))?;
         let (result, rest) = number(rest)?;
@@ -37,7 +37,7 @@ impl Sum {
     }
 
     /// Parses the sum in a question that [`Sum::question`] made.
-    pub(super) fn parse_question(question: &str) -> Option<Self> {
+    pub(in crate::providers::sandbox) fn parse_question(question: &str) -> Option<Self> {
         let (sum, rest) = Self::parse(question.trim().strip_prefix("What is ")?.strip_suffix('?')?)?;
         rest.is_empty().then_some(sum)
     }
@@ -53,14 +53,14 @@ impl Sum {
     }
 
     /// The question that asks for the result.
-    pub(super) fn question(&self) -> String {
+    pub(in crate::providers::sandbox) fn question(&self) -> String {
         let written = OPERATORS.iter().find(|(operator, _)| *operator == self.operator);
         let sign = written.and_then(|(_, signs)| signs.first()).copied().unwrap_or_default();
         format!("What is {} {sign} {}?", numbers::show(self.left), numbers::show(self.right))
     }
 
     /// The result; `None` for a division by zero.
-    pub(super) fn value(&self) -> Option<f64> {
+    pub(in crate::providers::sandbox) fn value(&self) -> Option<f64> {
         let value = match self.operator {
             Operator::Plus => self.left + self.right,
             Operator::Minus => self.left - self.right,

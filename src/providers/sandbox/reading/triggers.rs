@@ -13,14 +13,14 @@
 //! | `[sandbox:doubt]` | auditors object to the claim |
 //!
 //! Without a target, a word affects every model of the panel. `[sandbox:fail=beta]` affects one of them, and
-//! `[sandbox:fail=extractor]` the extraction, `[sandbox:fail=auditor]` the audit. A word belongs to the sentence that it is in
-//! or follows.
+//! `[sandbox:fail=extractor]` the extraction, `[sandbox:fail=auditor]` the audit. A word belongs to the sentence that
+//! it is in or follows.
 
 use std::fmt;
 
 /// What a trigger makes a model do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(in crate::providers::sandbox) enum Act {
     Fail,
     Stall,
     Refuse,
@@ -34,7 +34,7 @@ pub(super) enum Act {
 
 /// One trigger word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trigger {
+pub(in crate::providers::sandbox) struct Trigger {
     act: Act,
     /// `extractor` or a model of the panel; `None` for the whole panel.
     target: Option<String>,
@@ -70,7 +70,7 @@ impl Trigger {
     }
 
     /// What this makes `model` do as a member of the panel.
-    pub(super) fn for_panel(&self, model: &str) -> Option<Act> {
+    pub(in crate::providers::sandbox) fn for_panel(&self, model: &str) -> Option<Act> {
         let is_meant = self
             .target
             .as_deref()
@@ -79,37 +79,37 @@ impl Trigger {
     }
 
     /// Whether this is about what an extractor writes.
-    pub(super) const fn is_of_extraction(&self) -> bool {
+    pub(in crate::providers::sandbox) const fn is_of_extraction(&self) -> bool {
         matches!(self.act, Act::Correct | Act::Omit | Act::Equal | Act::Doubt)
     }
 
     /// Whether an extractor leaves the sentence out; `is_mending` when it was asked again.
-    pub(super) fn omits(&self, is_mending: bool) -> bool {
+    pub(in crate::providers::sandbox) fn omits(&self, is_mending: bool) -> bool {
         self.act == Act::Omit && (!is_mending || self.target.as_deref() == Some(ALWAYS))
     }
 
     /// Whether an extractor puts what it knows in the place of what is claimed.
-    pub(super) fn corrects(&self) -> bool {
+    pub(in crate::providers::sandbox) fn corrects(&self) -> bool {
         self.act == Act::Correct
     }
 
     /// Whether an extractor writes a rival that means the same as the claimed answer.
-    pub(super) fn equals(&self) -> bool {
+    pub(in crate::providers::sandbox) fn equals(&self) -> bool {
         self.act == Act::Equal
     }
 
     /// Whether auditors object to the claim.
-    pub(super) fn is_doubted(&self) -> bool {
+    pub(in crate::providers::sandbox) fn is_doubted(&self) -> bool {
         matches!(self.act, Act::Doubt | Act::Correct)
     }
 
     /// What this makes the audit do.
-    pub(super) fn for_audit(&self) -> Option<Act> {
+    pub(in crate::providers::sandbox) fn for_audit(&self) -> Option<Act> {
         (self.target.as_deref() == Some(AUDIT)).then_some(self.act)
     }
 
     /// What this makes the extraction do.
-    pub(super) fn for_extraction(&self) -> Option<Act> {
+    pub(in crate::providers::sandbox) fn for_extraction(&self) -> Option<Act> {
         (self.target.as_deref() == Some(EXTRACTION)).then_some(self.act)
     }
 }
@@ -125,7 +125,7 @@ impl fmt::Display for Trigger {
 }
 
 /// Splits a text into the text without trigger words, and the triggers.
-pub(super) fn split(text: &str) -> (String, Vec<Trigger>) {
+pub(in crate::providers::sandbox) fn split(text: &str) -> (String, Vec<Trigger>) {
     let mut clean = String::new();
     let mut triggers = Vec::new();
     let mut rest = text;

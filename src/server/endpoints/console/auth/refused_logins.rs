@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::auth::write;
+use super::write;
 use crate::api::console::Channel;
 use crate::clock::Time;
 use crate::server::reply::ApiError;
@@ -47,7 +47,11 @@ impl RefusedLogins {
 }
 
 /// Writes an entry if this error refuses a login for the key or token that was presented.
-pub(super) async fn note(context: &Context, incoming: &Incoming, error: &ApiError) {
+pub(in crate::server::endpoints::console) async fn note(
+    context: &Context,
+    incoming: &Incoming,
+    error: &ApiError,
+) {
     let now = context.app.clock.now();
     if !error.is_denial() {
         return;

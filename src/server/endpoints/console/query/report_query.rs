@@ -1,6 +1,6 @@
 //! Query parameters of reports: dates, months, dimensions and services.
 
-use super::query::Query;
+use super::Query;
 use crate::api::Service;
 use crate::api::console::Dimension;
 use crate::clock::Time;
@@ -13,7 +13,7 @@ const DEFAULT_DAYS: u32 = 30;
 
 impl Query {
     /// `from` and `to`, both inclusive. A missing one is derived from the other.
-    pub(super) fn days(&mut self, now: Time) -> Result<Days, ApiError> {
+    pub(in crate::server::endpoints::console) fn days(&mut self, now: Time) -> Result<Days, ApiError> {
         let default = Days::until_today(DEFAULT_DAYS, now);
         let days = match (self.date("from")?, self.date("to")?) {
             (None, None) => default,
@@ -36,13 +36,13 @@ impl Query {
     }
 
     /// `month`, by default the current one.
-    pub(super) fn month(&mut self, now: Time) -> Result<Month, ApiError> {
+    pub(in crate::server::endpoints::console) fn month(&mut self, now: Time) -> Result<Month, ApiError> {
         let Some(text) = self.text("month")? else { return Ok(Month::of(now)) };
         Month::parse(&text).ok_or_else(|| invalid("month", "`month` must be a month such as 2026-11"))
     }
 
     /// `by`: a comma-separated list, by default `day`.
-    pub(super) fn by(&mut self) -> Result<Vec<Dimension>, ApiError> {
+    pub(in crate::server::endpoints::console) fn by(&mut self) -> Result<Vec<Dimension>, ApiError> {
         let Some(list) = self.text("by")? else { return Ok(vec![Dimension::Day]) };
         let by: Option<Vec<_>> = list.split(',').map(|name| Dimension::named(name.trim())).collect();
         by.ok_or_else(|| {
@@ -54,7 +54,9 @@ impl Query {
     }
 
     /// `service`: one whose keys use models.
-    pub(super) fn model_service(&mut self) -> Result<Option<Service>, ApiError> {
+    pub(in crate::server::endpoints::console) fn model_service(
+        &mut self,
+    ) -> Result<Option<Service>, ApiError> {
         let service = |text: String| {
             // Console keys use no models.
             let service = text.parse().ok().filter(|service| *service != Service::Console);
