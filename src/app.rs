@@ -177,7 +177,7 @@ impl App {
         let next = self.configured().next(config, &self.clock)?;
         let (providers, models) = names(&next, &self.clock);
         self.metrics.add_models(providers, models);
-        next.take_effect();
+        next.activate();
         self.configured.store(Arc::new(next));
         Ok(())
     }

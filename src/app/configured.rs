@@ -2,7 +2,7 @@
 //!
 //! It is swapped as a whole: a request takes it once and uses it to its end, whatever is swapped in meanwhile. What
 //! must hold: building the next one changes nothing about the one in force, so that a failure leaves everything as it
-//! was; only [`Configured::take_effect`] changes what the two share, and it cannot fail.
+//! was; only [`Configured::activate`] changes what the two share, and it cannot fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,17 +54,17 @@ impl Configured {
     /// The value that is to replace this one.
     pub(super) fn next(&self, config: &ServerConfig, clock: &Clock) -> Result<Self, StartError> {
         let providers = config.providers.clone();
-        let gateway = Gateway::in_place_of(&self.gateway, providers, clock.clone()).map_err(unusable)?;
+        let gateway = Gateway::replacing(&self.gateway, providers, clock.clone()).map_err(unusable)?;
         Ok(Self::with(config, gateway, |gateway| {
             Verifier::new(gateway.clone(), config.verify.clone(), clock.clone())
-                .in_place_of(&self.verifier, |model| gateway.has_same_target(&self.gateway, model))
+                .replacing(&self.verifier, |model| gateway.has_same_target(&self.gateway, model))
         }))
     }
 
     /// Applies the limits of this configuration to what is shared with the previous one.
-    pub(super) fn take_effect(&self) {
-        self.gateway.take_effect();
-        self.verifier.take_effect();
+    pub(super) fn activate(&self) {
+        self.gateway.activate();
+        self.verifier.activate();
     }
 
     fn with(

@@ -96,8 +96,8 @@ impl VerdictCache {
             Ok(()) if self.unwritten.succeeded() => tracing::info!("the verdict cache is written again"),
             Ok(()) => {}
             Err(cause) => {
-                if let Some(untold) = self.unwritten.failed(&cause) {
-                    tracing::error!(%cause, untold, "the verdict cache cannot be written; verifications go on without");
+                if let Some(suppressed) = self.unwritten.failed(&cause) {
+                    tracing::error!(%cause, suppressed, "the verdict cache cannot be written; verifications go on without");
                 }
             }
         }
@@ -112,8 +112,8 @@ impl VerdictCache {
         waiting.rows.shrink_to_fit();
     }
 
-    /// Deletes entries that are older than the settings of their domain allow (all of a domain without a cache), those of
-    /// apps that are gone, and the oldest if there are too many. Blocking.
+    /// Deletes entries that are older than the settings of their domain allow (all of a domain without a cache), those
+    /// of apps that are gone, and the oldest if there are too many. Blocking.
     ///
     /// # Errors
     /// If the store fails; the rest goes the next time.
@@ -180,10 +180,10 @@ impl VerdictStore for VerdictCache {
                     Some(found)
                 }
                 Err(cause) => {
-                    if let Some(untold) = self.unread.failed(&cause) {
+                    if let Some(suppressed) = self.unread.failed(&cause) {
                         tracing::error!(
                             cause,
-                            untold,
+                            suppressed,
                             "the verdict cache cannot be read; verifications go on without"
                         );
                     }

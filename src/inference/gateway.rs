@@ -58,15 +58,15 @@ impl Gateway {
     /// # Errors
     /// If a provider cannot be set up, for instance because of an invalid address.
     pub fn new(providers: Vec<providers::Settings>, clock: Clock) -> Result<Self, SetupError> {
-        Self::in_place_of(&Self::with_entries(BTreeMap::new()), providers, clock)
+        Self::replacing(&Self::with_entries(BTreeMap::new()), providers, clock)
     }
 
     /// Like [`Gateway::new`], to replace `previous`: a provider of the same name keeps its open calls, which count
     /// towards the new limit, and its circuit breakers. If its server or key changed, its breakers start afresh, as
     /// what was learnt about another server or key says nothing about this one. Nothing in `previous` changes before
-    /// [`Gateway::take_effect`].
+    /// [`Gateway::activate`].
     #[expect(clippy::needless_pass_by_value, reason = "a clock is handed over, as the settings are")]
-    pub fn in_place_of(
+    pub fn replacing(
         previous: &Self,
         providers: Vec<providers::Settings>,
         clock: Clock,
@@ -76,7 +76,7 @@ impl Gateway {
             let name = settings.name.clone();
             let entry = match previous.providers.get(&name) {
                 Some(entry) if entry.provider.settings().is_same_as(&settings) => entry.clone(),
-                previous => Arc::new(ProviderEntry::in_place_of(
+                previous => Arc::new(ProviderEntry::replacing(
                     previous.map(|entry| &**entry),
                     settings,
                     clock.clone(),
@@ -102,9 +102,9 @@ impl Gateway {
     }
 
     /// Applies the concurrency limits and breaker thresholds of providers that replaced those of a previous gateway.
-    pub fn take_effect(&self) {
+    pub fn activate(&self) {
         for ProviderEntry { provider, breakers } in self.providers.values().map(|entry| &**entry) {
-            provider.take_effect();
+            provider.activate();
             breakers.set_threshold(provider_threshold(provider.settings()));
         }
     }
@@ -242,7 +242,7 @@ impl Gateway {
 }
 
 impl ProviderEntry {
-    fn in_place_of(
+    fn replacing(
         previous: Option<&Self>,
         settings: providers::Settings,
         clock: Clock,
@@ -253,7 +253,7 @@ impl ProviderEntry {
         let breakers = unchanged.map_or_else(fresh, |entry| entry.breakers.clone());
         let provider = Provider::new(settings, clock)?;
         let provider = match previous {
-            Some(entry) => provider.in_place_of(&entry.provider),
+            Some(entry) => provider.replacing(&entry.provider),
             None => provider,
         };
         Ok(Self { provider, breakers })

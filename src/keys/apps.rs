@@ -4,7 +4,7 @@ use super::{ManageError, Spent, spending, validate};
 use crate::api::console::App;
 use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
-use crate::storage::{AppChange, AppRow, Error, Order, Span, Store};
+use crate::storage::{AppChange, AppRow, Error, Order, PageRequest, Store};
 
 /// Creates an app with a name of 1 to 64 characters that no other app has, and optionally a monthly budget.
 pub fn create(store: &Store, name: &str, budget: Option<NanoUsd>, now: Time) -> Result<AppRow, ManageError> {
@@ -48,7 +48,7 @@ pub fn records(store: &Store, now: Time) -> Result<Vec<App>, Error> {
 }
 
 /// The records of a page of apps.
-pub fn page(store: &Store, span: &Span, order: Order, now: Time) -> Result<Vec<App>, Error> {
+pub fn page(store: &Store, span: &PageRequest, order: Order, now: Time) -> Result<Vec<App>, Error> {
     store.apps_page(span, order)?.iter().map(|app| record(store, app, now)).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Time;
-use crate::span;
+use crate::duration_text;
 
 const SPANS: &str = "a number and a unit, such as 45s, 30m, 24h, 90d or 2w";
 /// A hundred years: anything longer is a typo.
@@ -45,7 +45,7 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    match span::parse(text, &UNITS) {
+    match duration_text::parse(text, &UNITS) {
         Some(span) if span <= MAX_SPAN => Ok(span),
         Some(_) => Err(format!("{text} is more than a hundred years")),
         None => Err(format!("{text:?} is not a valid time span; write {SPANS}")),

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use super::hyper_errors::ReplaceHyperErrors;
 use super::routes::Routes;
-use super::{Context, Tls, envelope, reply};
+use super::{ServerState, Tls, envelope, reply};
 use crate::net::inbound::activity::{Activity, BusyUntilDone, BusyWhilePolled};
 use crate::net::inbound::parking::{self, ParkingSlot, RewindIo};
 use crate::net::inbound::poll_on_wake::PollOnWake;
@@ -61,7 +61,7 @@ pub(crate) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
     routes: Routes,
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     closing: watch::Receiver<()>,
 ) {
     // Otherwise Nagle's algorithm holds small frames back; a failure only costs speed.
@@ -103,7 +103,7 @@ async fn serve_stream<S>(
     monitor: Monitor,
     peer: SocketAddr,
     routes: Routes,
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     closing: watch::Receiver<()>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -120,7 +120,7 @@ async fn serve_tls<S>(
     monitor: Monitor,
     peer: SocketAddr,
     routes: Routes,
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     mut closing: watch::Receiver<()>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -146,7 +146,7 @@ async fn serve_http1<S>(
     monitor: Monitor,
     peer: SocketAddr,
     routes: Routes,
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     closing: watch::Receiver<()>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -223,7 +223,7 @@ async fn serve_http2<S>(
     activity: Activity,
     peer: SocketAddr,
     routes: Routes,
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     mut closing: watch::Receiver<()>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -16,7 +16,7 @@ use super::request::header_names;
 use super::request::incoming::Incoming;
 use super::request::record::OK;
 use super::routes::Routes;
-use super::{Context, gate};
+use super::{ServerState, gate};
 use crate::log_scope::LogScope;
 use crate::net::inbound::framing;
 use crate::net::inbound::unread_body::{self, TrackedBody};
@@ -26,7 +26,7 @@ pub(crate) fn answer(
     mut request: Request<Body>,
     peer: SocketAddr,
     routes: Routes,
-    context: Arc<Context>,
+    context: Arc<ServerState>,
 ) -> impl Future<Output = Result<Response, Infallible>> {
     let incoming = Incoming::new(&mut request, peer, &context.app);
     async move {
@@ -44,7 +44,7 @@ pub(crate) fn answer(
 }
 
 /// Adds what all responses have to one; `closes` is whether its connection ends with it.
-fn finish(reply: Reply, closes: bool, incoming: &Incoming, context: &Context) -> Response {
+fn finish(reply: Reply, closes: bool, incoming: &Incoming, context: &ServerState) -> Response {
     let Reply { mut response, rate, error } = reply;
     let rate = rate.unwrap_or_else(|| {
         gate::open_page_state(&context.app, &incoming.configured, incoming.address).into()
@@ -98,7 +98,7 @@ mod tests {
         let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
         let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], now)).unwrap();
         let app = Arc::new(App::in_memory(&config, Clock::manual(now)).unwrap());
-        let context = Arc::new(Context::new(app, Options::default()));
+        let context = Arc::new(ServerState::new(app, Options::default()));
         let panics = warp::any().map(|| -> Response { panic!("a secret of the handler") }).boxed();
 
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

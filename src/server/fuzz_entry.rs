@@ -16,7 +16,7 @@ use crate::clock::Time;
 use crate::inference::CompletionRequest;
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
-use crate::storage::{AppChange, KeyChange, Order, Span};
+use crate::storage::{AppChange, KeyChange, Order, PageRequest};
 use crate::usage::ReportRequest;
 use crate::verify::{Job, Settings};
 
@@ -62,7 +62,7 @@ pub fn rotation(body: &[u8]) -> Parsed<u32> {
 }
 
 /// The query of `GET /v1/apps/{id}/keys`: the page, its order, and the filters by service and state.
-pub fn key_list(query: &str) -> Parsed<(Span, Order, Option<Service>, Option<KeyState>)> {
+pub fn key_list(query: &str) -> Parsed<(PageRequest, Order, Option<Service>, Option<KeyState>)> {
     Query::parse(query).and_then(keys::read_list).map_err(error_body)
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use super::Context;
+use super::ServerState;
 use super::in_flight::Registration;
 use super::reply::ApiError;
 use super::request::incoming::{Incoming, bearer};
@@ -206,7 +206,7 @@ fn rate_limited(app: &App, subject: &Subject, state: LimitState, window: Window)
 }
 
 /// Registers a request that may take long, so that it is aborted when its key is revoked or expires.
-pub(crate) async fn register(context: &Context, pass: &Pass) -> Result<Registration, ApiError> {
+pub(crate) async fn register(context: &ServerState, pass: &Pass) -> Result<Registration, ApiError> {
     let registration = context.in_flight.register(&pass.key.id, pass.key.expires_at);
     // A revocation between authentication and registration would be missed by the task that watches for them.
     match context.app.store.is_key_live(&pass.key.id).await {

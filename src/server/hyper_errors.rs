@@ -17,19 +17,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::reply::{self, ApiError, Rate};
 use super::request::{incoming, record};
-use super::{Context, gate};
+use super::{ServerState, gate};
 
 /// A connection on which hyper's own error responses are replaced by ours.
 pub(crate) struct ReplaceHyperErrors<S> {
     inner: S,
     peer: SocketAddr,
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     /// Our response, how much of it is written, and how many of hyper's bytes it replaces.
     replacement: Option<(Vec<u8>, usize, usize)>,
 }
 
 impl<S> ReplaceHyperErrors<S> {
-    pub(crate) fn new(inner: S, peer: SocketAddr, context: Arc<Context>) -> Self {
+    pub(crate) fn new(inner: S, peer: SocketAddr, context: Arc<ServerState>) -> Self {
         Self { inner, peer, context, replacement: None }
     }
 

@@ -118,7 +118,7 @@ const READERS: usize = 2;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state that all requests of a server share.
-pub(crate) struct Context {
+pub(crate) struct ServerState {
     pub(crate) app: Arc<App>,
     pub(crate) in_flight: InFlight,
     pub(crate) open_connections: OpenConnections,
@@ -139,7 +139,7 @@ pub(crate) struct Context {
     draining: AtomicBool,
 }
 
-impl Context {
+impl ServerState {
     pub(crate) fn new(app: Arc<App>, options: Options) -> Self {
         Self {
             app,
@@ -222,7 +222,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let workers = Workers::start(options.workers)?;
-    let context = Arc::new(Context::new(app, options));
+    let context = Arc::new(ServerState::new(app, options));
     let background = tasks::start(&context);
     // Not awaited: a shared store of limits that cannot be reached must not keep a server from starting.
     let greeting = context.app.clone();
@@ -275,7 +275,7 @@ async fn final_write(app: &Arc<App>, start: Instant) -> io::Result<()> {
 async fn accept(
     listener: &TcpListener,
     workers: &Workers,
-    context: &Arc<Context>,
+    context: &Arc<ServerState>,
     closing: &watch::Sender<()>,
     connections: &mut JoinSet<()>,
     shutdown: impl Future<Output = ()> + Send,
@@ -314,7 +314,7 @@ const EVICTION_PAUSE: Duration = Duration::from_millis(50);
 /// A place for a connection that was accepted. If all are taken, connections that have been idle for long make room.
 async fn connection_permit(
     permits: &Arc<Semaphore>,
-    context: &Context,
+    context: &ServerState,
     full: &LogThrottle,
 ) -> Option<OwnedSemaphorePermit> {
     if let Ok(permit) = permits.clone().try_acquire_owned() {
@@ -322,8 +322,8 @@ async fn connection_permit(
     }
     let max = context.options.max_connections;
     let reason = "as many connections as allowed are open; idle ones are closed for new ones";
-    if let Some(untold) = full.failed(&reason) {
-        tracing::warn!(max, untold, "{reason}");
+    if let Some(suppressed) = full.failed(&reason) {
+        tracing::warn!(max, suppressed, "{reason}");
     }
     loop {
         context.open_connections.evict_idle(context.options.evictable_after);
@@ -346,8 +346,8 @@ async fn next_connection(listener: &TcpListener, trouble: &LogThrottle) -> (std:
                 return connection;
             }
             Err(cause) => {
-                if let Some(untold) = trouble.failed(&cause) {
-                    tracing::warn!(%cause, untold, "cannot accept a connection; it waits, and is tried again");
+                if let Some(suppressed) = trouble.failed(&cause) {
+                    tracing::warn!(%cause, suppressed, "cannot accept a connection; it waits, and is tried again");
                 }
                 sleep(Duration::from_millis(50)).await;
             }
@@ -355,7 +355,7 @@ async fn next_connection(listener: &TcpListener, trouble: &LogThrottle) -> (std:
     }
 }
 
-async fn drain(context: &Context, connections: &mut JoinSet<()>) {
+async fn drain(context: &ServerState, connections: &mut JoinSet<()>) {
     let ended = async |connections: &mut JoinSet<()>| while connections.join_next().await.is_some() {};
     let why = tokio::select! {
         () = ended(connections) => return,
@@ -371,7 +371,7 @@ async fn drain(context: &Context, connections: &mut JoinSet<()>) {
 
 /// Waits for the runs. Those whose responses were dropped are dropped by the runtime a little later, and only then have
 /// they booked all their usage.
-async fn await_runs(context: &Context) {
+async fn await_runs(context: &ServerState) {
     context.runs.close();
     if timeout(ABORT_GRACE, context.runs.wait()).await.is_err() {
         tracing::error!(open = context.runs.len(), "requests do not end; what they used is not booked");

@@ -22,7 +22,7 @@ use super::endpoints::{
 };
 use super::reply::{ApiError, Reply};
 use super::request::incoming::Incoming;
-use super::{Context, gate};
+use super::{ServerState, gate};
 use crate::api::endpoint::Endpoint;
 use crate::net::inbound::unread_body::TrackedBody;
 use crate::verify::Work;
@@ -30,13 +30,13 @@ use crate::verify::Work;
 /// All routes.
 #[derive(Clone)]
 pub(crate) struct Routes {
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     filters: BoxedFilter<(Response,)>,
 }
 
 impl Routes {
     /// The routes of a server.
-    pub(crate) fn new(context: &Arc<Context>) -> Self {
+    pub(crate) fn new(context: &Arc<ServerState>) -> Self {
         Self { context: context.clone(), filters: all(context) }
     }
 
@@ -73,14 +73,14 @@ impl Routes {
 
     /// The routes of a server under test: these filters alone.
     #[cfg(test)]
-    pub(crate) const fn only(context: Arc<Context>, filters: BoxedFilter<(Response,)>) -> Self {
+    pub(crate) const fn only(context: Arc<ServerState>, filters: BoxedFilter<(Response,)>) -> Self {
         Self { context, filters }
     }
 }
 
 /// A request that has been taken apart, but for its body.
 pub(crate) struct Request {
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<ServerState>,
     pub(crate) incoming: Incoming,
     pub(crate) method: Method,
     /// With path and query as they came, percent-encoded.
@@ -94,7 +94,7 @@ impl Request {
     }
 }
 
-fn all(context: &Arc<Context>) -> BoxedFilter<(Response,)> {
+fn all(context: &Arc<ServerState>) -> BoxedFilter<(Response,)> {
     let context = context.clone();
     warp::method()
         .and(warp::ext::get::<Uri>())

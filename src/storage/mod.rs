@@ -185,7 +185,7 @@ pub struct AppDeletion {
 
 /// A page of a list in the order of ids, which sort by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct PageRequest {
     /// The page begins after the record with this id; empty for the first page.
     pub after: String,
     /// The maximum number of records.

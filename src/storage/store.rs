@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::db::Db;
-use super::postgres::{self, Lane, PostgresAddress};
-use super::sqlite;
-use super::{Actor, Credential, Error, KeyHash, KeyLife, KeyRow};
+use super::postgres::{self, PostgresAddress, WriteLock};
+use super::{Actor, Credential, Error, KeyHash, KeyLife, KeyRow, sqlite};
 use crate::clock::Time;
 
 /// Apps, keys, sessions, audit log and usage. Clones share connections.
@@ -30,7 +29,7 @@ pub(super) enum Part<'a> {
     /// A database file.
     Sqlite(&'a sqlite::Database),
     /// A part of the one PostgreSQL database.
-    Postgres(&'a postgres::Database, Lane),
+    Postgres(&'a postgres::Database, WriteLock),
 }
 
 /// What a read from an async task is for. Reads of one purpose never wait for those of another: a table that is locked
@@ -186,7 +185,7 @@ impl Store {
     pub(super) fn main(&self) -> Part<'_> {
         match &*self.databases {
             Databases::Sqlite(files) => Part::Sqlite(&files.main),
-            Databases::Postgres(database) => Part::Postgres(database, Lane::Main),
+            Databases::Postgres(database) => Part::Postgres(database, WriteLock::Main),
         }
     }
 
@@ -194,7 +193,7 @@ impl Store {
     pub(super) fn ledger(&self) -> Part<'_> {
         match &*self.databases {
             Databases::Sqlite(files) => Part::Sqlite(&files.ledger),
-            Databases::Postgres(database) => Part::Postgres(database, Lane::Ledger),
+            Databases::Postgres(database) => Part::Postgres(database, WriteLock::Ledger),
         }
     }
 }

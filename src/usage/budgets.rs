@@ -18,8 +18,8 @@ use crate::log_throttle::LogThrottle;
 use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
 use crate::storage::{Error, ReadPurpose, Store, SubjectMonth};
 
-/// How often in a row spending is read anew because a flush made the result outdated while it was read. That hardly ever
-/// happens to a read that takes less than the time between two flushes.
+/// How often in a row spending is read anew because a flush made the result outdated while it was read. That hardly
+/// ever happens to a read that takes less than the time between two flushes.
 const MAX_LOADS: usize = 8;
 
 /// What a key and its app may spend in a UTC calendar month.
@@ -179,8 +179,8 @@ impl Budgets {
     }
 
     fn unavailable(&self, cause: &impl Display) -> BudgetError {
-        if let Some(untold) = self.log_throttle.failed(cause) {
-            tracing::error!(%cause, untold, "cannot tell what has been spent of a budget");
+        if let Some(suppressed) = self.log_throttle.failed(cause) {
+            tracing::error!(%cause, suppressed, "cannot tell what has been spent of a budget");
         }
         BudgetError::Unavailable
     }

@@ -76,20 +76,20 @@ impl Verifier {
     }
 
     /// This verifier as the replacement of `previous`, whose open calls count as its own. A model keeps its pace if
-    /// what was learnt about it still holds. The limit on open calls changes with [`Verifier::take_effect`].
+    /// what was learnt about it still holds. The limit on open calls changes with [`Verifier::activate`].
     #[must_use]
-    pub fn in_place_of(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
+    pub fn replacing(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
         Self {
-            queue: self.queue.in_place_of(&previous.queue),
-            pacing: self.pacing.in_place_of(&previous.pacing, still_holds),
+            queue: self.queue.replacing(&previous.queue),
+            pacing: self.pacing.replacing(&previous.pacing, still_holds),
             cache: previous.cache.clone(),
             ..self
         }
     }
 
     /// Applies this verifier's limit on open calls, if it replaced another one.
-    pub fn take_effect(&self) {
-        self.queue.take_effect();
+    pub fn activate(&self) {
+        self.queue.activate();
     }
 
     /// The settings of a domain.

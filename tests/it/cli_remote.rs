@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 
 use mk::api::Service;
 use mk::api::console::{Billing, BudgetLine, Statement, StatementLine, UsageReport, UsageRow, UsageSums};
-use mk::storage::{AuditFilter, KeyFilter, Span};
+use mk::storage::{AuditFilter, KeyFilter, PageRequest};
 use serde_json::{Value, json};
 
 use crate::support::mk::{CONSOLE_KEY, CommandOutput, Mk, VERIFY_KEY};
@@ -96,7 +96,8 @@ async fn remote_changes_apply_on_the_server_and_are_audited_as_the_key_s() {
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 400);
     assert_eq!(run(&there, &["keys", "revoke", "ci", "--yes"]).await.code(), 0);
     assert_eq!(server.verify(&key, &json!({})).send().await.unwrap().status(), 401);
-    let audit = server.app.store.audit(&AuditFilter::default(), &Span { after: String::new(), limit: 9 });
+    let audit =
+        server.app.store.audit(&AuditFilter::default(), &PageRequest { after: String::new(), limit: 9 });
     let noted: Vec<_> =
         audit.unwrap().into_iter().map(|entry| (entry.action, entry.channel, entry.actor_name)).collect();
     let by_operator =

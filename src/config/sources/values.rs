@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use reqwest::Url;
 
+use crate::duration_text;
 use crate::net::loopback::is_loopback;
-use crate::span;
 
 /// What [`duration`] expects.
 pub(in crate::config) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"1m30s\" or \"1h\"";
@@ -25,7 +25,7 @@ const UNITS: [(&str, Duration); 4] = [
 
 /// A duration above zero and of at most a day.
 pub(in crate::config) fn duration(text: &str) -> Option<Duration> {
-    span::parse(text, &UNITS).filter(|span| !span.is_zero() && *span <= MAX_DURATION)
+    duration_text::parse(text, &UNITS).filter(|span| !span.is_zero() && *span <= MAX_DURATION)
 }
 
 /// A duration in the syntax of [`duration`].

@@ -18,8 +18,8 @@ static SHORTAGE: LogThrottle = LogThrottle::new();
 pub(crate) fn failure(error: &(dyn Error + 'static)) -> SendError {
     match shortage(error) {
         Some(cause) => {
-            if let Some(untold) = SHORTAGE.failed(&cause) {
-                tracing::error!(%cause, untold, "there is no descriptor left to call a provider with");
+            if let Some(suppressed) = SHORTAGE.failed(&cause) {
+                tracing::error!(%cause, suppressed, "there is no descriptor left to call a provider with");
             }
             SendError::NoDescriptors
         }

@@ -102,14 +102,14 @@ impl Provider {
     }
 
     /// This provider as the replacement of `before`, whose calls in flight count as its own. The concurrency limit
-    /// stays that of `before` until [`Provider::take_effect`].
+    /// stays that of `before` until [`Provider::activate`].
     #[must_use]
-    pub fn in_place_of(self, before: &Self) -> Self {
+    pub fn replacing(self, before: &Self) -> Self {
         Self { calls: before.calls.clone(), ..self }
     }
 
     /// Applies this provider's own concurrency limit after it has replaced another one.
-    pub fn take_effect(&self) {
+    pub fn activate(&self) {
         self.calls.resize(self.settings.max_concurrent);
     }
 

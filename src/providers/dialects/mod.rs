@@ -1,10 +1,10 @@
 //! The wire formats of model APIs, without I/O, so that each is tested with text files of recorded traffic; and what
 //! they share.
 
+pub(super) mod alternating_turns;
 pub(super) mod anthropic;
 #[cfg(test)]
 pub(super) mod chat_scenarios;
-pub(super) mod dialogue;
 pub(super) mod google;
 pub(super) mod openai;
 pub(super) mod render;

@@ -19,10 +19,10 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use super::damaged;
+use super::lost_content;
 use crate::money::{Tokens, Usage};
-use crate::providers::call::lease::Lease;
 use crate::providers::call::open_response::OpenResponse;
+use crate::providers::call::timed_response::TimedResponse;
 use crate::providers::sandbox::chat::Script;
 use crate::providers::{
     ChunkWriter, CompletionRequest, EventOutcome, Failure, Permit, ResponseMeta, StreamDecoder, sse,
@@ -68,7 +68,7 @@ pub struct CompletionStream {
 
 /// Where the bytes come from; dropping it releases the connection and the permit.
 enum Source {
-    Http(Lease),
+    Http(TimedResponse),
     Sandbox {
         script: Script,
         _permit: Permit,
@@ -98,7 +98,7 @@ impl CompletionStream {
         permit: Permit,
         secret: Option<SecretString>,
     ) -> Self {
-        let source = Source::Http(Lease::new(response, permit));
+        let source = Source::Http(TimedResponse::new(response, permit));
         Self { secret, ..Self::from_source(source, decoder, ChunkWriter::new(request, meta)) }
     }
 
@@ -279,7 +279,7 @@ impl CompletionStream {
                 read = self.decoder.read(&event, &mut self.chunks);
             }
             let is_last = read == Ok(EventOutcome::Last);
-            let is_damaged = read == Ok(EventOutcome::Unreadable) && damaged::holds_answer(event.data);
+            let is_damaged = read == Ok(EventOutcome::Unreadable) && lost_content::holds_answer(event.data);
             if matches!(self.state, State::Complete(_)) && (is_damaged || self.chunks.characters() != before)
             {
                 self.state = State::Unsettled;

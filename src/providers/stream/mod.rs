@@ -2,4 +2,4 @@
 
 pub(super) mod chunk_writer;
 pub(super) mod completion_stream;
-pub(super) mod damaged;
+pub(super) mod lost_content;

@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::clock_stability::ClockStability;
 use crate::clock::Time;
 use crate::log_throttle::LogThrottle;
-use crate::server::Context;
+use crate::server::ServerState;
 use crate::storage::{Error, KeyLife};
 
 /// How often counters and usage are written. After a slow write they may be twice as old: a second may be lost to
@@ -46,7 +46,7 @@ pub(crate) struct Background {
 }
 
 /// Starts them.
-pub(crate) fn start(context: &Arc<Context>) -> Background {
+pub(crate) fn start(context: &Arc<ServerState>) -> Background {
     let (shutdown, on_shutdown) = watch::channel(());
     Background {
         shutdown,
@@ -67,7 +67,7 @@ impl Background {
     }
 }
 
-async fn flush(context: Arc<Context>, mut on_shutdown: watch::Receiver<()>) {
+async fn flush(context: Arc<ServerState>, mut on_shutdown: watch::Receiver<()>) {
     let mut ticks = interval(FLUSH_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let trouble = LogThrottle::new();
@@ -82,9 +82,9 @@ async fn flush(context: Arc<Context>, mut on_shutdown: watch::Receiver<()>) {
         let outcome = tokio::task::spawn_blocking(write).await;
         match outcome {
             Ok(Err(cause)) => {
-                if let Some(untold) = trouble.failed(&cause) {
+                if let Some(suppressed) = trouble.failed(&cause) {
                     let kept = context.app.ledger.queued_rows();
-                    tracing::error!(%cause, untold, kept, "usage and counters cannot be written; they are kept and tried again");
+                    tracing::error!(%cause, suppressed, kept, "usage and counters cannot be written; they are kept and tried again");
                 }
             }
             // A write of rows alone does not show that counters can be written too.
@@ -96,14 +96,14 @@ async fn flush(context: Arc<Context>, mut on_shutdown: watch::Receiver<()>) {
     }
 }
 
-async fn watch_keys(context: Arc<Context>) {
+async fn watch_keys(context: Arc<ServerState>) {
     let mut ticks = interval(WATCH_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = None;
     let trouble = LogThrottle::new();
     let report = |cause: &dyn std::fmt::Display| {
-        if let Some(untold) = trouble.failed(&cause) {
-            tracing::error!(%cause, untold, "cannot tell whether keys were revoked");
+        if let Some(suppressed) = trouble.failed(&cause) {
+            tracing::error!(%cause, suppressed, "cannot tell whether keys were revoked");
         }
     };
     loop {
@@ -126,7 +126,7 @@ async fn watch_keys(context: Arc<Context>) {
 
 /// Aborts the requests of revoked keys, and learns when others expire, if anything has changed since the version
 /// `seen`.
-fn abort_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
+fn abort_revoked(context: &ServerState, seen: Option<i64>) -> Result<i64, Error> {
     let store = &context.app.store;
     let version = store.version()?;
     if seen == Some(version) {
@@ -145,7 +145,7 @@ fn abort_revoked(context: &Context, seen: Option<i64>) -> Result<i64, Error> {
 }
 
 /// Deletes attempts beyond their retention, in small batches, as long as the clock can be trusted.
-async fn prune(context: Arc<Context>) {
+async fn prune(context: Arc<ServerState>) {
     let mut ticks = interval(PRUNE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (trouble, mut clock) = (LogThrottle::new(), ClockStability::default());
@@ -171,7 +171,7 @@ fn max_age(required: Duration, stable_for: Duration, retention: Option<Duration>
 }
 
 /// Deletes a batch of the attempts before this time. Returns how many.
-async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &LogThrottle) -> usize {
+async fn prune_batch(context: &Arc<ServerState>, before: Time, trouble: &LogThrottle) -> usize {
     let app = context.app.clone();
     let deleted = tokio::task::spawn_blocking(move || app.store.forget_attempts(before, PRUNE_BATCH)).await;
     let cause = match deleted {
@@ -184,14 +184,14 @@ async fn prune_batch(context: &Arc<Context>, before: Time, trouble: &LogThrottle
         Ok(Err(cause)) => cause.to_string(),
         Err(cause) => cause.to_string(),
     };
-    if let Some(untold) = trouble.failed(&cause) {
-        tracing::error!(cause, untold, "attempts that are too old cannot be deleted");
+    if let Some(suppressed) = trouble.failed(&cause) {
+        tracing::error!(cause, suppressed, "attempts that are too old cannot be deleted");
     }
     0
 }
 
 /// Writes what verifications found into the verdict cache, and deletes what it need not keep any longer.
-async fn keep_verdicts(context: Arc<Context>) {
+async fn keep_verdicts(context: Arc<ServerState>) {
     let mut ticks = interval(FLUSH_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let trouble = LogThrottle::new();
@@ -221,20 +221,20 @@ async fn keep_verdicts(context: Arc<Context>) {
             Ok(Err(cause)) => cause.to_string(),
             Err(cause) => cause.to_string(),
         };
-        if let Some(untold) = trouble.failed(&cause) {
-            tracing::error!(cause, untold, "the verdict cache cannot be tidied");
+        if let Some(suppressed) = trouble.failed(&cause) {
+            tracing::error!(cause, suppressed, "the verdict cache cannot be tidied");
         }
     }
 }
 
 /// Books the calls of servers that died, beginning with those that died before this one began.
-async fn adopt(context: Arc<Context>) {
+async fn adopt(context: Arc<ServerState>) {
     let mut ticks = interval(ADOPT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let trouble = LogThrottle::new();
     let report = |cause: &dyn std::fmt::Display| {
-        if let Some(untold) = trouble.failed(&cause) {
-            tracing::error!(%cause, untold, "the calls of servers that died cannot be booked");
+        if let Some(suppressed) = trouble.failed(&cause) {
+            tracing::error!(%cause, suppressed, "the calls of servers that died cannot be booked");
         }
     };
     loop {

@@ -6,10 +6,10 @@ use warp::reply::Response;
 
 use crate::server::reply::{self, Reply};
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate};
+use crate::server::{ServerState, gate};
 
 /// Renders a health page, given whether keys can be looked up.
-pub(crate) type Page = fn(&Context, bool) -> Response;
+pub(crate) type Page = fn(&ServerState, bool) -> Response;
 
 #[derive(Serialize)]
 struct Health {
@@ -21,17 +21,17 @@ struct Health {
 }
 
 /// `GET /verify/v1/health`
-pub(crate) fn verify(context: &Context, can_look_up_keys: bool) -> Response {
+pub(crate) fn verify(context: &ServerState, can_look_up_keys: bool) -> Response {
     page(context, can_look_up_keys, None, None)
 }
 
 /// `GET /inference/v1/health`
-pub(crate) fn inference(context: &Context, can_look_up_keys: bool) -> Response {
+pub(crate) fn inference(context: &ServerState, can_look_up_keys: bool) -> Response {
     page(context, can_look_up_keys, Some("inference"), Some(env!("CARGO_PKG_VERSION")))
 }
 
 /// Answers a request for a page.
-pub(crate) async fn answer(context: &Context, incoming: &Incoming, page: Page) -> Reply {
+pub(crate) async fn answer(context: &ServerState, incoming: &Incoming, page: Page) -> Reply {
     match gate::open_page(&context.app, incoming).await {
         Ok(rate) => {
             let response = page(context, context.app.store.is_healthy().await);
@@ -42,7 +42,7 @@ pub(crate) async fn answer(context: &Context, incoming: &Incoming, page: Page) -
 }
 
 fn page(
-    context: &Context,
+    context: &ServerState,
     can_look_up_keys: bool,
     service: Option<&'static str>,
     version: Option<&'static str>,

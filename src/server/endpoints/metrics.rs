@@ -8,10 +8,10 @@ use crate::limits::StoreReading;
 use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings};
 use crate::server::reply::ApiError;
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate, with_rate};
+use crate::server::{ServerState, gate, with_rate};
 
 /// Answers a request for the page.
-pub(crate) async fn show(context: &Context, incoming: &Incoming) -> Response {
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
     let rate = match gate::admit_operator(&context.app, incoming).await {
         Ok(rate) => rate,
         Err(refused) => return refused.into_response(&incoming.request_id),
@@ -35,7 +35,7 @@ fn limits_store(StoreReading { is_up, decided_alone }: StoreReading) -> LimitsSt
     LimitsStore { is_up, decided_alone }
 }
 
-async fn page(context: &Context, incoming: &Incoming) -> Result<Response, ApiError> {
+async fn page(context: &ServerState, incoming: &Incoming) -> Result<Response, ApiError> {
     let app = &context.app;
     let readings = Readings {
         is_database_up: app.store.is_healthy().await,

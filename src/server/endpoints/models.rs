@@ -11,11 +11,11 @@ use crate::clock::Time;
 use crate::inference::Gateway;
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate, with_rate};
+use crate::server::{ServerState, gate, with_rate};
 use crate::{keys, model_id};
 
 /// Lists the models that the key may use.
-pub(crate) async fn list(context: &Context, incoming: &Incoming) -> Response {
+pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response {
     let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
         Ok(pass) => pass,
         Err(refused) => return refused.into_response(&incoming.request_id),
@@ -27,7 +27,7 @@ pub(crate) async fn list(context: &Context, incoming: &Incoming) -> Response {
 }
 
 /// Shows one model; slashes in its percent-encoded identifier may be encoded or not.
-pub(crate) async fn one(context: &Context, incoming: &Incoming, encoded: &str) -> Response {
+pub(crate) async fn one(context: &ServerState, incoming: &Incoming, encoded: &str) -> Response {
     let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
         Ok(pass) => pass,
         Err(refused) => return refused.into_response(&incoming.request_id),
@@ -39,7 +39,12 @@ pub(crate) async fn one(context: &Context, incoming: &Incoming, encoded: &str) -
 }
 
 /// The listed model with this percent-encoded identifier.
-fn find(context: &Context, gateway: &Gateway, pass: &gate::Pass, encoded: &str) -> Result<Model, ApiError> {
+fn find(
+    context: &ServerState,
+    gateway: &Gateway,
+    pass: &gate::Pass,
+    encoded: &str,
+) -> Result<Model, ApiError> {
     let now = context.app.clock.now();
     let requested = percent_decode_str(encoded).decode_utf8_lossy();
     let Some(id) = gateway.models(now).into_iter().find(|id| *id == requested) else {

@@ -6,10 +6,10 @@ use warp::reply::Response;
 
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate, with_rate};
+use crate::server::{ServerState, gate, with_rate};
 
 /// Answers a request for the key.
-pub(crate) async fn show(context: &Context, incoming: &Incoming) -> Response {
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
     let rate = match gate::open_page(&context.app, incoming).await {
         Ok(rate) => rate,
         Err(limited) => return limited.into_response(&incoming.request_id),

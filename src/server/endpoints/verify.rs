@@ -31,7 +31,7 @@ use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::{self, Incoming};
 use crate::server::request::params::{Params, invalid};
 use crate::server::request::record::{OK, Record};
-use crate::server::{Context, with_rate};
+use crate::server::{ServerState, with_rate};
 use crate::usage::Meter;
 use crate::verify::{self, EventResult, Job, PanelSettings, Verifier, Work};
 
@@ -46,7 +46,7 @@ pub(in crate::server) const PARAMETERS: [&str; 9] =
 
 /// Answers a request for a verification, or for an extraction.
 pub(crate) async fn handle<B: Buf>(
-    context: &Arc<Context>,
+    context: &Arc<ServerState>,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, warp::Error>>,
     work: Work,
@@ -77,7 +77,7 @@ fn body_bytes(verifier: &Verifier) -> usize {
 
 /// Answers an admitted request.
 pub(in crate::server) async fn answer<B: Buf>(
-    context: &Arc<Context>,
+    context: &Arc<ServerState>,
     pass: &Pass,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, warp::Error>>,
@@ -252,7 +252,7 @@ struct Run {
 }
 
 async fn start(
-    context: &Arc<Context>,
+    context: &Arc<ServerState>,
     verifier: Arc<Verifier>,
     pass: &Pass,
     job: Job,

@@ -22,7 +22,7 @@ use crate::keys::setup::SetupError;
 use crate::keys::{self, Denied};
 use crate::limits::{LOGINS_PER_MINUTE, LimitState, Subject};
 use crate::secret::{ExposeSecret, SecretString};
-use crate::server::Context;
+use crate::server::ServerState;
 use crate::server::reply::ApiError;
 use crate::server::request::incoming::{Incoming, bearer};
 use crate::storage::{Actor, Credential, KeyRow, ReadPurpose, Store};
@@ -41,13 +41,13 @@ pub(crate) struct Admitted {
 }
 
 /// The session token of a request without a key: where it has both, the key counts.
-fn session_token<'a>(context: &Context, incoming: &'a Incoming) -> Option<&'a str> {
+fn session_token<'a>(context: &ServerState, incoming: &'a Incoming) -> Option<&'a str> {
     session_cookie(context, incoming).filter(|_| bearer(&incoming.headers).is_none())
 }
 
 /// Admits a request to the console.
 pub(crate) async fn console(
-    context: &Context,
+    context: &ServerState,
     incoming: &Incoming,
     method: &Method,
 ) -> Result<Admitted, ApiError> {
@@ -71,7 +71,7 @@ pub(crate) async fn console(
 /// Admits a request that tries `service` out on the account of an app, without a key of that app: with the console key
 /// behind the request, whose limits it counts against and with which it ends. The ledger knows this key and the app.
 pub(crate) async fn trial(
-    context: &Context,
+    context: &ServerState,
     incoming: &Incoming,
     method: &Method,
     app_id: &str,
@@ -108,7 +108,7 @@ pub(crate) async fn trial(
 /// Admits a request that asks about its own session. Asking without one is no failed attempt and is not counted: every
 /// load of the dashboard begins with it, and the answer costs nothing.
 pub(crate) async fn session(
-    context: &Context,
+    context: &ServerState,
     incoming: &Incoming,
 ) -> Result<(Session, LimitState), ApiError> {
     let app = &context.app;
@@ -137,7 +137,7 @@ async fn find_session(app: &App, incoming: &Incoming, token: &str) -> Result<Ses
 
 /// Counts a request of a session, and notes that session and key are in use.
 async fn count_session_request(
-    context: &Context,
+    context: &ServerState,
     incoming: &Incoming,
     session: &Session,
 ) -> Result<LimitState, ApiError> {
@@ -197,7 +197,7 @@ pub(crate) async fn setup_error(
 
 /// Admits a logout, also of a session that has ended already, as long as one of our own pages asks for it.
 pub(crate) async fn logout(
-    context: &Context,
+    context: &ServerState,
     incoming: &Incoming,
 ) -> Result<(Option<String>, LimitState), ApiError> {
     let app = &context.app;
@@ -220,7 +220,7 @@ pub(crate) struct OwnKeyPass {
 }
 
 /// Admits a key of any service that asks about itself, or a session that asks about the key it was made from.
-pub(crate) async fn own_key(context: &Context, incoming: &Incoming) -> Result<OwnKeyPass, ApiError> {
+pub(crate) async fn own_key(context: &ServerState, incoming: &Incoming) -> Result<OwnKeyPass, ApiError> {
     let app = &context.app;
     let now = app.clock.now();
     let (key, session_rate) = if let Some(token) = session_token(context, incoming) {
@@ -257,6 +257,6 @@ pub(crate) fn anonymous_actor(channel: Channel, incoming: &Incoming) -> Actor {
 }
 
 /// The value of a request's session cookie, if it has one.
-pub(crate) fn session_cookie<'a>(context: &Context, incoming: &'a Incoming) -> Option<&'a str> {
+pub(crate) fn session_cookie<'a>(context: &ServerState, incoming: &'a Incoming) -> Option<&'a str> {
     cookie::session(&incoming.headers, origin::is_https(context, incoming))
 }

@@ -8,12 +8,12 @@
 
 use http::{HeaderMap, HeaderName, Uri, header};
 
-use crate::server::Context;
+use crate::server::ServerState;
 use crate::server::reply::ApiError;
 use crate::server::request::incoming::Incoming;
 
 /// Whether the caller uses TLS, to us or to a trusted proxy.
-pub(in crate::server) fn is_https(context: &Context, incoming: &Incoming) -> bool {
+pub(in crate::server) fn is_https(context: &ServerState, incoming: &Incoming) -> bool {
     context.options.tls.is_some()
         || forwarded(incoming, "x-forwarded-proto").is_some_and(|it| it.eq_ignore_ascii_case("https"))
 }

@@ -16,8 +16,8 @@ static STORE: LogThrottle = LogThrottle::new();
 impl ApiError {
     /// Logs why the database has failed, and returns an error that does not reveal it.
     pub(crate) fn store_failed(cause: &storage::Error) -> Self {
-        if let Some(untold) = STORE.failed(cause) {
-            tracing::error!(%cause, untold, "the store cannot be used");
+        if let Some(suppressed) = STORE.failed(cause) {
+            tracing::error!(%cause, suppressed, "the store cannot be used");
         }
         Self::store_unavailable()
     }

@@ -8,7 +8,7 @@
 use std::sync::PoisonError;
 
 use super::session::first;
-use super::{Database, Lane, Session};
+use super::{Database, Session, WriteLock};
 use crate::storage::Error;
 
 /// The maximum number of rows per transaction: a backlog from an outage must not exceed the time that a write may take,
@@ -61,7 +61,7 @@ impl Database {
         batches.begun += 1;
         let number = batches.begun;
         let (mut may_commit, mut end) = (false, 0);
-        let outcome = self.write(Lane::Ledger, |session| {
+        let outcome = self.write(WriteLock::Ledger, |session| {
             if let Some((number, written)) = batches.doubtful {
                 if last_batch(session, &batches.writer)? == Some(number) {
                     batches.written = written;

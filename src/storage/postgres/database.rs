@@ -60,14 +60,14 @@ static LIVE: LazyLock<String> = LazyLock::new(|| to_postgres_sql(keys::LIVE));
 
 /// Writes in the same lane are serialised, whichever server makes them.
 #[derive(Clone, Copy)]
-pub(in crate::storage) enum Lane {
+pub(in crate::storage) enum WriteLock {
     /// Apps, keys, sessions and the audit log.
     Main,
     /// Usage.
     Ledger,
 }
 
-impl Lane {
+impl WriteLock {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Main => "main",
@@ -130,7 +130,7 @@ impl Database {
     /// earlier writes in its lane. Blocking.
     pub(in crate::storage) fn write<T>(
         &self,
-        lane: Lane,
+        lane: WriteLock,
         change: impl FnOnce(&Session<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.in_transaction(CALL_TIMEOUT, |session| {
@@ -168,7 +168,7 @@ impl Database {
     }
 
     /// A number that changes with every write in a lane, by whatever server. Blocking.
-    pub(in crate::storage) fn version(&self, lane: Lane) -> Result<i64, Error> {
+    pub(in crate::storage) fn version(&self, lane: WriteLock) -> Result<i64, Error> {
         self.read(|session| {
             let rows = session.query("SELECT number FROM writes WHERE lane = ?1", &[&lane.name()])?;
             Ok(first(&rows)?.unwrap_or(0))

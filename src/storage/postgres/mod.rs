@@ -4,10 +4,10 @@
 //! all a revocation, holds for the next request to any server; and while the database cannot be reached, nobody is let
 //! in.
 //!
-//! What must hold: writes to apps, keys and sessions are serialised across all servers ([`Lane`]), as writes to one
-//! SQLite file are; the order of the audit log and the checks within queries rely on it. No call waits longer than its
-//! timeout, whatever the network does, and a connection on which a call timed out is not reused. Nothing here blocks an
-//! async worker, except for calls that say so.
+//! What must hold: writes to apps, keys and sessions are serialised across all servers ([`WriteLock`]), as writes to
+//! one SQLite file are; the order of the audit log and the checks within queries rely on it. No call waits longer than
+//! its timeout, whatever the network does, and a connection on which a call timed out is not reused. Nothing here
+//! blocks an async worker, except for calls that say so.
 
 mod address;
 mod batches;
@@ -28,7 +28,7 @@ pub use error::PostgresError;
 pub use examine::{examine as examine_postgres, is_empty as is_empty_postgres};
 
 pub(super) use bulk_load::Column;
-pub(super) use database::{Database, Lane};
+pub(super) use database::{Database, WriteLock};
 pub(super) use session::Session;
 pub(super) use values::{column_value, owned_params};
 

@@ -155,7 +155,7 @@ fn as_dyn(params: &[SqlParam]) -> Vec<&(dyn ToSql + Sync)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Lane, testing};
+    use super::super::{WriteLock, testing};
     use super::*;
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         database.read(|session| session.execute_batch(table)).unwrap();
         let all = given.iter().map(|number| vec![Value::Integer(*number)]).collect();
         let sent = |session: &Session<'_>| session.execute_each("INSERT INTO rows (given) VALUES (?1)", all);
-        database.write(Lane::Main, sent).unwrap();
+        database.write(WriteLock::Main, sent).unwrap();
         let read = |session: &Session<'_>| session.query("SELECT given FROM rows ORDER BY place", &[]);
         let found: Vec<i64> = database.read(read).unwrap().iter().map(|row| row.get(0)).collect();
         assert_eq!(found, given);

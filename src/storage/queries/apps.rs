@@ -3,12 +3,12 @@
 use rusqlite::params;
 use serde_json::{Map, Value, json};
 
-use super::audit::{Note, usd};
+use super::audit::{NewAuditEntry, usd};
 use super::keys;
 use super::values::{conflict_or, money, read_money, read_optional_time, read_time};
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AppChange, AppDeletion, AppRow, Error, KeyFilter, Order, Span, Store};
+use crate::storage::{AppChange, AppDeletion, AppRow, Error, KeyFilter, Order, PageRequest, Store};
 
 const NAME_TAKEN: &str = "this name is already taken; choose another";
 /// Why the last app cannot be deleted.
@@ -29,11 +29,14 @@ impl Store {
             None => json!({}),
         };
         let (object, object_name) = (&*app.id, Some(&*app.name));
-        self.note(db, &Note { at: app.created_at, action: "app.created", object, object_name, details })
+        self.audit_entry(
+            db,
+            &NewAuditEntry { at: app.created_at, action: "app.created", object, object_name, details },
+        )
     }
 
     /// A page of the apps that are not deleted, in the order of ids, hence oldest first.
-    pub fn apps_page(&self, span: &Span, order: Order) -> Result<Vec<AppRow>, Error> {
+    pub fn apps_page(&self, span: &PageRequest, order: Order) -> Result<Vec<AppRow>, Error> {
         let (beyond, sorted) = order.after("id", "?1");
         let sql = format!(
             "SELECT id, name, budget_nano_usd, created_at FROM apps
@@ -91,14 +94,18 @@ impl Store {
             if !details.is_empty() {
                 let (object, object_name) = (&*new.id, Some(&*new.name));
                 let details = Value::Object(details);
-                self.note(db, &Note { at: now, action: "app.updated", object, object_name, details })?;
+                self.audit_entry(
+                    db,
+                    &NewAuditEntry { at: now, action: "app.updated", object, object_name, details },
+                )?;
             }
             Ok(new)
         })
     }
 
-    /// Deletes an app and revokes its keys, in one transaction, and then what the verdict cache holds of it. Usage stays.
-    /// Idempotent: for an app that was deleted before, it returns when that was. [`Error::Conflict`] if it is the last one.
+    /// Deletes an app and revokes its keys, in one transaction, and then what the verdict cache holds of it. Usage
+    /// stays. Idempotent: for an app that was deleted before, it returns when that was. [`Error::Conflict`] if it is
+    /// the last one.
     pub fn delete_app(&self, id: &str, now: Time) -> Result<AppDeletion, Error> {
         let (deletion, keys) = self.change(|db| {
             let found =
@@ -123,22 +130,25 @@ impl Store {
                 "UPDATE keys SET revoked_at = ?2 WHERE app_id = ?1 AND revoked_at IS NULL",
                 params![id, now.unix_ms()],
             )?;
-            let revoked = keys.iter().map(|key| Note {
+            let revoked = keys.iter().map(|key| NewAuditEntry {
                 at: now,
                 action: "key.revoked",
                 object: &key.id,
                 object_name: key.name.as_deref(),
                 details: json!({ "with_app": id }),
             });
-            self.note_each(db, revoked)?;
+            self.audit_entries(db, revoked)?;
             let (object_name, details) = (Some(&*name), json!({ "revoked_keys": keys.len() }));
-            self.note(db, &Note { at: now, action: "app.deleted", object: id, object_name, details })?;
+            self.audit_entry(
+                db,
+                &NewAuditEntry { at: now, action: "app.deleted", object: id, object_name, details },
+            )?;
             Ok((AppDeletion { at: now, revoked_keys: keys.len() as u64 }, keys))
         })?;
         let ids: Vec<&str> = keys.iter().map(|key| &*key.id).collect();
         self.ensure_ended(&ids)?;
-        // Nobody can ask for them any more. What this leaves, as the ledger may not be written to, goes with the regular
-        // deletion of entries.
+        // Nobody can ask for them any more. What this leaves, as the ledger may not be written to, goes with the
+        // regular deletion of entries.
         let _ = self.forget_verdicts_of(id);
         Ok(deletion)
     }

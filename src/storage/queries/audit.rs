@@ -11,10 +11,10 @@ use crate::api::console::{AuditEntry, Channel};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AuditFilter, AuditRow, Error, Span, Store};
+use crate::storage::{AuditFilter, AuditRow, Error, PageRequest, Store};
 
 /// What is recorded about a write.
-pub(super) struct Note<'a> {
+pub(super) struct NewAuditEntry<'a> {
     /// When it was done.
     pub(super) at: Time,
     /// Such as `app.created`.
@@ -43,7 +43,7 @@ pub(super) fn differences(
 impl Store {
     /// A page of the audit log, newest first; `span.after` is the id of the last entry of the previous page, empty for
     /// the first page.
-    pub fn audit(&self, filter: &AuditFilter, span: &Span) -> Result<Vec<AuditRow>, Error> {
+    pub fn audit(&self, filter: &AuditFilter, span: &PageRequest) -> Result<Vec<AuditRow>, Error> {
         self.main().read(|db| {
             // An unset filter is left out of the statement, so that the planner can use an index for those that are
             // set.
@@ -94,15 +94,15 @@ impl Store {
 
     /// Records a write within its transaction, in the name of the store's actor. Its id sorts after all others: there
     /// is one writer at a time, so the log's order is that of the writes.
-    pub(super) fn note(&self, db: &Db<'_>, note: &Note<'_>) -> Result<(), Error> {
-        self.note_each(db, [note])
+    pub(super) fn audit_entry(&self, db: &Db<'_>, audit_entry: &NewAuditEntry<'_>) -> Result<(), Error> {
+        self.audit_entries(db, [audit_entry])
     }
 
     /// Records several writes, in their order.
-    pub(super) fn note_each<'a>(
+    pub(super) fn audit_entries<'a>(
         &self,
         db: &Db<'_>,
-        notes: impl IntoIterator<Item: Borrow<Note<'a>>>,
+        notes: impl IntoIterator<Item: Borrow<NewAuditEntry<'a>>>,
     ) -> Result<(), Error> {
         let actor = &self.actor;
         let last = db.query_row("SELECT id FROM audit ORDER BY id DESC LIMIT 1", &[], |row| row.get(0))?;
@@ -112,19 +112,19 @@ impl Store {
                  address, request_id)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             notes,
-            |note, run| {
-                let note = note.borrow();
+            |audit_entry, run| {
+                let audit_entry = audit_entry.borrow();
                 last = crate::id::new_after(&last, "aud");
                 run(params![
                     last,
-                    note.at.unix_ms(),
+                    audit_entry.at.unix_ms(),
                     actor.id,
                     actor.name,
                     actor.channel.as_str(),
-                    note.action,
-                    note.object,
-                    note.object_name,
-                    note.details.to_string(),
+                    audit_entry.action,
+                    audit_entry.object,
+                    audit_entry.object_name,
+                    audit_entry.details.to_string(),
                     actor.address.map(|address| address.to_string()),
                     actor.request_id,
                 ])
@@ -191,7 +191,7 @@ mod tests {
                 scope.spawn(move || rename(writer));
             }
         });
-        let span = Span { after: String::new(), limit: 1000 };
+        let span = PageRequest { after: String::new(), limit: 1000 };
         let entries = store.audit(&AuditFilter::default(), &span).unwrap();
         assert_eq!(entries.len(), 1 + 200);
         let (made, changes) = entries.split_last().unwrap();

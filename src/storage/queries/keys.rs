@@ -7,14 +7,14 @@ use std::sync::{Arc, LazyLock};
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::audit::{Note, differences, usd};
+use super::audit::{NewAuditEntry, differences, usd};
 use super::values::{
     conflict_or, list, money, read_count, read_list, read_money, read_optional_time, read_service, read_time,
 };
 use crate::api::console::KeyState;
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyLife, KeyRow, Order, Span, Store};
+use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyLife, KeyRow, Order, PageRequest, Store};
 
 /// Up to this many keys, last uses are read with one query per key; beyond, with a single one.
 const MAX_SINGLE_READS: usize = 1000;
@@ -100,7 +100,7 @@ impl Store {
         filter: &KeyFilter,
         state: Option<KeyState>,
         now: Time,
-        span: &Span,
+        span: &PageRequest,
         order: Order,
     ) -> Result<Vec<KeyRow>, Error> {
         let service = filter.service.map(crate::api::Service::as_str);
@@ -234,7 +234,7 @@ impl Store {
         details: Value,
     ) -> Result<(), Error> {
         let object_name = key.name.as_deref();
-        self.note(db, &Note { at, action, object: &key.id, object_name, details })
+        self.audit_entry(db, &NewAuditEntry { at, action, object: &key.id, object_name, details })
     }
 
     /// Fills in what look-ups for authentication leave out.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::params;
 use serde_json::json;
 
-use super::audit::Note;
+use super::audit::NewAuditEntry;
 use super::keys;
 use super::values::read_time;
 use crate::clock::Time;
@@ -75,8 +75,9 @@ impl Store {
         } else {
             json!({"reason": reason, "refused_before": left_out})
         };
-        let note = Note { at, action: "session.refused", object: "console", object_name: None, details };
-        self.change(|db| self.note(db, &note))
+        let audit_entry =
+            NewAuditEntry { at, action: "session.refused", object: "console", object_name: None, details };
+        self.change(|db| self.audit_entry(db, &audit_entry))
     }
 
     /// Whether there is a console key that is usable at `now`.
@@ -95,10 +96,11 @@ impl Store {
             let key = into_first_app(db, key)?;
             keys::insert(db, &key, hash)?;
             let object_name = key.name.as_deref();
-            let note = |action, details| Note { at: now, action, object: &key.id, object_name, details };
-            self.note(db, &note("console.set_up", json!({})))?;
+            let audit_entry =
+                |action, details| NewAuditEntry { at: now, action, object: &key.id, object_name, details };
+            self.audit_entry(db, &audit_entry("console.set_up", json!({})))?;
             let details = json!({"service": key.service, "app_id": &*key.app_id});
-            self.note(db, &note("key.created", details))?;
+            self.audit_entry(db, &audit_entry("key.created", details))?;
             self.insert_session(db, session)?;
             Ok(key)
         })
@@ -128,7 +130,7 @@ impl Store {
             db.query_row("SELECT name FROM keys WHERE id = ?1", params![key_id], |row| row.get(0))?;
         let name = name.flatten();
         let object_name = name.as_deref();
-        self.note(db, &Note { at, action, object: key_id, object_name, details: json!({}) })
+        self.audit_entry(db, &NewAuditEntry { at, action, object: key_id, object_name, details: json!({}) })
     }
 }
 

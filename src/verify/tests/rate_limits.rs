@@ -198,7 +198,7 @@ async fn those_in_line_give_up_as_soon_as_the_wait_becomes_too_long_for_them() {
     patient.settings.general.deadline = Duration::from_secs(200);
     let (long, waits) = (patient.verifier(), arrivals.since);
     patient.settings.general.deadline = Duration::from_secs(20);
-    let short = patient.verifier().in_place_of(&long, |_| true);
+    let short = patient.verifier().replacing(&long, |_| true);
     let run_short = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let events = patient.run_with(&short).await;

@@ -56,21 +56,21 @@ impl CallQueue {
     }
 
     /// This queue as the replacement of `previous`, whose open calls count. The limits change with
-    /// [`CallQueue::take_effect`].
+    /// [`CallQueue::activate`].
     #[must_use]
-    pub(in crate::verify) fn in_place_of(self, previous: &Self) -> Self {
+    pub(in crate::verify) fn replacing(self, previous: &Self) -> Self {
         let by_provider = self.by_provider.into_iter().map(|(provider, limiter)| {
             let limiter = match previous.by_provider.get(&provider) {
-                Some(previous) => limiter.in_place_of(previous),
+                Some(previous) => limiter.replacing(previous),
                 None => limiter,
             };
             (provider, limiter)
         });
-        Self { by_provider: by_provider.collect(), total: self.total.in_place_of(&previous.total) }
+        Self { by_provider: by_provider.collect(), total: self.total.replacing(&previous.total) }
     }
 
     /// Applies the limits of this queue, if it replaced another one.
-    pub(in crate::verify) fn take_effect(&self) {
+    pub(in crate::verify) fn activate(&self) {
         for limiter in self.by_provider.values().chain([&self.total]) {
             limiter.semaphore.resize(limiter.limit);
         }
@@ -83,7 +83,7 @@ impl Limiter {
         Self { semaphore: Arc::new(Semaphore::new(limit)), limit }
     }
 
-    fn in_place_of(self, previous: &Self) -> Self {
+    fn replacing(self, previous: &Self) -> Self {
         Self { semaphore: previous.semaphore.clone(), ..self }
     }
 }

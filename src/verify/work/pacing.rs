@@ -57,7 +57,7 @@ impl Pacing {
     /// This pacing as the replacement of `previous`: models that both have keep their pace, if what was learnt about
     /// them still holds.
     #[must_use]
-    pub(in crate::verify) fn in_place_of(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
+    pub(in crate::verify) fn replacing(self, previous: &Self, still_holds: impl Fn(&str) -> bool) -> Self {
         let kept = |(model, pace): (String, _)| {
             let learnt = previous.0.get(&model).filter(|_| still_holds(&model));
             let pace = learnt.cloned().unwrap_or(pace);
@@ -439,7 +439,7 @@ mod tests {
             turn.record(Some(&Failure::RateLimited { retry_after: None }));
         }
         let still_holds = |model: &str| model != "d/1";
-        let after = Pacing::new(["a/1", "c/1", "d/1"].into_iter()).in_place_of(&before, still_holds);
+        let after = Pacing::new(["a/1", "c/1", "d/1"].into_iter()).replacing(&before, still_holds);
         assert!(!after.turn("a/1").begin());
         for model in ["c/1", "d/1", "unknown/1"] {
             assert!(after.turn(model).begin(), "{model}");

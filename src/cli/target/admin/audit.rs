@@ -4,7 +4,7 @@ use super::{Admin, Remote};
 use crate::api::console::AuditEntry;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::database::{OpenDatabase, store_failure};
-use crate::storage::{AuditFilter, Span};
+use crate::storage::{AuditFilter, PageRequest};
 
 impl Admin {
     /// At most `limit` entries, newest first.
@@ -22,7 +22,7 @@ impl OpenDatabase {
         if self.is_placeholder {
             return Ok(Vec::new());
         }
-        let span = Span { after: String::new(), limit };
+        let span = PageRequest { after: String::new(), limit };
         let rows = self.store.audit(filter, &span).map_err(|cause| store_failure(cause, "audit"))?;
         Ok(rows.into_iter().map(AuditEntry::from).collect())
     }

@@ -33,7 +33,7 @@ async fn serve() -> (TcpStream, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Ch
     let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
     let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], now)).unwrap();
     let app = Arc::new(App::in_memory(&config, Clock::manual(now)).unwrap());
-    let context = Arc::new(crate::server::Context::new(app, Options::default()));
+    let context = Arc::new(crate::server::ServerState::new(app, Options::default()));
     let (requested, feeds) = mpsc::unbounded_channel();
     let routes = warp::any().and(warp::body::bytes()).map(move |body: Bytes| {
         let (feed, stream) = chunks();

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
-use super::dialogue::Dialogue;
+use super::alternating_turns::AlternatingTurns;
 use crate::providers::completion::CompletionDialect;
 use crate::providers::{
     Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role,
@@ -46,7 +46,7 @@ impl Dialect for Anthropic {
     }
 
     fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
-        let Dialogue { system, turns } = Dialogue::from_chat(chat);
+        let AlternatingTurns { system, turns } = AlternatingTurns::from_chat(chat);
         let limit = chat.max_tokens.map(u64::from).or(model.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
         let mut body = Map::new();
         body.insert("model".to_owned(), json!(model.name));

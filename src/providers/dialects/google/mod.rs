@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::HeaderName;
 use serde_json::{Map, Value, json};
 
-use super::dialogue::Dialogue;
+use super::alternating_turns::AlternatingTurns;
 use crate::providers::completion::CompletionDialect;
 use crate::providers::{
     Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role,
@@ -44,7 +44,7 @@ impl Dialect for Google {
     }
 
     fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
-        let Dialogue { system, turns } = Dialogue::from_chat(chat);
+        let AlternatingTurns { system, turns } = AlternatingTurns::from_chat(chat);
         let mut body = Map::new();
         if let Some(system) = system {
             body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": system}]}));

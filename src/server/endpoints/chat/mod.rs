@@ -23,7 +23,7 @@ use warp::reply::Response;
 use crate::api::Service;
 use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway};
 use crate::net::workers::yield_to_ready;
-use crate::server::Context;
+use crate::server::ServerState;
 use crate::server::gate::{self, Pass};
 use crate::server::in_flight::Registration;
 use crate::server::reply::{self, ApiError, Reply};
@@ -37,7 +37,7 @@ const SLOW_BODY: Duration = Duration::from_millis(50);
 
 /// Answers a request for a completion.
 pub(crate) async fn complete<B: Buf, E>(
-    context: &Arc<Context>,
+    context: &Arc<ServerState>,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Reply {
@@ -53,7 +53,7 @@ pub(crate) async fn complete<B: Buf, E>(
 
 /// Answers an admitted request.
 pub(in crate::server) async fn answer<B: Buf, E>(
-    context: &Arc<Context>,
+    context: &Arc<ServerState>,
     pass: &Pass,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
@@ -105,7 +105,7 @@ fn unknown_model(gateway: &Gateway, model: &str) -> String {
 }
 
 async fn run(
-    context: &Arc<Context>,
+    context: &Arc<ServerState>,
     pass: &Pass,
     incoming: &Incoming,
     (completion, body): (&CompletionRequest<'_>, &Bytes),

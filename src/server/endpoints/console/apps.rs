@@ -10,7 +10,7 @@ use crate::keys::{ManageError, apps};
 use crate::money::NanoUsd;
 use crate::server::reply::{self, ApiError};
 use crate::server::request::params::Params;
-use crate::storage::{AppChange, AppRow, Span, Store};
+use crate::storage::{AppChange, AppRow, PageRequest, Store};
 
 const FIELDS: [&str; 2] = ["name", "budget_usd"];
 
@@ -21,7 +21,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let order = query.order()?;
     query.finish(&["order", "limit", "cursor"])?;
     let limit = span.limit;
-    let more = Span { limit: limit + 1, ..span };
+    let more = PageRequest { limit: limit + 1, ..span };
     let records = call.read(move |store, now| apps::page(store, &more, order, now)).await?;
     Ok(reply::json(StatusCode::OK, &page(records, limit, |app| &app.id)))
 }

@@ -6,7 +6,7 @@ use warp::reply::Response;
 use super::{Call, page};
 use crate::api::console::AuditEntry;
 use crate::server::reply::{self, ApiError};
-use crate::storage::{AuditFilter, Span};
+use crate::storage::{AuditFilter, PageRequest};
 
 /// `GET /v1/audit`, newest first.
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
@@ -22,7 +22,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     };
     query.finish(&["object", "object_name", "app", "actor", "actor_name", "action", "limit", "cursor"])?;
     let limit = span.limit;
-    let more = Span { limit: limit + 1, ..span };
+    let more = PageRequest { limit: limit + 1, ..span };
     let rows = call.read(move |store, _| store.audit(&filter, &more)).await?;
     let entries = rows.into_iter().map(AuditEntry::from).collect();
     Ok(reply::json(StatusCode::OK, &page(entries, limit, |entry: &AuditEntry| &entry.id)))

@@ -19,7 +19,7 @@ use crate::keys::{self};
 use crate::limits::LimitState;
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
-use crate::server::Context;
+use crate::server::ServerState;
 use crate::server::gate::{self, cookie, origin};
 use crate::server::reply::{self, ApiError};
 use crate::server::request::params::Params;
@@ -189,7 +189,7 @@ fn with_header(mut response: Response, cookie: Option<HeaderValue>) -> Response 
 
 /// Runs work that writes to storage on the writer thread.
 pub(super) async fn write<T: Send + 'static>(
-    context: &Context,
+    context: &ServerState,
     work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = context.app.clone();

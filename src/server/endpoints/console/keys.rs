@@ -15,7 +15,7 @@ use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::reply::{self, ApiError};
 use crate::server::request::params::{Params, invalid};
-use crate::storage::{KeyChange, KeyFilter, KeyRow, Order, Span, Store};
+use crate::storage::{KeyChange, KeyFilter, KeyRow, Order, PageRequest, Store};
 
 const FIELDS: [&str; 7] = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
 const SERVICES: &str = "verify, inference or console";
@@ -26,7 +26,7 @@ pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
 pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
     let (span, order, service, state) = read_list(call.query()?)?;
     let limit = span.limit;
-    let more = Span { limit: limit + 1, ..span };
+    let more = PageRequest { limit: limit + 1, ..span };
     let app = app.to_owned();
     let records = call
         .read(move |store, now| {
@@ -108,7 +108,7 @@ pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response,
 /// The page of a list, its order, and its filters by service and state.
 pub(in crate::server) fn read_list(
     mut query: Query,
-) -> Result<(Span, Order, Option<Service>, Option<KeyState>), ApiError> {
+) -> Result<(PageRequest, Order, Option<Service>, Option<KeyState>), ApiError> {
     let span = query.page("key")?;
     let order = query.order()?;
     let service = query.keyword("service", SERVICES, |text| text.parse::<Service>().ok())?;

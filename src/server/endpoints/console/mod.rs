@@ -38,13 +38,13 @@ use crate::server::gate::{self, Admitted};
 use crate::server::reply::{self, ApiError};
 use crate::server::request::params::Params;
 use crate::server::routes::Request;
-use crate::server::{Context, with_rate};
+use crate::server::{ServerState, with_rate};
 use crate::storage::Store;
 use query::Query;
 
 /// An admitted request with its body.
 struct Call {
-    context: Arc<Context>,
+    context: Arc<ServerState>,
     headers: Arc<HeaderMap>,
     /// The query string, without the question mark.
     query: String,

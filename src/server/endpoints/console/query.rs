@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::server::reply::ApiError;
 use crate::server::request::params::invalid;
-use crate::storage::{Order, Span};
+use crate::storage::{Order, PageRequest};
 use crate::unsafe_chars::name_in_message;
 
 /// The number of records on a page, unless the caller asks for another.
@@ -66,7 +66,7 @@ impl Query {
     }
 
     /// The page of a list whose ids have this prefix: `limit` and `cursor`.
-    pub(super) fn page(&mut self, prefix: &str) -> Result<Span, ApiError> {
+    pub(super) fn page(&mut self, prefix: &str) -> Result<PageRequest, ApiError> {
         let limit = match self.text("limit")? {
             None => DEFAULT_PAGE_SIZE,
             Some(text) => {
@@ -79,7 +79,7 @@ impl Query {
         if !after.is_empty() && !is_id(&after, prefix) {
             return Err(invalid("cursor", "`cursor` must be the `next_cursor` of the page before"));
         }
-        Ok(Span { after, limit })
+        Ok(PageRequest { after, limit })
     }
 
     /// The order of a list: `order`.
@@ -125,7 +125,7 @@ mod tests {
             query.keyword("service", "", |text| text.parse::<Service>().ok()).unwrap(),
             Some(Service::Verify)
         );
-        assert_eq!(query.page("key").unwrap(), Span { after: String::new(), limit: 7 });
+        assert_eq!(query.page("key").unwrap(), PageRequest { after: String::new(), limit: 7 });
         let error = query.finish(&["service"]).unwrap_err();
         assert_eq!(error.code(), "unsupported_parameter");
         assert!(Query::parse("").unwrap().finish(&[]).is_ok());
@@ -137,7 +137,10 @@ mod tests {
         let id = crate::id::new("key");
         let page = |text: &str| Query::parse(text).unwrap().page("key");
         assert_eq!(page("").unwrap().limit, DEFAULT_PAGE_SIZE);
-        assert_eq!(page(&format!("cursor={id}&limit=200")).unwrap(), Span { after: id.clone(), limit: 200 });
+        assert_eq!(
+            page(&format!("cursor={id}&limit=200")).unwrap(),
+            PageRequest { after: id.clone(), limit: 200 }
+        );
         for wrong in [
             "limit=0",
             "limit=201",

@@ -23,7 +23,7 @@ use warp::reply::Response;
 
 use crate::server::reply::ApiError;
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate, with_rate};
+use crate::server::{ServerState, gate, with_rate};
 pub(in crate::server) use files::File;
 
 /// The content security policy: the page may talk to its own server, and nothing else.
@@ -52,7 +52,7 @@ pub(crate) fn has(name: &str) -> bool {
 }
 
 /// Answers a request for the page, or for a file of it.
-pub(crate) async fn show(context: &Context, incoming: &Incoming, file: Option<&str>) -> Response {
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming, file: Option<&str>) -> Response {
     let found = match file {
         None => Some((files::page(), false)),
         Some(name) => files::find(name),

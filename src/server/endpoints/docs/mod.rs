@@ -13,7 +13,7 @@ use super::dashboard::{self, File};
 use crate::manual::html::{escape, render, slug};
 use crate::manual::{self, TOPICS, Topic, document::Block};
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate, with_rate};
+use crate::server::{ServerState, gate, with_rate};
 
 const STYLE: &str = include_str!("docs.css");
 const TEMPLATE: &str = include_str!("page.html");
@@ -44,7 +44,7 @@ pub(crate) fn has(path: &str) -> bool {
 }
 
 /// Answers a request for a page.
-pub(crate) async fn show(context: &Context, incoming: &Incoming, path: &str) -> Response {
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming, path: &str) -> Response {
     let found = FILES.get(path).map(|file| (file, false));
     let outcome = gate::open_page(&context.app, incoming).await.and_then(|rate| {
         dashboard::answer(found, &incoming.headers)

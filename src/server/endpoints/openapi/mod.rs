@@ -40,7 +40,7 @@ use super::verify::panel_size;
 use crate::api::verify::{Domain, MIN_REQUIRED};
 use crate::app::Configured;
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate, reply, with_rate};
+use crate::server::{ServerState, gate, reply, with_rate};
 use schemas::Schemas;
 
 /// The description as it is served.
@@ -83,14 +83,14 @@ impl Bounds {
 }
 
 /// Answers a request for the description.
-pub(crate) async fn show(context: &Context, incoming: &Incoming) -> Response {
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
     match gate::open_page(&context.app, incoming).await {
         Ok(rate) => with_rate(answer(context, incoming), rate),
         Err(limited) => limited.into_response(&incoming.request_id),
     }
 }
 
-fn answer(context: &Context, incoming: &Incoming) -> Response {
+fn answer(context: &ServerState, incoming: &Incoming) -> Response {
     let cached = context.openapi.get(Bounds::new(&incoming.configured));
     let document = &cached.1;
     let mut response = if has_current_copy(&incoming.headers, &document.etag) {

@@ -11,7 +11,7 @@ use crate::api::console::Channel;
 use crate::clock::Time;
 use crate::server::reply::ApiError;
 use crate::server::request::incoming::Incoming;
-use crate::server::{Context, gate};
+use crate::server::{ServerState, gate};
 
 /// How many refused logins of an hour get an entry.
 const MAX_ENTRIES: u32 = 60;
@@ -48,7 +48,7 @@ impl RefusedLogins {
 
 /// Writes an entry if this error refuses a login for the key or token that was presented.
 pub(in crate::server::endpoints::console) async fn note(
-    context: &Context,
+    context: &ServerState,
     incoming: &Incoming,
     error: &ApiError,
 ) {

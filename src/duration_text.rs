@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The length of such a text with these `units`, of which the larger come first and each is used at most once. `None` if
-/// it is no such text; one that is beyond all bounds is as long as can be, for whoever compares it with a limit.
+/// The length of such a text with these `units`, of which the larger come first and each is used at most once. `None`
+/// if it is no such text; one that is beyond all bounds is as long as can be, for whoever compares it with a limit.
 pub fn parse(text: &str, units: &[(&str, Duration)]) -> Option<Duration> {
     let (mut rest, mut units) = (text, units);
     let mut total = Duration::ZERO;

@@ -7,14 +7,14 @@ const SEPARATOR: &str = "\n\n";
 
 /// A conversation between two speakers.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::providers) struct Dialogue {
+pub(in crate::providers) struct AlternatingTurns {
     /// All system texts, in order.
     pub(in crate::providers) system: Option<String>,
     /// The user's and the model's texts; no two consecutive turns have the same speaker.
     pub(in crate::providers) turns: Vec<(Role, String)>,
 }
 
-impl Dialogue {
+impl AlternatingTurns {
     /// Joins consecutive messages of the same speaker.
     pub(in crate::providers) fn from_chat(chat: &Chat) -> Self {
         let mut turns: Vec<(Role, String)> = Vec::new();
@@ -35,10 +35,10 @@ mod tests {
     use super::*;
     use crate::providers::Effort;
 
-    fn turns(messages: &[(Role, &str)]) -> Dialogue {
+    fn turns(messages: &[(Role, &str)]) -> AlternatingTurns {
         let messages =
             messages.iter().map(|(role, text)| Message { role: *role, content: (*text).to_owned().into() });
-        Dialogue::from_chat(&Chat {
+        AlternatingTurns::from_chat(&Chat {
             messages: messages.collect(),
             temperature: None,
             max_tokens: None,
@@ -54,7 +54,7 @@ mod tests {
             turns(&[(System, "a"), (User, "b"), (System, "c"), (User, "d"), (Assistant, "e"), (User, "f")]);
         let owned = |role, text: &str| (role, text.to_owned());
         let expected = vec![owned(User, "b\n\nd"), owned(Assistant, "e"), owned(User, "f")];
-        assert_eq!(joined, Dialogue { system: Some("a\n\nc".to_owned()), turns: expected });
+        assert_eq!(joined, AlternatingTurns { system: Some("a\n\nc".to_owned()), turns: expected });
         assert_eq!(turns(&[(User, "x")]).system, None);
     }
 }

@@ -15,13 +15,13 @@ use super::open_response::OpenResponse;
 use crate::providers::{Failure, Permit};
 
 /// A response in progress and its permit. Dropping it stops the provider.
-pub(in crate::providers) struct Lease {
+pub(in crate::providers) struct TimedResponse {
     /// `None` after the deadline. The lock is contended only while the timer ends the lease.
     held: Arc<Mutex<Option<(OpenResponse, Permit)>>>,
     _timer: AbortOnDropHandle<()>,
 }
 
-impl Lease {
+impl TimedResponse {
     pub(in crate::providers) fn new(response: OpenResponse, permit: Permit) -> Self {
         let end = response.end;
         let held = Arc::new(Mutex::new(Some((response, permit))));
