@@ -1,0 +1,109 @@
+//! Why the store could not do what was asked.
+
+use std::fmt;
+
+use super::{InvalidCredential, PostgresError, sqlite};
+
+/// Why a storage operation failed.
+#[derive(Debug)]
+pub enum Error {
+    /// No such app or key.
+    NotFound,
+    /// It conflicts with what is stored: a name that is taken, a key that has ended, the last of its kind. Says which.
+    Conflict(&'static str),
+    /// The credential behind the write has ended since the request began.
+    InvalidCredential(InvalidCredential),
+    /// SQLite refused or failed.
+    Sqlite(rusqlite::Error),
+    /// PostgreSQL refused or failed, or cannot be reached.
+    Postgres(PostgresError),
+    /// The files cannot be created or opened; names the file unless it is the directory itself.
+    Io(std::io::Error),
+    /// Written by a later version of this program.
+    TooNew {
+        /// The file's version.
+        found: i64,
+        /// The latest that this program knows.
+        known: i64,
+    },
+}
+
+impl Error {
+    /// Whether another process was in the way, so that a retry may succeed.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Sqlite(cause) => sqlite::error::is_busy(cause),
+            Self::Postgres(cause) => cause.is_busy(),
+            _ => false,
+        }
+    }
+
+    /// The cause alone, without "the database cannot be used": for texts that name the database themselves.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Sqlite(cause) => format!("{cause}{}", sqlite::error::hint(cause)),
+            Self::Postgres(cause) => cause.to_string(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether a remote database could not be reached, or not in time.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Postgres(cause) if cause.is_unreachable())
+    }
+
+    /// Whether a remote database may accept the same operation a little later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Postgres(cause) if cause.is_transient())
+    }
+
+    /// Whether a database file is corrupt or truncated.
+    pub fn is_corrupt(&self) -> bool {
+        match self {
+            Self::Sqlite(cause) => sqlite::error::is_corrupt(cause),
+            Self::Io(cause) => cause.kind() == std::io::ErrorKind::InvalidData,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("not found"),
+            Self::Conflict(what) => f.write_str(what),
+            Self::InvalidCredential(how) => how.fmt(f),
+            Self::Sqlite(_) | Self::Postgres(_) => {
+                write!(f, "the database cannot be used: {}", self.reason())
+            }
+            Self::Io(cause) => cause.fmt(f),
+            Self::TooNew { found, known } => write!(
+                f,
+                "the database was written by a later version (schema {found}; this version knows {known}); update mk"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Sqlite(cause) => Some(cause),
+            Self::Postgres(cause) => Some(cause),
+            Self::Io(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(cause: rusqlite::Error) -> Self {
+        Self::Sqlite(cause)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(cause: std::io::Error) -> Self {
+        Self::Io(cause)
+    }
+}
