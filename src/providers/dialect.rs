@@ -1,0 +1,74 @@
+//! What a dialect is: it encodes requests and decodes responses, without I/O.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::chat::{Answer, Chat};
+use super::{CompletionDialect, FailedCall, Model};
+use crate::clock::Clock;
+
+/// A request as a dialect encodes it; the transport adds the provider's address and the key.
+#[derive(Clone, Debug)]
+pub struct ProviderRequest {
+    /// Appended to the provider's base URL, such as `/chat/completions`.
+    pub path: Cow<'static, str>,
+    /// Headers other than the content type.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// JSON.
+    pub body: Bytes,
+}
+
+/// The header that carries a provider's key.
+#[derive(Clone, Debug)]
+pub struct KeyHeader {
+    /// Its name.
+    pub name: HeaderName,
+    /// Precedes the key in the value, such as `Bearer `.
+    pub prefix: &'static str,
+}
+
+/// A complete HTTP response of a provider.
+#[derive(Clone, Debug)]
+pub struct ProviderResponse {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers that dialects read (`crate::net::outbound::http1::head` has the list); untrusted.
+    pub headers: HeaderMap,
+    /// The body, capped by the transport; untrusted.
+    pub body: Bytes,
+    /// The time that dates in headers are relative to. A clock rather than a time, as most responses have no such date.
+    pub clock: Clock,
+}
+
+impl ProviderResponse {
+    /// The response to attribute an error event inside a stream to: such an event has no status or headers of its own.
+    pub(super) fn of_stream_event() -> Self {
+        Self { status: 200, headers: HeaderMap::new(), body: Bytes::new(), clock: Clock::system() }
+    }
+}
+
+/// One provider format.
+pub trait Dialect: Send + Sync {
+    /// The header for the key. The transport sets it: no dialect ever sees a key.
+    fn key_header(&self) -> KeyHeader;
+
+    /// Encodes the request that asks `model` to complete `chat`.
+    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest;
+
+    /// Decodes a response.
+    ///
+    /// # Errors
+    /// With the [`Failure`](super::Failure) that status, headers and body describe;
+    /// [`Failure::Malformed`](super::Failure::Malformed) if they make no sense.
+    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall>;
+
+    /// The request (a GET without a body) for the list of models, which is free of charge and requires the key.
+    fn listing(&self) -> ProviderRequest {
+        ProviderRequest { path: "/models".into(), headers: Vec::new(), body: Bytes::new() }
+    }
+
+    /// This format's side of callers' chat completions.
+    fn completions(&self) -> &dyn CompletionDialect;
+}
