@@ -20,7 +20,7 @@ use crate::valgrind::Counter;
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fake/model";
 /// Key rows are cached only if the last write to the database was more than 3 s ago; until then each lookup reads the
-/// database (`src/storage/sqlite/key_cache.rs` says why), which takes some 10,000 instructions more.
+/// database (`src/storage/sqlite/key_cache/mod.rs` says why), which takes some 10,000 instructions more.
 const SETTLED: Duration = Duration::from_millis(3500);
 const TIMEOUT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(100);

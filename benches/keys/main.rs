@@ -8,14 +8,17 @@
 //! response is checked, and the first wrong one ends the bench.
 //!
 //! - **10 and 20,000 keys in use**, of as many and of a million: the size of the database must make no difference.
-//! - **100,000 keys in use**, of as many and of a million: nor here, where they are all the rows that the server caches.
-//! - **250,000 keys in use**, of as many and of a million, is shown without a bound: each request looks its key up in the
+//! - **100,000 keys in use**, of as many and of a million: nor here, where they are all the rows that the server
+//!   caches.
+//! - **250,000 keys in use**, of as many and of a million, is shown without a bound: each request looks its key up in
+//!   the
 //!   database, as none is still cached when its turn comes again, and in a file four times as large less of what is read
 //!   is close to the processor (0.88 to 0.90 × the requests).
 //! - What many keys in use cost compared with 10 is shown without a bound: each of them has its own row in what the
 //!   server writes twice a second (its daily count, its last use, its sums), so that there is more to do, not just more
 //!   of the same.
-//! - Figures are taken once each key has been used, and so is cached as far as it ever is. The first lookup of a key takes
+//! - Figures are taken once each key has been used, and so is cached as far as it ever is. The first lookup of a key
+//!   takes
 //!   longer the larger the database is, as more of it is far from the processor.
 //!
 //! # Noise
@@ -29,16 +32,19 @@
 //!
 //! In addition to the gateway's record (`benches/gateway/main.rs`), for many keys in use:
 //!
-//! - **SQLite's memory from the program's allocator**: glibc's returned 32 KB to the system and took them back with every
+//! - **SQLite's memory from the program's allocator**: glibc's returned 32 KB to the system and took them back with
+//!   every
 //!   row that was summed up, each time with an interrupt to all processors. 15 to 20 % more requests with 20,000 or
 //!   100,000 keys in use; no effect with 10.
-//! - **Sums, counts and last uses updated where they exist, and only inserted where they do not**, one tree lookup instead
+//! - **Sums, counts and last uses updated where they exist, and only inserted where they do not**, one tree lookup
+//!   instead
 //!   of three: 13 to 10.5 µs per request outside the workers with 20,000 keys in use.
 //! - **Twice 100,000 key rows cached, not 25,000**: 22,000 to 28,000 requests per second with 100,000 in use, and 20 MB
 //!   more.
 //! - **Counts and last uses written in the order of their tables**: 17.7 to 16.7 µs outside the workers with 100,000 in
 //!   use.
-//! - 1 MB of pages for connections that look keys up, which holds the upper levels of a million keys and of the index of
+//! - 1 MB of pages for connections that look keys up, which holds the upper levels of a million keys and of the index
+//!   of
 //!   their hashes, not 256 KB: no effect with 100,000 or 250,000 in use. Not kept.
 //! - A write-ahead log of 16 MB before its pages go to the ledger, not 4: no effect. Not kept.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table and its progress")]
@@ -81,7 +87,7 @@ use table::Sample;
 const FEW: usize = 10;
 const SOME: usize = 20_000;
 const USED: usize = 100_000;
-/// More rows than a server caches: two generations of 100,000 (`src/storage/sqlite/key_cache.rs`).
+/// More rows than a server caches: two generations of 100,000 (`src/storage/sqlite/key_cache/mod.rs`).
 const BEYOND: usize = 250_000;
 /// An unoptimised build would take minutes to create a million, and only rehearses.
 const MANY: usize = if cfg!(debug_assertions) { BEYOND } else { 1_000_000 };

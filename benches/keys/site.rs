@@ -16,7 +16,7 @@ use crate::{database, serve};
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fast/model";
 /// Key rows are cached only if the last write to the database was more than 3 s ago, which is mostly true of a server
-/// in use (`src/storage/sqlite/key_cache.rs` says why).
+/// in use (`src/storage/sqlite/key_cache/mod.rs` says why).
 const SETTLED: Duration = Duration::from_millis(3500);
 const TIMEOUT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(100);

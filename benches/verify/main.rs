@@ -14,11 +14,11 @@
 //! counting allocations with heaptrack, in the order of effect: parking provider calls (hyper's client holds 27 KB per
 //! connection from the request on), requests handed over instead of kept for a second attempt, instructions shared
 //! instead of copied, events boxed in their channel (it allocates room for 32), large futures in separate boxes. That
-//! reduced it to 30 and 45 KB. Then the callers' connections were parked as well (`src/net/inbound/parking.rs`: hyper's
-//! two buffers of 8 KB, whose size cannot be set, and its own state), TLS was moved out of every future that may hold a
-//! connection (a provider's connection was stored twice in a call, 1.1 KB each, a caller's twice in its task), and
-//! waiting calls keep none of what they were built from (`-Zprint-type-sizes` shows what a future keeps). That reduced
-//! it to 10 and 20 KB.
+//! reduced it to 30 and 45 KB. Then the callers' connections were parked as well (`src/net/inbound/parking/mod.rs`:
+//! hyper's two buffers of 8 KB, whose size cannot be set, and its own state), TLS was moved out of every future that
+//! may hold a connection (a provider's connection was stored twice in a call, 1.1 KB each, a caller's twice in its
+//! task), and waiting calls keep none of what they were built from (`-Zprint-type-sizes` shows what a future keeps).
+//! That reduced it to 10 and 20 KB.
 //!
 //! Of those 20 KB, 18 were live: 2.7 per waiting call (1.3 its future, 0.6 its slot in the panel's set, 0.3 each for
 //! prompt, parked request and socket), 1.8 the task of the connection, 2.2 that of the run, 4 small parts of both

@@ -3,8 +3,7 @@
 //! What counts is exactly this, in this order; nothing is guessed, as the model can be asked again:
 //!
 //! 1. Tokens that mark the end of a text (`<|im_end|>`, `</s>` …) are dropped at its end. Reasoning before the answer
-//! is
-//!    skipped if the model marks its end (`</think>`, `<|channel|>final<|message|>` …), because some servers do not
+//!    is skipped if the model marks its end (`</think>`, `<|channel|>final<|message|>` …), because some servers do not
 //!    separate it. All marks in any case.
 //! 2. The object may be the whole text, or be enclosed in a code fence.
 //! 3. Otherwise it may stand within prose, if that has no other brace, `{` or `}`: two objects, or one inside a list,

@@ -53,6 +53,13 @@ pub struct Schema {
     definition: Arc<Definition>,
 }
 
+#[derive(Debug)]
+struct Definition {
+    value: Value,
+    /// As most calls send it.
+    json: Box<RawValue>,
+}
+
 impl Schema {
     /// A schema, whose objects are closed and require all properties, so that strict modes accept it.
     pub fn new(name: &'static str, value: Value) -> Self {

@@ -42,12 +42,3 @@ pub use stream::chunk_writer::{ChoiceStage, ChunkWriter};
 pub use stream::completion_stream::CompletionStream;
 
 use crate::net::sse_decoder as sse;
-use serde_json::Value;
-use serde_json::value::RawValue;
-
-#[derive(Debug)]
-struct Definition {
-    value: Value,
-    /// As most calls send it.
-    json: Box<RawValue>,
-}

@@ -1,5 +1,6 @@
 -- The windows of one subject, counted for all servers together: a script runs atomically, so that no two servers can
--- take the same last request. The arithmetic is that of `src/limits/window.rs`, by this store's clock, in microseconds.
+-- take the same last request. The arithmetic is that of `src/limits/window/mod.rs`, by this store's clock, in
+-- microseconds.
 --
 -- KEYS  1: the minute, a sorted set with a member for each request admitted, whose score is its time
 --       2: the days, a hash from UTC day to count; only for subjects whose days are counted, which are keys

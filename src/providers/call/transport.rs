@@ -127,7 +127,8 @@ impl Transport {
         async move {
             let client = Box::pin(self.client(limits.end)).await?;
             yield_to_ready().await;
-            let ready = with_deadline(limits.first_byte, Box::pin(client.ready())).await??;
+            let ready = with_deadline(limits.first_byte, Box::pin(client.ready())).await?;
+            let ready = ready.map_err(Failure::from)?;
             let sending = Box::pin(ready.send(&self.http_request(Method::POST, &outgoing())?));
             let begun = with_deadline(limits.first_byte, sending).await?;
             let opened = limits.apply_to(begun.map_err(FailedCall::before_answer)?);

@@ -38,8 +38,7 @@ const EPILOGUE: Duration = Duration::from_secs(2);
 const MAX_DRAINING: usize = 64;
 
 /// The most that is read of one streamed answer. A chunk with a token takes some 300 bytes, so an answer of 128,000
-/// takes
-/// 40 MB, and one with the log probabilities of many alternatives several times as much.
+/// takes 40 MB, and one with the log probabilities of many alternatives several times as much.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How many characters an answer may have for each token of its limit, and beyond that, before it is taken for one that
@@ -237,8 +236,7 @@ impl CompletionStream {
     }
 
     /// The last bytes of an incomplete answer for the caller; what may still be read is for its usage alone. `error`
-    /// has
-    /// `message`, `type` and `code`.
+    /// has `message`, `type` and `code`.
     pub fn end_with_error(&mut self, error: &Value) -> Bytes {
         if !self.is_open() {
             self.state = State::Over;

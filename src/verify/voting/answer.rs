@@ -2,9 +2,8 @@
 //!
 //! The answer is a JSON object as [`object`] finds it. Its `answer` names an option in exactly these ways, in either
 //! case and perhaps emphasised, quoted, in parentheses or followed by a full stop or colon: by its letter (`B`, `b`,
-//! `**B**`,
-//! `(B)`, `B.`), after the word "Option" (`Option B`), or before the option's own text (`B) 1889`). A text without any
-//! brace that is nothing but this is an answer as well.
+//! `**B**`, `(B)`, `B.`), after the word "Option" (`Option B`), or before the option's own text (`B) 1889`). A text
+//! without any brace that is nothing but this is an answer as well.
 //!
 //! What the model found by itself must not contradict its letter: if it means the same as another option, and not as
 //! the chosen one, or names but one option and another one, the answer is malformed. Who chose "None of these" has seen

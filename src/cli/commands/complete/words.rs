@@ -42,8 +42,7 @@ pub(super) fn option<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
 }
 
 /// Whether the last value of a list, as in `--by=day,model`, may follow those before it: each stands in a list once,
-/// and
-/// `never` alone.
+/// and `never` alone.
 pub(super) fn fits_in_its_list(candidate: &str) -> bool {
     let Some((before, last)) = candidate.rsplit_once(',') else { return true };
     let before = before.rsplit_once('=').map_or(before, |(_, list)| list);

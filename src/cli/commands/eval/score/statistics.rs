@@ -168,8 +168,7 @@ impl Pairs {
     }
 
     /// The probability of a difference at least as large if both were equally often at fault: the exact two-sided test
-    /// of
-    /// `McNemar`, which only those statements decide on which the two differ.
+    /// of `McNemar`, which only those statements decide on which the two differ.
     pub(crate) fn mcnemar(self) -> f64 {
         let (fewer, more) = (self.only_first.min(self.only_second), self.only_first.max(self.only_second));
         if more == 0 {

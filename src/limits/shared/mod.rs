@@ -47,7 +47,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How much of a store's error message is shown.
 const MAX_REASON_CHARS: usize = 200;
 
-static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("shared/windows.lua")));
+static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("windows.lua")));
 
 /// The deadline of a query that begins now.
 fn deadline() -> Instant {

@@ -337,5 +337,4 @@ fn replace(db: &Db<'_>, late: &[(i64, &AttemptRow)]) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-#[path = "calls_tests.rs"]
 mod tests;

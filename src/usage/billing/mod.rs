@@ -108,5 +108,4 @@ fn statement_line(sum: UsageSum, names: &Names) -> StatementLine {
 }
 
 #[cfg(test)]
-#[path = "billing_tests.rs"]
 mod tests;

@@ -1,10 +1,9 @@
 //! Look-ups return what any process has written, whatever is cached.
 
 use super::*;
-use crate::storage::Store;
 use crate::storage::sqlite::MAIN_FILE;
 use crate::storage::sqlite::tests::{NOW, a_key, kept_key, later};
-use crate::storage::{Error, KeyChange};
+use crate::storage::{Error, KeyChange, Store};
 
 /// Moves the last write to `mk.db` an hour back, as far as file times tell.
 fn let_settle(dir: &std::path::Path) {

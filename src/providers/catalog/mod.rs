@@ -194,7 +194,7 @@ pub fn models_of(name: &str) -> impl Iterator<Item = &'static str> {
     MODELS.keys().copied().filter(move |id| is_of(id))
 }
 
-static CATALOGUE: &str = include_str!("catalog/catalogue.json");
+static CATALOGUE: &str = include_str!("catalogue.json");
 
 static MODELS: LazyLock<HashMap<&'static str, ModelFacts>> = LazyLock::new(|| {
     let entries: HashMap<&'static str, Entry> = serde_json::from_str(CATALOGUE).unwrap_or_default();

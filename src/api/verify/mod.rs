@@ -1,7 +1,8 @@
 //! The verify area: request, events and result of `POST /verify/v1/stream` and `POST /verify/v1/extract`.
 //!
-//! The events of the streams are in `events`, the result of an extraction in `extraction`. The ranges of a request's numbers are defined here once: for the server,
-//! which refuses anything else, and for flags and files, which refuse it before anything is sent.
+//! The events of the streams are in `events`, the result of an extraction in `extraction`. The ranges of a request's
+//! numbers are defined here once: for the server, which refuses anything else, and for flags and files, which refuse it
+//! before anything is sent.
 
 mod events;
 mod extraction;
@@ -62,7 +63,8 @@ pub enum Format {
     Markdown,
 }
 
-/// The body of `POST /verify/v1/stream` and `POST /verify/v1/extract`. The last five fields are additions to the reference.
+/// The body of `POST /verify/v1/stream` and `POST /verify/v1/extract`. The last five fields are additions to the
+/// reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifyRequest {
@@ -422,7 +424,8 @@ pub struct VerifyResponse {
     /// Whether all of it is what an earlier verification found, from the server's cache: no model was called.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cached: bool,
-    /// The signed receipt, when the request asked for one: a JSON Web Signature by Ed25519. `mk receipt verify` reads it.
+    /// The signed receipt, when the request asked for one: a JSON Web Signature by Ed25519. `mk receipt verify` reads
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
 }

@@ -178,8 +178,8 @@ impl Resumption {
         }
     }
 
-    /// The model at `position` of the chain, to be called for the rest of an answer after the one at `after` failed with
-    /// this code.
+    /// The model at `position` of the chain, to be called for the rest of an answer after the one at `after` failed
+    /// with this code.
     fn candidate<'a>(
         &'a self,
         position: usize,

@@ -230,5 +230,4 @@ fn is_linked(found: &Metadata) -> bool {
 }
 
 #[cfg(test)]
-#[path = "key_cache_tests.rs"]
 mod tests;

@@ -189,5 +189,4 @@ pub(super) fn key_label(key: &KeyName) -> String {
 }
 
 #[cfg(test)]
-#[path = "report_tests.rs"]
 mod tests;

@@ -180,8 +180,8 @@ impl Dice {
     }
 }
 
-/// Whatever servers do and seem to do, and whenever they die: a call is booked once, with all that was used if its server
-/// lived, a request is counted once, and sums are those of the attempts.
+/// Whatever servers do and seem to do, and whenever they die: a call is booked once, with all that was used if its
+/// server lived, a request is counted once, and sums are those of the attempts.
 #[test]
 fn whoever_dies_or_seems_to_nothing_is_booked_twice() {
     for seed in 0..40 {

@@ -227,8 +227,8 @@ impl Ledger {
         }
     }
 
-    /// Writes rows in their order, and after them the calls under way; returns how many rows were written, and the error
-    /// that stopped it.
+    /// Writes rows in their order, and after them the calls under way; returns how many rows were written, and the
+    /// error that stopped it.
     fn write(&self, rows: &[AttemptRow], due: &Due) -> (usize, Result<(), Error>) {
         let mut written = 0;
         // Rows of calls are made as they are written: with thousands of calls under way, all of them take megabytes.

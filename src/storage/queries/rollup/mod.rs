@@ -189,5 +189,4 @@ fn counts(row: &AttemptRow) -> UsageCounts {
 }
 
 #[cfg(test)]
-#[path = "rollup_tests.rs"]
 mod tests;

@@ -365,5 +365,4 @@ pub(super) mod client_file;
 pub mod credentials;
 pub(super) mod profiles;
 #[cfg(test)]
-#[path = "client_tests.rs"]
 mod tests;

@@ -293,5 +293,4 @@ fn details(claim: &ClaimResult) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "page_tests.rs"]
 mod tests;

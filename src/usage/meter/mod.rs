@@ -427,5 +427,4 @@ impl ModelTotal {
 }
 
 #[cfg(test)]
-#[path = "meter_tests.rs"]
 mod tests;

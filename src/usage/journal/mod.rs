@@ -238,5 +238,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-#[path = "journal_tests.rs"]
 mod tests;
