@@ -5,7 +5,7 @@
 //!                 (timeouts)   (request id, common headers, log, panics)
 //! ```
 //!
-//! [`serve`] is the entry point of production and of every test; it takes a listener that is bound already. What must
+//! [`serve()`] is the entry point of production and of every test; it takes a listener that is bound already. What must
 //! hold: a caller that is slow, silent or gone costs a bounded amount of time and memory; every response carries its
 //! request id and rate limits; after `shutdown`, requests in flight get a grace period, then a proper end, and nothing
 //! that was counted is lost.

@@ -173,7 +173,7 @@ async fn errors_from_the_server_are_reported_with_their_exit_code() {
     let few = there.clone().env("MK_CONSOLE_KEY", &few);
     assert_eq!(run(&few, &["apps", "list"]).await.code(), 0);
     let busy = run(&few, &["apps", "list"]).await;
-    assert!(busy.code() == 7 && busy.stderr.contains("try again in"), "{busy:?}");
+    assert!(busy.code() == 7 && busy.stderr.contains("free again in"), "{busy:?}");
     assert!(!busy.stderr.contains("mk verify"), "{busy:?}");
     let nobody = run(&there.clone().env("MK_SERVER", "http://127.0.0.1:0"), &["keys", "list"]).await;
     assert_eq!(nobody.code(), 6, "{nobody:?}");

@@ -282,7 +282,7 @@ async fn a_rate_limit_exits_with_7_and_reports_the_wait() {
     assert_eq!(call.run_beside().await.code(), 0);
     let ran = call.run_beside().await;
     assert_eq!(ran.code(), 7, "{ran:?}");
-    assert!(ran.stderr.contains("too many requests per minute; try again in"), "{ran:?}");
+    assert!(ran.stderr.contains("too many requests per minute; free again in"), "{ran:?}");
     assert_eq!(call.clone().args(["--json"]).run_beside().await.json()["exit"], 7);
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::mk::{CommandOutput, Mk, operator};
 
@@ -15,7 +16,10 @@ fn as_a_user(call: Mk) -> Mk {
     let home = call.home().to_owned();
     fs::set_permissions(&home, Permissions::from_mode(0o755)).unwrap();
     let binary = home.join("mk");
-    fs::copy(env!("CARGO_BIN_EXE_mk"), &binary).unwrap();
+    // By another process: while this one writes it, a process that another test starts has it open too, and what is
+    // open for writing cannot be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_mk")).arg(&binary).status().unwrap();
+    assert!(copied.success());
     let run =
         format!("shift; exec setpriv --reuid=65534 --regid=65534 --clear-groups {} \"$@\"", binary.display());
     call.through(&["sh", "-c", &run, "sh"])

@@ -133,9 +133,9 @@ impl Gateway {
     }
 }
 
-/// The chunks of a stream, which must consist of `data: ` lines only and end with `[DONE]`.
+/// The chunks of a stream, which must consist of `data: ` lines and signs of life only, and end with `[DONE]`.
 pub fn chunks(raw: &str) -> Vec<Value> {
-    let mut lines: Vec<&str> = raw.split_terminator("\n\n").collect();
+    let mut lines: Vec<&str> = raw.split_terminator("\n\n").filter(|line| *line != ": keep-alive").collect();
     assert_eq!(lines.pop(), Some("data: [DONE]"), "{raw}");
     lines
         .into_iter()
