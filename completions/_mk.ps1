@@ -120,6 +120,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Simulated models in this process: no server, key or network. They know few facts')
             [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'The configured providers, called from this process: no server needed')
             [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Ask the models for their reasons, which the list and JSON show')
+            [CompletionResult]::new('--fresh', '--fresh', [CompletionResultType]::ParameterName, 'Ask the models again, whatever the server''s verdict cache holds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON document, at the end')
             [CompletionResult]::new('--jsonl', '--jsonl', [CompletionResultType]::ParameterName, 'A line of JSON per claim as it arrives, then a summary')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')

@@ -114,6 +114,7 @@ set edit:completion:arg-completer[mk] = {|@words|
             cand --sandbox 'Simulated models in this process: no server, key or network. They know few facts'
             cand --local 'The configured providers, called from this process: no server needed'
             cand --explain 'Ask the models for their reasons, which the list and JSON show'
+            cand --fresh 'Ask the models again, whatever the server''s verdict cache holds'
             cand --json 'One JSON document, at the end'
             cand --jsonl 'A line of JSON per claim as it arrives, then a summary'
             cand -q 'Print nothing but errors and what --json asks for'

@@ -45,6 +45,15 @@ async fn verify(server: &TestServer, arguments: &[&str]) -> CommandOutput {
     mk.env("MK_SERVER", &server.base).env("MK_API_KEY", &server.key(Service::Verify)).run_beside().await
 }
 
+#[test]
+fn what_was_skipped_is_not_called_checked() {
+    let text = "Paris is beautiful. Two plus two is four. Rome is beautiful. The capital of Australia is Canberra. \
+        The capital of Japan is Tokyo. [sandbox:omit=always]";
+    let ran = Mk::new().args(["verify", "--sandbox", text]).run();
+    let summary = "2 of 5 sentences checked, 2 skipped: ✓ 2 true · 1 unchecked";
+    assert!(ran.code() == 13 && ran.stderr.contains(summary), "{ran:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_over_the_limit_fails_the_gate_and_is_named_even_with_q() {
     let (server, _provider) = towers().await;

@@ -78,6 +78,9 @@ async fn a_gate_names_file_line_and_column() {
         assert!(ran.stderr.contains(named), "{ran:?}");
         assert!(ran.stderr.contains("models say 9 m (3/3) · \"Tower 1 is 8 m high\""), "{ran:?}");
     }
+    let long = "a-file-whose-name-is-longer-than-a-third-of-a-line.md";
+    let ran = verify(&server, &[(long, NOTES)], &["-q", long]).await;
+    assert!(ran.stderr.contains(&format!("{long}:13:10  FALSE  ")), "{ran:?}");
     let list = verify(&server, &[("notes.md", NOTES)], &["--view", "list", "notes.md"]).await.stdout;
     assert!(list.contains("at notes.md:13:10\n"), "{list}");
     assert!(!list.contains("notes.md:7"), "where all is right, no place is needed: {list}");

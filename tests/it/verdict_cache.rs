@@ -9,6 +9,7 @@ use mk::keys::apps;
 use serde_json::{Value, json};
 
 use crate::support::events::Events;
+use crate::support::mk::Mk;
 use crate::support::panel::{config, eiffel};
 use crate::support::provider::{FakeProvider, ModelRequest, Reply, claim, claims};
 use crate::support::scrape::scrape;
@@ -102,6 +103,18 @@ fn lasting(completed: &Value) -> Value {
         result.as_object_mut().unwrap().remove("cached");
     }
     lasting
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_has_the_models_asked_again_with_a_flag() {
+    let (server, provider) = server_with(script, |_| {}).await;
+    let mk = Mk::new().args(["verify", TOWER]).env("MK_SERVER", &server.base);
+    let mk = mk.env("MK_API_KEY", &server.key(Service::Verify));
+    for (flags, calls) in [(&[][..], 4), (&[], 0), (&["--fresh"], 4)] {
+        let before = provider.requests().len();
+        let ran = mk.clone().args(flags.iter().copied()).run_beside().await;
+        assert_eq!((ran.code(), provider.requests().len() - before), (0, calls), "{ran:?}");
+    }
 }
 
 #[tokio::test]

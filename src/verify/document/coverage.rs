@@ -219,13 +219,42 @@ pub fn nearest(
     (shared > 0 && shared * 2 >= words).then_some(nearest)
 }
 
-/// How much of what the sentences at a place say stands in a text: of places where a quote may be meant, the one with
-/// the most is.
-pub fn shared(document: &Document<'_>, finder: &Finder, place: &Range<usize>, text: &str) -> usize {
-    let said = Said::new(finder, std::iter::once(text));
-    let sentences = &document.sentences()[document.sentences_of(place)];
-    let contents = sentences.iter().flat_map(|sentence| content_of(finder, &sentence.range));
-    contents.filter(|token| said.has_token(finder, *token)).count()
+/// How well places of a text fit what is said: of those where a quote may be meant, the one with the most of it fits
+/// best. A sentence may be as long as the text and hold all of the places, so each is read once, and not to its end.
+pub struct Fit<'a> {
+    document: &'a Document<'a>,
+    finder: &'a Finder,
+    said: Said,
+    /// What was found, by the sentences of a place.
+    known: Vec<(Range<usize>, usize)>,
+}
+
+impl<'a> Fit<'a> {
+    /// The most tokens of a sentence that are looked at.
+    const MAX_TOKENS: usize = 500;
+
+    /// Reads what is said.
+    pub fn new(document: &'a Document<'a>, finder: &'a Finder, said: &str) -> Self {
+        Self { document, finder, said: Said::new(finder, std::iter::once(said)), known: Vec::new() }
+    }
+
+    /// How many words of the sentences at a place are said.
+    pub fn of(&mut self, place: &Range<usize>) -> usize {
+        let sentences = self.document.sentences_of(place);
+        if let Some((_, fit)) = self.known.iter().find(|(known, _)| *known == sentences) {
+            return *fit;
+        }
+        let reading = self.finder.reading();
+        let words = |range: &Range<usize>| {
+            let tokens = reading.tokens().within(&self.finder.folded().folded(range));
+            content(reading, tokens.start..tokens.end.min(tokens.start + Self::MAX_TOKENS))
+        };
+        let all =
+            self.document.sentences()[sentences.clone()].iter().flat_map(|sentence| words(&sentence.range));
+        let fit = all.filter(|token| self.said.has_token(self.finder, *token)).count();
+        self.known.push((sentences, fit));
+        fit
+    }
 }
 
 /// The tokens that carry what a range of the text says.

@@ -20,7 +20,7 @@ mod sentences;
 mod text;
 
 pub use chars::{CharSpan, CharTable};
-pub use coverage::{Account, AccountKind, Gap, Likeness, coverage, holds_most, likeness, nearest, shared};
+pub use coverage::{Account, AccountKind, Fit, Gap, Likeness, coverage, holds_most, likeness, nearest};
 pub use finder::{Finder, Quote};
 pub use sections::Section;
 pub use text::{Document, Format, Kind, Sentence};

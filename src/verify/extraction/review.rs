@@ -17,7 +17,7 @@ use super::statement::Statement;
 use crate::api::verify::SkipReason;
 use crate::verify::anchors::{self, Anchored};
 use crate::verify::claim::Claim;
-use crate::verify::document::{Kind, Likeness, Quote, Section, Sentence, likeness, shared};
+use crate::verify::document::{Fit, Kind, Likeness, Quote, Section, Sentence, likeness};
 use crate::verify::{normal_form, text};
 
 /// The longest claim, question or skipped part, in characters.
@@ -169,12 +169,10 @@ impl<'s> Reviewer<'s> {
         }
         if places.len() > 1 {
             let from = self.from;
+            let mut fit =
+                (!claim.is_empty()).then(|| Fit::new(&statement.document, statement.finder(), claim));
             let rank = |place: &Range<usize>| {
-                let fit = if claim.is_empty() {
-                    0
-                } else {
-                    shared(&statement.document, statement.finder(), place, claim)
-                };
+                let fit = fit.as_mut().map_or(0, |fit| fit.of(place));
                 let states = !self.states_nothing(place);
                 (states, fit, !self.is_quoted(place), place.start >= from, Reverse(place.start))
             };

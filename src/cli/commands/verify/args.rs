@@ -61,6 +61,10 @@ pub(crate) struct VerifyArgs {
     #[arg(long, help_heading = "How")]
     pub(crate) explain: bool,
 
+    /// Ask the models again, whatever the server's verdict cache holds
+    #[arg(long, help_heading = "How")]
+    pub(crate) fresh: bool,
+
     #[command(flatten)]
     pub(crate) output: Output,
 }

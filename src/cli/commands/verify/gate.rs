@@ -154,7 +154,9 @@ impl Gate {
         let mut lines = Vec::new();
         for Finding { at, word, text, detail } in &self.named {
             let at = at.as_deref().unwrap_or_default();
-            let at = format!("{at}{:1$}", "", place_width.saturating_sub(cells(at)));
+            // A place that is longer than its column still ends before the word.
+            let gap = place_width.saturating_sub(cells(at)).max(if at.is_empty() { 0 } else { 2 });
+            let at = format!("{at}{:gap$}", "");
             let indent = cells(&at) + WORD_WIDTH + 2;
             lines.push(format!("{at}{:WORD_WIDTH$}  {text}", word.as_str()));
             if !detail.is_empty() {

@@ -74,6 +74,8 @@ struct Plan {
     fail_on: Vec<FailOn>,
     jobs: usize,
     max_wait: Option<Duration>,
+    /// Whether models are asked in spite of the server's cache.
+    fresh: bool,
 }
 
 /// Runs the command.
@@ -124,7 +126,10 @@ async fn execute(
     receipts: Option<ReceiptFile>,
     kept: &mut Kept,
 ) -> Outcome {
-    let backend = chosen.open(&plan.printer).await?;
+    let mut backend = chosen.open(&plan.printer).await?;
+    if plan.fresh {
+        backend.client = backend.client.asking_afresh();
+    }
     match input {
         Input::One(source, text) => {
             single::run(plan, &backend, source.as_ref(), text, receipts, &mut kept.found).await
@@ -156,6 +161,7 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
         fail_on,
         jobs: jobs(args.input.jobs, config),
         max_wait: args.input.max_wait,
+        fresh: args.fresh,
         printer,
     })
 }

@@ -28,11 +28,13 @@ pub(super) fn all() -> Value {
              `claim_verified`. Anything else asks for nothing.",
             "models",
         ),
-        "Cache": header(
+        "Cache": parameter(
+            "header",
             crate::api::verify::CACHE_HEADER,
             "`fresh` asks for everything to be found anew, whatever the server's cache of verdicts holds. Anything else \
              is refused.",
-            "fresh",
+            &json!({"type": "string", "enum": ["fresh"]}),
+            &"fresh".into(),
         ),
         "IfNoneMatch": header("If-None-Match", "The `ETag` of a copy that you have.", "\"0f3c9a\""),
         "AppId": in_path("app_id", "The app's id.", "app"),

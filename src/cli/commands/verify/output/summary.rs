@@ -274,12 +274,15 @@ pub(crate) fn parts(
     symbol: impl Fn(Assessment) -> String,
 ) -> Vec<Part> {
     let totals = Totals::of(result);
-    let Coverage { sentences, .. } = result.coverage;
+    let Coverage { sentences, checked, skipped, .. } = result.coverage;
     let of = match totals.unchecked {
         0 => result.results.is_empty().then(|| "nothing to verify".to_owned()),
         unchecked if sentences > 0 => {
-            let checked = thousands(sentences.saturating_sub(unchecked) as u64);
-            Some(format!("{checked} of {} checked", counted(sentences, "sentence")))
+            // The server's numbers are not trusted.
+            let checked = thousands(checked.min(sentences.saturating_sub(unchecked)) as u64);
+            let skipped =
+                if skipped > 0 { format!(", {} skipped", thousands(skipped as u64)) } else { String::new() };
+            Some(format!("{checked} of {} checked{skipped}", counted(sentences, "sentence")))
         }
         _ => None,
     };
