@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-const assets = fileURLToPath(new URL("../../src/server/dashboard/assets", import.meta.url));
+const assets = fileURLToPath(new URL("../../src/server/endpoints/dashboard/assets", import.meta.url));
 
 /** The modules by these paths below the assets. */
 export async function load(...paths) {
