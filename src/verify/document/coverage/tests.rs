@@ -1,0 +1,98 @@
+//! What accounts for a sentence and what does not; when two claims are the same; where a passage stands.
+
+use super::*;
+use crate::verify::document::Format;
+
+fn accounts<'a>(text: &str, finder: &Finder, said: &[(AccountKind, &str, &'a str)]) -> Vec<Account<'a>> {
+    let account = |(kind, quote, says): &(AccountKind, &str, &'a str)| Account {
+        quote: finder.find(quote, 0..text.len(), 0).unwrap(),
+        says,
+        kind: *kind,
+    };
+    said.iter().map(account).collect()
+}
+
+/// Which sentences are not accounted for, and what is missing of them.
+fn gaps(text: &str, said: &[(AccountKind, &str, &str)], before: &str) -> Vec<(usize, Vec<String>)> {
+    let document = Document::new(text, Format::Text);
+    let finder = Finder::new(&document);
+    let accounts = accounts(text, &finder, said);
+    let gaps = coverage(&document, &finder, 0..document.sentences().len(), &accounts, before);
+    gaps.into_iter().map(|gap| (gap.sentence, [gap.values, gap.names].concat())).collect()
+}
+
+#[test]
+fn a_wide_quote_counts_for_what_its_claim_says() {
+    use AccountKind::Claim;
+    let text = "Gold is lighter than water. Anna Berg was born in 1879. It was in Ulm.";
+    let gap = |at: usize| (at, Vec::<String>::new());
+    assert_eq!(gaps(text, &[(Claim, text, "Anna Berg was born in Ulm in 1879.")], ""), [gap(0)]);
+    let own = (Claim, "Gold is lighter than water", "Gold is lighter than water.");
+    assert_eq!(gaps(text, &[own, (Claim, text, "Anna Berg was born in Ulm in 1879.")], ""), []);
+    let text = "巴黎是法国的首都。金比水轻。";
+    assert_eq!(gaps(text, &[(Claim, text, "巴黎是法国的首都。")], ""), [gap(1)]);
+    assert_eq!(gaps(text, &[(Claim, text, "巴黎是法国的首都。"), (Claim, "金比水轻", "金比水轻。")], ""), []);
+}
+
+#[test]
+fn a_skipped_part_counts_for_the_sentence_that_it_mostly_holds() {
+    use AccountKind::Skipped;
+    let text = "Gold is lighter than water.";
+    for (part, is_gap) in [
+        (".", true),
+        ("than", true),
+        ("Gold", true),
+        ("lighter than water", false),
+        ("Gold is lighter", false),
+    ] {
+        assert_eq!(!gaps(text, &[(Skipped, part, part)], "").is_empty(), is_gap, "{part}");
+    }
+    assert_eq!(gaps(text, &[(Skipped, "Gold", "Gold"), (Skipped, "water", "water")], ""), []);
+}
+
+#[test]
+fn a_duplicate_counts_for_what_is_said_elsewhere() {
+    use AccountKind::{Claim, Duplicate};
+    let text = "Gold is heavy. The price of gold was 2,000 dollars.";
+    let (gold, price) = ((Claim, "Gold is heavy", "Gold is heavy."), "The price of gold was 2,000 dollars.");
+    let missing = |values: &[&str]| {
+        let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
+        vec![(1, values)]
+    };
+    assert_eq!(gaps(text, &[gold, (Duplicate, price, price)], ""), missing(&["2,000 dollars"]));
+    assert_eq!(gaps(text, &[gold, (Duplicate, price, price)], "Gold cost 2000 dollars."), []);
+    let text = "Gold is heavy. Silver rusts fast.";
+    let silver = (Duplicate, "Silver rusts fast.", "Silver rusts fast.");
+    assert_eq!(gaps(text, &[gold, silver], "Iron is old."), missing(&[]));
+}
+
+#[test]
+fn claims_differ_by_names_and_values() {
+    let document = Document::new("Paris is the capital of France.", Format::Text);
+    let finder = Finder::new(&document);
+    for (one, other, expected) in [
+        ("Paris is the capital of France.", "Paris is the capital of Germany.", Likeness::Different),
+        ("Paris is the capital of France.", "The capital of France is Paris.", Likeness::Same),
+        ("Jupiter is a planet.", "Mars is a planet.", Likeness::Different),
+        ("The tower is 330 m tall.", "The tower is 331 m tall.", Likeness::Different),
+        ("The tower was completed in 1889.", "The tower was finished in 1889.", Likeness::Near),
+        ("Penguins can fly.", "Penguins cannot fly.", Likeness::Near),
+        ("巴黎是法国的首都", "巴黎是德国的首都", Likeness::Different),
+        ("برلين عاصمة ألمانيا", "برلين عاصمة فرنسا", Likeness::Different),
+    ] {
+        let found = likeness(&finder, one, other);
+        assert_eq!(found == Likeness::Different, expected == Likeness::Different, "{one} {other} {found:?}");
+        assert!(found == expected || expected == Likeness::Near, "{one} {other} {found:?}");
+    }
+}
+
+#[test]
+fn a_passage_that_is_not_copied_is_found_by_its_words() {
+    let text = "Gold is heavy. Everest is 9,100 m tall. Silver is light.";
+    let document = Document::new(text, Format::Text);
+    let finder = Finder::new(&document);
+    let nearest = |passage: &str| nearest(&document, &finder, 0..3, passage);
+    assert_eq!(nearest("The height of Everest (9100 m)"), Some(1));
+    assert_eq!(nearest("that silver is light"), Some(2));
+    assert_eq!(nearest("Nothing of the kind stands there"), None);
+}
