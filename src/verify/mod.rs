@@ -19,6 +19,7 @@ pub mod document;
 mod error;
 mod extraction;
 mod job;
+mod model_calls;
 mod normal_form;
 pub mod options;
 mod pipeline;
@@ -29,7 +30,6 @@ mod text;
 pub mod values;
 mod voting;
 pub mod words;
-mod work;
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::CacheKey;
 use crate::api::verify::Format;
+use crate::verify::model_calls::calls::ModelClient;
 use crate::verify::voting::ballot::Roster;
-use crate::verify::work::calls::ModelClient;
 use crate::verify::{Job, PanelSettings, prompts};
 
 /// Changed when the entries change, or what their keys mean.

@@ -28,8 +28,8 @@ use futures_util::future::BoxFuture;
 
 use super::claim::Claim;
 use super::extraction::{Found, Statement};
+use super::model_calls::calls::ModelClient;
 use super::voting::ballot::{PanelAnswer, Roster};
-use super::work::calls::ModelClient;
 use super::{Job, PanelSettings};
 use crate::api::verify::{ClaimResult, Domain, ReasonCode, VerifyResponse};
 use crate::usage::Meter;

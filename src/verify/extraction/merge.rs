@@ -22,8 +22,8 @@ use crate::inference::{self, Failure};
 use crate::verify::claim::Claim;
 use crate::verify::document::{Likeness, Section, likeness};
 use crate::verify::error::Error;
-use crate::verify::work::calls::Calls;
-use crate::verify::work::pacing;
+use crate::verify::model_calls::calls::Calls;
+use crate::verify::model_calls::pacing;
 use crate::verify::{Job, PanelSettings};
 
 /// What was made of a whole statement.

@@ -25,7 +25,7 @@ use crate::inference::{Answer, Failure, Message, Role};
 use crate::usage::Purpose;
 use crate::verify::claim::Claim;
 use crate::verify::document::{Account, AccountKind, Gap, Section, coverage, nearest};
-use crate::verify::work::calls::{Calls, IfLimited, Task};
+use crate::verify::model_calls::calls::{Calls, IfLimited, Task};
 use crate::verify::{PanelSettings, prompts, receipt, text};
 
 /// Room for a claim in an extractor's answer, in bytes: all texts at their caps ([`super::review`]), in 4-byte

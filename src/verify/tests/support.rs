@@ -14,7 +14,7 @@ use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::usage::{Account, Accounting, Budget, Ledger, Meter, Purpose, Store};
-use crate::verify::work::calls::ModelClient;
+use crate::verify::model_calls::calls::ModelClient;
 use crate::verify::{EventResult, Job, PanelSettings, Settings, Verifier};
 
 /// One nano-dollar per token.

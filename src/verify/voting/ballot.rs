@@ -8,7 +8,7 @@ use crate::api::verify::{ClaimResult, ModelError};
 use crate::inference::Failure;
 use crate::verify::Job;
 use crate::verify::claim::Claim;
-use crate::verify::work::pacing;
+use crate::verify::model_calls::pacing;
 
 /// The models of a verification: the panel first, then the standby models. Without duplicates, as no model votes twice.
 pub(in crate::verify) struct Roster<'a> {

@@ -96,3 +96,16 @@ fn a_passage_that_is_not_copied_is_found_by_its_words() {
     assert_eq!(nearest("that silver is light"), Some(2));
     assert_eq!(nearest("Nothing of the kind stands there"), None);
 }
+
+#[test]
+fn a_long_sentence_is_read_once_and_not_to_its_end() {
+    let filler = "so ".repeat(Fit::MAX_TOKENS);
+    let text = format!("Gold is heavy. {filler}gold is heavy.");
+    let document = Document::new(&text, Format::Text);
+    let finder = Finder::new(&document);
+    let mut fit = Fit::new(&document, &finder, "Gold is heavy.");
+    let end = text.len() - 2;
+    assert!(fit.of(&(0..4)) > 0);
+    assert_eq!(fit.of(&(end - 3..end)), 0, "what is said beyond its first words does not count");
+    assert_eq!((fit.of(&(20..22)), fit.known.len()), (0, 2), "another place in the same sentence");
+}

@@ -12,7 +12,7 @@ use super::super::support::{Call, extraction};
 use crate::inference::{Answer, Chat, Failure, Finish};
 use crate::money::{NanoUsd, Tokens};
 use crate::usage::{Meter, Purpose};
-use crate::verify::work::calls::ModelClient;
+use crate::verify::model_calls::calls::ModelClient;
 
 /// What a model does with one call, after which delay, and the token usage that it reports.
 #[derive(Clone, Debug)]

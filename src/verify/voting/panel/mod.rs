@@ -34,9 +34,9 @@ use crate::verify::Job;
 use crate::verify::claim::Claim;
 use crate::verify::error::Error;
 use crate::verify::extraction::{Change, Found};
+use crate::verify::model_calls::calls::{Calls, IfLimited, from_now};
+use crate::verify::model_calls::outbox::Outbox;
 use crate::verify::prompts::{self, Fences};
-use crate::verify::work::calls::{Calls, IfLimited, from_now};
-use crate::verify::work::outbox::Outbox;
 
 /// A panel at work on the claims of one verification.
 pub(in crate::verify) struct Panel<'a> {

@@ -16,9 +16,9 @@ use crate::verify::Event;
 use crate::verify::claim::Claim;
 use crate::verify::error::Error;
 use crate::verify::extraction::{Change, Found};
+use crate::verify::model_calls::outbox::Outbox;
+use crate::verify::model_calls::pacing;
 use crate::verify::voting::ballot::{Ballot, Next};
-use crate::verify::work::outbox::Outbox;
-use crate::verify::work::pacing;
 
 /// The ballots of all claims, and the results reported so far.
 pub(super) struct PanelResults<'a> {
