@@ -42,6 +42,7 @@ use tokio::time::sleep;
 use super::catalog::estimate;
 use super::{Answer, Chat, FailedCall, Failure, Finish};
 use crate::money::Tokens;
+use crate::net::thread_pool::ThreadPool;
 use reading::fences;
 use reading::triggers::{self, Act};
 
@@ -53,6 +54,9 @@ const EXTRACTION: &str = "claims";
 const PANEL: &str = "answer";
 const AUDIT: &str = "audit";
 
+/// Where models are simulated: reading a long text takes seconds, in which connections would stand still.
+static THREAD: ThreadPool = ThreadPool::new("sandbox", 1, Duration::MAX);
+
 /// Answers a prompt as `model` would.
 ///
 /// # Errors
@@ -61,13 +65,11 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
     if !MODELS.contains(&model) {
         return Err(Failure::UnknownModel.into());
     }
-    let task = chat.schema.as_ref().map_or("", |schema| schema.name);
-    let (acts, text) = match task {
-        EXTRACTION => extraction(chat),
-        PANEL => panel(chat, model),
-        AUDIT => audit(chat),
-        _ => (Vec::new(), "I am a simulated model and know no other task than verification.".to_owned()),
-    };
+    let (chat, name) = (chat.clone(), model.to_owned());
+    let simulated = THREAD.run(move || Simulated::of(&chat, &name)).await;
+    // No thread, or a defect in here: as from a real provider in trouble.
+    let Simulated { acts, text, prompt } =
+        simulated.map_err(|_| Failure::Broken { status: 500, retry_after: None })?;
     if acts.contains(&Act::Slow) {
         sleep(latency(model)).await;
     }
@@ -77,7 +79,6 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
     if acts.contains(&Act::Fail) {
         return Err(Failure::Broken { status: 500, retry_after: None }.into());
     }
-    let prompt = estimate::prompt_tokens(chat);
     if acts.contains(&Act::Refuse) {
         let usage = Some(Tokens::of_prompt(prompt));
         return Err(FailedCall { failure: Failure::Refused, usage });
@@ -87,6 +88,27 @@ pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedC
     let completion = estimate::text_tokens(&text);
     let usage = Some(Box::new(Tokens::new(prompt, completion)));
     Ok(Answer { text, finish: Finish::Stop, usage, model: Answer::reported_model(model) })
+}
+
+/// What a model does with a prompt.
+struct Simulated {
+    acts: Vec<Act>,
+    text: String,
+    /// The prompt's tokens.
+    prompt: u64,
+}
+
+impl Simulated {
+    fn of(chat: &Chat, model: &str) -> Self {
+        let task = chat.schema.as_ref().map_or("", |schema| schema.name);
+        let (acts, text) = match task {
+            EXTRACTION => extraction(chat),
+            PANEL => panel(chat, model),
+            AUDIT => audit(chat),
+            _ => (Vec::new(), "I am a simulated model and know no other task than verification.".to_owned()),
+        };
+        Self { acts, text, prompt: estimate::prompt_tokens(chat) }
+    }
 }
 
 fn extraction(chat: &Chat) -> (Vec<Act>, String) {
@@ -237,6 +259,15 @@ mod tests {
         assert!(stall.is_err());
         let extraction = chat("claims", json!({}), &[("SECTION", "2 + 2 = 5 [sandbox:fail=extractor]")]);
         assert!(complete(&extraction, "alpha").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_long_text_is_not_read_on_the_thread_of_connections() {
+        let text = "The museum of the town was built by a famous architect. ".repeat(400);
+        let extraction = chat("claims", json!({}), &[("SECTION", &text)]);
+        let mut reading = std::pin::pin!(complete(&extraction, "extractor"));
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        assert!(reading.await.unwrap().text.contains("famous architect"));
     }
 
     #[tokio::test]
