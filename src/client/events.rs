@@ -1,14 +1,17 @@
 //! The stream of a verification, or of an extraction, as typed events.
 //!
-//! Only a stream that ends with a terminal event is a success; an end without one is [`Error::Incomplete`].
+//! Only a stream that ends with a terminal event is a success; an end without one is [`Error::Incomplete`]. A result that
+//! contradicts itself, or what was asked, is [`Error::Malformed`]; one that does not tell how much of the text was checked
+//! is read as incomplete.
 
 use std::slice::from_ref;
 
 use reqwest::RequestBuilder;
 
+use super::consistent::{Account, doubt_untold};
 use super::error::Error;
 use super::frames::{Frames, unreadable};
-use crate::api::verify::{ClaimResult, Event};
+use crate::api::verify::{ClaimResult, Event, VerifyRequest};
 use crate::net::sse_decoder::MAX_EVENT_BYTES;
 
 /// The largest stream that makes sense, as the reader may keep all of it.
@@ -27,18 +30,20 @@ pub(super) type ReadEvent = fn(&str, &str) -> serde_json::Result<Option<Event>>;
 pub struct VerifyStream {
     frames: Frames,
     read: ReadEvent,
+    account: Account,
     is_done: bool,
 }
 
 impl VerifyStream {
-    /// Sends `post` and reads the response, perhaps with a receipt.
-    pub(super) fn begin(post: RequestBuilder, read: ReadEvent, has_receipt: bool) -> Self {
-        let (max_bytes, max_event) = if has_receipt {
+    /// Sends `post`, which holds the `request`, and reads the response.
+    pub(super) fn begin(post: RequestBuilder, read: ReadEvent, request: &VerifyRequest) -> Self {
+        let (max_bytes, max_event) = if request.receipt == Some(true) {
             (MAX_BYTES_WITH_RECEIPT, MAX_BYTES_WITH_RECEIPT)
         } else {
             (MAX_STREAM_BYTES, MAX_EVENT_BYTES)
         };
-        Self { frames: Frames::begin(post, max_bytes, max_event), read, is_done: false }
+        let frames = Frames::begin(post, max_bytes, max_event);
+        Self { frames, read, account: Account::new(request), is_done: false }
     }
 
     /// The next event; `None` after the terminal one. Events that this version does not know are skipped. Not
@@ -48,8 +53,14 @@ impl VerifyStream {
             let frame = self.frames.next().await?;
             let read = (self.read)(&frame.event, &frame.data);
             let event = read.map_err(|cause| unreadable(&format!("event `{}`", frame.event), &cause))?;
-            if let Some(event) = event {
+            if let Some(mut event) = event {
                 ensure_plausible(&event)?;
+                if let Some(flaw) = self.account.flaw(&event) {
+                    return Err(Error::Malformed(flaw));
+                }
+                if let Event::Completed(result) = &mut event {
+                    doubt_untold(result, &frame.data);
+                }
                 self.is_done = event.is_terminal();
                 return Ok(Some(event));
             }
@@ -148,7 +159,7 @@ mod tests {
     }
 
     const COMPLETED: &str = concat!(
-        "event: completed\ndata: {\"requestId\":\"ver_1\",\"original_fact\":\"x\",\"results\":[],",
+        "event: completed\ndata: {\"requestId\":\"ver_1\",\"original_fact\":\"\",\"results\":[],",
         "\"timestamp\":\"t\",\"tokenUsage\":{\"promptTokens\":0,\"completionTokens\":0,\"totalTokens\":0},",
         "\"minRequired\":2}\n\n"
     );

@@ -6,6 +6,7 @@
 
 mod certificate;
 mod chat;
+mod consistent;
 mod console;
 mod error;
 mod events;
@@ -112,13 +113,13 @@ impl Client {
     pub fn verify(&self, request: &VerifyRequest) -> VerifyStream {
         let post = self.post("verify/v1/stream").header(PROGRESS_HEADER, "models");
         let post = if self.fresh { post.header(CACHE_HEADER, "fresh") } else { post };
-        VerifyStream::begin(post.json(request), Event::read, request.receipt == Some(true))
+        VerifyStream::begin(post.json(request), Event::read, request)
     }
 
     /// Starts an extraction. The request is sent exactly once, whatever happens to the connection.
     pub fn extract(&self, request: &VerifyRequest) -> VerifyStream {
         let post = self.post("verify/v1/extract").json(request);
-        VerifyStream::begin(post, Event::read_of_extraction, false)
+        VerifyStream::begin(post, Event::read_of_extraction, request)
     }
 
     /// Starts a streamed completion. The request is sent exactly once, whatever happens to the connection.

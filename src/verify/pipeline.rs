@@ -285,6 +285,7 @@ impl Verifier {
             mode: self.mode(job.domain).map(str::to_owned),
             cached,
             receipt: None,
+            models: Vec::new(),
         };
         if let (Some(key), Some(recorder)) = (&job.receipt, recorder) {
             response.receipt = receipt::seal(&self.payload(job, &response, &recorder), key);
@@ -334,12 +335,14 @@ impl Verifier {
             complete: found.is_complete(),
             skipped: found.skipped,
             audited: found.audited,
+            auditor: self.settings(job.domain).acting_auditor().map(str::to_owned),
             coverage: found.coverage,
             timestamp: self.clock.now().rfc3339(),
             cost_usd: token_usage.cost_usd(),
             token_usage,
             domain: job.domain,
             as_of: job.as_of.rfc3339(),
+            prompts: Some(prompts::hash().to_owned()),
             mode: self.mode(job.domain).map(str::to_owned),
         }
     }

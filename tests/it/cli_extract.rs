@@ -25,7 +25,8 @@ fn a_pipe_gets_a_line_for_each_claim_and_part_and_true_is_not_asked() {
     assert_eq!(lines[0], format!("1\tCLAIM\t0-35\t{SYDNEY}\tWhat is the capital of Australia?"));
     assert!(lines[1].starts_with("2\tCLAIM\t56-91\tWater boils"), "{ran:?}");
     assert_eq!(lines[2], "-\tSKIPPED\topinion\tParis is beautiful.");
-    assert_eq!(ran.stderr, "SANDBOX: answers are simulated, not real\n");
+    let summary = "SANDBOX: answers are simulated, not real\n2 claims · all 3 sentences accounted for · ";
+    assert!(ran.stderr.starts_with(summary), "{ran:?}");
 }
 
 #[test]
@@ -35,6 +36,8 @@ fn programs_get_one_document_also_on_failure() {
     assert_eq!(document["claims"][0]["options"]["A"], "Sydney");
     assert_eq!((&document["audited"], &document["complete"]), (&json!(true), &json!(true)));
     assert_eq!(document["coverage"]["checked"], 1);
+    assert_eq!(document["auditor"], "sandbox/auditor");
+    assert!(document["prompts"].as_str().is_some_and(|hash| !hash.is_empty()), "{document}");
     assert_eq!(document["tokenUsage"]["verificationTokens"], 0);
     for arguments in [&["--json", "It rains. [sandbox:fail=extractor]"][..], &["--json", "-f", "nowhere"]] {
         let failed = sandbox(arguments);

@@ -1,7 +1,7 @@
 //! `mk verify` as a gate: it never passes what it did not read, and never fails silently.
 
 use mk::api::Service;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::mk::{CommandOutput, Mk};
 use crate::support::panel::config;
@@ -52,6 +52,46 @@ fn what_was_skipped_is_not_called_checked() {
     let ran = Mk::new().args(["verify", "--sandbox", text]).run();
     let summary = "2 of 5 sentences checked, 2 skipped: ✓ 2 true · 1 unchecked";
     assert!(ran.code() == 13 && ran.stderr.contains(summary), "{ran:?}");
+    let several = |options: &[&str]| {
+        let texts = [text, "Two plus two is four. Rome is beautiful."];
+        Mk::new()
+            .args(["verify", "--sandbox"])
+            .args(options.iter().copied())
+            .args(["--text"])
+            .args(texts)
+            .run()
+    };
+    let total =
+        "2 statements: 2 verified · 3 of 7 sentences checked, 3 skipped · 3 claims: ✓ 3 true · 1 unchecked";
+    assert!(several(&[]).stderr.contains(total), "{:?}", several(&[]));
+    assert!(several(&["--view", "list"]).stdout.contains(total), "{:?}", several(&["--view", "list"]));
+    let totals = &several(&["--json"]).json()["totals"];
+    assert_eq!(totals["coverage"], json!({ "sentences": 7, "checked": 3, "skipped": 3, "unchecked": 1 }));
+}
+
+#[test]
+fn a_run_that_passes_says_how_much_it_checked_unless_told_to_be_quiet() {
+    let text = "The Eiffel Tower is in Paris.";
+    for (command, said) in [("verify", "1 claim: ✓ 1 true"), ("extract", "its sentence is accounted for")] {
+        let ran = Mk::new().args([command, "--sandbox", text]).run();
+        assert!(ran.code() == 0 && ran.stderr.contains(said), "{ran:?}");
+        assert_eq!(Mk::new().args([command, "--sandbox", "-q", text]).run().stderr, "");
+    }
+    let failed = "The capital of Japan is Tokyo. [sandbox:fail=auditor]";
+    for command in ["verify", "extract"] {
+        let ran = Mk::new().args([command, "--sandbox", failed]).run();
+        let warning = "warning: the claims were not audited: the auditor (sandbox/auditor) failed";
+        assert!(ran.code() == 0 && ran.stderr.contains(warning), "{ran:?}");
+    }
+}
+
+#[test]
+fn what_failed_is_named_with_its_line_wherever_the_text_comes_from() {
+    let text = "Two plus two is four.\n\nThe moon is big. The capital of Australia is Sydney.\n";
+    let ran = Mk::new().args(["verify", "--sandbox", "-q", "-"]).stdin(text).run();
+    assert!(ran.code() == 10 && ran.stderr.contains("3:18  FALSE"), "{ran:?}");
+    let one_line = Mk::new().args(["verify", "--sandbox", "-q", "The capital of Australia is Sydney."]).run();
+    assert!(one_line.stderr.starts_with("FALSE"), "{one_line:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,7 +101,8 @@ async fn what_is_over_the_limit_fails_the_gate_and_is_named_even_with_q() {
     for options in [&[][..], &["-q"], &["--json"], &["--jsonl", "-q"], &["--view", "list"]] {
         let ran = verify(&server, &[options, &[&text]].concat()).await;
         assert_eq!(ran.code(), 13, "{ran:?}");
-        let named = "UNCHECKED     over the limit, 30 parts from here on: Tower 31 is 9 m high.\n30 of 60 sentences checked: ";
+        let named = "UNCHECKED     over the limit, 30 parts from here on: Tower 31 is 9 m high.\n              \
+            the limit is max_claims, which the server's operator sets under [verify] in server.toml\n30 of 60 sentences checked: ";
         assert!(ran.stderr.contains(named), "{ran:?}");
         assert!(ran.stderr.trim_end().ends_with("exit 13"), "{ran:?}");
     }
@@ -71,6 +112,7 @@ async fn what_is_over_the_limit_fails_the_gate_and_is_named_even_with_q() {
         "{page}"
     );
     assert!(page.contains("!  not checked (over limit): Tower 31 is 9 m high."), "{page}");
+    assert_eq!(page.matches("the limit is max_claims").count(), 1, "{page}");
     let document = verify(&server, &["--json", &text]).await.json();
     assert_eq!(document["exit"], 13);
 }
@@ -189,7 +231,10 @@ fn several_statements_end_in_totals() {
     assert_eq!((&total["type"], &total["totals"]["false"]), (&"total".into(), &1.into()));
 
     let all_right = run(&[], &format!("{right}\n"));
-    assert!(all_right.stderr.contains("1 statement: 1 verified · 1 claim: ✓ 1 true · "), "{all_right:?}");
+    assert!(
+        all_right.stderr.contains("1 statement: 1 verified · 1 of 1 sentence checked · 1 claim: ✓ 1 true · "),
+        "{all_right:?}"
+    );
     assert!(!run(&["-q"], &format!("{right}\n")).stderr.contains("verified"));
 }
 

@@ -174,9 +174,9 @@ async fn an_absurd_retry_after_ends_the_command() {
     assert!(!ran.stderr.contains("panicked"), "{ran:?}");
 }
 
-/// Events with only the fields that the API reference lists.
+/// Events with only the fields that the API reference lists: they do not tell whether all of the text was checked.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_with_only_the_documented_fields_is_understood() {
+async fn a_stream_with_only_the_documented_fields_is_understood_and_does_not_pass() {
     let claim = json!({"id": "1", "claim": "Paris is in France.", "assessment": "TRUE", "original_question": "Where is Paris?",
         "original_options": {"A": "France", "B": "Spain"}, "claimed_answer": "A", "consensus_answer": "A",
         "model_answers": [{"model": "one", "answer": "A"}, {"model": "two", "answer": "A"}]});
@@ -195,40 +195,83 @@ async fn a_stream_with_only_the_documented_fields_is_understood() {
     let server = Scripted::answering(stream(&body)).await;
     for form in [&[][..], &["--json"], &["--jsonl"], &["--view", "list"]] {
         let ran = call(&server.base, form).run_beside().await;
-        assert_eq!(ran.code(), 0, "{form:?}: {ran:?}");
+        assert_eq!(ran.code(), 13, "{form:?}: {ran:?}");
     }
-    let plain = call(&server.base, &[]).run_beside().await;
-    assert_eq!(plain.stdout, "1\tTRUE\tTT\tParis is in France.\n");
+    let plain = call(&server.base, &["-q"]).run_beside().await;
+    assert_eq!(plain.stdout, "");
+    assert!(plain.stderr.contains("the server does not say how much of the text it checked"), "{plain:?}");
+    let trusted = call(&server.base, &["--fail-on", "false,no-consensus"]).run_beside().await;
+    assert_eq!((trusted.code(), trusted.stdout.as_str()), (0, "1\tTRUE\tTT\tParis is in France.\n"));
+    assert!(trusted.stderr.contains("warning: not all of the text was checked"), "{trusted:?}");
 }
 
-/// A result with contradictory parts and the largest possible numbers.
-fn absurd() -> Value {
-    let claim = |options: Value, claimed: &str, answers: Value| {
-        json!({"id": "", "claim": "", "assessment": "FALSE", "original_question": "", "original_options": options,
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_that_its_votes_do_not_give_is_no_verdict() {
+    let claim = |assessment: &str, consensus: &str, answers: &[(&str, &str)]| {
+        let answers: Vec<Value> =
+            answers.iter().map(|(model, answer)| json!({"model": model, "answer": answer})).collect();
+        json!({"id": "1", "claim": "Paris is in Spain.", "assessment": assessment, "original_question": "Where is Paris?",
+            "original_options": {"A": "Spain", "B": "France", "C": "None of these", "D": "Cannot be determined"},
+            "claimed_answer": "A", "consensus_answer": consensus, "model_answers": answers})
+    };
+    let completed = |claim: &Value, fact: &str| {
+        let done = json!({"requestId": "r", "original_fact": fact, "results": [claim], "timestamp": "t", "minRequired": 2,
+            "skipped": [], "complete": true, "audited": true, "auditor": "m",
+            "coverage": {"sentences": 1, "checked": 1, "skipped": 0, "unchecked": 0},
+            "tokenUsage": {"promptTokens": 1, "completionTokens": 1, "totalTokens": 2}});
+        format!("event: completed\ndata: {done}\n\n")
+    };
+    let agreed = claim("TRUE", "A", &[("one", "A"), ("two", "A")]);
+    let fine = Scripted::answering(stream(&completed(&agreed, "x"))).await;
+    assert_eq!(call(&fine.base, &[]).run_beside().await.code(), 0);
+    let early = json!({"claimIndex": 0, "assessment": "TRUE", "consensus_answer": "A", "model_answers": [],
+        "result": claim("TRUE", "A", &[])});
+    for (body, why) in [
+        (completed(&claim("TRUE", "A", &[]), "x"), "calls claim 1 TRUE"),
+        (completed(&claim("TRUE", "B", &[("one", "B"), ("two", "B")]), "x"), "calls claim 1 TRUE"),
+        (completed(&claim("FALSE", "A", &[("one", "A"), ("two", "A")]), "x"), "calls claim 1 FALSE"),
+        (completed(&agreed, "Another text."), "about another text"),
+        (format!("event: claim_verified\ndata: {early}\n\n"), "calls claim 1 TRUE"),
+    ] {
+        let ran = expect_exit(stream(&body), 5).await;
+        assert!(ran.stderr.contains(why) && ran.stdout.is_empty(), "{why}: {ran:?}");
+    }
+}
+
+/// A result with strange parts and the largest possible numbers; its first claim has this verdict.
+fn absurd(verdict: &str) -> Value {
+    let claim = |verdict: &str, options: Value, claimed: &str, answers: Value| {
+        json!({"id": "", "claim": "", "assessment": verdict, "original_question": "", "original_options": options,
             "claimed_answer": claimed, "model_answers": answers, "consensus_answer": "Z",
             "reason_code": "consensus", "model_errors": [{"model": "", "code": "\u{1b}[2J"}]})
     };
+    let open = "NO CONSENSUS";
+    let agreeing = json!([{"model": "", "answer": "Z"}, {"model": "\u{1b}[2J", "answer": "Z"}]);
     let max = u64::MAX;
     let usage = json!({"model": "m", "promptTokens": max, "completionTokens": max, "totalTokens": max, "cost_usd": 1e308});
-    json!({"requestId": "", "original_fact": "", "timestamp": "", "minRequired": u32::MAX, "skipped": [],
+    json!({"requestId": "", "original_fact": "x", "timestamp": "", "minRequired": 0, "skipped": [],
         "results": [
-            claim(json!({}), "", json!([])),
-            claim(json!({"Z": 7, "": null, "A": {"x": []}}), "Q", json!([{"model": "m", "answer": "nowhere"}])),
-            claim(json!({"A": "\u{202e}x", "B": "y".repeat(5000)}), "A", json!(vec![json!({"model": "m".repeat(500), "answer": "B"}); 40])),
+            claim(verdict, json!({}), "", json!([])),
+            claim(open, json!({"Z": 7, "": null, "A": {"x": []}}), "Q", json!([{"model": "m", "answer": "nowhere"}])),
+            claim(open, json!({"A": "\u{202e}x", "B": "y".repeat(5000)}), "A", json!(vec![json!({"model": "m".repeat(500), "answer": "B"}); 40])),
+            claim("FALSE", json!({"Z": 7, "A": {"x": []}, "": null}), "A", agreeing),
         ],
         "tokenUsage": {"promptTokens": max, "completionTokens": max, "totalTokens": max, "extractionTokens": max,
             "verificationTokens": max, "modelUsage": [usage, usage]}})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn contradictory_results_are_shown_in_every_format() {
-    let body = format!(
-        "event: claims_extracted\ndata: {{\"claims\":[\"\",\"\",\"\"],\"count\":{max}}}\n\nevent: verifying_claim\ndata: \
-         {{\"claim\":\"\",\"claimIndex\":{max}}}\n\nevent: completed\ndata: {}\n\n",
-        absurd(),
-        max = u64::MAX,
-    );
-    let server = Scripted::answering(stream(&body)).await;
+async fn absurd_results_are_shown_in_every_format_and_contradictory_ones_in_none() {
+    let body = |verdict: &str| {
+        format!(
+            "event: claims_extracted\ndata: {{\"claims\":[\"\",\"\",\"\",\"\"],\"count\":{max}}}\n\nevent: verifying_claim\n\
+             data: {{\"claim\":\"\",\"claimIndex\":{max}}}\n\nevent: completed\ndata: {}\n\n",
+            absurd(verdict),
+            max = u64::MAX,
+        )
+    };
+    let server = Scripted::answering(stream(&body("NO CONSENSUS"))).await;
+    let contradictory = Scripted::answering(stream(&body("FALSE"))).await;
     for form in [
         &["--json"][..],
         &["--jsonl"],
@@ -241,6 +284,8 @@ async fn contradictory_results_are_shown_in_every_format() {
         assert_eq!(ran.code(), 10, "{form:?}: {:.2000}", format!("{ran:?}"));
         assert!(!ran.stderr.contains("panicked"), "{form:?}: {ran:?}");
         assert!(!ran.stdout.contains(['\u{1b}', '\u{202e}']), "{form:?}: {ran:?}");
+        let refused = call(&contradictory.base, form).run_beside().await;
+        assert_eq!(refused.code(), 5, "{form:?}: {:.2000}", format!("{refused:?}"));
     }
 }
 

@@ -115,7 +115,10 @@ async fn an_interrupt_keeps_the_verified_statements() {
     let child = spawn(&call);
     eventually("the second statement is sent", || provider.requests_for("extractor").len() == 4).await;
     let ran = interrupted(child).await;
-    assert!(ran.stderr.contains("1 statement: 1 verified · 1 claim: ✓ 1 true · "), "{ran:?}");
+    assert!(
+        ran.stderr.contains("1 statement: 1 verified · 1 of 1 sentence checked · 1 claim: ✓ 1 true · "),
+        "{ran:?}"
+    );
     let receipts = std::fs::read_to_string(call.home().join("receipts")).unwrap();
     assert_eq!(receipts.lines().count(), 1, "it was paid for");
 }
@@ -178,10 +181,12 @@ async fn server_with_an_endless_one() -> (String, Arc<AtomicBool>) {
             let (mut stream, _) = listener.accept().await.unwrap();
             let noted = noted.clone();
             tokio::spawn(async move {
-                if scripted::read_request(&mut stream).await.contains("endless") {
+                let request = scripted::read_request(&mut stream).await;
+                if request.contains("endless") {
                     std::future::pending::<()>().await;
                 }
-                stream.write_all(&scripted::stream(scripted::COMPLETED)).await.unwrap();
+                let answer = scripted::about(&request, scripted::stream(scripted::COMPLETED));
+                stream.write_all(&answer).await.unwrap();
                 while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
                 noted.store(true, Ordering::Relaxed);
             });

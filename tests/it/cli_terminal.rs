@@ -154,8 +154,8 @@ fn several_statements_make_one_table_with_what_failed_and_totals_below() {
     assert!(rows[0].contains(" 1 ") && rows[0].contains("TTT") && rows[1].contains(" 2 "), "{shown}");
     assert!(shown.contains("Canberra") && shown.contains("nothing to verify"), "{shown}");
     assert!(!shown.contains("line 2  FALSE"), "all of it is on the screen, and not said twice: {shown}");
-    let totals = "3 statements: 2 verified, 1 with nothing to verify · 2 claims: ✓ 1 true, ✗ 1 false";
-    assert!(shown.contains(totals), "{shown}");
+    let totals = "3 statements: 2 verified, 1 with nothing to verify · 2 of 3 sentences checked, 1 skipped";
+    assert!(shown.contains(totals) && shown.contains("\n2 claims: ✓ 1 true, ✗ 1 false"), "{shown}");
 
     let narrow = pty::run(&mk, 44, 60).last;
     assert!(!narrow.contains("verdict") && narrow.contains("3 statements: 2 verified"), "{narrow}");

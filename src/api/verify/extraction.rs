@@ -37,6 +37,9 @@ pub struct ExtractResponse {
     pub complete: bool,
     /// Whether a second model compared the claims with the statement.
     pub audited: bool,
+    /// That model; `null` where the server has none for it.
+    #[serde(default)]
+    pub auditor: Option<String>,
     /// How much of the statement the claims cover.
     pub coverage: Coverage,
     /// When the extraction was complete, RFC 3339.
@@ -51,6 +54,9 @@ pub struct ExtractResponse {
     /// The date that relative times are counted from, RFC 3339.
     #[serde(rename = "asOf")]
     pub as_of: String,
+    /// The hash of the prompts, by which results of one wording are told from those of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<String>,
     /// `sandbox` when simulated models took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,

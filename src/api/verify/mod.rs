@@ -391,8 +391,9 @@ pub struct VerifyResponse {
     /// Parts that were not verified.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
-    /// Whether everything that should have been checked was: false if any skipped part is unchecked.
-    #[serde(default = "yes")]
+    /// Whether everything that should have been checked was: false if any skipped part is unchecked. False, too, where a
+    /// server does not tell.
+    #[serde(default)]
     pub complete: bool,
     /// Whether a second model compared the claims with the statement.
     #[serde(default)]
@@ -428,6 +429,10 @@ pub struct VerifyResponse {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
+    /// Not on the wire: the models in the order of the panel, then those that stand by, which a client has from
+    /// [`VerifyingClaims::models`]; empty where nobody told.
+    #[serde(skip)]
+    pub models: Vec<String>,
 }
 
 /// The public key by which receipts are checked; the body of `GET /verify/v1/receipt-key`.
@@ -439,11 +444,6 @@ pub struct ReceiptKey {
     pub algorithm: String,
     /// The key as PEM.
     pub public_key: String,
-}
-
-/// What servers that tell nothing about it stand for.
-const fn yes() -> bool {
-    true
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -81,6 +81,11 @@ impl Printer {
         write_line(line);
     }
 
+    /// Prints a sentence (sanitized) that must not be missed, even with `-q`, wrapped for people.
+    pub(crate) fn urgent_sentence(&self, text: &str) {
+        self.wrapped(text, 0).iter().for_each(|line| write_line(line));
+    }
+
     /// Prints a notice only with `-v`.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -39,11 +40,13 @@ impl Scripted {
             loop {
                 let Ok((mut stream, _)) = listener.accept().await else { continue };
                 let request = read_request(&mut stream).await;
-                let steps = {
-                    let mut seen = seen.lock().unwrap();
-                    seen.push(request);
-                    script(seen.len() - 1)
-                };
+                let steps = script(seen.lock().unwrap().len());
+                let steps = steps.into_iter().map(|step| match step {
+                    Step::Send(bytes) => Step::Send(about(&request, bytes)),
+                    other => other,
+                });
+                let steps = steps.collect();
+                seen.lock().unwrap().push(request);
                 tokio::spawn(async move { play(stream, steps).await });
             }
         });
@@ -81,12 +84,27 @@ pub fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The terminal frame of a verification without claims.
+/// The terminal frame of a verification without claims, of the text that [`about`] puts in.
 pub const COMPLETED: &str = concat!(
     "event: completed\ndata: {\"requestId\":\"ver_1\",\"original_fact\":\"x\",\"results\":[],",
     "\"timestamp\":\"t\",\"tokenUsage\":{\"promptTokens\":0,\"completionTokens\":0,\"totalTokens\":0},",
-    "\"minRequired\":2}\n\n"
+    "\"minRequired\":2,\"skipped\":[],\"complete\":true,",
+    "\"coverage\":{\"sentences\":0,\"checked\":0,\"skipped\":0,\"unchecked\":0}}\n\n"
 );
+
+/// An answer whose result is about the text of the request, where it says `x`.
+pub fn about(request: &str, answer: Vec<u8>) -> Vec<u8> {
+    let body = request.split_once("\r\n\r\n").map(|(_, body)| body);
+    let body: Option<Value> = body.and_then(|body| serde_json::from_str(body).ok());
+    match (body, String::from_utf8(answer)) {
+        (Some(body), Ok(text)) => {
+            let fact = format!("\"original_fact\":{}", body["fact"]);
+            text.replace("\"original_fact\":\"x\"", &fact).into_bytes()
+        }
+        (_, Ok(text)) => text.into_bytes(),
+        (_, Err(bytes)) => bytes.into_bytes(),
+    }
+}
 
 async fn play(mut stream: TcpStream, steps: Vec<Step>) {
     for step in steps {

@@ -1,5 +1,6 @@
 //! What was extracted, for people, pipes and programs. Fields of JSON are only ever added.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -33,6 +34,9 @@ pub(super) struct Totals {
     /// How many statements no second model compared with their claims.
     #[serde(skip)]
     unaudited: usize,
+    /// The auditors that failed.
+    #[serde(skip)]
+    failed_auditors: BTreeSet<String>,
     #[serde(flatten)]
     spent: Spent,
 }
@@ -46,7 +50,13 @@ impl Totals {
         self.unchecked = self.unchecked.saturating_add(unchecked);
         self.sentences = self.sentences.saturating_add(found.coverage.sentences);
         self.unaudited += usize::from(!found.audited);
+        self.failed_auditors.extend(found.auditor.clone().filter(|_| !found.audited));
         self.spent.add(&found.token_usage, found.mode.is_some());
+    }
+
+    /// What a person must hear of, wherever the results go.
+    pub(super) fn warning(&self) -> Option<String> {
+        summary::unaudited(&self.failed_auditors)
     }
 
     /// `4 claims · all 5 sentences accounted for · 1.2 s · 812 tokens · $0.0004`

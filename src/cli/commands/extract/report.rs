@@ -165,8 +165,11 @@ impl<'a, 'p> Report<'a, 'p> {
             Format::JsonLines | Format::Plain => {}
         }
         let total = on_one_line(&printer.terminal, parts);
+        if let Some(warning) = self.totals.warning() {
+            printer.warning(&warning);
+        }
         self.gate.tell(printer, is_for_people, &total, self.worst);
-        if plan.format == Format::Plain && self.worst == 0 && !self.is_one {
+        if plan.format == Format::Plain && self.worst == 0 {
             printer.notice(&total);
         }
         Ok(self.worst)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::input::place::Places;
 use super::input::source::Source;
-use super::output::page::tally;
+use super::output::page::{differing_quote, tally};
 use super::output::votes;
 use super::verdict::Fault;
 use crate::api::verify::{ClaimResult, SkipReason, Span};
@@ -14,13 +14,20 @@ use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::Terminal;
-use crate::cli::terminal::wrap::{cells, cut};
+use crate::cli::terminal::wrap::{cells, cut, wrap};
 
 /// How many findings are named, the worst of all; the rest is counted by what it is.
 const MAX_NAMED: usize = 50;
 
 /// The width of the longest word, `NO CONSENSUS`.
 const WORD_WIDTH: usize = 12;
+
+/// What to do about a text with more claims than a server takes.
+pub(crate) const HIGHER_LIMIT: &str =
+    "the limit is max_claims, which the server's operator sets under [verify] in server.toml";
+
+/// The least room for a text beside its place and word.
+const LEAST_TEXT_WIDTH: usize = 30;
 
 /// What failed the gate, bounded, as there may be any number of statements.
 #[derive(Debug, Default)]
@@ -75,7 +82,7 @@ impl Gate {
             // Everything behind the first part over the limit is over it too.
             let repeats = is_over(&fault) && std::mem::replace(&mut is_over_limit, true);
             if !repeats {
-                let at = |span: Option<Span>| places.in_file(span).or_else(|| source.map(Source::name));
+                let at = |span: Option<Span>| places.shown(span).or_else(|| source.map(Source::name));
                 self.name(fault, over_limit, &at);
             }
         }
@@ -98,22 +105,22 @@ impl Gate {
             }
             Fault::Part(part) => {
                 let word = if part.reason.is_unchecked() { Word::Unchecked } else { Word::Skipped };
-                let reason = match part.reason {
+                let (reason, way_out) = match part.reason {
                     SkipReason::OverLimit => {
-                        format!("over the limit, {} from here on", counted(over_limit, "part"))
+                        let parts = counted(over_limit, "part");
+                        (format!("over the limit, {parts} from here on"), HIGHER_LIMIT)
                     }
-                    other => other.as_str().replace('_', " "),
+                    other => (other.as_str().replace('_', " "), ""),
                 };
-                self.push(at(part.span), word, &format!("{reason}: {}", part.text), String::new());
+                self.push(at(part.span), word, &format!("{reason}: {}", part.text), way_out.to_owned());
+            }
+            Fault::Unread | Fault::Untold => {
+                self.push(at(None), Word::Unchecked, fault.words(), String::new());
             }
             // Of a single statement the summary says it.
-            Fault::Unread => {
-                let text = "the server did not check all of the text, and names no part";
-                self.push(at(None), Word::Unchecked, text, String::new());
-            }
             Fault::Nothing => {
                 if let Some(statement) = at(None) {
-                    self.push(Some(statement), Word::Nothing, "nothing to verify", String::new());
+                    self.push(Some(statement), Word::Nothing, fault.words(), String::new());
                 }
             }
         }
@@ -144,15 +151,25 @@ impl Gate {
         }
         let terminal = &printer.terminal;
         self.lines(terminal).iter().for_each(|line| printer.alert(line));
-        printer.alert(&format!("{summary}{}exit {exit}", terminal.symbols.between));
+        printer.urgent_sentence(&format!("{summary}{}exit {exit}", terminal.symbols.between));
     }
 
-    /// The findings, one a line, in columns; cut to the width of a terminal.
+    /// The findings, one a line, in columns; cut to the width of a terminal. On one too narrow for columns, texts stand
+    /// below.
     pub(crate) fn lines(&self, terminal: &Terminal) -> Vec<String> {
         let places = self.named.iter().filter_map(|finding| finding.at.as_deref());
         let place_width = places.map(cells).max().map_or(0, |width| width.min(terminal.width / 3) + 2);
         let mut lines = Vec::new();
+        let room = terminal.width.saturating_sub(place_width + WORD_WIDTH + 3);
+        let is_narrow = terminal.err.is_terminal && room < LEAST_TEXT_WIDTH;
         for Finding { at, word, text, detail } in &self.named {
+            if is_narrow {
+                let head = at.iter().map(String::as_str).chain([word.as_str()]);
+                lines.push(head.collect::<Vec<_>>().join("  "));
+                let below = [text, detail].into_iter().flat_map(|text| wrap(text, terminal.width - 3));
+                lines.extend(below.map(|line| format!("  {line}")));
+                continue;
+            }
             let at = at.as_deref().unwrap_or_default();
             // A place that is longer than its column still ends before the word.
             let gap = place_width.saturating_sub(cells(at)).max(if at.is_empty() { 0 } else { 2 });
@@ -179,9 +196,7 @@ impl Gate {
 
 /// What models say of a claim, and its words in the statement where the claim has others.
 fn detail(says: Option<String>, claim: &ClaimResult) -> String {
-    let differs = !claim.quote.is_empty() && claim.quote != claim.claim;
-    let quote = differs.then(|| format!("\"{}\"", sanitize::line(&claim.quote)));
-    says.into_iter().chain(quote).collect::<Vec<_>>().join(" · ")
+    says.into_iter().chain(differing_quote(claim)).collect::<Vec<_>>().join(" · ")
 }
 
 /// Whether a person reads results, if they are laid out for people, and messages on the same terminal.
@@ -196,6 +211,22 @@ mod tests {
     use super::super::verdict::tests::result;
     use super::*;
     use crate::config::FailOn;
+
+    #[test]
+    fn a_narrow_terminal_has_texts_below_their_places() {
+        use crate::cli::terminal::term::{Paint, Stream, Terminal};
+        let found = result(&["FALSE"], &["unfaithful"]);
+        let source = Source::File { file: "notes.md".to_owned() };
+        let mut gate = Gate::default();
+        gate.add(Some(&source), faults(&found, &FailOn::DEFAULT), &Places::new(Some(&source), ""));
+        let lines = |width: usize| {
+            let wide = Terminal::test(width, Paint::Plain);
+            gate.lines(&Terminal { err: Stream { is_terminal: true, ..wide.err }, ..wide })
+        };
+        assert_eq!(lines(44)[..2], ["notes.md:1:1  FALSE", "  It was completed in 1925."]);
+        assert_eq!(lines(80)[0], "notes.md:1:1  FALSE         It was completed in 1925.");
+        assert!(lines(44).iter().all(|line| cells(line) < 44));
+    }
 
     #[test]
     fn the_worst_findings_are_named_and_the_rest_is_counted_by_what_it_is() {

@@ -20,17 +20,29 @@ pub(crate) enum Fault<'a> {
     Part(&'a Skipped),
     /// The server says that something was not checked, and names no part.
     Unread,
+    /// The server says nothing about how much was checked.
+    Untold,
     /// There is no claim at all.
     Nothing,
 }
 
 impl Fault<'_> {
+    /// What is said of it, where no claim and no part says it.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Unread => "the server did not check all of the text, and names no part",
+            Self::Untold => "the server does not say how much of the text it checked; it may be an older one",
+            Self::Nothing => "nothing to verify",
+            Self::False(_) | Self::NoConsensus(_) | Self::Part(_) => "",
+        }
+    }
+
     /// The exit code that it causes.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::False(_) => CLAIM_FALSE,
             Self::NoConsensus(_) => NO_CONSENSUS,
-            Self::Part(_) | Self::Unread => UNCHECKED,
+            Self::Part(_) | Self::Unread | Self::Untold => UNCHECKED,
             Self::Nothing => NOTHING_TO_VERIFY,
         }
     }
@@ -65,11 +77,18 @@ fn of_parts<'a>(
     fail_on: &[FailOn],
 ) -> impl Iterator<Item = Fault<'a>> {
     let (any, unchecked) = (fail_on.contains(&FailOn::Skipped), fail_on.contains(&FailOn::Unchecked));
-    let is_unread = !is_complete || coverage.unchecked > 0;
-    let is_named = skipped.iter().any(|part| part.reason.is_unchecked());
-    let unread = (is_unread && !is_named && (any || unchecked)).then_some(Fault::Unread);
+    let unread = unnamed(skipped, is_complete, coverage).filter(|_| any || unchecked);
     let fails = move |reason: SkipReason| any || reason.is_unchecked() && unchecked;
     skipped.iter().filter(move |part| fails(part.reason)).map(Fault::Part).chain(unread)
+}
+
+/// That something was not checked, where no part is named.
+pub(crate) fn unnamed<'a>(skipped: &[Skipped], is_complete: bool, coverage: Coverage) -> Option<Fault<'a>> {
+    let is_unread = !is_complete || coverage.unchecked > 0;
+    let is_named = skipped.iter().any(|part| part.reason.is_unchecked());
+    // Servers that count sentences have some, or nothing to say.
+    let is_told = coverage != Coverage::default() || !skipped.is_empty();
+    (is_unread && !is_named).then_some(if is_told { Fault::Unread } else { Fault::Untold })
 }
 
 /// The faults, or that there was no claim to have any.
@@ -122,7 +141,7 @@ pub(super) mod tests {
         serde_json::from_value(json!({
             "requestId": "ver_1", "original_fact": "x", "results": claims, "timestamp": "t",
             "tokenUsage": { "promptTokens": 0, "completionTokens": 0, "totalTokens": 0 },
-            "minRequired": 2, "audited": true, "skipped": skipped,
+            "minRequired": 2, "audited": true, "complete": true, "skipped": skipped,
         }))
         .unwrap()
     }

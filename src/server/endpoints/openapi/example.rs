@@ -94,6 +94,7 @@ pub(super) fn extraction() -> Value {
         "skipped",
         "complete",
         "audited",
+        "auditor",
         "coverage",
         "timestamp",
         "cost_usd",

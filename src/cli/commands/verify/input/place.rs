@@ -22,6 +22,8 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     file: Option<String>,
+    /// Whether line and column are worth telling by themselves: it is the only statement, and has several lines.
+    is_told_by_line: bool,
     /// The number of the statement's first line.
     first_line: usize,
     /// Where lines begin, in code points.
@@ -37,7 +39,9 @@ impl Places {
             Some(Source::Argument { .. }) | None => (None, 1),
         };
         let ends = text.chars().enumerate().filter(|(_, char)| *char == '\n').map(|(at, _)| at + 1);
-        Self { file, first_line, starts: std::iter::once(0).chain(ends).collect() }
+        let starts = std::iter::once(0).chain(ends).collect();
+        let is_told_by_line = source.is_none() && text.trim_end().contains('\n');
+        Self { file, is_told_by_line, first_line, starts }
     }
 
     /// Where a span begins.
@@ -49,10 +53,13 @@ impl Places {
         Place { file: self.file.clone(), line: self.first_line.saturating_add(line - 1), column }
     }
 
-    /// `release-notes.md:14:3`; `None` for what is in no file.
-    pub(crate) fn in_file(&self, span: Option<Span>) -> Option<String> {
+    /// `release-notes.md:14:3`; `14:3` in the only text if it has several lines, and else `None` for what is in no file.
+    pub(crate) fn shown(&self, span: Option<Span>) -> Option<String> {
         let Place { file, line, column } = self.of(span?);
-        file.map(|file| format!("{file}:{line}:{column}"))
+        match file {
+            Some(file) => Some(format!("{file}:{line}:{column}")),
+            None => self.is_told_by_line.then(|| format!("{line}:{column}")),
+        }
     }
 
     /// Adds the place to each claim and each skipped part of a document.

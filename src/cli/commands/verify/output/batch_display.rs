@@ -9,7 +9,7 @@ use crate::cli::commands::verify::run::observe::Update;
 use crate::cli::target::embedded::SANDBOX_BANNER;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::progress::{self, Mode};
-use crate::cli::terminal::wrap::cut;
+use crate::cli::terminal::wrap::{cells, cut};
 
 /// Shows the progress of a batch. Dropping it erases the live line.
 pub(crate) struct BatchDisplay<'a> {
@@ -129,21 +129,40 @@ impl<'a> BatchDisplay<'a> {
     fn draw(&self) {
         let Some((_, line)) = &self.live else { return };
         let frames = self.printer.terminal.symbols.spinner;
-        let text = format!("{} {}", frames[self.ticks % frames.len()], self.text());
-        progress::set(line, cut(&text, self.printer.terminal.now().width - 1, ""));
+        let width = self.printer.terminal.now().width - 1;
+        let spinner = frames[self.ticks % frames.len()];
+        let fitting = [self.text(), self.short_text()].map(|text| format!("{spinner} {text}"));
+        let text = fitting.iter().find(|text| cells(text) <= width).unwrap_or(&fitting[1]);
+        progress::set(line, cut(text, width, ""));
     }
 
     /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]  ✓ 30 true, ✗ 1 false · $0.0112`; of a single
     /// statement, nothing is counted.
     fn text(&self) -> String {
+        let [count, time, mode, found] = self.parts();
+        joined([self.what.to_owned(), count, time, mode, found])
+    }
+
+    /// The same where there is less room, what matters most first.
+    fn short_text(&self) -> String {
+        let [count, time, mode, found] = self.parts();
+        let count = if count.is_empty() { self.what.to_owned() } else { count };
+        joined([count, time, found, mode, String::new()])
+    }
+
+    /// How many are done, since when, whether in the sandbox, and what was found.
+    fn parts(&self) -> [String; 4] {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let mode = if self.is_sandbox { "  [SANDBOX]" } else { "" };
         let done = self.verified + self.failed;
         let all = self.all.map(|all| format!(" of {all}")).unwrap_or_default();
-        let count = if self.all == Some(1) { String::new() } else { format!("  {done}{all} done{failed}") };
-        let found = if self.found.is_empty() { String::new() } else { format!("  {}", self.found) };
-        format!("{}{count}  {}s{mode}{found}", self.what, self.begun.elapsed().as_secs())
+        let count = if self.all == Some(1) { String::new() } else { format!("{done}{all} done{failed}") };
+        let mode = if self.is_sandbox { "[SANDBOX]" } else { "" };
+        [count, format!("{}s", self.begun.elapsed().as_secs()), mode.to_owned(), self.found.clone()]
     }
+}
+
+fn joined(parts: [String; 5]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ")
 }
 
 impl Drop for BatchDisplay<'_> {

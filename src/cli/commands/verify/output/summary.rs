@@ -46,8 +46,10 @@ pub(crate) struct Totals {
     is_false: usize,
     /// Claims without a consensus.
     no_consensus: usize,
-    /// Sentences that were not checked.
+    /// Sentences that were not checked; parts, where a server does not count sentences.
     unchecked: usize,
+    /// How much of all texts was checked, in sentences.
+    coverage: Coverage,
     /// Claims that no model was asked about, as the server knew the votes.
     cached: usize,
     /// Statements whose claims no second model compared with them.
@@ -134,6 +136,11 @@ impl Totals {
         // The server's numbers are not trusted.
         let unchecked = unchecked(&result.skipped, result.coverage, result.complete);
         self.unchecked = self.unchecked.saturating_add(unchecked);
+        let (all, more) = (&mut self.coverage, result.coverage);
+        all.sentences = all.sentences.saturating_add(more.sentences);
+        all.checked = all.checked.saturating_add(more.checked);
+        all.skipped = all.skipped.saturating_add(more.skipped);
+        all.unchecked = all.unchecked.saturating_add(more.unchecked);
         self.has_known |= result.cached;
         self.has_new |= !result.cached;
         self.not_audited += usize::from(!result.audited);
@@ -180,10 +187,16 @@ impl Totals {
             let count = thousands(self.unchecked as u64);
             format!("not all of the text was checked ({count} unchecked), and --fail-on does not count that")
         });
-        let auditors: Vec<_> = self.failed_auditors.iter().map(|model| sanitize::line(model)).collect();
-        let unaudited = (!auditors.is_empty())
-            .then(|| format!("the claims were not audited: the auditor ({}) failed", auditors.join(", ")));
-        unchecked.into_iter().chain(unaudited).collect()
+        unchecked.into_iter().chain(unaudited(&self.failed_auditors)).collect()
+    }
+
+    /// `48 of 60 sentences checked, 2 skipped`; `None` where no server counts sentences.
+    fn checked(&self) -> Option<String> {
+        let Coverage { sentences, checked, skipped, .. } = self.coverage;
+        let checked = thousands(checked.min(sentences.saturating_sub(self.unchecked)) as u64);
+        let skipped =
+            if skipped > 0 { format!(", {} skipped", thousands(skipped as u64)) } else { String::new() };
+        (sentences > 0).then(|| format!("{checked} of {} checked{skipped}", counted(sentences, "sentence")))
     }
 
     const fn claims(&self) -> usize {
@@ -238,6 +251,13 @@ impl Totals {
     }
 }
 
+/// That auditors failed, if any did; these are their models.
+pub(crate) fn unaudited(failed: &BTreeSet<String>) -> Option<String> {
+    let auditors: Vec<_> = failed.iter().map(|model| sanitize::line(model)).collect();
+    (!auditors.is_empty())
+        .then(|| format!("the claims were not audited: the auditor ({}) failed", auditors.join(", ")))
+}
+
 /// The length of text that holds a claim, on the average, in characters: 278 claims were counted by hand in 2,528
 /// words.
 const CHARS_PER_CLAIM: usize = 55;
@@ -274,17 +294,9 @@ pub(crate) fn parts(
     symbol: impl Fn(Assessment) -> String,
 ) -> Vec<Part> {
     let totals = Totals::of(result);
-    let Coverage { sentences, checked, skipped, .. } = result.coverage;
     let of = match totals.unchecked {
         0 => result.results.is_empty().then(|| "nothing to verify".to_owned()),
-        unchecked if sentences > 0 => {
-            // The server's numbers are not trusted.
-            let checked = thousands(checked.min(sentences.saturating_sub(unchecked)) as u64);
-            let skipped =
-                if skipped > 0 { format!(", {} skipped", thousands(skipped as u64)) } else { String::new() };
-            Some(format!("{checked} of {} checked{skipped}", counted(sentences, "sentence")))
-        }
-        _ => None,
+        _ => totals.checked(),
     };
     let mut parts = totals.verdicts(of, symbol);
     parts.extend(totals.effort(elapsed));
@@ -297,7 +309,7 @@ pub(crate) fn parts_of_several(
     elapsed: Duration,
     symbol: impl Fn(Assessment) -> String,
 ) -> Vec<Part> {
-    let mut parts = vec![Part::new(totals.lead())];
+    let mut parts: Vec<Part> = [totals.lead()].into_iter().chain(totals.checked()).map(Part::new).collect();
     if totals.claims() > 0 {
         parts.extend(totals.verdicts(None, symbol));
     }

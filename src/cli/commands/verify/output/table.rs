@@ -186,7 +186,7 @@ mod tests {
         serde_json::from_value(json!({
             "requestId": "ver_1", "original_fact": "x", "results": [year], "timestamp": "t",
             "tokenUsage": { "promptTokens": 0, "completionTokens": 0, "totalTokens": 0 },
-            "minRequired": 2, "audited": true, "skipped": [{ "text": "So nice!", "reason": "opinion" }],
+            "minRequired": 2, "audited": true, "complete": true, "skipped": [{ "text": "So nice!", "reason": "opinion" }],
         }))
         .unwrap()
     }

@@ -60,7 +60,7 @@ async fn follow(
         };
         match &mut event {
             Event::ClaimsExtracted(extracted) => claims = Some(extracted.claims.len()),
-            Event::VerifyingClaims(begun) => models = std::mem::take(&mut begun.models),
+            Event::VerifyingClaims(begun) => models.clone_from(&begun.models),
             Event::ClaimVerified(verified) => {
                 verified.result.iter_mut().for_each(|result| result.seat(&models));
             }
@@ -70,6 +70,7 @@ async fn follow(
                     return Err(failed(crate::client::Error::Incomplete));
                 }
                 result.results.iter_mut().for_each(|result| result.seat(&models));
+                result.models = std::mem::take(&mut models);
             }
             _ => {}
         }

@@ -76,6 +76,10 @@ pub(crate) async fn run(
     gate.add(source, verdict::faults(&finished.result, &plan.fail_on), &finished.places);
     let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);
     gate.tell(&plan.printer, plan.format.is_for_people(), &summary, finished.exit);
+    // The lines for programs do not say how much was checked.
+    if plan.format == Format::Plain && finished.exit == 0 {
+        plan.printer.notice(&summary);
+    }
     Ok(finished.exit)
 }
 

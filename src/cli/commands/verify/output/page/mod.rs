@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::summary::{self, Part, Totals};
 use super::votes::{self, Vote};
-use crate::api::verify::{Assessment, ClaimResult, Skipped, VerifyResponse};
+use crate::api::verify::{Assessment, ClaimResult, SkipReason, Skipped, VerifyResponse};
 use crate::cli::commands::verify::input::place::Places;
 use crate::cli::commands::verify::input::source::Source;
+use crate::cli::commands::verify::{gate, verdict};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::sanitize;
@@ -49,6 +50,13 @@ impl Page<'_> {
             lines.extend(self.claim(index + 1, digits, claim));
         }
         lines.extend(result.skipped.iter().flat_map(|part| self.skipped(part)));
+        let unnamed = verdict::unnamed(&result.skipped, result.complete, result.coverage);
+        if result.skipped.iter().any(|part| part.reason == SkipReason::OverLimit) {
+            lines.extend(self.paragraph(3, 0, gate::HIGHER_LIMIT));
+        }
+        lines.extend(
+            unnamed.into_iter().flat_map(|fault| self.note(&format!("not checked: {}", fault.words()))),
+        );
         if !lines.is_empty() {
             lines.push(String::new());
         }
@@ -77,9 +85,14 @@ impl Page<'_> {
         let mut lines = self.headline(number, digits, claim);
         lines.extend(self.paragraph(indent, 0, &sanitize::line(&claim.claim)));
         if claim.assessment != Assessment::True
-            && let Some(place) = self.places.and_then(|places| places.in_file(Some(claim.span)))
+            && let Some(place) = self.places.and_then(|places| places.shown(Some(claim.span)))
         {
             lines.extend(self.paragraph(indent, 2, &format!("at {}", sanitize::line(&place))));
+        }
+        if claim.assessment != Assessment::True
+            && let Some(quote) = differing_quote(claim)
+        {
+            lines.extend(self.paragraph(indent, 2, &format!("from: {quote}")));
         }
         if claim.contested {
             lines.extend(self.paragraph(indent, 2, CONTESTED));
@@ -171,14 +184,18 @@ impl Page<'_> {
 
     /// A part that is in no claim.
     pub(crate) fn skipped(&self, part: &Skipped) -> Vec<String> {
-        let symbol = self.terminal.symbols.skipped;
         let reason = part.reason.as_str().replace('_', " ");
         let word = if part.reason.is_unchecked() { "not checked" } else { "skipped" };
-        let place = self.places.and_then(|places| places.in_file(part.span));
+        let place = self.places.and_then(|places| places.shown(part.span));
         let place = place.filter(|_| part.reason.is_unchecked()).map(|place| format!(" at {place}"));
         let text = format!("{word} ({reason}){}: {}", place.unwrap_or_default(), part.text);
-        let text = sanitize::line(&text);
-        let mut lines = self.paragraph(3, 0, &text);
+        self.note(&sanitize::line(&text))
+    }
+
+    /// What is said of no claim.
+    fn note(&self, text: &str) -> Vec<String> {
+        let symbol = self.terminal.symbols.skipped;
+        let mut lines = self.paragraph(3, 0, text);
         if let Some(first) = lines.first_mut() {
             let painted = self.terminal.out.paint.apply(Style::Open, symbol);
             *first = format!("{painted}  {}", first.trim_start());
@@ -239,6 +256,12 @@ impl Page<'_> {
             })
             .collect()
     }
+}
+
+/// The words of the text, sanitized, where the claim has others.
+pub(crate) fn differing_quote(claim: &ClaimResult) -> Option<String> {
+    let differs = !claim.quote.is_empty() && claim.quote != claim.claim;
+    differs.then(|| format!("\"{}\"", sanitize::line(&claim.quote)))
 }
 
 /// How the votes fell, and which models gave none: `2/2` and `(1 no answer: gemini-z, timeout)`. Votes that were known

@@ -39,6 +39,7 @@ fn result() -> VerifyResponse {
         },
         "minRequired": 2,
         "audited": true,
+        "complete": true,
         "skipped": [{ "text": "It is the most beautiful tower.", "reason": "opinion" }],
     }))
     .unwrap()
