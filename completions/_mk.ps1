@@ -151,7 +151,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
         'mk;receipt;verify' {
             [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'The public key of the server that signed them, as `mk receipt key` prints it [default: that of the server that --server names, else of this machine''s]')
             [CompletionResult]::new('--min-required', '--min-required', [CompletionResultType]::ParameterName, 'Count as if so many models had to agree: 2 or 3')
-            [CompletionResult]::new('--text', '--text', [CompletionResultType]::ParameterName, 'The text that was verified: is it the same?')
+            [CompletionResult]::new('--text', '--text', [CompletionResultType]::ParameterName, 'The text that was verified: is it the same? Repeat it for several; of several receipts, each may be about a line of it')
             [CompletionResult]::new('--context', '--context', [CompletionResultType]::ParameterName, 'The text that the models answered from: is it the same?')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of an SQLite database [default: the server''s database]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names the database')

@@ -143,7 +143,7 @@ set edit:completion:arg-completer[mk] = {|@words|
         &'mk;receipt;verify'= {
             cand --key 'The public key of the server that signed them, as `mk receipt key` prints it [default: that of the server that --server names, else of this machine''s]'
             cand --min-required 'Count as if so many models had to agree: 2 or 3'
-            cand --text 'The text that was verified: is it the same?'
+            cand --text 'The text that was verified: is it the same? Repeat it for several; of several receipts, each may be about a line of it'
             cand --context 'The text that the models answered from: is it the same?'
             cand --data-dir 'Directory of an SQLite database [default: the server''s database]'
             cand --config 'The server''s configuration file, which names the database'

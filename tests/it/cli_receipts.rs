@@ -150,6 +150,10 @@ async fn another_rule_decides_the_exit_code() {
     let unread = desk.receipt("Tower 1 is 9 m high. Nobody reads this sentence at all.").await;
     let ran = desk.check(&unread, &[]).await;
     assert!(ran.stderr.contains(" · 1 part of the text not checked · "), "{ran:?}");
+    assert_eq!(
+        ran.stdout.lines().last(),
+        Some("-\tUNCHECKED\tnot_extracted\t-\tNobody reads this sentence at all.")
+    );
     let ran = desk.check(&unread, &["-q", "--min-required", "2"]).await;
     let named =
         "UNCHECKED     not extracted: Nobody reads this sentence at all.\n1 claim counted again · exit 13\n";
@@ -157,7 +161,7 @@ async fn another_rule_decides_the_exit_code() {
 
     let file = desk.receipt(CLOSE).await;
     let ran = desk.check(&file, &["--min-required", "3"]).await;
-    assert_eq!(ran.stdout, format!("1\tNO_CONSENSUS\tTTF\tagrees\t{CLOSE}\n"));
+    assert_eq!(ran.stdout, format!("1\tNO_CONSENSUS\tTTF\tagrees by its own rule, as TRUE\t{CLOSE}\n"));
     assert_eq!(desk.check(&file, &["--min-required", "4"]).await.code(), 2);
 }
 
@@ -218,11 +222,16 @@ async fn what_was_changed_is_refused() {
         fs::write(&changed, other).unwrap();
         assert_eq!(desk.check(&changed, &[]).await.code(), 1, "byte {at} of {length}");
     }
-    for other in [&bytes[..length / 2], b"", b"\n", b"\xff\xfe", b"hello", &[&bytes[..], b"\n"].concat()] {
+    for other in [&bytes[..length / 2], b"", b"\n", b"\xff\xfe", b"hello"] {
         fs::write(&changed, other).unwrap();
         let ran = desk.check(&changed, &["--json"]).await;
         assert_eq!((ran.code(), ran.json()["schema"].as_str()), (1, Some("mk.error/1")), "{ran:?}");
     }
+    fs::write(&changed, [&bytes[..], b"\n"].concat()).unwrap();
+    let ran = desk.check(&changed, &["--json"]).await;
+    let agree: Vec<Value> =
+        ran.json()["receipts"].as_array().unwrap().iter().map(|one| one["agrees"].clone()).collect();
+    assert_eq!((ran.code(), agree), (1, vec![json!(true), json!(false)]), "{ran:?}");
     assert_eq!(desk.check(&desk.path("nothing"), &[]).await.code(), 2);
 }
 
@@ -287,6 +296,63 @@ async fn several_statements_have_a_receipt_a_line_in_their_order() {
     fs::write(&file, broken.join("\n")).unwrap();
     let ran = desk.check(&file, &[]).await;
     assert!(ran.code() == 1 && ran.stderr.contains("line 2: it is no receipt of mk"), "{ran:?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(
+        lines,
+        [format!("1\t1\tTRUE\tTTT\tagrees\t{TRUE}"), format!("3\t1\tTRUE\tTTF\tagrees\t{CLOSE}")]
+    );
+    fs::write(&file, ["x.y.z"; 3].join("\n")).unwrap();
+    assert!(desk.check(&file, &[]).await.stderr.contains(", line 1: it is no receipt"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipts_of_a_batch_say_which_line_or_text_they_are_about() {
+    let desk = Desk::new().await;
+    let (facts, more, file) = (desk.path("facts.txt"), desk.path("more.md"), desk.path("0.jws"));
+    fs::write(&facts, format!("{TRUE}\n\n{CLOSE}\n")).unwrap();
+    fs::write(&more, format!("{FALSE}\n")).unwrap();
+    let paths = [&file, &facts, &more].map(|path| path.to_str().unwrap());
+    desk.verify(&["--receipt", paths[0], "--lines", paths[1]]).await;
+    let ran = desk.check(&file, &["--text", paths[1]]).await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    for line in ["1: ", "2: "] {
+        assert!(ran.stderr.lines().any(|said| said.starts_with(line)), "{ran:?}");
+    }
+    let named = ["line 1", "line 3"].map(|line| format!("the text is {line} of {}", paths[1]));
+    assert!(named.iter().all(|name| ran.stderr.contains(name)), "{ran:?}");
+    let document = desk.check(&file, &["--text", paths[1], "--json"]).await.json();
+    assert_eq!(document["receipts"][1]["text_name"], format!("line 3 of {}", paths[1]));
+    let other = desk.check(&file, &["--text", paths[2]]).await;
+    assert_eq!((other.code(), other.stderr.matches("the text is not the one").count()), (1, 2), "{other:?}");
+
+    fs::remove_file(&file).unwrap();
+    desk.verify(&["--receipt", paths[0], paths[1], paths[2]]).await;
+    let ran = desk.check(&file, &["--text", paths[1], "--text", paths[2]]).await;
+    assert!(ran.code() == 0 && ran.stderr.contains(&format!("the text is {}", paths[2])), "{ran:?}");
+    let argument = desk.receipt(TRUE).await;
+    fs::write(&more, format!("{TRUE}\n")).unwrap();
+    let echoed = desk.check(&argument, &["--text", paths[2]]).await;
+    assert!(echoed.code() == 0 && echoed.stderr.contains("the text is the same"), "{echoed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn votes_stand_in_the_order_in_which_the_verification_showed_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.jws");
+    let text = "The Eiffel Tower is in Paris. [sandbox:fail=beta]";
+    let mk = Mk::new();
+    let ran = mk
+        .clone()
+        .args(["verify", "--sandbox", text, "--receipt", file.to_str().unwrap()])
+        .run_beside()
+        .await;
+    let votes = |output: &str| output.lines().next().unwrap().split('\t').nth(2).unwrap().to_owned();
+    let check = mk.args(["receipt", "verify", file.to_str().unwrap()]).run_beside().await;
+    assert_eq!(
+        (votes(&ran.stdout), votes(&check.stdout)),
+        ("T-TT".to_owned(), "T-TT".to_owned()),
+        "{check:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use super::key;
-use super::report::{self, Checked, CheckedClaim, Sameness, Signature};
+use super::report::{self, Checked, CheckedClaim, Entry, Sameness, Signature};
+use super::texts::{Texts, text_of};
 use crate::api::verify::{Assessment, MIN_REQUIRED, VerifyResponse};
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::within;
-use crate::cli::args::text::{read_capped, read_stdin, unreadable};
+use crate::cli::args::text::{read_stdin, unreadable};
 use crate::cli::commands::verify::gate::Gate;
 use crate::cli::commands::verify::input::place::Places;
 use crate::cli::commands::verify::input::source::Source;
@@ -27,7 +28,8 @@ pub(super) const NOTES: &str = "\
 Each claim is a line: number, verdict as counted again, votes in panel order (T
 the claimed answer, F another, U cannot tell, - none), and the claim. What does
 not agree with what was reported is said below it, in a pipe in the fourth of
-the tab-separated fields, which is `agrees` otherwise.
+the tab-separated fields, which is `agrees` otherwise. Parts of the text that
+were not checked are UNCHECKED or SKIPPED lines, with - for a number.
 
 Exit codes: 0 all agree; 1 a signature, a text or a verdict does not. With
 --min-required, where all agree, that of the verdicts under the other rule: 10
@@ -51,9 +53,10 @@ pub(super) struct VerifyArgs {
     #[arg(long, value_name = "N", value_parser = within(MIN_REQUIRED), allow_negative_numbers = true)]
     min_required: Option<u32>,
 
-    /// The text that was verified: is it the same?
+    /// The text that was verified: is it the same? Repeat it for several; of several receipts, each may be about a line
+    /// of it
     #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
+    text: Vec<PathBuf>,
 
     /// The text that the models answered from: is it the same?
     #[arg(long, value_name = "FILE")]
@@ -70,47 +73,36 @@ pub(super) struct VerifyArgs {
 /// What receipts are compared with.
 struct Given {
     key: Option<PublicKey>,
-    text: Option<Fingerprint>,
+    texts: Texts,
     context: Option<Fingerprint>,
     min_required: Option<u32>,
 }
 
 /// Runs `mk receipt verify`.
 pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
-    let fingerprint = |flag: &str, path: &Option<PathBuf>| {
-        path.as_deref().map(|path| text_of(flag, path).map(|text| Fingerprint::of(&text))).transpose()
-    };
+    let (name, file) = read(&args.file, session)?;
+    let lines: Vec<&str> = file.strip_suffix('\n').unwrap_or(&file).split('\n').collect();
+    let context = args.context.as_deref().map(|path| text_of("--context", path)).transpose()?;
     let given = Given {
-        text: fingerprint("--text", &args.text)?,
-        context: fingerprint("--context", &args.context)?,
+        texts: Texts::read(&args.text, lines.len() > 1)?,
+        context: context.as_deref().map(Fingerprint::of),
         min_required: args.min_required,
         key: key::for_check(args.key.as_deref(), &args.database, session)?,
     };
-    let (name, file) = read(&args.file, session)?;
-    let mut all = Vec::new();
-    for (at, line) in file.strip_suffix('\n').unwrap_or(&file).split('\n').enumerate() {
-        let opened = receipt::open(line).map_err(|cause| {
-            let line =
-                if file.trim_end().contains('\n') { format!(", line {}", at + 1) } else { String::new() };
-            Failure::new(Kind::Other, format!("{name}{line}: {cause}"))
-                .hint("a receipt is what `mk verify --receipt FILE` wrote, byte for byte")
-        })?;
-        let is_signed = given.key.as_ref().map(|key| opened.is_signed_by(key));
-        let signature = match is_signed {
-            None => Signature::Unchecked,
-            Some(true) => Signature::Valid,
-            Some(false) if given.key.as_ref().is_some_and(|key| key.id() != opened.key_id) => {
-                Signature::OfAnotherKey
-            }
-            Some(false) => Signature::Invalid,
-        };
-        all.push(check(opened.key_id, opened.payload, signature, &given));
+    let all: Vec<Entry> = lines.iter().map(|line| check_line(line, &given)).collect();
+    // One bad line among others must not hide them; a file of bad lines is something else.
+    if all.iter().all(Result::is_err)
+        && let Some(Err(cause)) = all.first()
+    {
+        let line = if lines.len() > 1 { ", line 1" } else { "" };
+        return Err(Failure::new(Kind::Other, format!("{name}{line}: {cause}"))
+            .hint("a receipt is what `mk verify --receipt FILE` wrote, byte for byte"));
     }
     let mut gate = Gate::default();
     let mut exit = 0;
-    for (at, checked) in all.iter().enumerate() {
-        let code = match given.min_required.filter(|_| checked.agrees()) {
-            Some(_) => {
+    for (at, entry) in all.iter().enumerate() {
+        let code = match (entry, given.min_required) {
+            (Ok(checked), Some(_)) if checked.agrees() => {
                 let counted = checked.counted();
                 let faults = verdict::faults(&counted, &FailOn::DEFAULT);
                 let code = verdict::exit_code(&faults);
@@ -118,14 +110,14 @@ pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
                 gate.add(source.as_ref(), faults, &Places::new(None, ""));
                 code
             }
-            None if checked.agrees() => 0,
-            None => Kind::Other.code(),
+            (Ok(checked), None) if checked.agrees() => 0,
+            _ => Kind::Other.code(),
         };
         exit = worse(exit, code);
     }
     report::print(&session.printer, &name, &all, given.key.as_ref(), args.json, exit)?;
     if exit != Kind::Other.code() {
-        let claims = all.iter().map(|checked| checked.claims.len()).sum::<usize>();
+        let claims = all.iter().flatten().map(|checked| checked.claims.len()).sum::<usize>();
         gate.tell(&session.printer, !args.json, &format!("{} counted again", counted(claims, "claim")), exit);
     }
     Ok(exit)
@@ -154,22 +146,43 @@ impl Checked {
     }
 }
 
+/// Opens one receipt, and checks it.
+fn check_line(line: &str, given: &Given) -> Entry {
+    let opened = receipt::open(line).map_err(|cause| cause.to_string())?;
+    let signature = match given.key.as_ref() {
+        None => Signature::Unchecked,
+        Some(key) if opened.is_signed_by(key) => Signature::Valid,
+        Some(key) if key.id() != opened.key_id => Signature::OfAnotherKey,
+        Some(_) => Signature::Invalid,
+    };
+    Ok(Box::new(check(opened.key_id, opened.payload, signature, given)))
+}
+
 fn check(key_id: String, payload: Payload, signature: Signature, given: &Given) -> Checked {
     let asked = payload.request.min_required;
     let claims = payload.claims.iter().map(|record| {
         let again = payload.recount(record, asked);
         let agrees = again.as_ref().is_ok_and(|again| *again == record.result);
-        let counted = match given.min_required.filter(|_| agrees) {
+        let mut counted = match given.min_required.filter(|_| agrees) {
             Some(other) => payload.recount(record, other),
             None => again,
         };
+        if let Ok(counted) = &mut counted {
+            let panel: Vec<String> = record.votes.iter().map(|vote| vote.model.clone()).collect();
+            counted.seat(&panel);
+        }
         CheckedClaim { counted, agrees }
     });
     let claims = claims.collect();
-    let text = Sameness::of(given.text.as_ref(), Some(&payload.statement));
+    let text_name = given.texts.name(&payload.statement).map(str::to_owned);
+    let text = match &text_name {
+        _ if given.texts.is_empty() => Sameness::Unchecked,
+        Some(_) => Sameness::Same,
+        None => Sameness::Different,
+    };
     let context = Sameness::of(given.context.as_ref(), payload.context.as_ref());
     let min_required = given.min_required.unwrap_or(asked);
-    Checked { key_id, payload, signature, text, context, min_required, claims }
+    Checked { key_id, payload, signature, text, text_name, context, min_required, claims }
 }
 
 /// The file and what sentences call it.
@@ -195,13 +208,6 @@ fn capped(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn text_of(flag: &str, path: &Path) -> Result<String, Failure> {
-    let file = File::open(path).map_err(|cause| {
-        Failure::usage(format!("{flag}: cannot read {}: {cause}", path.display())).caused_by(cause)
-    })?;
-    read_capped(file, &format!("{flag}: {}", path.display()))
 }
 
 impl CheckedClaim {

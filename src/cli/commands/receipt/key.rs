@@ -129,7 +129,9 @@ fn from_file(path: &Path) -> Result<PublicKey, Failure> {
         Failure::usage(format!("--key: cannot read {}: {cause}", path.display())).caused_by(cause)
     })?;
     let text = read_capped(file, &name).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
-    PublicKey::from_pem(&text).map_err(|cause| {
+    // What `GET /verify/v1/receipt-key` and `mk receipt key --json` say holds it.
+    let pem = serde_json::from_str(&text).map_or(text, |key: ReceiptKey| key.public_key);
+    PublicKey::from_pem(&pem).map_err(|cause| {
         Failure::usage(format!("{name}: {cause}")).hint("`mk receipt key` on the server's machine prints it")
     })
 }

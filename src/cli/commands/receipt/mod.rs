@@ -3,6 +3,7 @@
 mod check;
 mod key;
 mod report;
+mod texts;
 
 pub(in crate::cli) use key::signing_key_announced;
 

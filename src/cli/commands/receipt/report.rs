@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::api::verify::{Assessment, ClaimResult};
-use crate::cli::commands::verify::output::{page, votes};
+use crate::api::verify::{Assessment, ClaimResult, Skipped};
+use crate::cli::commands::verify::output::page::{self, Page};
+use crate::cli::commands::verify::output::votes;
 use crate::cli::process::exit::Failure;
+use crate::cli::target::embedded::SANDBOX_BANNER;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
@@ -75,12 +77,17 @@ pub(super) struct Checked {
     pub(super) payload: Payload,
     pub(super) signature: Signature,
     pub(super) text: Sameness,
+    /// Which of the texts at hand it is about.
+    pub(super) text_name: Option<String>,
     pub(super) context: Sameness,
     /// How many models have to agree in what was counted.
     pub(super) min_required: u32,
     /// Parallel to those of the payload.
     pub(super) claims: Vec<CheckedClaim>,
 }
+
+/// A line of the file: a receipt, or why it is none.
+pub(super) type Entry = Result<Box<Checked>, String>;
 
 /// A claim, counted again.
 #[derive(Debug)]
@@ -107,7 +114,7 @@ impl Checked {
                 faults.push("the signature does not fit: the receipt was changed".to_owned());
             }
             Signature::OfAnotherKey => faults.push(format!(
-                "it is signed by key {}, and the key at hand is {}; --key names the right one",
+                "it is signed by key {}, and the key at hand is {}: give the right one by --key",
                 self.key_id,
                 key.map(PublicKey::id).unwrap_or_default()
             )),
@@ -132,7 +139,7 @@ impl Checked {
     }
 
     /// `2 claims counted again, all as reported · signed by 21fe31dfa154a261`
-    fn summary(&self, between: &str) -> String {
+    fn summary(&self, between: &str, are_several: bool) -> String {
         let all = counted(self.claims.len(), "claim");
         let disagreeing = self.claims.iter().filter(|claim| !claim.agrees).count();
         let mut parts = vec![match disagreeing {
@@ -151,8 +158,10 @@ impl Checked {
         if self.signature == Signature::Valid {
             parts.push(format!("signed by {}", self.key_id));
         }
-        if self.text == Sameness::Same {
-            parts.push("the text is the same".to_owned());
+        match &self.text_name {
+            Some(name) if are_several => parts.push(format!("the text is {}", sanitize::line(name))),
+            Some(_) => parts.push("the text is the same".to_owned()),
+            None => {}
         }
         if self.context == Sameness::Same {
             parts.push("the context is the same".to_owned());
@@ -170,7 +179,7 @@ impl Checked {
 pub(super) fn print(
     printer: &Printer,
     name: &str,
-    all: &[Checked],
+    all: &[Entry],
     key: Option<&PublicKey>,
     json: bool,
     exit: u8,
@@ -180,17 +189,26 @@ pub(super) fn print(
         if all.len() > 1 { format!("{name}, line {}", at + 1) } else { name.clone().into_owned() }
     };
     if json {
-        let receipts: Vec<Value> = all.iter().map(document).collect();
+        let receipts: Vec<Value> = all.iter().enumerate().map(document).collect();
         printer.document(&json!({ "schema": "mk.receipt.check/1", "exit": exit, "receipts": receipts }))?;
     }
-    for (at, checked) in all.iter().enumerate() {
-        if !json {
-            let line = (all.len() > 1).then_some(at + 1);
-            for_people_or_pipes(printer, line, checked)?;
+    for (at, entry) in all.iter().enumerate() {
+        let faults = match entry {
+            Ok(checked) => {
+                if !json {
+                    let line = (all.len() > 1).then_some(at + 1);
+                    for_people_or_pipes(printer, line, checked)?;
+                }
+                checked.faults(key)
+            }
+            Err(cause) => vec![sanitize::line(cause).into_owned()],
+        };
+        for fault in faults {
+            printer.urgent_sentence(&format!("{}: {fault}", of(at)));
         }
-        for fault in checked.faults(key) {
-            printer.alert(&format!("{}: {fault}", of(at)));
-        }
+    }
+    if all.iter().flatten().any(|checked| checked.payload.mode.is_some()) {
+        printer.notice(SANDBOX_BANNER);
     }
     if key.is_none() {
         printer.urgent_warning(
@@ -205,12 +223,15 @@ pub(super) fn print(
 fn for_people_or_pipes(printer: &Printer, line: Option<usize>, checked: &Checked) -> Result<(), Failure> {
     let terminal = &printer.terminal;
     let prefix = |behind: &str| line.map(|line| format!("{line}{behind}")).unwrap_or_default();
+    let summary = checked.summary(terminal.symbols.between, line.is_some());
+    let skipped = &checked.payload.skipped;
     if !terminal.out.is_terminal {
         let lines = checked.claims.iter().zip(&checked.payload.claims).enumerate();
         lines
             .map(|(at, (claim, record))| plain(at, claim, &record.result))
+            .chain(skipped.iter().map(plain_part))
             .try_for_each(|text| printer.line(&format!("{}{text}", prefix("\t"))))?;
-        printer.notice(&format!("{}{}", prefix(": "), checked.summary(terminal.symbols.between)));
+        printer.notice(&format!("{}{summary}", prefix(": ")));
         return Ok(());
     }
     let digits = checked.claims.len().to_string().len();
@@ -219,7 +240,10 @@ fn for_people_or_pipes(printer: &Printer, line: Option<usize>, checked: &Checked
             printer.line(&terminal.symbols.adapt(line.into()))?;
         }
     }
-    let summary = checked.summary(terminal.symbols.between);
+    let page = Page { terminal, explain: false, places: None };
+    for line in skipped.iter().flat_map(|part| page.skipped(part)) {
+        printer.line(&terminal.symbols.adapt(line.into()))?;
+    }
     let summary = line.map_or_else(|| summary.clone(), |line| format!("receipt {line}: {summary}"));
     wrap(&summary, terminal.width - 1).iter().try_for_each(|line| printer.line(line))
 }
@@ -245,7 +269,7 @@ fn lines(
     let line = format!("{head}{}", sanitize::line(&reported.claim));
     let line = cut(&line, width, terminal.symbols.cut);
     let mut lines = vec![line.replacen(symbol, &terminal.out.paint.apply(style, symbol), 1)];
-    if let Some(problem) = problem(claim, reported) {
+    if let Some(problem) = problem(claim, reported).or_else(|| other_rule(claim, reported)) {
         let indent = cells(symbol) + digits + 4;
         let below = wrap(&problem, width.saturating_sub(indent).max(10));
         lines.extend(below.iter().map(|line| format!("{:indent$}{line}", "")));
@@ -262,8 +286,15 @@ fn plain(at: usize, claim: &CheckedClaim, reported: &ClaimResult) -> String {
     };
     let letters = claim.counted.as_ref().map(|counted| votes::letters(counted, "")).unwrap_or_default();
     let letters = if letters.is_empty() { "-".to_owned() } else { letters };
-    let state = problem(claim, reported).unwrap_or_else(|| "agrees".to_owned());
+    let state = problem(claim, reported).or_else(|| other_rule(claim, reported));
+    let state = state.unwrap_or_else(|| "agrees".to_owned());
     format!("{}\t{verdict}\t{letters}\t{state}\t{}", at + 1, sanitize::line(&reported.claim))
+}
+
+/// `-<TAB>UNCHECKED<TAB>not_extracted<TAB>-<TAB>text`
+fn plain_part(part: &Skipped) -> String {
+    let word = if part.reason.is_unchecked() { "UNCHECKED" } else { "SKIPPED" };
+    format!("-\t{word}\t{}\t-\t{}", part.reason.as_str(), sanitize::line(&part.text))
 }
 
 /// What does not agree about a claim; sanitized.
@@ -280,7 +311,17 @@ fn problem(claim: &CheckedClaim, reported: &ClaimResult) -> Option<String> {
     }
 }
 
-fn document(checked: &Checked) -> Value {
+/// What another rule changes about a claim on whose verdict nothing is wrong.
+fn other_rule(claim: &CheckedClaim, reported: &ClaimResult) -> Option<String> {
+    let is_changed = claim.assessment().is_some_and(|counted| counted != reported.assessment);
+    is_changed.then(|| format!("agrees by its own rule, as {}", reported.assessment))
+}
+
+fn document((at, entry): (usize, &Entry)) -> Value {
+    let checked = match entry {
+        Ok(checked) => checked,
+        Err(cause) => return json!({ "line": at + 1, "agrees": false, "problem": cause }),
+    };
     let payload = &checked.payload;
     let claims: Vec<Value> = checked
         .claims
@@ -299,6 +340,7 @@ fn document(checked: &Checked) -> Value {
         })
         .collect();
     json!({
+        "line": at + 1,
         "requestId": payload.request_id,
         "timestamp": payload.timestamp,
         "version": payload.version,
@@ -306,12 +348,14 @@ fn document(checked: &Checked) -> Value {
         "key_id": checked.key_id,
         "signature": checked.signature.as_str(),
         "text": checked.text.as_str(),
+        "text_name": checked.text_name,
         "context": checked.context.as_str(),
         "domain": payload.request.domain,
         "asOf": payload.request.as_of,
         "minRequired": checked.min_required,
         "agrees": checked.agrees(),
         "complete": payload.complete,
+        "coverage": payload.coverage,
         "claims": claims,
         "skipped": payload.skipped,
     })
