@@ -238,6 +238,8 @@ async fn server_with_a_small_budget() -> String {
                 }
                 let asked = String::from_utf8(asked).unwrap();
                 let is_refused = asked.contains("\"refused\"");
+                let fact = asked.split_once("\r\n\r\n").map(|(_, body)| body);
+                let fact: Value = serde_json::from_str(fact.unwrap()).unwrap();
                 let (status, kind, body) = if is_refused {
                     let error =
                         json!({ "error": "no budget", "message": "no budget", "code": "budget_exceeded" });
@@ -245,9 +247,10 @@ async fn server_with_a_small_budget() -> String {
                 } else {
                     has_refused.subscribe().wait_for(|is_so| *is_so).await.unwrap();
                     let result = json!({
-                        "requestId": "ver_1", "original_fact": "x", "results": [], "timestamp": "t",
+                        "requestId": "ver_1", "original_fact": fact["fact"], "results": [], "timestamp": "t",
                         "tokenUsage": { "promptTokens": 1, "completionTokens": 0, "totalTokens": 1 },
-                        "minRequired": 2,
+                        "minRequired": 2, "complete": true, "skipped": [],
+                        "coverage": { "sentences": 0, "checked": 0, "skipped": 0, "unchecked": 0 },
                     });
                     let status = if asked.contains("\"broken\"") { "500 Broken" } else { "200 OK" };
                     (status, "text/event-stream", format!("event: completed\ndata: {result}\n\n"))

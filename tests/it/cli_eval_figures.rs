@@ -85,7 +85,13 @@ fn other_rules_are_recounted_and_one_is_recommended() {
     for line in
         ["[verify]", "panel = [\"sandbox/alpha\", \"sandbox/beta\", \"sandbox/gamma\"]", "min_required = 2"]
     {
-        assert!(loose.stderr.lines().any(|shown| shown == line), "{line} is not in {loose:?}");
+        assert!(loose.stderr.lines().any(|shown| shown.trim_start() == line), "{line} is not in {loose:?}");
+    }
+    for file in [
+        "server.toml:\n  [verify]\n",
+        "config.toml or .mk.toml (as --min-required 2 --total-models 3):\n  [verify]\n",
+    ] {
+        assert!(loose.stderr.contains(file), "each block says where it belongs: {loose:?}");
     }
 }
 

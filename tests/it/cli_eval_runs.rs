@@ -1,11 +1,12 @@
 //! `mk eval`: runs that go on, are repeated, shuffled, compared and reported.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli_eval::{FACTS, against, dataset, in_sandbox, sandbox};
-use crate::support::mk::Mk;
+use crate::support::mk::{Mk, VERIFY_KEY};
 use crate::support::panel::{agreeing_panel, config, failing_on_broken, finds_eiffel};
 use crate::support::provider::{FakeProvider, ModelRequest};
+use crate::support::scripted::{Scripted, Step, stream};
 use crate::support::server::Setup;
 
 const EIFFEL: &str = "The Eiffel Tower is in Paris.";
@@ -46,6 +47,63 @@ async fn an_evaluation_goes_on_without_paying_twice() {
         other.stderr.contains("answers.jsonl was made with min_required left out, and not 3"),
         "{other:?}"
     );
+}
+
+/// The stream of a verification on whose only claim these models agree.
+fn agreed_by(models: &[&str]) -> Vec<u8> {
+    let answers: Vec<Value> = models.iter().map(|model| json!({ "model": model, "answer": "A" })).collect();
+    let claim = json!({
+        "id": "1", "claim": EIFFEL, "assessment": "TRUE", "original_question": "Where is it?",
+        "original_options": { "A": "Paris", "B": "Rome", "C": "None of these", "D": "Cannot be determined" },
+        "claimed_answer": "A", "consensus_answer": "A", "model_answers": answers,
+    });
+    let completed = json!({
+        "requestId": "ver_1", "original_fact": "x", "results": [claim], "timestamp": "t", "skipped": [],
+        "tokenUsage": { "promptTokens": 1, "completionTokens": 1, "totalTokens": 2 }, "complete": true,
+        "coverage": { "sentences": 1, "checked": 1, "skipped": 0, "unchecked": 0 }, "audited": true,
+        "minRequired": 2, "totalModels": models.len(),
+    });
+    let begun = json!({ "totalClaims": 1, "models": models });
+    stream(&format!("event: verifying_claims\ndata: {begun}\n\nevent: completed\ndata: {completed}\n\n"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_panel_behind_the_same_address_is_noticed() {
+    let before = ["fake/a", "fake/b", "fake/c"];
+    let after = &before[..2];
+    let server =
+        Scripted::start(move |number| vec![Step::Send(agreed_by(&before[..if number < 2 { 3 } else { 2 }]))])
+            .await;
+    let mk = Mk::new().env("MK_SERVER", &server.base).env("MK_API_KEY", VERIFY_KEY);
+    std::fs::write(mk.home().join("facts.jsonl"), true_facts(4)).unwrap();
+    let eval = |arguments: &[&str]| {
+        let common = ["eval", "facts.jsonl", "--jobs", "1", "--json"];
+        mk.clone().args(common).args(arguments.iter().copied())
+    };
+    let first = eval(&["--resume", "answers.jsonl", "--limit", "2"]).run_beside().await;
+    assert_eq!(first.code(), 0, "{first:?}");
+    let settings = &first.json()["settings"];
+    assert_eq!((&settings["min_required"], &settings["total_models"]), (&json!(2), &json!(3)));
+    assert_eq!(settings["panels"]["general"]["models"], json!(before));
+    let kept = || std::fs::read_to_string(mk.home().join("answers.jsonl")).unwrap();
+    let answers = kept();
+    let goes_on = eval(&["--resume", "answers.jsonl"]).run_beside().await;
+    assert_eq!(goes_on.code(), 2, "{goes_on:?}");
+    let words = "--resume: answers.jsonl was made with the panel fake/a, fake/b, fake/c, and the server now has fake/a, fake/b";
+    assert!(goes_on.stderr.contains(words), "{goes_on:?}");
+    assert_eq!(kept(), answers, "an answer of another panel is not kept");
+    let all_known = eval(&["--resume", "answers.jsonl", "--limit", "2"]).run_beside().await;
+    assert_eq!((all_known.code(), all_known.json()["known_before"].as_u64()), (0, Some(2)));
+    assert_eq!(all_known.json()["settings"]["panels"], settings["panels"]);
+
+    std::fs::write(mk.home().join("a.json"), &first.stdout).unwrap();
+    let other = eval(&["--limit", "2"]).run_beside().await;
+    std::fs::write(mk.home().join("b.json"), &other.stdout).unwrap();
+    let compared = mk.clone().args(["eval", "compare", "a.json", "b.json"]).run_beside().await;
+    let panels = format!("panel (general): A {}, B {}", before.join(", "), after.join(", "));
+    for words in [&panels, "total_models: A 3, B 2"] {
+        assert!(compared.stderr.contains(words), "{words} is not in {compared:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,7 +184,7 @@ fn two_evaluations_are_compared_in_pairs() {
         "2 of 3 became a split: {ran:?}"
     );
     for words in
-        ["4 statements in both (only in A: 0, only in B: 1)", "may be chance", "min_required: A null, B 3"]
+        ["4 statements in both (only in A: 0, only in B: 1)", "may be chance", "min_required: A 2, B 3"]
     {
         assert!(ran.stderr.contains(words), "{words} is not in {ran:?}");
     }

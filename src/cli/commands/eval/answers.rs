@@ -1,7 +1,7 @@
 //! `--resume FILE`: every answer is kept as it comes, so that an evaluation goes on without paying twice.
 //!
-//! The file is JSON Lines: a header that pins the dataset and what verdicts depend on, then an answer a line, only ever
-//! appended: a verification, or what models answered to its questions without options, where the last line holds. What
+//! The file is JSON Lines: a header that pins the dataset and the settings that verdicts depend on, then an answer a
+//! line, which are all of the same panel, only ever appended: a verification, or what models answered to its questions without options, where the last line holds. What
 //! failed is not in it, and is asked again. An interrupted write leaves a torn last line, which is cut
 //! off; anything else that is no answer is an error, as it may be a file of somebody else. Only one evaluation at a
 //! time uses a file.
@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::open::Opened;
-use crate::api::verify::VerifyResponse;
+use super::panel::Panels;
+use crate::api::verify::{Domain, VerifyResponse};
 use crate::cli::commands::verify::output::json::milliseconds;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::private;
@@ -45,6 +46,9 @@ enum Answer<R, O> {
         /// Which repetition, from 0.
         run: u32,
         elapsed_ms: u64,
+        /// As [`VerifyResponse::models`], which a result itself does not tell.
+        #[serde(default)]
+        models: Vec<String>,
         result: R,
     },
     /// Of the first repetition.
@@ -57,6 +61,8 @@ pub(super) struct Answers {
     file: File,
     known: HashMap<(usize, u32), (VerifyResponse, Duration)>,
     opened: HashMap<usize, Opened>,
+    /// Of the panels that they are from.
+    panels: Panels,
 }
 
 impl Answers {
@@ -81,8 +87,8 @@ impl Answers {
         }
         let header =
             Header { schema: SCHEMA.to_owned(), dataset: dataset.to_owned(), settings: settings.clone() };
-        let (known, opened) = (HashMap::new(), HashMap::new());
-        let mut answers = Self { path: path.to_owned(), file, known, opened };
+        let (known, opened, panels) = (HashMap::new(), HashMap::new(), Panels::default());
+        let mut answers = Self { path: path.to_owned(), file, known, opened, panels };
         answers.read(&header)?;
         Ok(answers)
     }
@@ -119,7 +125,10 @@ impl Answers {
                             .hint("name another file, or delete that line")
                     })?;
                 match answer {
-                    Answer::Verified { statement, run, elapsed_ms, result } => {
+                    Answer::Verified { statement, run, elapsed_ms, models, mut result } => {
+                        result.results.iter_mut().for_each(|claim| claim.seat(&models));
+                        result.models = models;
+                        self.panels.add(&result).map_err(|other| self.of_other_panel(&other))?;
                         self.known.insert((statement, run), (*result, Duration::from_millis(elapsed_ms)));
                     }
                     Answer::Open { statement, open } => {
@@ -166,18 +175,32 @@ impl Answers {
         self.known.remove(&(statement, run))
     }
 
+    /// Whether these models are asked about statements of a domain for the other answers as well.
+    ///
+    /// # Errors
+    /// If they are not: figures over two panels would be those of none.
+    pub(super) fn check_panel(&self, domain: Domain, models: &[String]) -> Result<(), Failure> {
+        self.panels.check(domain.as_str(), models).map_err(|other| self.of_other_panel(&other))
+    }
+
+    fn of_other_panel(&self, differs: &str) -> Failure {
+        Failure::usage(format!("--resume: {} was made with {differs}", self.path.display()))
+            .hint("name another file for the answers of this panel")
+    }
+
     /// Keeps an answer.
     ///
     /// # Errors
-    /// If it cannot be written; whoever pays for answers wants to know.
+    /// If it is of another panel than those before, or cannot be written; whoever pays for answers wants to know.
     pub(super) fn keep(
         &mut self,
         statement: usize,
         run: u32,
         (result, elapsed): &(VerifyResponse, Duration),
     ) -> Result<(), Failure> {
-        let elapsed_ms = milliseconds(*elapsed);
-        self.append(&Answer::<_, ()>::Verified { statement, run, elapsed_ms, result })
+        self.panels.add(result).map_err(|other| self.of_other_panel(&other))?;
+        let (elapsed_ms, models) = (milliseconds(*elapsed), result.models.clone());
+        self.append(&Answer::<_, ()>::Verified { statement, run, elapsed_ms, models, result })
     }
 
     /// What models answered to the questions of a statement without options.

@@ -63,7 +63,15 @@ struct Evaluation {
     #[serde(default)]
     tokens: u64,
     cost_usd: Option<f64>,
+    #[serde(default)]
+    models: Vec<Voter>,
     results: Vec<Entry>,
+}
+
+/// A model that voted.
+#[derive(Deserialize)]
+struct Voter {
+    model: String,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +117,26 @@ impl Evaluation {
                 Some(((key, *number), entry, entry.said?))
             })
             .collect()
+    }
+
+    fn tells_panels(&self) -> bool {
+        self.settings.get("panels").is_some_and(Value::is_object)
+    }
+
+    /// The settings, with the models of each domain's panel as settings of their own; where another evaluation does not
+    /// tell them, with the models that voted.
+    fn settings_in_effect(&self, are_panels_told: bool) -> Map<String, Value> {
+        let mut settings = self.settings.clone();
+        let panels = settings.remove("panels");
+        if !are_panels_told {
+            let models: BTreeSet<&str> = self.models.iter().map(|model| model.model.as_str()).collect();
+            settings.insert("models".to_owned(), json!(models));
+            return settings;
+        }
+        for (domain, panel) in panels.iter().filter_map(Value::as_object).flatten() {
+            settings.insert(format!("panel ({domain})"), panel["models"].clone());
+        }
+        settings
     }
 
     fn about(&self, path: &Path) -> Value {
@@ -175,11 +203,14 @@ impl<'a> Comparison<'a> {
 
     /// Settings that are not the same, by name.
     fn differences(&self) -> Vec<(String, Value, Value)> {
-        let (before, after) = (&self.before.settings, &self.after.settings);
+        let are_panels_told = [self.before, self.after].map(Evaluation::tells_panels) == [true; 2];
+        let [before, after] =
+            [self.before, self.after].map(|evaluation| evaluation.settings_in_effect(are_panels_told));
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let value =
             |settings: &Map<String, Value>, name: &str| settings.get(name).cloned().unwrap_or_default();
-        let settings = names.into_iter().map(|name| (name.clone(), value(before, name), value(after, name)));
+        let settings =
+            names.into_iter().map(|name| (name.clone(), value(&before, name), value(&after, name)));
         let version = ("version".to_owned(), json!(self.before.version), json!(self.after.version));
         let prompts = ("prompts".to_owned(), self.before.prompts.clone(), self.after.prompts.clone());
         [version, prompts].into_iter().chain(settings).filter(|(_, before, after)| before != after).collect()
@@ -225,7 +256,7 @@ impl<'a> Comparison<'a> {
                 probability(pairs.mcnemar()),
             )
         };
-        let mut fields = vec![("right", paired(self.right)), ("wrong, not open", paired(self.wrong))];
+        let mut fields = vec![("right", paired(self.right)), ("said the opposite", paired(self.wrong))];
         let passed = (self.matrices.0.false_passed(), self.matrices.1.false_passed());
         if passed.0.total > 0 {
             fields.push(("FALSE passed as TRUE", format!("A {}; B {}", shown(passed.0), shown(passed.1))));
@@ -237,7 +268,8 @@ impl<'a> Comparison<'a> {
         };
         fields.push(("cost of all", format!("A {}; B {}", spent(self.before), spent(self.after))));
         for (name, before, after) in self.differences() {
-            fields.push(("not the same", format!("{name}: A {before}, B {after}")));
+            let text = format!("{name}: A {}, B {}", setting(&before), setting(&after));
+            fields.push(("not the same", sanitize::line(&text).into_owned()));
         }
         fields
     }
@@ -256,6 +288,16 @@ impl<'a> Comparison<'a> {
             _ => "A is right more often",
         };
         format!("{shared} in both{alone}: {verdict}, {}", probability(p))
+    }
+}
+
+/// A setting in words.
+fn setting(value: &Value) -> String {
+    match value {
+        Value::Null => "left out".to_owned(),
+        Value::Array(list) => list.iter().map(setting).collect::<Vec<_>>().join(", "),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

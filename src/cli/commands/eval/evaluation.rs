@@ -10,7 +10,7 @@ use super::answers::Answers;
 use super::dataset::Item;
 use super::open::{Opened, Opening};
 use super::report::Report;
-use crate::api::verify::{VerifyRequest, VerifyResponse};
+use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
 use crate::cli::commands::verify::output::batch_display::BatchDisplay;
 use crate::cli::commands::verify::run::observe::Update;
 use crate::cli::commands::verify::run::rate_limit::RateLimitWait;
@@ -42,6 +42,8 @@ pub(super) struct Done<'a> {
     pub(super) opened: Option<(Opened, Option<Failure>)>,
     /// Whether it was answered before this evaluation.
     pub(super) is_known: bool,
+    /// The same of all that models answered without options.
+    pub(super) is_opened_known: bool,
     /// Whether it is the reason why the rest is not asked.
     pub(super) ends_evaluation: bool,
 }
@@ -101,25 +103,27 @@ struct Evaluation<'a> {
 impl Evaluation<'_> {
     /// Verifies a statement and asks its questions openly; each is kept as soon as it is there, as it is paid for.
     async fn run_one<'a>(&self, task: Task<'a>) -> Result<Done<'a>, Failure> {
-        let mut done = self.verify(task).await;
+        let mut done = self.verify(task).await?;
         if let (Some(answers), Some(Ok(answer)), false) =
             (&mut *self.answers.borrow_mut(), &done.outcome, done.is_known)
         {
             answers.keep(task.item.number, task.run, answer)?;
         }
-        done.opened = self.ask_openly(&done).await?;
+        self.ask_openly(&mut done).await?;
         Ok(done)
     }
 
     /// Once a statement, as the figures are those of the first run.
-    async fn ask_openly(&self, done: &Done<'_>) -> Result<Option<(Opened, Option<Failure>)>, Failure> {
+    async fn ask_openly(&self, done: &mut Done<'_>) -> Result<(), Failure> {
         let (Some(opening), Some(Ok((result, _))), 0) = (&self.opening, &done.outcome, done.task.run) else {
-            return Ok(None);
+            return Ok(());
         };
         let item = done.task.item;
         let known = self.answers.borrow_mut().as_mut().and_then(|answers| answers.take_open(item.number));
         if let Some(known) = known.as_ref().filter(|known| known.is_whole()) {
-            return Ok(Some((known.clone(), None)));
+            done.is_opened_known = true;
+            done.opened = Some((known.clone(), None));
+            return Ok(());
         }
         let context = item.context.as_deref().or(self.plan.verifier.request.context.as_deref());
         let announce = |text: &str| self.display.borrow().notice(text);
@@ -128,24 +132,28 @@ impl Evaluation<'_> {
         if let Some(answers) = self.answers.borrow_mut().as_mut().filter(|_| has_answers) {
             answers.keep_open(item.number, &opened)?;
         }
-        Ok(Some((opened, failure)))
+        done.opened = Some((opened, failure));
+        Ok(())
     }
 
-    async fn verify<'a>(&self, task: Task<'a>) -> Done<'a> {
-        let done = |outcome| Done { task, outcome, opened: None, is_known: false, ends_evaluation: false };
+    /// Fails only where another panel than that of the answers so far is asked, before that costs much.
+    async fn verify<'a>(&self, task: Task<'a>) -> Result<Done<'a>, Failure> {
+        let done = |outcome| Done {
+            task,
+            outcome,
+            opened: None,
+            is_known: false,
+            is_opened_known: false,
+            ends_evaluation: false,
+        };
         let known =
             self.answers.borrow_mut().as_mut().and_then(|answers| answers.take(task.item.number, task.run));
         if let Some(known) = known {
-            return Done { is_known: true, ..done(Some(Ok(known))) };
+            return Ok(Done { is_known: true, ..done(Some(Ok(known))) });
         }
         if self.is_over.get() {
-            return done(None);
+            return Ok(done(None));
         }
-        let announce = |text: &str| self.display.borrow().notice(text);
-        let mut observe = |update: Update<'_>| {
-            self.display.borrow_mut().observe(&update);
-            Ok(())
-        };
         let (item, general) = (task.item, &self.plan.verifier.request);
         let request = VerifyRequest {
             fact: item.fact.clone(),
@@ -154,11 +162,27 @@ impl Evaluation<'_> {
             context: item.context.clone().or_else(|| general.context.clone()),
             ..general.clone()
         };
+        let announce = |text: &str| self.display.borrow().notice(text);
+        let mut is_other_panel = false;
+        let mut observe = |update: Update<'_>| {
+            self.display.borrow_mut().observe(&update);
+            if let (Update::Event(Event::VerifyingClaims(begun)), Some(answers)) =
+                (update, &*self.answers.borrow())
+            {
+                let checked = answers.check_panel(request.domain.unwrap_or_default(), &begun.models);
+                is_other_panel = checked.is_err();
+                return checked;
+            }
+            Ok(())
+        };
         let verifier = &self.plan.verifier;
         let outcome =
             verifier.verify(self.backend, &request, &self.rate_limit_wait, &announce, &mut observe).await;
+        if is_other_panel {
+            return outcome.map(|outcome| done(Some(Ok(outcome))));
+        }
         let ends_evaluation = self.is_futile(&outcome) && !self.is_over.replace(true);
-        Done { ends_evaluation, ..done(Some(outcome)) }
+        Ok(Done { ends_evaluation, ..done(Some(outcome)) })
     }
 
     /// Whether further statements are pointless.

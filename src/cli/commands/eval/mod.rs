@@ -17,6 +17,7 @@ mod figures;
 mod gates;
 mod label;
 mod open;
+mod panel;
 mod report;
 mod reports;
 mod score;
@@ -29,7 +30,7 @@ use super::verify::input::source;
 use super::verify::run::verifier::Verifier;
 use super::verify::{self, BATCH_MAX_WAIT};
 use crate::cli::args::globals::Session;
-use crate::cli::process::exit::Outcome;
+use crate::cli::process::exit::{Failure, Outcome};
 use crate::cli::process::runtime;
 use crate::cli::target::backend;
 use crate::cli::terminal::printer::Printer;
@@ -75,6 +76,10 @@ fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(args.how.subject.timeout.as_deref(), None)?;
     let verifier = Verifier::new(&args.how, false, &config)?;
     let asked = &args.asked;
+    if asked.point && asked.min_accuracy.is_none() && asked.max_false_pass.is_none() {
+        return Err(Failure::usage("--point is about a limit, and none is given")
+            .hint("give --min-accuracy or --max-false-pass as well"));
+    }
     let mut plan = Plan {
         progress: session.progress(&config),
         json: args.json,

@@ -37,6 +37,8 @@ pub(super) struct Report<'a> {
     all: usize,
     begun: Instant,
     score: Score,
+    /// What of it was spent before.
+    before: Score,
     /// How many verifications succeeded, and how many of these are known from before.
     succeeded: usize,
     known: usize,
@@ -61,6 +63,7 @@ impl<'a> Report<'a> {
             all,
             begun: Instant::now(),
             score: Score::new(),
+            before: Score::new(),
             succeeded: 0,
             known: 0,
             failed: 0,
@@ -92,6 +95,12 @@ impl<'a> Report<'a> {
                 self.known += usize::from(done.is_known);
                 let opened = done.opened.as_ref().map(|(opened, _)| opened);
                 self.score.add(done.task.item, done.task.run, result, opened);
+                if done.is_known {
+                    self.before.spend(result);
+                }
+                if let Some(opened) = opened.filter(|_| done.is_opened_known) {
+                    self.before.spend_openly(opened);
+                }
             }
             Some(Err(failure)) => {
                 self.failed += 1;
@@ -120,7 +129,7 @@ impl<'a> Report<'a> {
     fn so_far(&self) -> String {
         let score = &self.score;
         let right = score.matrix.right().percent().map(|percent| format!("{percent:.0} % right"));
-        let cost = score.cost_usd.filter(|_| !score.is_sandbox).map(dollars);
+        let cost = self.cost_now().filter(|_| !score.is_sandbox).map(dollars);
         let done = self.succeeded + self.failed;
         let paid = u32::try_from(done - self.known).unwrap_or(u32::MAX);
         let missing = u32::try_from(self.tasks().saturating_sub(done)).unwrap_or(u32::MAX);
@@ -313,12 +322,22 @@ impl<'a> Report<'a> {
             some(self.not_asked(), "not asked"),
         )];
         parts.push(seconds(elapsed));
-        let before = if self.known > 0 { ", with those of before" } else { "" };
-        parts.push(format!("{} tokens{before}", thousands(score.tokens)));
+        parts.push(format!("{} tokens", thousands(score.tokens.saturating_sub(self.before.tokens))));
         if !score.is_sandbox && right.total > 0 {
-            parts.push(score.cost_usd.map_or_else(|| "cost unknown".to_owned(), dollars));
+            parts.push(self.cost_now().map_or_else(|| "cost unknown".to_owned(), dollars));
+        }
+        if self.before.tokens > 0 {
+            let cost = self.before.cost_usd.filter(|_| !score.is_sandbox).map(dollars);
+            let cost = cost.map(|cost| format!(" and {cost}")).unwrap_or_default();
+            parts.push(format!("before: {} tokens{cost}", thousands(self.before.tokens)));
         }
         parts.join(self.plan.printer.terminal.symbols.between)
+    }
+
+    /// What this run cost, in US dollars.
+    fn cost_now(&self) -> Option<f64> {
+        // Sums of the same numbers in another order differ in their last digits.
+        self.score.cost_usd.zip(self.before.cost_usd).map(|(all, before)| (all - before).max(0.0))
     }
 
     fn document(&self, elapsed: Duration) -> Value {
@@ -331,7 +350,7 @@ impl<'a> Report<'a> {
             "exit": self.worst,
             "version": env!("CARGO_PKG_VERSION"),
             "date": self.plan.settings.date,
-            "settings": self.plan.settings.document(),
+            "settings": self.plan.settings.document(&score.panels),
             "prompts": score.prompts,
             "elapsed_ms": milliseconds(elapsed),
             "statements": self.all,
@@ -355,6 +374,8 @@ impl<'a> Report<'a> {
         document.extend(fields(json!({
             "tokens": score.tokens,
             "cost_usd": score.cost_usd,
+            "tokens_before": self.before.tokens,
+            "cost_usd_before": self.before.cost_usd,
             "results": self.entries,
         })));
         if let Some((_, failure)) = &self.failure {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::args::EvalArgs;
+use super::panel::Panels;
 use super::reports::document::fields;
 use crate::api::verify::{Domain, VerifyRequest};
 use crate::clock::Clock;
@@ -51,15 +52,21 @@ impl Settings {
         self.other.insert(name.to_owned(), value);
     }
 
-    /// All of them as JSON.
-    pub(super) fn document(&self) -> Value {
-        Value::Object(
-            self.pinned
-                .iter()
-                .chain(&self.other)
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-        )
+    /// All of them as JSON, with the panels that were asked and the numbers that they used, where those are the same for
+    /// all.
+    pub(super) fn document(&self, panels: &Panels) -> Value {
+        let given = self.pinned.iter().chain(&self.other);
+        let mut all: Map<String, Value> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        for (name, used) in [
+            ("min_required", panels.common(|panel| panel.min_required)),
+            ("total_models", panels.common(|panel| panel.total_models)),
+        ] {
+            if let Some(used) = used {
+                all.insert(name.to_owned(), used.into());
+            }
+        }
+        all.insert("panels".to_owned(), json!(panels));
+        Value::Object(all)
     }
 }
 

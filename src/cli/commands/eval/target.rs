@@ -55,7 +55,11 @@ impl<'a> Target<'a> {
                 shown(decided),
                 shown(weaker),
             );
-            return (vec![text], self.settings(recount));
+            let blocks = self.settings(recount).into_iter().flat_map(|(file, lines)| {
+                let indented = lines.into_iter().map(|line| format!("  {line}"));
+                [format!("{file}:")].into_iter().chain(indented)
+            });
+            return (vec![text], blocks.collect());
         }
         let text = format!(
             "precision of {percent} %: not proved for any rule; closest is {name}, whose {label} is right in {}",
@@ -73,8 +77,8 @@ impl<'a> Target<'a> {
         (vec![text, then], Vec::new())
     }
 
-    /// The settings that make a server use the rule, and its clients.
-    fn settings(&self, recount: &Recount) -> Vec<String> {
+    /// The settings that make a server use the rule, and its clients, by the file that they belong to.
+    fn settings(&self, recount: &Recount) -> [(String, Vec<String>); 2] {
         let rule = recount.rule;
         let models = self.figures.panel.iter().filter(|model| Some(model.number) != rule.left_out);
         let names: Vec<String> =
@@ -83,17 +87,20 @@ impl<'a> Target<'a> {
             Some(domain) if domain != "general" => format!("[verify.domains.{domain}]"),
             _ => "[verify]".to_owned(),
         };
-        vec![
-            "# server.toml".to_owned(),
-            section,
-            format!("panel = [{}]", names.join(", ")),
-            format!(
-                "# config.toml or .mk.toml: as --min-required {} --total-models {}",
-                rule.min_required, rule.of
+        let of_client = format!(
+            "config.toml or .mk.toml (as --min-required {} --total-models {})",
+            rule.min_required, rule.of
+        );
+        [
+            ("server.toml".to_owned(), vec![section, format!("panel = [{}]", names.join(", "))]),
+            (
+                of_client,
+                vec![
+                    "[verify]".to_owned(),
+                    format!("min_required = {}", rule.min_required),
+                    format!("total_models = {}", rule.of),
+                ],
             ),
-            "[verify]".to_owned(),
-            format!("min_required = {}", rule.min_required),
-            format!("total_models = {}", rule.of),
         ]
     }
 
@@ -105,7 +112,10 @@ impl<'a> Target<'a> {
             "precision": self.percent,
             "reached": self.is_reached,
             "rule": self.rule.map(|recount| self.figures.rule(recount.rule)),
-            "settings": reached.map(|recount| self.settings(recount).join("\n")),
+            "settings": reached.map(|recount| {
+                let blocks = self.settings(recount);
+                blocks.map(|(file, lines)| format!("# {file}\n{}", lines.join("\n"))).join("\n\n")
+            }),
             "more_statements": needed,
         })
     }

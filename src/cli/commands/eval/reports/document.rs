@@ -35,7 +35,7 @@ pub(in crate::cli::commands::eval) fn figures(figures: &Figures) -> Map<String, 
     let common = &figures.common;
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
     let pair = |pair: &PairErrors| {
-        let phi = pair.errors.phi();
+        let phi = pair.correlation();
         json!({
             "models": [figures.name(pair.models.0), figures.name(pair.models.1)],
             "statements": pair.errors.total(),
@@ -43,7 +43,9 @@ pub(in crate::cli::commands::eval) fn figures(figures: &Figures) -> Map<String, 
             "only_first": pair.errors.only_first,
             "only_second": pair.errors.only_second,
             "correlation": phi.map(|phi| rounded(phi.value)),
-            "interval_95": phi.map(|phi| (rounded(phi.interval.0), rounded(phi.interval.1))),
+            "interval_95": phi
+                .filter(|phi| phi.interval.0 < phi.interval.1)
+                .map(|phi| (rounded(phi.interval.0), rounded(phi.interval.1))),
             "same_wrong_answer": pair.same_wrong,
         })
     };

@@ -1,8 +1,11 @@
 //! The figures as one page that needs nothing else: no script, no address. Every text in it is escaped.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{list, words};
+use crate::api::verify::ClaimResult;
+use crate::cli::commands::verify::output::votes;
 use crate::cli::terminal::sanitize;
 use crate::manual::html::escape;
 
@@ -11,13 +14,13 @@ const STYLE: &str = "\
 body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}\
 p.note{opacity:.75;margin:.2rem 0;overflow-wrap:anywhere}\
-div.wide{overflow-x:auto}table{border-collapse:collapse;width:100%}\
+div.wide{overflow-x:auto}@media print{div.wide{overflow:visible}}table{border-collapse:collapse;width:100%}\
 th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
 th{font-weight:600}td.n{font-variant-numeric:tabular-nums;white-space:nowrap}\
 .bar{display:inline-block;position:relative;width:8rem;height:.6rem;background:var(--line);border-radius:.3rem;margin-right:.6rem}\
 .bar i{position:absolute;top:0;bottom:0;background:#3b82f6aa;border-radius:.3rem}\
 .bar b{position:absolute;top:-.15rem;bottom:-.15rem;width:2px;background:currentColor}\
-code{font-size:.9em}summary{cursor:pointer}";
+table.many td.n{white-space:normal}table.many .bar{display:none}code{font-size:.9em}summary{cursor:pointer}";
 
 /// The page.
 pub(super) fn page(document: &Value) -> String {
@@ -55,6 +58,9 @@ const RULE: [(&str, &str); 5] =
     [VERDICTS[1], VERDICTS[2], ("true_found", "TRUE found"), VERDICTS[4], VERDICTS[6]];
 
 const GROUP: [(&str, &str); 3] = [VERDICTS[0], VERDICTS[6], VERDICTS[3]];
+
+/// The most columns of a table that shows shares as bars.
+const MOST_WITH_BARS: usize = 4;
 
 struct Page(String);
 
@@ -169,7 +175,7 @@ impl Page {
         let errors = &document["errors"];
         let mut rows = Vec::new();
         let best = &document["panel_against_best"];
-        for (field, name) in [("right", "right"), ("wrong", "wrong, not open")] {
+        for (field, name) in [("right", "right"), ("wrong", "said the opposite")] {
             let side = &best[field];
             if !side.is_null() {
                 let figures = format!(
@@ -186,11 +192,15 @@ impl Page {
             }
         }
         for pair in list(&errors["pairs"]) {
-            let correlation = match pair["correlation"].as_f64() {
-                Some(correlation) => format!("{correlation:.2} ({})", words(&pair["interval_95"])),
-                None => "none to measure".to_owned(),
+            let interval = (pair["interval_95"][0].as_f64(), pair["interval_95"][1].as_f64());
+            let correlation = match (pair["correlation"].as_f64(), interval) {
+                (Some(correlation), (Some(low), Some(high))) => {
+                    format!("correlation {correlation:.2} ({low:.2} to {high:.2})")
+                }
+                (Some(correlation), _) => format!("correlation {correlation:.2}"),
+                (None, _) => "too few errors for a correlation,".to_owned(),
             };
-            let figures = format!("correlation {correlation} on {} statements", words(&pair["statements"]));
+            let figures = format!("{correlation} on {} statements", words(&pair["statements"]));
             rows.push(vec![text(&format!("errors of {}", words(&pair["models"]))), text(&figures)]);
         }
         if let Some(votes) = errors["effective_votes"].as_f64() {
@@ -230,12 +240,14 @@ impl Page {
             let said = if error.is_null() { words(&entry["said"]) } else { words(&error["message"]) };
             vec![
                 text(&words(&entry["line"])),
+                text(&words(&entry["id"])),
                 text(&words(&entry["expected"])),
                 text(&said),
                 text(&words(&entry["fact"])),
+                votes_of(entry),
             ]
         };
-        let headings = ["line", "expected", "said", "statement"];
+        let headings = ["line", "id", "expected", "said", "statement", "what the models say"];
         // A later run is no further statement; what it changes is among the flips.
         let first_runs =
             list(&document["results"]).iter().filter(|entry| entry["run"].as_u64().unwrap_or(1) == 1);
@@ -256,7 +268,9 @@ impl Page {
         if !heading.is_empty() {
             self.push(&format!("<h2>{}</h2>", safe(heading)));
         }
-        self.push("<div class=\"wide\"><table><tr>");
+        // Many shares side by side fit without their bars alone.
+        let class = if headings.len() > MOST_WITH_BARS { " class=\"many\"" } else { "" };
+        self.push(&format!("<div class=\"wide\"><table{class}><tr>"));
         for heading in headings {
             self.push(&format!("<th>{}</th>", safe(heading)));
         }
@@ -270,6 +284,15 @@ impl Page {
         }
         self.push("</table></div>");
     }
+}
+
+/// What each model answers to the questions of a statement.
+fn votes_of(entry: &Value) -> String {
+    let claims = list(&entry["claims"]).iter().filter_map(|claim| ClaimResult::deserialize(claim).ok());
+    let groups = claims.flat_map(|claim| votes::groups(&claim));
+    let said: Vec<String> =
+        groups.map(|group| safe(&format!("{}: {}", group.says, group.models.join(", ")))).collect();
+    format!("<td>{}</td>", said.join("<br>"))
 }
 
 /// A text that can do no harm in a page.

@@ -290,16 +290,18 @@ fn together(figures: &Figures) -> Vec<(&'static str, String)> {
     if let Some(duel) = figures.duel.filter(|_| figures.panel.len() > 1) {
         let best = figures.short(duel.model);
         fields.push(("right", paired(duel.right, best, ", the best of them,")));
-        fields.push(("wrong, not open", paired(duel.wrong, best, "")));
+        fields.push(("said the opposite", paired(duel.wrong, best, "")));
     }
     let common = &figures.common;
     for pair in &common.pairs {
         let (first, second) = (figures.short(pair.models.0), figures.short(pair.models.1));
-        let correlation = match pair.errors.phi() {
-            Some(phi) => {
-                format!("{:.2} ({:.2} to {:.2})", phi.value, phi.interval.0, phi.interval.1)
+        let correlation = match pair.correlation() {
+            // In full agreement it has no width, however few errors there are.
+            Some(phi) if phi.interval.0 < phi.interval.1 => {
+                format!("correlation {:.2} ({:.2} to {:.2})", phi.value, phi.interval.0, phi.interval.1)
             }
-            None => "none to measure".to_owned(),
+            Some(phi) => format!("correlation {:.2}", phi.value),
+            None => "too few errors for a correlation,".to_owned(),
         };
         let same = match pair.same_wrong {
             Rate { total: 0, .. } => String::new(),
@@ -308,10 +310,7 @@ fn together(figures: &Figures) -> Vec<(&'static str, String)> {
             }
         };
         let total = counted(pair.errors.total(), "statement");
-        fields.push((
-            "errors in common",
-            format!("{first} and {second}: correlation {correlation} on {total}{same}"),
-        ));
+        fields.push(("errors in common", format!("{first} and {second}: {correlation} on {total}{same}")));
     }
     if let Some(votes) = common.effective_votes {
         let asked = figures.panel.len();

@@ -19,6 +19,17 @@ pub(crate) struct PairErrors {
     pub(crate) same_wrong: Rate,
 }
 
+/// The least number of statements on which one of two models or both err for their correlation to mean anything.
+const LEAST_ERRORS: usize = 5;
+
+impl PairErrors {
+    /// The correlation of their errors, if there are enough of them.
+    pub(crate) fn correlation(&self) -> Option<Estimate> {
+        let Pairs { both, only_first, only_second, .. } = self.errors;
+        self.errors.phi().filter(|_| both + only_first + only_second >= LEAST_ERRORS)
+    }
+}
+
 /// The errors that the models of a panel have in common.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommonErrors {
@@ -45,8 +56,7 @@ impl CommonErrors {
                 pairs.push(pair(decidable(), (*first, *second)));
             }
         }
-        let found: Vec<f64> =
-            pairs.iter().filter_map(|pair| pair.errors.phi()).map(|phi: Estimate| phi.value).collect();
+        let found: Vec<f64> = pairs.iter().filter_map(PairErrors::correlation).map(|phi| phi.value).collect();
         let mean_correlation = (!found.is_empty()).then(|| found.iter().sum::<f64>() / ratio(found.len(), 1));
         let mut common = Self {
             pairs,

@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::dataset::Item;
 use super::open::Opened;
+use super::panel::Panels;
 use crate::api::verify::VerifyResponse;
 pub(crate) use errors::{CommonErrors, PairErrors};
 use flips::Flips;
@@ -55,6 +56,8 @@ pub(crate) struct Score {
     pub(crate) is_sandbox: bool,
     /// The hashes of the prompts that were used.
     pub(crate) prompts: BTreeSet<String>,
+    /// The panels that were asked.
+    pub(crate) panels: Panels,
     /// The hashes of the prompts without options, and who said what answers to them mean.
     pub(crate) open_prompts: BTreeSet<String>,
     pub(crate) judges: BTreeSet<String>,
@@ -90,6 +93,8 @@ impl Score {
     /// statements is no further evidence.
     pub(crate) fn add(&mut self, item: &Item, run: u32, result: &VerifyResponse, opened: Option<&Opened>) {
         self.spend(result);
+        // One that changes on the way does not matter here: each verdict counts by its own votes.
+        let _ = self.panels.add(result);
         if let Some(opened) = opened {
             self.spend_openly(opened);
         }
@@ -106,7 +111,8 @@ impl Score {
         }
     }
 
-    fn spend(&mut self, result: &VerifyResponse) {
+    /// Adds what a verification took.
+    pub(crate) fn spend(&mut self, result: &VerifyResponse) {
         let usage = &result.token_usage;
         self.tokens = self.tokens.saturating_add(usage.total_tokens);
         self.is_sandbox |= result.mode.as_deref() == Some("sandbox");
@@ -114,7 +120,8 @@ impl Score {
         self.pay(usage.cost_usd());
     }
 
-    fn spend_openly(&mut self, opened: &Opened) {
+    /// Adds what asking without options took.
+    pub(crate) fn spend_openly(&mut self, opened: &Opened) {
         self.tokens = self.tokens.saturating_add(opened.tokens);
         self.open_prompts.insert(opened.prompts.clone());
         self.judges.extend(opened.judge.clone());

@@ -39,7 +39,7 @@ fn result(claims: &[(&str, &[(&str, &str)])], cost: Option<f64>) -> VerifyRespon
             "modelUsage": [{ "model": "p/a", "promptTokens": 90, "completionTokens": 10, "totalTokens": 100,
                 "cost_usd": cost }],
         },
-        "minRequired": 2, "skipped": [],
+        "minRequired": 2, "skipped": [], "complete": true,
     }))
     .unwrap()
 }
