@@ -40,6 +40,13 @@ async fn an_evaluation_goes_on_without_paying_twice() {
     let again = call.run_beside().await;
     assert_eq!(again.json()["known_before"], 6, "{again:?}");
     assert_eq!(again.json()["accuracy"], document["accuracy"]);
+    let spent = |document: &Value| (document["tokens"].clone(), document["tokens_before"].clone());
+    assert_eq!(spent(&again.json()), (document["tokens"].clone(), document["tokens"].clone()));
+    assert_eq!(document["tokens_before"], first.json()["tokens"]);
+    let for_people = against(&server, &true_facts(6)).args(["--resume", "answers.jsonl"]);
+    std::fs::copy(&path, for_people.home().join("answers.jsonl")).unwrap();
+    let ran = for_people.run_beside().await;
+    assert!(ran.stderr.contains(" · 0 tokens") && ran.stderr.contains(" · before: "), "{ran:?}");
     assert_eq!(provider.requests().len(), paid * 3, "nothing is asked again");
     let other = call.args(["--min-required", "3"]).run_beside().await;
     assert_eq!(other.code(), 2, "{other:?}");

@@ -18,11 +18,11 @@ use tokio::net::TcpListener;
 use crate::support::eventually;
 use crate::support::mk::{CONSOLE_KEY, CommandOutput, INFERENCE_KEY, Mk, VERIFY_KEY};
 use crate::support::panel::{config, finds_eiffel};
-use crate::support::provider::{FakeProvider, Reply};
+use crate::support::provider::{FakeProvider, Reply, claim, claims};
 use crate::support::pty::{INTERRUPTED, Person};
 use crate::support::scripted::{self, Scripted, Step};
 use crate::support::serve::signal;
-use crate::support::server::Setup;
+use crate::support::server::{Setup, TestServer};
 
 const SIGINT: Option<i32> = Some(2);
 const SIGTERM: Option<i32> = Some(15);
@@ -167,6 +167,54 @@ async fn an_interrupt_keeps_the_verified_claims_of_one_statement() {
         } else {
             assert_eq!(ran.stdout, "2\tTRUE\tTTT\tThe Eiffel Tower is in Paris.\n", "{ran:?}");
         }
+    }
+}
+
+/// A server whose extractor and panel do what these tests need: a false tower, and a third that no model answers.
+async fn towers() -> (TestServer, FakeProvider) {
+    let provider = FakeProvider::start(|ask| match ask.task.as_str() {
+        "claims" => {
+            let section = ask.block("SECTION");
+            let heights = [(1, "9 m"), (2, "8 m"), (3, "7 m")];
+            let found = heights.map(|(n, height)| (format!("Tower {n} is {height} high."), n, height));
+            let found = found.iter().filter(|(text, ..)| section.contains(text));
+            let found = found
+                .map(|(text, n, height)| claim(text, &format!("How high is tower {n}?"), height, &["100 m"]));
+            claims(&found.collect::<Vec<_>>())
+        }
+        _ if ask.text().contains("tower 3") => Reply::Hang,
+        _ if ask.options().values().any(|option| option == "9 m") => ask.choose("9 m"),
+        _ => ask.choose("100 m"),
+    })
+    .await;
+    (Setup::new(config(&provider.base_url)).start().await, provider)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_says_what_was_found_and_names_what_is_false_even_with_q() {
+    let (server, _provider) = towers().await;
+    let text = "Tower 1 is 9 m high. Tower 2 is 8 m high. Tower 3 is 7 m high.";
+    let lines = "Tower 1 is 9 m high.\nTower 2 is 8 m high.\nTower 3 is 7 m high.\n";
+    let so_far = "only 2 of 3 claims were verified: ✓ 1 true, ✗ 1 false\n";
+    let of_lines = "2 statements: 2 verified · 2 of 2 sentences checked · 2 claims: ✓ 1 true, ✗ 1 false · ";
+    for (arguments, told, total) in [
+        (&[text][..], 2, so_far),
+        (&["-q", "--jsonl", text], 2, so_far),
+        (&["-q", "--jsonl", "--lines", "facts.txt"], 4, of_lines),
+    ] {
+        let call = Mk::new()
+            .args(["verify", "--jobs", "1"])
+            .args(arguments.iter().copied())
+            .env("MK_SERVER", &server.base)
+            .env("MK_API_KEY", &server.key(Service::Verify));
+        std::fs::write(call.home().join("facts.txt"), lines).unwrap();
+        let mut child = spawn(&call);
+        let results = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(results.take(told).filter_map(Result::ok).count(), told, "{arguments:?}");
+        let ran = interrupted(child).await;
+        assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
+        assert!(ran.stderr.contains("FALSE         Tower 2 is 8 m high."), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(total), "{arguments:?}: {ran:?}");
     }
 }
 

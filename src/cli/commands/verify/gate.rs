@@ -149,9 +149,20 @@ impl Gate {
         if exit == 0 || is_read_on_one_terminal(printer, is_for_people) {
             return;
         }
-        let terminal = &printer.terminal;
-        self.lines(terminal).iter().for_each(|line| printer.alert(line));
-        printer.urgent_sentence(&format!("{summary}{}exit {exit}", terminal.symbols.between));
+        self.tell_findings(printer, &format!("{summary}{}exit {exit}", printer.terminal.symbols.between));
+    }
+
+    /// Prints the findings and a summary on standard error, even with `-q`.
+    pub(crate) fn tell_findings(&self, printer: &Printer, summary: &str) {
+        for line in self.lines(&printer.terminal) {
+            printer.alert(&line);
+        }
+        printer.urgent_sentence(summary);
+    }
+
+    /// Whether nothing fails the gate.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.named.is_empty()
     }
 
     /// The findings, one a line, in columns; cut to the width of a terminal. On one too narrow for columns, texts stand

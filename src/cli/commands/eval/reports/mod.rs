@@ -127,6 +127,12 @@ mod tests {
 
     fn document() -> Value {
         let rate = json!({ "count": 1, "of": 2, "percent": 50.0, "interval_95": [9.5, 90.5] });
+        let claim = json!({
+            "id": "1", "claim": "C", "assessment": "FALSE", "original_question": "Q?",
+            "original_options": { "A": "x", "B": "<u>y", "C": "None of these", "D": "Cannot be determined" },
+            "claimed_answer": "A", "consensus_answer": "B",
+            "model_answers": [{ "model": "p/one", "answer": "B" }, { "model": "p/two", "answer": "B" }],
+        });
         json!({
             "version": "1.2.3", "date": "2026-11-26T10:00:00Z",
             "settings": { "server": "<script>alert(1)</script>" },
@@ -135,7 +141,7 @@ mod tests {
             "rules": [{ "rule": "2 of 3", "true_precision": rate }],
             "groups": [{ "kind": "tag", "name": "\"><img src=x>", "statements": 2, "accuracy": rate }],
             "results": [
-                { "line": 1, "id": "=cmd()", "fact": "A \"quoted\" <i>fact</i>, with a comma", "expected": "TRUE", "said": "FALSE", "right": false, "tags": ["a", "b"], "claims": [] },
+                { "line": 1, "id": "=cmd()", "fact": "A \"quoted\" <i>fact</i>, with a comma", "expected": "TRUE", "said": "FALSE", "right": false, "tags": ["a", "b"], "claims": [claim] },
                 { "line": 2, "fact": "Fails", "expected": "TRUE", "error": { "kind": "server", "message": "&broken" } },
             ],
         })
@@ -147,9 +153,17 @@ mod tests {
         for foreign in ["<script", "<b>", "<img", "<i>fact", "&broken"] {
             assert!(!page.contains(foreign), "{foreign} is in {page}");
         }
-        for shown in
-            ["&lt;script&gt;", "1 of 2", "50.0 %", "9.5 to 90.5", "2 of 3", "A &quot;quoted&quot;", "1.2.3"]
-        {
+        for shown in [
+            "&lt;script&gt;",
+            "1 of 2",
+            "50.0 %",
+            "9.5 to 90.5",
+            "2 of 3",
+            "A &quot;quoted&quot;",
+            "1.2.3",
+            "<td>=cmd()</td>",
+            "<td>&lt;u&gt;y: one, two</td>",
+        ] {
             assert!(page.contains(shown), "{shown} is not in {page}");
         }
         for outside in ["http://", "https://", "src=", "url("] {

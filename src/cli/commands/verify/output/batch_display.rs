@@ -170,3 +170,21 @@ impl Drop for BatchDisplay<'_> {
         self.end();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::terminal::term::{Paint, Terminal};
+
+    #[test]
+    fn where_there_is_little_room_the_verdicts_come_before_the_words() {
+        let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
+        let mut display = BatchDisplay::begin(&printer, Mode::None, Some(40), true);
+        display.count(12, 0, "82 % right · 10 s left".to_owned());
+        assert_eq!(
+            display.text(),
+            "Verifying statements  12 of 40 done  0s  [SANDBOX]  82 % right · 10 s left"
+        );
+        assert_eq!(cut(&display.short_text(), 41, ""), "12 of 40 done  0s  82 % right · 10 s left");
+    }
+}

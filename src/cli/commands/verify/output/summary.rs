@@ -322,6 +322,23 @@ pub(crate) fn line(terminal: &Terminal, result: &VerifyResponse, elapsed: Durati
     on_one_line(terminal, parts(result, elapsed, |assessment| mark(terminal, assessment).0.to_owned()))
 }
 
+/// `only 2 of 3 claims were verified: ✓ 1 true, ✗ 1 false`: what a verification of so many claims had found when it
+/// broke off.
+pub(crate) fn of_partial(terminal: &Terminal, found: &VerifyResponse, total: usize) -> String {
+    let only = partly(found.results.len(), total);
+    let symbol = |assessment| mark(terminal, assessment).0.to_owned();
+    on_one_line(terminal, Totals::of(found).verdicts(Some(only), symbol))
+}
+
+/// `only 2 of 3 claims were verified`
+pub(crate) fn partly(found: usize, total: usize) -> String {
+    format!(
+        "only {found} of {} {} verified",
+        counted(total, "claim"),
+        if found == 1 { "was" } else { "were" }
+    )
+}
+
 /// Parts on one line.
 pub(crate) fn on_one_line(terminal: &Terminal, parts: Vec<Part>) -> String {
     let mut line = String::new();

@@ -289,13 +289,18 @@ impl Report<'_, '_> {
         summary::on_one_line(terminal, parts)
     }
 
-    /// Says and keeps what was found before a stop signal.
+    /// Says and keeps what was found before a stop signal: what would fail the gate, even with `-q`.
     fn break_off(&mut self) {
         let printer = &self.batch.plan.printer;
         if self.totals.done() == 0 {
             return;
         }
-        printer.notice(&self.total());
+        let is_for_people = self.batch.plan.format.is_for_people();
+        if self.gate.is_empty() || gate::is_read_on_one_terminal(printer, is_for_people) {
+            printer.notice(&self.total());
+        } else {
+            self.gate.tell_findings(printer, &self.total());
+        }
         if let Some(Err(failure)) = self.receipts.take().map(ReceiptFile::finish) {
             printer.failure(&failure);
         }

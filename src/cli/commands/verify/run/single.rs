@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::observe::Update;
 use super::rate_limit::RateLimitWait;
-use crate::api::verify::{ClaimResult, Event};
+use crate::api::verify::{ClaimResult, Event, VerifyResponse};
 use crate::cli::commands::verify::gate::Gate;
 use crate::cli::commands::verify::input::place::Places;
 use crate::cli::commands::verify::input::source::Source;
@@ -118,6 +118,10 @@ struct EarlyOutput<'a, 'd> {
     claims: Vec<String>,
     waiting: BTreeMap<usize, ClaimResult>,
     printed: usize,
+    /// All verified claims, in the order in which they came, as if they were all there is.
+    verified: VerifyResponse,
+    /// Whether all of it was told.
+    has_ended: bool,
     found: &'d mut Found,
 }
 
@@ -137,11 +141,19 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
             claims: Vec::new(),
             waiting: BTreeMap::new(),
             printed: 0,
+            verified: VerifyResponse { complete: true, audited: true, ..VerifyResponse::default() },
+            has_ended: false,
             found,
         }
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Failure> {
+        if let Event::ClaimVerified(verified) = event
+            && let Some(result) = &verified.result
+            && verified.claim_index < self.claims.len()
+        {
+            self.verified.results.push((**result).clone());
+        }
         match event {
             Event::ClaimsExtracted(extracted) => self.claims.clone_from(&extracted.claims),
             Event::ClaimVerified(verified) if self.format == Format::JsonLines => {
@@ -175,6 +187,30 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
 
     /// Prints what was found before a failure and is not printed yet; a document is left to whoever prints the failure.
     fn break_off(&mut self) -> Result<(), Failure> {
+        self.has_ended = true;
+        let printed = self.print_found();
+        self.tell_found();
+        printed
+    }
+
+    /// Says what was found and that there is more, where the results themselves do not; what would fail the gate, even
+    /// with `-q`.
+    fn tell_found(&self) {
+        let is_for_people = self.plan.format.is_for_people();
+        if self.verified.results.is_empty() || is_for_people && !self.printer.quiet {
+            return;
+        }
+        let mut gate = Gate::default();
+        gate.add(None, verdict::faults(&self.verified, &self.plan.fail_on), self.places);
+        let text = summary::of_partial(&self.printer.terminal, &self.verified, self.claims.len());
+        if gate.is_empty() {
+            self.printer.notice(&text);
+        } else {
+            gate.tell_findings(self.printer, &text);
+        }
+    }
+
+    fn print_found(&mut self) -> Result<(), Failure> {
         let found = std::mem::take(&mut self.waiting);
         let total = self.claims.len();
         let terminal = self.printer.terminal.now();
@@ -194,6 +230,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
     }
 
     fn finish(&mut self, finished: &Finished) -> Result<(), Failure> {
+        self.has_ended = true;
         self.waiting.clear();
         if self.format != Format::Plain {
             return Ok(());
@@ -208,7 +245,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
 impl Drop for EarlyOutput<'_, '_> {
     fn drop(&mut self) {
         // A panic is reported by itself; what was in use when it happened may be inconsistent.
-        if std::thread::panicking() || self.waiting.is_empty() {
+        if std::thread::panicking() || self.has_ended || self.verified.results.is_empty() {
             return;
         }
         self.display.borrow_mut().end();

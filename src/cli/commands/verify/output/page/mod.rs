@@ -13,7 +13,6 @@ use crate::cli::commands::verify::input::place::Places;
 use crate::cli::commands::verify::input::source::Source;
 use crate::cli::commands::verify::{gate, verdict};
 use crate::cli::process::exit::Failure;
-use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::{Style, Terminal};
 use crate::cli::terminal::wrap::{cells, cut, visible_cells, wrap};
@@ -74,10 +73,9 @@ impl Page<'_> {
         lines
     }
 
-    /// `only 1 total 4 claims was verified`
+    /// `only 1 of 4 claims was verified`
     pub(crate) fn remainder(&self, found: usize, total: usize) -> Vec<String> {
-        let were = if found == 1 { "was" } else { "were" };
-        self.paragraph(0, 0, &format!("only {found} of {} {were} verified", counted(total, "claim")))
+        self.paragraph(0, 0, &summary::partly(found, total))
     }
 
     fn claim(&self, number: usize, digits: usize, claim: &ClaimResult) -> Vec<String> {
