@@ -145,6 +145,28 @@ impl Verifier {
             .map_err(|unpaid| Error::Unpaid { model: extractor.to_owned(), failure: unpaid.into() })
     }
 
+    /// Whether all that a job asks for is in the cache, so that it costs nothing.
+    pub async fn knows(&self, job: &Job, meter: &Meter) -> bool {
+        let settings = self.settings(job.domain);
+        let Some(cache) = self.cache(settings, job, meter) else { return false };
+        let context = job.context.as_deref().unwrap_or_default();
+        let Ok(fences) = Fences::new(&[&job.fact, context]) else { return false };
+        cache.knows(&Statement::read(job, &fences)).await
+    }
+
+    /// The cache as a job may use it.
+    fn cache<'a>(
+        &'a self,
+        settings: &'a PanelSettings,
+        job: &'a Job,
+        meter: &'a Meter,
+    ) -> Option<Box<Cache<'a>>> {
+        match job.work {
+            Work::Verify => Cache::new(self.cache.as_deref(), &*self.client, settings, job, meter),
+            Work::Extract => None,
+        }
+    }
+
     /// Runs one verification and sends its events; the last one is [`Event::Completed`] or an error. A closed channel
     /// ends it; a full one delays events but no calls. Dropping the future cancels all its calls. Events are boxed, as
     /// the channel allocates space for dozens of them with the first.
@@ -159,10 +181,7 @@ impl Verifier {
     async fn run_to_end(&self, job: &Job, meter: &Meter, events: &mpsc::Sender<Box<EventResult>>) {
         let mut outbox = Outbox::new(events);
         let settings = self.settings(job.domain);
-        let cache = match job.work {
-            Work::Verify => Cache::new(self.cache.as_deref(), &*self.client, settings, job, meter),
-            Work::Extract => None,
-        };
+        let cache = self.cache(settings, job, meter);
         let end = self.work(job, meter, cache.as_deref(), &mut outbox).await;
         let outcome = end.as_ref().map_or("error", Event::name);
         debug!(verification = %job.id, outcome, "verification ended");

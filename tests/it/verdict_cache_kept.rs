@@ -147,6 +147,23 @@ async fn a_request_may_have_all_found_anew() {
 }
 
 #[tokio::test]
+async fn what_is_known_is_served_to_a_key_without_money() {
+    let (server, provider) = server_with(script, crate::budgets_verify::price_all).await;
+    let caller = Caller::new(&server, &provider);
+    assert_eq!(caller.calls(&body(BOTH)).await, 7);
+    server.app.flush_verdicts();
+    let (key, _) = server.key_with(Service::Verify, |new| new.budget = Some(mk::money::NanoUsd(1)));
+    let poor = Caller { server: &server, provider: &provider, key };
+    let (known, calls) = poor.verify(&body(BOTH)).await;
+    assert_eq!((calls, &known["cached"], &known["cost_usd"]), (0, &json!(true), &json!(0.0)));
+    // Of a text that is known in part, models would be called.
+    for fact in ["Nice is a port.", "Lyon is old."] {
+        let refused = server.verify(&poor.key, &body(fact)).send().await.unwrap();
+        assert_eq!(refused.status(), 402, "{fact}");
+    }
+}
+
+#[tokio::test]
 async fn entries_go_with_age_with_the_setting_and_with_their_app() {
     let (server, provider) = server_with(script, |_| {}).await;
     let caller = Caller::new(&server, &provider);

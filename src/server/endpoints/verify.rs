@@ -263,7 +263,12 @@ async fn start(
     pass.record.set_verification(&id, &meter);
     // If that fails, so does the check.
     let _ = meter.load_spending().await;
-    verifier.check_budget(&job, &meter)?;
+    if let Err(unpaid) = verifier.check_budget(&job, &meter)
+        // What is known already costs nothing.
+        && !verifier.knows(&job, &meter).await
+    {
+        return Err(unpaid.into());
+    }
     let registration = gate::register(context, pass).await?;
     let (sender, steps) = mpsc::channel(EVENT_BUFFER);
     // The task keeps the record as well: when aborted, it books its usage after the response is dropped.

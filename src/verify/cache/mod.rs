@@ -124,26 +124,40 @@ impl<'a> Cache<'a> {
 
     /// What the statement says, if that is known.
     async fn found(&self, statement: &Statement<'_>) -> Option<Found> {
-        let key = self.keys.text(&self.job.fact);
-        let content = self.find(vec![key]).await.pop().flatten();
-        let found = content.and_then(|content| entries::read_text(&key, &content, statement, self.settings));
+        let found = self.look_up(statement).await;
         self.count(CacheEntry::Text, usize::from(found.is_some()), 1);
         found
     }
 
+    async fn look_up(&self, statement: &Statement<'_>) -> Option<Found> {
+        let key = self.keys.text(&self.job.fact);
+        let content = self.find(vec![key]).await.pop().flatten()?;
+        entries::read_text(&key, &content, statement, self.settings)
+    }
+
     /// How the panel voted on these claims, where that is known.
     async fn votes(&self, claims: &[&Claim]) -> Vec<Option<Vec<PanelAnswer>>> {
+        let votes = self.look_up_votes(claims).await;
+        self.count(CacheEntry::Claim, votes.iter().flatten().count(), votes.len());
+        votes
+    }
+
+    async fn look_up_votes(&self, claims: &[&Claim]) -> Vec<Option<Vec<PanelAnswer>>> {
         let keys: Vec<CacheKey> = claims
             .iter()
             .map(|claim| self.keys.claim(&claim.text, &claim.question, claim.claimed()))
             .collect();
         let contents = self.find(keys.clone()).await;
         let read = contents.into_iter().zip(keys).zip(claims);
-        let votes: Vec<_> = read
-            .map(|((content, key), claim)| entries::read_votes(&key, &content?, claim, self.panel_size))
-            .collect();
-        self.count(CacheEntry::Claim, votes.iter().flatten().count(), votes.len());
-        votes
+        read.map(|((content, key), claim)| entries::read_votes(&key, &content?, claim, self.panel_size))
+            .collect()
+    }
+
+    /// Whether a statement is a whole hit, for which no model is called. Counts as no use of the cache.
+    pub(super) async fn knows(&self, statement: &Statement<'_>) -> bool {
+        let Some(found) = self.look_up(statement).await else { return false };
+        let claims: Vec<&Claim> = found.claims.iter().collect();
+        self.look_up_votes(&claims).await.iter().all(Option::is_some)
     }
 
     fn count(&self, entry: CacheEntry, hits: usize, all: usize) {
