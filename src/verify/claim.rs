@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::document::{Account, AccountKind};
 use crate::api::verify::{ClaimDetails, ClaimResult, ExtractedClaim, Options, Span};
 
 /// The option that means: another answer is right.
@@ -94,6 +95,12 @@ impl Claim {
     /// The claimed answer.
     pub(super) fn claimed(&self) -> &str {
         &self.options[Self::CLAIMED]
+    }
+
+    /// What of the statement it accounts for.
+    pub(super) fn account(&self) -> Account<'_> {
+        let (says, asks) = (&*self.text, self.claimed());
+        Account { quote: self.quote.clone(), says, asks, kind: AccountKind::Claim }
     }
 
     /// The answers other than the claimed one that were drafted.

@@ -75,7 +75,7 @@ const CHARS_PER_CLAIM: usize = 40;
 /// The most claims of a statement, where no limit is set.
 const MAX_CLAIMS: usize = 5_000;
 /// The fewest, where no limit is set: a short statement may hold more than its length suggests.
-const MIN_CLAIMS: usize = 8;
+const MIN_CLAIMS: usize = 16;
 
 impl PanelSettings {
     /// Whether there are models enough to verify anything.

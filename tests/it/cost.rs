@@ -16,10 +16,11 @@ use crate::support::server::{NOON, Setup};
 /// Texts with their claims.
 const CASES: &str = include_str!("../data/anchors/en.jsonl");
 const MANUAL: &str = include_str!("../../man/mk-verification.7.md");
-/// How many claims 1,000 words of dense prose make: 278 were counted by hand in 2,528 words.
-const CLAIMS_PER_1000_WORDS: f64 = 110.0;
+/// How many claims 1,000 words of dense prose make: 278 were counted by hand in 2,528 words. Since then each number has to
+/// be asked for, which made 129 claims of 122 in the English texts of `data/anchors`.
+const CLAIMS_PER_1000_WORDS: f64 = 116.0;
 /// The most that 1,000 words may cost, in dollars.
-const MOST: f64 = 0.18;
+const MOST: f64 = 0.19;
 /// What stands between the texts, so that claims are as dense as in real ones.
 const OPINION: &str =
     "It is hard to say why, but nearly everybody finds such things rather charming on a long evening.";

@@ -7,5 +7,4 @@ pub(super) mod lock;
 pub(super) mod origin;
 pub(super) mod paths;
 pub(super) mod reader;
-pub(super) mod table;
 pub(super) mod values;

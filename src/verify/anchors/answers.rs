@@ -5,7 +5,7 @@ use super::fault::{Fault, FaultKind, Severity};
 use super::names::{Words, content};
 use super::numbers::{near, near_places, parts_meet, shown, unsupported};
 use crate::verify::options::is_yes_or_no;
-use crate::verify::values::{Found, Hedge, Meaning, Number, Value};
+use crate::verify::values::{Found, Hedge, Meaning, Number, Unit, Value};
 use crate::verify::words::{Script, Token, is_same_stem};
 
 /// The most words near a quote among which an answer is looked for.
@@ -13,6 +13,7 @@ const MAX_WORDS: usize = 2_000;
 
 pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     faults.extend(unasked(case));
+    faults.extend(asked_otherwise(case, &case.question));
     if is_yes_or_no(case.answer.text()) {
         return;
     }
@@ -68,6 +69,50 @@ fn unasked(case: &Case<'_>) -> Option<Fault> {
     let mut claimed = case.claim.reading.values().iter().filter(|found| !found.weak);
     let left_out = claimed.find(|found| !found.readings.iter().any(is_given) && !has_words(found))?;
     Some(Fault::new(Severity::Hard, FaultKind::Unasked, shown(&case.claim, left_out)))
+}
+
+/// A value of the question that neither claim nor text has, or a unit that it asks for and that the claim's number is not in.
+fn asked_otherwise(case: &Case<'_>, question: &Part) -> Option<Fault> {
+    let claimed = case.claim.reading.values();
+    let meets = |one: &Found, other: &Found| {
+        one.readings.iter().any(|one| other.readings.iter().any(|other| parts_meet(*one, *other)))
+    };
+    // "Which of the two" counts what the options are.
+    let is_count =
+        |found: &Found| found.numbers().all(|number| number.whole().is_some_and(|one| one.abs() <= 12));
+    let is_year_of = |found: &Found, date: &Found| {
+        let months = |found: &Found| {
+            let dates = found.readings.iter().filter_map(|value| match value {
+                Value::Date(date) => Some((date.month, date.year)),
+                _ => None,
+            });
+            dates.collect::<Vec<_>>()
+        };
+        months(found).iter().any(|one| months(date).contains(one))
+    };
+    let is_said = |found: &Found| claimed.iter().any(|one| meets(one, found) || is_year_of(found, one));
+    let mut values = question.reading.values().iter().filter(|found| !found.weak);
+    // One that stands elsewhere in the text may tell what is meant.
+    let is_foreign = |found: &&Found| {
+        !is_said(found) && unsupported(case, found).is_some() && !(is_count(found) && found.unit.is_none())
+    };
+    if let Some(found) = values.find(is_foreign) {
+        return Some(Fault::new(Severity::Hard, FaultKind::Question, shown(question, found)));
+    }
+    let answer = case.answer.reading.values().iter().find(|found| !found.weak && found.unit.is_none())?;
+    let unit = claimed.iter().find(|one| meets(one, answer))?.unit?;
+    let whole = 0..question.reading.tokens().all().len();
+    let asked = question.reading.senses_within(&whole);
+    let asked: Vec<(Unit, usize)> = asked
+        .filter_map(|sense| match sense.meaning {
+            Meaning::Unit(asked) => Some((asked, sense.at as usize)),
+            _ => None,
+        })
+        .collect();
+    let (_, at) = asked.first()?;
+    let is_asked = asked.iter().any(|(asked, _)| asked.may_be(unit));
+    let word = question.text().get(question.reading.tokens().all()[*at].range()).unwrap_or_default();
+    (!is_asked).then(|| Fault::new(Severity::Soft, FaultKind::Question, word))
 }
 
 /// A value of the answer has to be one of the claim, and near the quote.
@@ -163,6 +208,9 @@ fn asks_for(case: &Case<'_>, hedge: Hedge) -> bool {
 fn words(case: &Case<'_>, faults: &mut Vec<Fault>, has_values: bool) {
     let words = content(&case.answer);
     if words.is_empty() {
+        if !has_values && !is_literal(case) {
+            faults.push(Fault::new(Severity::Soft, FaultKind::AnswerNotInClaim, case.answer.text()));
+        }
         return ideographs(case, faults, has_values);
     }
     let in_claim = |token: &&Token| {
@@ -171,10 +219,13 @@ fn words(case: &Case<'_>, faults: &mut Vec<Fault>, has_values: bool) {
     let missing: Vec<&Token> = words.iter().copied().filter(|token| !in_claim(token)).collect();
     let is_other = if has_values {
         // Beside a number only names count: words may be those of a unit.
-        missing.iter().any(|token| token.capitals == token.chars && token.chars > 1)
+        missing.iter().any(|token| {
+            token.chars > 1 && (token.capitals == token.chars || is_new_name(case, token) && token.start > 0)
+        })
     } else {
         missing.len() * 2 > words.len()
             || missing.iter().any(|token| token.is_capital() && token.start > 0 && !is_german(case))
+            || missing.iter().any(|token| is_new_name(case, token))
     };
     if is_other {
         let shown = if has_values { missing.first().copied() } else { None };
@@ -190,6 +241,21 @@ fn words(case: &Case<'_>, faults: &mut Vec<Fault>, has_values: bool) {
     if is_new || !is_other && is_far() {
         faults.push(Fault::new(Severity::Soft, FaultKind::AnswerFar, case.answer.text()));
     }
+}
+
+/// Whether a capitalised word of an answer of several stands neither in the text nor in the question.
+fn is_new_name(case: &Case<'_>, token: &Token) -> bool {
+    let stems = case.finder.stems();
+    token.is_capital()
+        && !stems.has_stem(case.answer.text(), token)
+        && !stems.has_name_of(token)
+        && !holds(&case.question, (&case.answer, token))
+}
+
+/// Whether an answer of small words and signs alone stands in the claim as it is.
+fn is_literal(case: &Case<'_>) -> bool {
+    let claim = case.claim.reading.tokens().all();
+    case.answer.reading.tokens().all().iter().all(|token| claim.iter().any(|other| other.hash == token.hash))
 }
 
 fn is_german(case: &Case<'_>) -> bool {

@@ -28,6 +28,8 @@ pub enum FaultKind {
     AnswerNotInClaim,
     /// A value of the claim stands neither in its question nor in its answer.
     Unasked,
+    /// A value of the question stands neither in the claim nor in the text, or it asks for another unit.
+    Question,
     /// The claimed answer does not stand near the quote.
     AnswerFar,
     /// A name of the claim does not stand in the text.
@@ -100,6 +102,9 @@ impl Fault {
             FaultKind::Unasked => format!(
                 "neither the question nor the claimed answer has \"{detail}\": ask for it, name it in the question, or \
                  make a claim of its own of it"
+            ),
+            FaultKind::Question => format!(
+                "the question has \"{detail}\", which the statement has not: ask for what the claim says, in its own unit"
             ),
             FaultKind::AnswerFar => format!(
                 "the claimed answer \"{detail}\" does not stand near the quote: quote the passage that says it, or \

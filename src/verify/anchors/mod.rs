@@ -21,4 +21,4 @@ mod tests;
 
 pub use check::{Anchored, check};
 pub use fault::{Fault, FaultKind, Severity, quote_missing};
-pub(in crate::verify) use names::{is_shortened, name_tokens};
+pub(in crate::verify) use names::{is_shortened, is_word_of_names, name_tokens};

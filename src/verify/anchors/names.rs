@@ -72,6 +72,11 @@ pub(in crate::verify) fn name_tokens(text: &str, reading: &Reading, within: Rang
     within.clone().filter(|at| is_name(*at)).collect()
 }
 
+/// Whether a token is a capitalised word that nothing but a name explains, wherever it stands.
+pub(in crate::verify) fn is_word_of_names(reading: &Reading, at: usize) -> bool {
+    reading.tokens().all()[at].is_capital() && !explained(reading, &(at..at + 1))[0]
+}
+
 /// Which of some tokens are small words, months, units, scale words or numbers, in the languages of the text.
 fn explained(reading: &Reading, within: &Range<usize>) -> Vec<bool> {
     let mut explained = vec![false; within.len()];

@@ -117,9 +117,7 @@ fn is_directed_otherwise(case: &Case<'_>, found: &Found) -> bool {
 
 /// The word right before a value or its hedge.
 fn word_before<'t>(text: &'t str, found: &Found) -> &'t str {
-    let start =
-        if found.bound.is_empty() { found.range.start } else { found.range.start.min(found.bound.start) };
-    let before = text.get(..start).unwrap_or_default().trim_end_matches(' ');
+    let before = text.get(..found.begin()).unwrap_or_default().trim_end_matches(' ');
     let from =
         before.char_indices().rev().find(|(_, c)| !c.is_alphabetic()).map_or(0, |(at, c)| at + c.len_utf8());
     &before[from..]

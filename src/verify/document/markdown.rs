@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::blocks::Block;
+use super::sentences::asserts;
 use super::text::Kind;
 
 /// The blocks of a text in order, and the ranges of it that are hidden, in order and apart.
@@ -69,9 +70,15 @@ impl Reader<'_> {
         match event {
             Event::Start(tag) => match kind_of(tag) {
                 Some(kind) => {
-                    let is_matter = matches!(tag, Tag::MetadataBlock(_)) && self.is_front_matter(&range);
-                    let kind =
-                        if matches!(tag, Tag::MetadataBlock(_)) && !is_matter { Kind::Prose } else { kind };
+                    let is_prose = match tag {
+                        Tag::MetadataBlock(_) => !self.is_front_matter(&range),
+                        // A paragraph that was indented for its looks.
+                        Tag::CodeBlock(CodeBlockKind::Indented) => {
+                            self.text.get(range.clone()).is_some_and(asserts)
+                        }
+                        _ => false,
+                    };
+                    let kind = if is_prose { Kind::Prose } else { kind };
                     self.close();
                     self.html = Html::Text;
                     self.open = Some((Block { range, kind }, true));
@@ -121,9 +128,7 @@ impl Reader<'_> {
             let next = match (self.html, bytes[at]) {
                 (Html::Text, b'<') if self.text[at..].starts_with("<!--") => Html::Comment,
                 (Html::Text, b'<') if opens_tag(bytes.get(at + 1)) => Html::Tag,
-                (Html::Comment, b'>') if self.text.get(..at).is_some_and(|before| before.ends_with("--")) => {
-                    Html::Text
-                }
+                (Html::Comment, b'>') if ends_comment(&self.text[..at]) => Html::Text,
                 (Html::Tag, b'>') => Html::Text,
                 (state, _) => state,
             };
@@ -177,6 +182,11 @@ impl Reader<'_> {
         push_hidden(self.text, from..self.text.len(), &mut hidden);
         (self.blocks, hidden)
     }
+}
+
+/// Whether a comment ends with the bracket behind this, as browsers read it.
+fn ends_comment(before: &str) -> bool {
+    before.ends_with("--") || before.ends_with("--!")
 }
 
 /// Whether what follows a `<` makes it a tag, and not the sign for less.
@@ -289,6 +299,10 @@ code 42.
             "<p>\n< The Tower is in Berlin. It is new.\n</p>\n",
             "The Tower is in Berlin. It is new.\n---\n",
             "| The Tower is in Berlin and new. | It is new |\n|---|---|\n| a | b |\n",
+            "Towers.\n\n    The Tower is in Berlin.\n",
+            "# The Tower is in Berlin.\n",
+            "The Tower is in Berlin.\n---\n",
+            "<!-- a --!> <p>The Tower is in Berlin.</p> <!-- b -->\n",
         ] {
             let document = Document::new(text, Format::Markdown);
             let said = sentences(&document).into_iter().filter(|(kind, _)| !kind.is_exempt());

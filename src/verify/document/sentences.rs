@@ -22,6 +22,14 @@ const FRAGMENT_WORDS: usize = 4;
 /// The same of one with a number in it.
 const NUMBERED_FRAGMENT_WORDS: usize = 2;
 
+/// The most letters and digits of a fragment.
+const FRAGMENT_LETTERS: usize = 48;
+/// The longest reference in brackets and the longest tag, in characters.
+const MAX_NOTE: usize = 24;
+const MAX_TAG: usize = 64;
+/// Spaces as HTML writes them.
+const SPACES: [&str; 7] = ["&nbsp;", "&#160;", "&#xa0;", "&ensp;", "&emsp;", "&thinsp;", "&#32;"];
+
 /// Words that begin a sentence, and hardly stand capitalised within one.
 const STARTERS: [&str; 88] = [
     "The", "A", "An", "It", "He", "She", "They", "We", "You", "I", "In", "On", "At", "This", "That", "These",
@@ -86,33 +94,45 @@ pub(super) fn kind(sentence: &str, is_last: bool) -> Kind {
         || sentence.match_indices(['[', '(']).any(|(at, _)| sentence[..at].trim_end().ends_with(is_stop));
     // "Figure 2" states nothing, "Everest measures 9100 metres" does.
     let longest = if has_number { NUMBERED_FRAGMENT_WORDS } else { FRAGMENT_WORDS };
-    if !has_stop && words <= longest { Kind::Fragment } else { Kind::Prose }
+    let is_short = || sentence.chars().filter(|c| c.is_alphanumeric()).nth(FRAGMENT_LETTERS).is_none();
+    if !has_stop && words <= longest && is_short() { Kind::Fragment } else { Kind::Prose }
+}
+
+/// Whether a line that stands for itself is a full sentence: of more words than a fragment, and with a full stop.
+pub(super) fn asserts(line: &str) -> bool {
+    // Also without the line under a heading.
+    let bare = line.trim_end_matches(|c: char| c.is_whitespace() || is_closer(c) || matches!(c, '-' | '='));
+    bare.ends_with(['.', '。', '।', '۔', '።', '։']) && words(bare) > FRAGMENT_WORDS
 }
 
 /// How many words a sentence has, up to one more than a fragment. In scripts without spaces, two characters of Chinese or
-/// Japanese count as a word, and four of Thai, Lao, Khmer or Burmese.
+/// Japanese count as a word, and four of Thai, Lao, Tibetan, Khmer, Burmese, Javanese or Korean.
 fn words(sentence: &str) -> usize {
     let mut quarters = 0;
     for word in sentence.split(is_gap) {
         let mut unspaced = 0;
         for c in word.chars() {
             unspaced += match c {
-                '\u{3041}'..='\u{9fff}' | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}' => 2,
-                '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' => 1,
+                '\u{3041}'..='\u{a4cf}' | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}' => 2,
+                '\u{e00}'..='\u{109f}'
+                | '\u{1780}'..='\u{17ff}'
+                | '\u{a980}'..='\u{a9df}'
+                | '\u{ac00}'..='\u{d7a3}' => 1,
                 _ => 0,
             };
             if unspaced > 4 * FRAGMENT_WORDS {
                 break;
             }
         }
-        // A term has a hyphen or two; a chain of them is a sentence in disguise.
-        let hyphens = word.bytes().filter(|byte| *byte == b'-').take(FRAGMENT_WORDS + 1).count();
+        // A term has a hyphen or two; a chain of such marks is a sentence in disguise.
+        let is_joint = |c: &char| matches!(c, '-' | ',' | '+' | '·' | ';' | '<');
+        let hyphens = word.chars().filter(is_joint).take(FRAGMENT_WORDS + 1).count();
         let spaced = match hyphens {
             _ if !word.contains(char::is_alphanumeric) => 0,
             0..=2 => 4,
             more => 4 * (more + 1),
         };
-        quarters += if unspaced > 0 { unspaced } else { spaced };
+        quarters += spaced.max(unspaced);
         if quarters > 4 * FRAGMENT_WORDS {
             break;
         }
@@ -122,8 +142,13 @@ fn words(sentence: &str) -> usize {
 
 /// What stands between words, also unseen.
 const fn is_gap(c: char) -> bool {
-    c.is_whitespace()
-        || matches!(c, '—' | '–' | '_' | '/' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+    c.is_whitespace() || matches!(c, '—' | '–' | '_' | '/' | '\u{1361}') || is_unseen(c)
+}
+
+/// Characters without a glyph.
+const fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}')
 }
 
 const fn is_stop(c: char) -> bool {
@@ -132,7 +157,25 @@ const fn is_stop(c: char) -> bool {
 
 /// Stops of scripts that need no white space behind them.
 const fn is_wide_stop(c: char) -> bool {
-    matches!(c, '。' | '！' | '？' | '｡' | '．' | '؟' | '۔' | '।' | '॥' | '።' | '။' | '։' | '។')
+    matches!(
+        c,
+        '。' | '！'
+            | '？'
+            | '｡'
+            | '．'
+            | '؟'
+            | '۔'
+            | '।'
+            | '॥'
+            | '።'
+            | '။'
+            | '։'
+            | '។'
+            | '།'
+            | '༎'
+            | '꧉'
+            | '᠃'
+    )
 }
 
 const fn is_closer(c: char) -> bool {
@@ -173,17 +216,44 @@ fn behind_stop(part: &str, stop: usize) -> (usize, usize) {
     let after = closed.find(|c| !is_closer(c)).unwrap_or(closed.len());
     // A reference such as [3] belongs to the sentence before it.
     let mut end = stop + after_stops + after;
-    while let Some(length) = note(&part[end..]) {
+    // So does the end of what is marked.
+    let closing = |rest: &str| tag(rest).filter(|_| rest.starts_with("</"));
+    while let Some(length) = note(&part[end..]).or_else(|| closing(&part[end..])) {
         end += length;
     }
     (end, rest[..after_stops].chars().count())
 }
 
-/// The length of a reference in brackets.
+/// The length of a reference behind a stop: in brackets or raised, such as [1], [^a], [citation needed], ² or †.
 fn note(rest: &str) -> Option<usize> {
+    let first = rest.chars().next()?;
+    if matches!(first, '²' | '³' | '¹' | '\u{2070}'..='\u{2079}' | '†' | '‡') {
+        return Some(first.len_utf8());
+    }
     let inner = rest.strip_prefix('[')?;
-    let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
-    (digits > 0 && digits <= 3 && inner[digits..].starts_with(']')).then_some(digits + 2)
+    let end = inner.char_indices().take(MAX_NOTE).find(|(_, c)| matches!(c, '[' | ']' | '\n'))?;
+    let is_link = inner[end.0 + 1..].starts_with('(');
+    (end.1 == ']' && end.0 > 0 && !is_link).then_some(end.0 + 2)
+}
+
+/// The length of what shows as a space, or not at all: tags, entities, characters without a glyph.
+fn unseen(rest: &str) -> usize {
+    let mut length = 0;
+    loop {
+        let rest = &rest[length..];
+        let entity = SPACES.iter().find(|entity| rest.starts_with(**entity)).map(|entity| entity.len());
+        let hidden = rest.chars().next().filter(|c| is_unseen(*c)).map(char::len_utf8);
+        let Some(next) = entity.or(hidden).or_else(|| tag(rest)) else { return length };
+        length += next;
+    }
+}
+
+/// The length of a tag of HTML.
+fn tag(rest: &str) -> Option<usize> {
+    let inner = rest.strip_prefix('<')?;
+    let is_tag = inner.strip_prefix('/').unwrap_or(inner).starts_with(|c: char| c.is_ascii_alphabetic());
+    let end = inner.char_indices().take(MAX_TAG).find(|(_, c)| matches!(c, '<' | '>'))?;
+    (is_tag && end.1 == '>').then_some(end.0 + 2)
 }
 
 fn ends_sentence(part: &str, start: usize, stop: usize, end: usize, c: char, stops: usize) -> bool {
@@ -195,9 +265,11 @@ fn ends_sentence(part: &str, start: usize, stop: usize, end: usize, c: char, sto
         return !(is_quoted
             && rest.starts_with(['と', 'っ', 'は', 'が', 'を', 'の', 'に', 'も', 'で', '、', '，', ',']));
     }
-    if !next.is_whitespace() {
+    let unseen = unseen(rest);
+    if unseen == 0 && !next.is_whitespace() && !part[stop..end].ends_with('>') {
         return false;
     }
+    let rest = &rest[unseen..];
     let opening = |c: char| {
         c.is_whitespace()
             || is_closer(c)
@@ -341,6 +413,26 @@ mod tests {
     fn bars(text: &str) -> String {
         let sentences = split(text, 0..text.len());
         sentences.into_iter().map(|range| &text[range]).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn what_does_not_show_parts_sentences_as_well() {
+        let notes = "[^1] |[citation needed] |† |² |[1]&nbsp;";
+        for between in "<br>|</p><p>|&nbsp;|\u{200b}|\u{2800}| ".split('|').chain(notes.split('|')) {
+            let text = format!("Paris is the capital of France.{between}The moon is larger than the earth.");
+            assert_eq!(split(&text, 0..text.len()).len(), 2, "{between:?}");
+        }
+        for text in ["See a.b for 1.5 m.", "Read [this.](http://a.b) or that one", "It is x.<5 or so"] {
+            assert_eq!(split(text, 0..text.len()).len(), 1, "{text}");
+        }
+        for text in [
+            "Everest&nbsp;is&nbsp;9,100&nbsp;m&nbsp;tall",
+            "Everest\u{3164}is\u{180e}9,100\u{2800}m tall",
+            "Everest,is,9,100,m,tall",
+            "བོད་ལྗོངས་ནི་གངས་རིའི་ལྗོངས་ཡིན་ནོ་ཞེས་པ",
+        ] {
+            assert_eq!(kind(text, true), Kind::Prose, "{text}");
+        }
     }
 
     #[test]

@@ -148,8 +148,8 @@ fn add_block(text: &str, block: &Block, at: usize, all: &mut Vec<Sentence>) {
     let shown = || text.get(block.range.clone()).unwrap_or_default();
     match block.kind {
         Kind::Prose => {}
-        // Several sentences are no heading, whatever marks stand around them.
-        Kind::Heading(_) if parts.len() > 1 => {}
+        // Sentences are no heading, whatever marks stand around them.
+        Kind::Heading(_) if parts.len() > 1 || sentences::asserts(shown()) => {}
         // A column's name is no sentence.
         Kind::TableHeader if blocks::states(shown()) => {
             return add(blocks::trimmed(text, block.range.clone()), Kind::TableRow);

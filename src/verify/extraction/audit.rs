@@ -77,7 +77,7 @@ pub(super) enum Kind {
     Reference,
     /// The quote is not the passage that says it.
     Quote,
-    /// The claimed answer is not the one that the claim gives to its question.
+    /// Question and claimed answer say something else than the claim, or take for granted what nobody is asked.
     Answer,
     /// Options mean the same.
     Same,
@@ -115,8 +115,8 @@ impl Kind {
             Self::Reference => "a name stands for the wrong thing; take it from the text",
             Self::Quote => "the quote is not the passage that says this; quote the passage that does",
             Self::Answer => {
-                "the claimed answer is not the one that the claim gives to its question; give that one, or ask for what the \
-                 claim says"
+                "question and claimed answer together do not say what the claim says; ask for that, and make another claim \
+                 of what the question takes for granted"
             }
             Self::Same => "options mean the same; give rivals that differ",
             Self::Overlap => "options overlap; give rivals of which no two can be right together",

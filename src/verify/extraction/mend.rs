@@ -171,9 +171,7 @@ impl Mending<'_, '_> {
     /// The sentences that are lost, and those of which only names are in nothing.
     fn gaps(&self, candidates: &[Candidate]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
         let claims = self.kept.claims.iter().chain(candidates.iter().map(|candidate| &candidate.claim));
-        let claims: Vec<(Range<usize>, &str)> =
-            claims.map(|claim| (claim.quote.clone(), claim.text.as_str())).collect();
-        let gaps = self.desk.gaps(self.section, &claims, &self.kept.skipped);
+        let gaps = self.desk.gaps(self.section, claims.map(Claim::account), &self.kept.skipped);
         let (lost, named): (Vec<_>, Vec<_>) =
             gaps.into_iter().partition(|gap| !gap.touched || !gap.values.is_empty());
         let place = |gaps: Vec<Gap>| gaps.iter().map(|gap| self.desk.place(gap)).collect();
@@ -233,7 +231,7 @@ impl Mending<'_, '_> {
             self.desk.feed.ask(&claim);
             self.kept.claims.push(claim);
         }
-        let missing = self.desk.missing(self.section, &audit);
+        let missing = self.desk.missing(self.section, &audit, &self.kept.claims);
         let is_missing = |gap: &Range<usize>| !is_cleared || missing.iter().any(|range| overlap(range, gap));
         let mut gaps = open.lost;
         gaps.extend(open.doubtful.into_iter().filter(is_missing));

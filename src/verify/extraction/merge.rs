@@ -163,7 +163,7 @@ impl Desk<'_> {
         let mut asked: HashMap<String, String> = HashMap::new();
         let mut kept: Vec<Claim> = Vec::new();
         for claim in claims {
-            let reason = if said.insert(saying(&claim.text)) {
+            let reason = if said.insert(saying(&claim.text, claim.claimed())) {
                 match asked.entry(asking(&claim)) {
                     Entry::Vacant(entry) => {
                         entry.insert(claim.text.clone());

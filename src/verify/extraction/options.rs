@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::fault::{Fault, Weight};
 use crate::verify::options::{
-    asks_whether_true, asks_yes_or_no, choose, is_evasive, is_no_answer, names_claimed, sides,
+    asks_whether_true, asks_yes_or_no, choose, is_evasive, is_no_answer, is_yes_or_no, names_claimed, sides,
 };
 use crate::verify::text;
 use crate::verify::values::Choice;
@@ -56,8 +56,11 @@ impl AnswerDraft<'_> {
         let texts: Vec<&str> = rivals.iter().map(Choice::text).collect();
         if asks_whether_true(self.question) || asks_yes_or_no(self.claimed, &texts) {
             form("it asks whether something is true; write both answers as opposed statements");
+        } else if is_yes_or_no(self.claimed) && !contains(self.claim, self.claimed) {
+            // Beside other rivals it may be an answer: right or left.
+            form("claimed_answer does not stand in the claim; give the answer in the claim's own words");
         }
-        if contains_claim(self.question, self.claim) {
+        if contains(self.question, self.claim) {
             form("the question repeats the claim; ask for its one detail");
         } else if names_claimed(self.question, self.claimed, &texts) {
             form("the question gives the claimed answer away; ask without it");
@@ -127,10 +130,10 @@ impl Draws {
     }
 }
 
-/// Whether the question contains the claim word for word.
-fn contains_claim(question: &str, claim: &str) -> bool {
-    let claim = words(claim);
-    claim.len() > 1 && words(question).contains(&claim)
+/// Whether a text contains another word for word.
+fn contains(text: &str, part: &str) -> bool {
+    let part = words(part);
+    part.len() > 1 && words(text).contains(&part)
 }
 
 /// The words of a text in lower case, without punctuation, each between spaces.

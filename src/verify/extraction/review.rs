@@ -17,7 +17,7 @@ use super::statement::Statement;
 use crate::api::verify::SkipReason;
 use crate::verify::anchors::{self, Anchored};
 use crate::verify::claim::Claim;
-use crate::verify::document::{Fit, Kind, Likeness, Quote, Section, Sentence, likeness};
+use crate::verify::document::{Account, AccountKind, Fit, Kind, Likeness, Quote, Section, likeness};
 use crate::verify::{normal_form, text};
 
 /// The longest claim, question or skipped part, in characters.
@@ -28,7 +28,7 @@ const CHARS_PER_DRAFT: usize = 10;
 /// So many drafted claims are reviewed of any section, and at most so many of the longest.
 const DRAFTS: std::ops::RangeInclusive<usize> = 16..=400;
 /// How many places of a repeated quote are compared.
-const MAX_PLACES: usize = 12;
+pub(super) const MAX_PLACES: usize = 12;
 /// The most sentences that a quote needs.
 const MAX_QUOTED_SENTENCES: usize = 2;
 
@@ -56,6 +56,15 @@ impl Faulty {
     pub(super) fn could_be_better(&self) -> Option<&Claim> {
         self.claim.as_ref().filter(|_| heaviest(&self.faults) == Some(Weight::Wish))
     }
+
+    /// What of the statement it will account for when it is mended. Of one that is no claim yet nobody knows what it will
+    /// ask for.
+    pub(super) fn account(&self) -> Option<Account<'_>> {
+        let says = self.shown.as_str();
+        let unknown =
+            || Some(Account { quote: self.quote.clone()?, says, asks: says, kind: AccountKind::Claim });
+        self.claim.as_ref().map(Claim::account).or_else(unknown)
+    }
 }
 
 /// A part of the statement that will not be verified.
@@ -63,7 +72,7 @@ impl Faulty {
 pub(in crate::verify) struct Part {
     /// Where it stands; `None` where it does not stand in the statement.
     pub(in crate::verify) range: Option<Range<usize>>,
-    /// Its words where it has no place.
+    /// Its words where it has no place. Of a duplicate of which a claim was made, what that says.
     pub(in crate::verify) shown: String,
     pub(in crate::verify) reason: SkipReason,
 }
@@ -115,7 +124,8 @@ pub(super) fn review(statement: &Statement<'_>, section: &Section, draft: Draft,
         }
     }
     for part in draft.skipped.into_iter().take(most) {
-        if let Some(range) = reviewer.place(&part.quote, "").filter(|range| !reviewer.states_nothing(range)) {
+        if let Some(range) = reviewer.place(&part.quote, "").filter(|range| !statement.states_nothing(range))
+        {
             reviewer.review.skipped.push(Part::placed(range, part.reason));
         }
     }
@@ -145,7 +155,11 @@ impl<'s> Reviewer<'s> {
             section,
             kept,
             from,
-            kept_said: kept.claims.iter().map(|claim| (saying(&claim.text), claim)).collect(),
+            kept_said: kept
+                .claims
+                .iter()
+                .map(|claim| (saying(&claim.text, claim.claimed()), claim))
+                .collect(),
             kept_asked: kept.claims.iter().map(|claim| (asking(claim), claim)).collect(),
             said: HashSet::new(),
             asked: HashMap::new(),
@@ -173,7 +187,7 @@ impl<'s> Reviewer<'s> {
                 (!claim.is_empty()).then(|| Fit::new(&statement.document, statement.finder(), claim));
             let rank = |place: &Range<usize>| {
                 let fit = fit.as_mut().map_or(0, |fit| fit.of(place));
-                let states = !self.states_nothing(place);
+                let states = !statement.states_nothing(place);
                 (states, fit, !self.is_quoted(place), place.start >= from, Reverse(place.start))
             };
             let best = places.iter().cloned().max_by_key(rank);
@@ -183,13 +197,6 @@ impl<'s> Reviewer<'s> {
         let place = places.pop()?;
         self.from = place.start;
         Some(place)
-    }
-
-    /// Whether a place lies in Markdown's code, front matter or headings alone, which are not statements.
-    fn states_nothing(&self, place: &Range<usize>) -> bool {
-        let sentences = &self.statement.document.sentences()[self.statement.document.sentences_of(place)];
-        let is_no_statement = |sentence: &Sentence| matches!(sentence.kind, Kind::Code | Kind::Heading(_));
-        !sentences.is_empty() && sentences.iter().all(is_no_statement)
     }
 
     /// Whether a sentence at a place is quoted already.
@@ -205,12 +212,18 @@ impl<'s> Reviewer<'s> {
     fn add(&mut self, draft: &ClaimDraft) {
         let shown = shown(if text::is_blank(&draft.claim) { &draft.question } else { &draft.claim });
         let place = self.place(&draft.quote, &draft.claim);
-        if place.as_ref().is_some_and(|place| self.states_nothing(place)) {
+        if let Some(place) = place.as_ref().filter(|place| self.statement.states_nothing(place)) {
+            let part = Part::placed(place.clone(), SkipReason::NoClaim);
+            let is_known = self.kept.skipped.contains(&part) || self.review.skipped.contains(&part);
+            self.review.skipped.extend((!is_known).then_some(part));
             return;
         }
-        if let Some(kept) = self.kept_said.get(&saying(&draft.claim)) {
-            let kept = kept.quote.clone();
-            return self.repeat(place, &kept);
+        let repeated = self.kept_said.get(&saying(&draft.claim, &draft.claimed_answer));
+        let repeated = repeated.map(|kept| kept.quote.clone());
+        if let Some(kept) = &repeated
+            && place.as_ref().is_none_or(|place| overlap(place, kept))
+        {
+            return;
         }
         let mut faults = Vec::new();
         let Some(quote) = place.clone() else {
@@ -228,9 +241,15 @@ impl<'s> Reviewer<'s> {
         } else {
             self.build(draft, quote.clone(), &mut faults)
         };
+        // What it quotes may say something else than the claim that it repeats.
+        let differs = faults.iter().any(|fault| matches!(fault.weight, Weight::Soft | Weight::Hard));
+        if let Some(kept) = repeated.filter(|_| !differs) {
+            return self.repeat(quote, shown, &kept);
+        }
         if let Some(claim) = &claim {
             match self.compared(claim) {
-                Compared::Repeats(kept) => return self.repeat(place, &kept),
+                Compared::Repeats(_) if differs => {}
+                Compared::Repeats(kept) => return self.repeat(quote, shown, &kept),
                 Compared::Clashes => faults.push(asked_of_another()),
                 Compared::IsNew => {}
             }
@@ -243,9 +262,10 @@ impl<'s> Reviewer<'s> {
 
     /// Leaves a claim out that says what a kept one says, whose quote stands at `kept`. What the text says twice is a part
     /// of its own.
-    fn repeat(&mut self, place: Option<Range<usize>>, kept: &Range<usize>) {
-        if let Some(place) = place.filter(|place| !overlap(place, kept)) {
-            self.review.skipped.push(Part::placed(place, SkipReason::Duplicate));
+    fn repeat(&mut self, place: Range<usize>, says: String, kept: &Range<usize>) {
+        if !overlap(&place, kept) {
+            let part = Part { range: Some(place), shown: says, reason: SkipReason::Duplicate };
+            self.review.skipped.push(part);
         }
     }
 
@@ -259,7 +279,7 @@ impl<'s> Reviewer<'s> {
                 Likeness::Near => {}
             }
         }
-        if !self.said.insert(saying(&claim.text)) {
+        if !self.said.insert(saying(&claim.text, claim.claimed())) {
             return Compared::Repeats(0..0);
         }
         let Some(earlier) = self.asked.get(&key) else {
@@ -364,14 +384,19 @@ fn asked_of_another() -> Fault {
     )
 }
 
-/// A claim's text in the form in which texts are compared.
-pub(super) fn saying(text: &str) -> String {
+/// A claim's text, and what of it is asked for, in the form in which texts are compared: one that holds two numbers is
+/// asked about twice.
+pub(super) fn saying(text: &str, claimed: &str) -> String {
+    format!("{}\n{}", compared(text), compared(claimed))
+}
+
+fn compared(text: &str) -> String {
     normal_form::of(text).to_lowercase()
 }
 
 /// A claim's question and answer in the form in which texts are compared.
 pub(super) fn asking(claim: &Claim) -> String {
-    format!("{}\n{}", saying(&claim.question), saying(claim.claimed()))
+    format!("{}\n{}", compared(&claim.question), compared(claim.claimed()))
 }
 
 /// Whether two places have something in common.

@@ -18,13 +18,13 @@ use super::draft::{self, Draft};
 use super::fault::Fault;
 use super::feed::Feed;
 use super::mend::Mending;
-use super::review::{Faulty, Kept, Part, Review, overlap, review};
+use super::review::{Faulty, Kept, MAX_PLACES, Part, Review, overlap, review};
 use super::statement::{Statement, passage};
 use crate::api::verify::SkipReason;
 use crate::inference::{Answer, Failure, Message, Role};
 use crate::usage::Purpose;
 use crate::verify::claim::Claim;
-use crate::verify::document::{Account, AccountKind, Gap, Section, coverage, nearest};
+use crate::verify::document::{Account, AccountKind, Gap, Quote, Section, coverage, nearest};
 use crate::verify::model_calls::calls::{Calls, IfLimited, Task};
 use crate::verify::{PanelSettings, prompts, receipt, text};
 
@@ -138,7 +138,7 @@ impl Desk<'_> {
 
     /// What becomes of a section that no extractor makes anything of.
     pub(super) fn not_extracted(&self, section: &Section) -> Extracted {
-        let sentences = self.gaps(section, &[], &[]).into_iter().map(|gap| self.place(&gap));
+        let sentences = self.gaps(section, std::iter::empty(), &[]).into_iter().map(|gap| self.place(&gap));
         let skipped = sentences.map(|range| Part::placed(range, SkipReason::NotExtracted)).collect();
         Extracted { skipped, ..Extracted::default() }
     }
@@ -204,31 +204,28 @@ impl Desk<'_> {
             .or_else(|| partial.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The sentences of a section that claims, each with its quote, and skipped parts do not account for.
-    pub(super) fn gaps(
-        &self,
+    /// The sentences of a section that claims and skipped parts do not account for.
+    pub(super) fn gaps<'c>(
+        &'c self,
         section: &Section,
-        claims: &[(Range<usize>, &str)],
-        skipped: &[Part],
+        claims: impl Iterator<Item = Account<'c>>,
+        skipped: &'c [Part],
     ) -> Vec<Gap> {
         let statement = self.statement;
         let (before, _) = statement.passage(section);
-        let claims = claims.iter().map(|(quote, says)| Account {
-            quote: quote.clone(),
-            says,
-            kind: AccountKind::Claim,
-        });
         let skipped = skipped.iter().filter_map(|part| {
             let quote = part.range.clone()?;
-            let kind = if part.reason == SkipReason::Duplicate {
-                AccountKind::Duplicate
-            } else {
-                AccountKind::Skipped
+            let says = if part.shown.is_empty() { statement.text(&quote) } else { &part.shown };
+            let kind = match part.reason {
+                SkipReason::Duplicate if part.shown.is_empty() => AccountKind::Duplicate,
+                SkipReason::Duplicate => AccountKind::Repeated,
+                _ => AccountKind::Skipped,
             };
-            Some(Account { says: statement.text(&quote), quote, kind })
+            Some(Account { quote, says, asks: "", kind })
         });
         let accounts: Vec<Account<'_>> = claims.chain(skipped).collect();
-        coverage(&statement.document, statement.finder(), section.sentences.clone(), &accounts, &before)
+        let (document, finder) = (&statement.document, statement.finder());
+        coverage(document, finder, section.sentences.clone(), &accounts, &before, statement.as_of)
     }
 
     /// Where a gap is.
@@ -236,14 +233,22 @@ impl Desk<'_> {
         self.statement.document.sentences()[gap.sentence].range.clone()
     }
 
-    /// Where passages stand that an auditor misses: where it did not copy them, the sentence that says most of it.
-    pub(super) fn missing(&self, section: &Section, audit: &Audit) -> Vec<Range<usize>> {
-        let (document, finder) = (&self.statement.document, self.statement.finder());
-        let places = audit.missing.iter().filter_map(|quote| {
-            finder.find(quote, section.range.clone(), 0).filter(|found| !found.is_empty()).or_else(|| {
-                let sentence = nearest(document, finder, section.sentences.clone(), quote)?;
-                Some(document.sentences()[sentence].range.clone())
-            })
+    /// Where passages stand that an auditor misses: where it did not copy them, the sentence that says most of it. Of
+    /// several places the first that no claim quotes. What only headings and code have is no statement.
+    pub(super) fn missing(&self, section: &Section, audit: &Audit, claims: &[Claim]) -> Vec<Range<usize>> {
+        let statement = self.statement;
+        let (document, finder) = (&statement.document, statement.finder());
+        let is_quoted = |place: &Range<usize>| claims.iter().any(|claim| overlap(&claim.quote, place));
+        let places = audit.missing.iter().filter_map(|passage| {
+            let quote = Quote::new(passage)?;
+            let mut places = finder.places(&quote, &section.range, MAX_PLACES);
+            places.retain(|place| !place.is_empty());
+            if places.is_empty() {
+                let sentence = nearest(document, finder, section.sentences.clone(), passage)?;
+                return Some(document.sentences()[sentence].range.clone());
+            }
+            places.retain(|place| !statement.states_nothing(place));
+            places.iter().find(|place| !is_quoted(place)).or(places.first()).cloned()
         });
         places.collect()
     }
@@ -252,7 +257,7 @@ impl Desk<'_> {
     fn sort(&self, section: &Section, first: Review, audit: Audit) -> (Kept, ToMend) {
         let mut to_mend = ToMend::default();
         let mut kept = Kept { claims: Vec::new(), skipped: first.skipped };
-        let missing = self.missing(section, &audit);
+        let missing = self.missing(section, &audit, &first.sound);
         let shown = first.sound.len() + first.faulty.iter().filter_map(Faulty::could_be_better).count();
         let mut objections: Vec<Vec<Objection>> = vec![Vec::new(); shown];
         for objection in audit.objections {
@@ -276,11 +281,11 @@ impl Desk<'_> {
             }
             to_mend.faulty.push(faulty);
         }
-        let claims = kept.claims.iter().map(|claim| (claim.quote.clone(), claim.text.as_str()));
-        let faulty = to_mend.faulty.iter();
-        let faulty = faulty.filter_map(|faulty| Some((faulty.quote.clone()?, faulty.shown.as_str())));
-        let claims: Vec<(Range<usize>, &str)> = claims.chain(faulty).collect();
-        let gaps = self.gaps(section, &claims, &kept.skipped);
+        let claims = kept.claims.iter().map(Claim::account);
+        let claims = claims.chain(to_mend.faulty.iter().filter_map(Faulty::account));
+        let gaps = self.gaps(section, claims, &kept.skipped);
+        let unasked = gaps.iter().filter(|gap| gap.touched && !gap.values.is_empty());
+        to_mend.unasked.extend(unasked.map(|gap| (self.place(gap), gap.values.join("\", \""))));
         to_mend.missing.extend(gaps.iter().map(|gap| self.place(gap)));
         for range in missing {
             // A gap that the code has seen as well is sent back as a whole.
@@ -375,6 +380,8 @@ pub(super) struct ToMend {
     remarks: Vec<String>,
     /// Passages that are in no claim and no skipped part.
     pub(super) missing: Vec<Range<usize>>,
+    /// Those of them of which a claim was made, with the numbers and dates that none asks for.
+    unasked: Vec<(Range<usize>, String)>,
     /// Those that the auditor misses, whether the code does or not.
     pub(super) auditor_gaps: Vec<Range<usize>>,
     /// Of the faulty claims, those that the auditor has seen and not objected to.
@@ -391,6 +398,12 @@ impl ToMend {
             let advice: Vec<&str> = faulty.faults.iter().map(|fault| fault.advice.as_str()).collect();
             (text::shortened(&faulty.shown, MAX_FAULTY_CHARS), advice.join("; "))
         });
+        let unasked = self.unasked.iter().take(MAX_SENT_BACK).map(|(range, values)| {
+            let values = text::shortened(&text::one_line(values), MAX_FAULTY_CHARS);
+            let advice = format!("no claim asks for \"{values}\": add a claim whose claimed answer it is");
+            (text::shortened(&text::one_line(statement.text(range)), MAX_FAULTY_CHARS), advice)
+        });
+        let faults = faults.chain(unasked);
         let remarks = self.remarks.get(..MAX_SENT_BACK).unwrap_or(&self.remarks);
         let missing = self.missing.iter().take(MAX_SENT_BACK);
         let missing: Vec<&str> = missing.map(|range| statement.text(range).trim()).collect();

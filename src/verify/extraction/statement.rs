@@ -9,7 +9,7 @@ use jiff::civil;
 use super::review::{MAX_CLAIM_CHARS, Part};
 use crate::api::verify::{self, Skipped, Span};
 use crate::inference::Chat;
-use crate::verify::document::{Document, Finder, Format, Section};
+use crate::verify::document::{Document, Finder, Format, Kind, Section, Sentence};
 use crate::verify::prompts::{self, Fences, Passage};
 use crate::verify::{Job, PanelSettings, text};
 
@@ -95,6 +95,13 @@ impl<'a> Statement<'a> {
     /// The text at a place.
     pub(in crate::verify) fn text(&self, range: &Range<usize>) -> &'a str {
         self.job.fact.get(range.clone()).unwrap_or_default()
+    }
+
+    /// Whether a place lies in Markdown's code, front matter or headings alone, which are not statements.
+    pub(super) fn states_nothing(&self, place: &Range<usize>) -> bool {
+        let sentences = &self.document.sentences()[self.document.sentences_of(place)];
+        let is_no_statement = |sentence: &Sentence| matches!(sentence.kind, Kind::Code | Kind::Heading(_));
+        !sentences.is_empty() && sentences.iter().all(is_no_statement)
     }
 
     /// A place in code points.

@@ -25,7 +25,7 @@ use crate::api::verify::{Domain, Span};
 use crate::inference::{Chat, Effort, Message, Role, Schema};
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Enough for an answer of a few tokens after the thinking of reasoning models. Nearly every model allows this much.
 /// Extractions and audits have no limit except the length of a section and the timeout, as many models reject a limit

@@ -9,7 +9,9 @@ multiple-choice question for each. A panel will answer the questions. It sees qu
 the claim, or which option the claim asserts. You do not judge whether the text is right.
 
 Account for every sentence of SECTION, in order: it is quoted in a claim or in a skipped part, and each number and \
-name in it stands in one of them. Headings and code need neither. The block BEFORE, if there is one, is what comes \
+name in it stands in one of them. Each number and date is the claimed answer of a claim, as one that only a question \
+has is judged by nobody: a sentence with two makes two claims. Those of names (Apollo 11) and those reckoned with \
+(2 + 2) may be left to questions. Headings and code need no claims. The block BEFORE, if there is one, is what comes \
 before SECTION: use it to resolve references, take no claims from it.
 
 Claims
@@ -22,7 +24,8 @@ causes, times, places, and who says it.
 
 For each claim
 - question: neutral and self-contained. It asks for the one detail on which the claim stands or falls and does not \
-give or hint at the answer. Each other number and date of the claim stands in it.
+give or hint at the answer. Each other number and date of the claim stands in it, in the claim's own unit. What it \
+takes for granted, another claim asks for.
 - claimed_answer: the answer that the claim gives, short.
 - rivals: other answers of the same kind, form and precision. No two options may mean the same or be right together. \
 For a number or a date: six, three on each side of the claimed one. Otherwise three, or as many as there naturally \
@@ -57,7 +60,7 @@ Skip, with the reason, every part that is no checkable claim
 - ambiguous: cannot be made self-contained from the text
 - private: only its author could know, such as \"our office closed early\"
 - no_claim: greetings, fragments, phrases that state nothing
-- duplicate: says what an earlier claim says
+- duplicate: says what an earlier claim says, in its words; in other words it is a claim
 ";
 
 /// Additional rules for statements about law.
@@ -115,10 +118,11 @@ person; a negation, \"about\", \"at least\", \"all\", \"only\", \"may\", a cause
 the text corrected.
 - reference: a pronoun or name is resolved to the wrong thing.
 - quote: the quote is not where the text says this.
-- answer: the claimed answer is not the one that the claim gives to its question.
+- answer: question and claimed answer together say something else than the claim (another unit, subject, time or \
+place), or the question takes for granted what this passage claims and no claim asks for.
 - same: two options mean the same; name them in options. overlap: two options can be right together; name them.
 - leak: the question gives its answer away.
-- missing: a passage of SECTION that states something checkable and is in no claim, be it half a sentence. Quote it, \
+- missing: a passage of SECTION, no heading and no code, that states something checkable and is in no claim, be it half a sentence. Quote it, \
 word for word. The block ASIDE has what was set aside, and what for. A checkable passage is missing there too, unless \
 it is what it was set aside for: opinion (of taste), prediction (of the future), question, instruction, ambiguous, \
 private (only its author could know), no_claim (states nothing), duplicate (a claim says it), at fault (is written anew).

@@ -9,7 +9,7 @@ use super::support::{Call, Reply, Scenario, block};
 use crate::api::verify::{SkipReason, VerifyResponse};
 use crate::inference::Failure;
 
-const MUSEUM: &str = "The museum in Lyon was renovated in 1989. It reopened for all.";
+const MUSEUM: &str = "The museum in Lyon was renovated for years. It reopened for all.";
 
 pub(super) fn claim(quote: &str, claim: &str, question: &str, claimed: &str, rivals: &[&str]) -> Value {
     json!({"quote": quote, "claim": claim, "question": question, "claimed_answer": claimed, "rivals": rivals, "best": ""})
@@ -18,9 +18,9 @@ pub(super) fn claim(quote: &str, claim: &str, question: &str, claimed: &str, riv
 /// "The museum … was renovated" with this wording, and "It reopened".
 fn museum(said: &str) -> Value {
     let renovated = claim(
-        "The museum in Lyon was renovated in 1989.",
+        "The museum in Lyon was renovated for years.",
         said,
-        "In which city is the museum of 1989?",
+        "In which city is the museum?",
         "Lyon",
         &["Paris", "Nice", "Lille"],
     );
@@ -30,8 +30,8 @@ fn museum(said: &str) -> Value {
     })
 }
 
-const WRONG: &str = "The museum in Lyon was ruined in 1989.";
-const RIGHT: &str = "The museum in Lyon was renovated in 1989.";
+const WRONG: &str = "The museum in Lyon was ruined for years.";
+const RIGHT: &str = "The museum in Lyon was renovated for years.";
 
 fn objects(fault: &str) -> Reply {
     Reply::Text(
@@ -135,11 +135,11 @@ async fn options_that_an_auditor_finds_alike_are_one() {
 
 #[tokio::test]
 async fn a_passage_that_two_models_miss_is_not_extracted() {
-    let missing = json!({"claims": [], "missing": [{"quote": "renovated in 1989"}]});
+    let missing = json!({"claims": [], "missing": [{"quote": "renovated for years"}]});
     let first = museum(RIGHT);
     let scenario = audited(MUSEUM, move |_| json_reply(&first), move |_| json_reply(&missing));
     let response = scenario.complete().await;
-    assert!(skipped(&response).contains(&("renovated in 1989", SkipReason::NotExtracted)));
+    assert!(skipped(&response).contains(&("renovated for years", SkipReason::NotExtracted)));
     assert_eq!((response.results.len(), response.complete), (1, false));
 }
 

@@ -10,5 +10,6 @@ mod rate_limits;
 mod receipts;
 mod rules;
 mod simulation;
+mod stated;
 mod support;
 mod verdicts;

@@ -21,8 +21,15 @@ pub struct Index {
     manners: HashMap<Number, Vec<(Option<Unit>, Hedge)>, FixedState>,
     /// Where markers of each class stand, in bytes of the folded text.
     markers: [Vec<u32>; 4],
-    relative: Vec<(Span, i32)>,
+    relative: Vec<Ahead>,
+    /// Those of them that are counted by a value, with its position; in order.
+    ago: Vec<(u32, Ahead)>,
 }
+
+/// A time relative to the day of asking: how many units it lies ahead.
+type Ahead = (Span, i32);
+/// A year, and its month and day as far as they are meant.
+type Day = (i32, Option<u8>, Option<u8>);
 
 /// The most different manners of one number that are kept.
 const MAX_MANNERS: usize = 32;
@@ -38,7 +45,7 @@ impl Index {
         for (class, at) in markers(folded, reading) {
             index.markers[class as usize].push(reading.tokens().all()[at].start);
         }
-        index.relative = relative(folded, reading);
+        (index.relative, index.ago) = relative(folded, reading);
         index
     }
 
@@ -104,23 +111,15 @@ impl Index {
         places.get(first).is_some_and(|at| (*at as usize) < folded.end)
     }
 
-    /// The times that the text gives relative to a day, counted from it: year, month and day as far as they are meant.
-    pub fn relative(&self, as_of: civil::Date) -> impl Iterator<Item = (i32, Option<u8>, Option<u8>)> {
-        let small = |number: i8| u8::try_from(number).ok();
-        self.relative.iter().filter_map(move |(span, count)| {
-            let count = i64::from(*count);
-            Some(match span {
-                Span::Year => (i32::from(as_of.year()).checked_add(i32::try_from(count).ok()?)?, None, None),
-                Span::Month => {
-                    let date = as_of.checked_add(jiff::Span::new().try_months(count).ok()?).ok()?;
-                    (i32::from(date.year()), small(date.month()), None)
-                }
-                Span::Day => {
-                    let date = as_of.checked_add(jiff::Span::new().try_days(count).ok()?).ok()?;
-                    (i32::from(date.year()), small(date.month()), small(date.day()))
-                }
-            })
-        })
+    /// The times that the text gives relative to a day, counted from it.
+    pub fn relative(&self, as_of: civil::Date) -> impl Iterator<Item = Day> {
+        self.relative.iter().filter_map(move |relative| counted(*relative, as_of))
+    }
+
+    /// The time that the value at a position is counted back to from a day: "three years ago".
+    pub fn ago(&self, value: usize, as_of: civil::Date) -> Option<Day> {
+        let found = self.ago.binary_search_by_key(&value, |(at, _)| *at as usize).ok()?;
+        counted(self.ago[found].1, as_of)
     }
 
     /// Whether the text gives any time relative to the day of asking.
@@ -198,10 +197,25 @@ pub fn markers(folded: &str, reading: &Reading) -> Vec<(Marker, usize)> {
     found
 }
 
-/// Times relative to the day of asking, with how many units they lie ahead.
-fn relative(folded: &str, reading: &Reading) -> Vec<(Span, i32)> {
+/// The year, month or day that a relative time means.
+fn counted((span, count): Ahead, as_of: civil::Date) -> Option<Day> {
+    let small = |number: i8| u8::try_from(number).ok();
+    let full = |date: civil::Date| (i32::from(date.year()), small(date.month()), small(date.day()));
+    let count = i64::from(count);
+    Some(match span {
+        Span::Year => (i32::from(as_of.year()).checked_add(i32::try_from(count).ok()?)?, None, None),
+        Span::Month => {
+            let (year, month, _) = full(as_of.checked_add(jiff::Span::new().try_months(count).ok()?).ok()?);
+            (year, month, None)
+        }
+        Span::Day => full(as_of.checked_add(jiff::Span::new().try_days(count).ok()?).ok()?),
+    })
+}
+
+/// The relative times of a text, and those of them that a value counts, by its position.
+fn relative(folded: &str, reading: &Reading) -> (Vec<Ahead>, Vec<(u32, Ahead)>) {
     let tokens = reading.tokens().all();
-    let mut found = Vec::new();
+    let (mut found, mut counts) = (Vec::new(), Vec::new());
     for sense in reading.senses().iter().filter(|sense| sense.languages.meet(reading.languages())) {
         match sense.meaning {
             Meaning::Relative(span, count) => found.push((span, i32::from(count))),
@@ -209,34 +223,37 @@ fn relative(folded: &str, reading: &Reading) -> Vec<(Span, i32)> {
                 let start = tokens.get(sense.at as usize).map_or(0, |token| token.start as usize);
                 let last = sense.at as usize + usize::from(sense.length) - 1;
                 let end = tokens.get(last).map_or(start, |token| token.end as usize);
-                found.extend(ago(folded, reading.values(), start, end));
+                counts.extend(ago(folded, reading.values(), start, end));
             }
             _ => {}
         }
     }
+    found.extend(counts.iter().map(|(_, time)| *time));
     found.sort_by_key(|(span, count)| (*span as u8, *count));
     found.dedup();
-    found
+    counts.sort_by_key(|(at, _)| *at);
+    (found, counts)
 }
 
-/// The number of units that stands right before or behind "ago".
-fn ago(folded: &str, values: &[Found], start: usize, end: usize) -> Option<(Span, i32)> {
+/// The number of units that stands right before or behind "ago", and where.
+#[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
+fn ago(folded: &str, values: &[Found], start: usize, end: usize) -> Option<(u32, Ahead)> {
     let next = values.partition_point(|found| found.range.start < end);
     let is_blank =
         |from: usize, to: usize| folded.get(from..to).is_some_and(|between| between.trim().is_empty());
-    let before =
-        next.checked_sub(1).map(|before| &values[before]).filter(|found| is_blank(found.range.end, start));
-    let behind = values.get(next).filter(|found| is_blank(end, found.range.start));
-    let found = before.or(behind)?;
-    let count = i32::try_from(found.numbers().next()?.whole()?).ok()?;
-    Some(match found.unit?.name() {
-        "day" => (Span::Day, -count),
+    let before = next.checked_sub(1).filter(|before| is_blank(values[*before].range.end, start));
+    let behind = values.get(next).filter(|found| is_blank(end, found.begin())).map(|_| next);
+    let at = before.or(behind)?;
+    let count = i32::try_from(values[at].numbers().next()?.whole()?).ok()?;
+    let time = match values[at].unit?.name() {
+        "day" => (Span::Day, count.checked_neg()?),
         "week" => (Span::Day, count.checked_mul(-7)?),
-        "month" => (Span::Month, -count),
-        "year" => (Span::Year, -count),
+        "month" => (Span::Month, count.checked_neg()?),
+        "year" => (Span::Year, count.checked_neg()?),
         "decade" => (Span::Year, count.checked_mul(-10)?),
         _ => return None,
-    })
+    };
+    Some((at as u32, time))
 }
 
 impl Date {

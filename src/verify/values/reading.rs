@@ -40,6 +40,11 @@ impl Found {
         })
     }
 
+    /// Where it begins, with the words that bound it: "about 5".
+    pub fn begin(&self) -> usize {
+        if self.bound.is_empty() { self.range.start } else { self.range.start.min(self.bound.start) }
+    }
+
     /// The year that it may be: a whole number of three or four digits without a unit.
     pub fn year(&self) -> Option<i32> {
         let is_year = |year: &i32| (1000..=2999).contains(year);

@@ -54,8 +54,8 @@ fuzz_target!(|bytes: &[u8]| {
         let accounts: Vec<Account<'_>> = places
             .into_iter()
             .zip(roles)
-            .map(|(quote_at, kind)| Account { quote: quote_at, says: quote, kind })
+            .map(|(quote_at, kind)| Account { quote: quote_at, says: quote, asks: quote, kind })
             .collect();
-        coverage(&document, &finder, 0..document.sentences().len(), &accounts, text);
+        coverage(&document, &finder, 0..document.sentences().len(), &accounts, text, date(2026, 11, 26));
     }
 });
