@@ -46,11 +46,7 @@ impl<'a> Upstream<'a> {
         time: CallTime,
         meter: &'a Meter,
     ) -> Self {
-        let threshold = Threshold {
-            failures: call_policy.breaker_failures,
-            pause: call_policy.breaker_pause,
-            max_pause: call_policy.breaker_max_pause,
-        };
+        let threshold = Threshold::of(call_policy);
         Self { entry, model, threshold, max_retries: call_policy.retries, time, meter }
     }
 

@@ -31,7 +31,7 @@ async fn server(
     .await;
     let server = Setup::new(config(&provider.base_url))
         .config(|config| {
-            config.providers[0].retries = 1;
+            config.providers[0].call_policy.retries = 1;
             config.verify.general.standby = vec!["fake/four".into(), "fake/five".into()];
             config.verify.general.model_timeout = model_timeout;
         })

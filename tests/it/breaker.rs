@@ -319,9 +319,13 @@ async fn an_unreachable_provider_is_paused_with_all_its_models() {
 async fn an_open_breaker_ends_retries_and_honours_a_longer_retry_after() {
     let busy = |_: &ModelRequest| Reply::Raw(503, vec![("retry-after", "40".to_owned())], "{}".to_owned());
     let of_provider = "breaker_failures = 1\nbreaker_pause = \"1s\"\n";
-    let gateway =
-        gateway_with(of_provider, "", |setup| setup.config(|config| config.providers[0].retries = 2), busy)
-            .await;
+    let gateway = gateway_with(
+        of_provider,
+        "",
+        |setup| setup.config(|config| config.providers[0].call_policy.retries = 2),
+        busy,
+    )
+    .await;
     let response = gateway.ask(&hello()).await;
     assert_eq!(response.headers()["x-mk-attempts"], "1");
     assert_eq!(response.json::<Value>().await.unwrap()["code"], "provider_overloaded");
@@ -341,8 +345,8 @@ async fn a_verification_replaces_a_paused_model_by_a_standby() {
     let server = Setup::new(panel::config(&provider.base_url))
         .config(|config| {
             config.verify.general.standby = vec!["fake/four".into()];
-            config.providers[0].breaker_failures = 2;
-            config.providers[0].breaker_pause = Duration::from_mins(5);
+            config.providers[0].call_policy.breaker_failures = 2;
+            config.providers[0].call_policy.breaker_pause = Duration::from_mins(5);
         })
         .start()
         .await;
@@ -364,7 +368,7 @@ async fn a_verification_replaces_a_paused_model_by_a_standby() {
 async fn a_verification_without_an_available_provider_fails_with_that_code() {
     let provider = FakeProvider::start(|_| Reply::status(500, &json!({}))).await;
     let server = Setup::new(panel::config(&provider.base_url))
-        .config(|config| config.providers[0].breaker_failures = 1)
+        .config(|config| config.providers[0].call_policy.breaker_failures = 1)
         .start()
         .await;
     let key = server.key(Service::Verify);

@@ -191,8 +191,13 @@ async fn failed_calls_release_their_reservation_before_the_next_retry() {
         3 => Reply::status(400, &json!({"error": {"message": "no"}})),
         _ => Reply::Text("Hi".to_owned()),
     };
-    let gateway =
-        gateway_with("", "", |setup| setup.config(|config| config.providers[0].retries = 2), script).await;
+    let gateway = gateway_with(
+        "",
+        "",
+        |setup| setup.config(|config| config.providers[0].call_policy.retries = 2),
+        script,
+    )
+    .await;
     let (key, _) = key_of(&gateway, MOST);
     assert_eq!(ask(&gateway, &key, &small()).await.0, 503);
     assert_eq!(gateway.provider.requests().len(), 3, "each attempt found the full budget");

@@ -239,7 +239,7 @@ async fn a_key_restricted_to_models_verifies_only_with_those_models() {
 #[tokio::test]
 async fn a_standby_replaces_a_paused_model_but_none_beyond_the_budget() {
     let (server, provider) = with_failures(&["two"], |config| {
-        config.providers[0].breaker_failures = 1;
+        config.providers[0].call_policy.breaker_failures = 1;
         config.verify.general.standby = vec!["fake/four".into()];
         price(config, &[("extractor", 1), ("one", 1), ("two", 1), ("three", 10), ("four", 1)]);
     })

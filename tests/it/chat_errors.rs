@@ -129,7 +129,7 @@ async fn transient_failures_are_retried_after_the_provider_s_delay() {
         let gateway = gateway_with(
             "",
             "",
-            |setup| setup.config(|config| config.providers[0].retries = 2),
+            |setup| setup.config(|config| config.providers[0].call_policy.retries = 2),
             move |ask| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
                 0 => Reply::Raw(429, vec![("retry-after-ms", "200".to_owned())], "{}".to_owned()),
                 1 => Reply::Stream(vec![StreamStep::Cut]),
@@ -258,7 +258,7 @@ async fn a_long_retry_after_is_skipped_if_a_fallback_can_answer() {
     let gateway = gateway_with(
         "",
         FALLBACKS,
-        |setup| setup.config(|config| config.providers[0].retries = 2),
+        |setup| setup.config(|config| config.providers[0].call_policy.retries = 2),
         |ask| match ask.model.as_str() {
             "m" => Reply::Raw(429, vec![("retry-after", "20".to_owned())], "{}".to_owned()),
             _ => Reply::Text("hello".to_owned()),

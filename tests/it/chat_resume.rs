@@ -68,7 +68,7 @@ async fn a_stream_that_goes_silent_is_resumed_by_a_fallback() {
     let gateway = gateway_with(
         "idle_timeout = \"1s\"",
         FALLBACK,
-        |setup| setup.config(|config| config.providers[0].retries = 2),
+        |setup| setup.config(|config| config.providers[0].call_policy.retries = 2),
         |ask| match ask.model.as_str() {
             "m" => broken(&["Hello"], vec![StreamStep::Stall]),
             _ => stream(&["Hello!"]),

@@ -105,7 +105,7 @@ async fn waiting() -> (Gateway, reqwest::Response, String) {
         "idle_timeout = \"20s\"",
         "",
         |setup| {
-            let setup = setup.config(|config| config.providers[0].retries = 1);
+            let setup = setup.config(|config| config.providers[0].call_policy.retries = 1);
             setup.options(|options| options.drain = Duration::from_millis(200))
         },
         move |_| match calls.fetch_add(1, Ordering::SeqCst) {

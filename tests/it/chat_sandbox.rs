@@ -99,9 +99,9 @@ async fn trigger_words_make_the_sandbox_fail_like_a_provider() {
         |setup| {
             setup.config(|config| {
                 for provider in &mut config.providers {
-                    provider.retries = 0;
-                    provider.idle_timeout = Duration::from_secs(2);
-                    provider.total_timeout = Duration::from_secs(2);
+                    provider.call_policy.retries = 0;
+                    provider.call_policy.idle_timeout = Duration::from_secs(2);
+                    provider.call_policy.total_timeout = Duration::from_secs(2);
                 }
             })
         },

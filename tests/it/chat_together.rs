@@ -135,7 +135,7 @@ async fn a_break_that_opens_the_breaker_moves_the_stream_to_the_fallback() {
     let gateway = gateway_with(
         "breaker_failures = 1\nbreaker_pause = \"5m\"",
         &rest,
-        |setup| setup.config(|config| config.providers[0].retries = 2),
+        |setup| setup.config(|config| config.providers[0].call_policy.retries = 2),
         |ask| match ask.model.as_str() {
             "m" => broken(&["Hello"], vec![StreamStep::Cut]),
             "paused" => Reply::status(401, &json!({})),
@@ -227,7 +227,7 @@ async fn a_disconnect_while_resuming_releases_slot_and_breaker() {
     let gateway = gateway_with(
         "max_concurrent = 1\nidle_timeout = \"20s\"\nbreaker_failures = 2",
         "",
-        |setup| setup.config(|config| config.providers[0].retries = 1),
+        |setup| setup.config(|config| config.providers[0].call_policy.retries = 1),
         {
             let calls = AtomicUsize::new(0);
             move |_| match calls.fetch_add(1, Ordering::SeqCst) {

@@ -70,7 +70,7 @@ async fn failures_fallbacks_and_breakers_are_logged_with_the_request_id() {
     let gateway = gateway_with(
         of_provider,
         more,
-        |setup| setup.options(on_this_thread).config(|config| config.providers[0].retries = 1),
+        |setup| setup.options(on_this_thread).config(|config| config.providers[0].call_policy.retries = 1),
         move |ask| match ask.model.as_str() {
             "m" if count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 2 => {
                 Reply::status(500, &json!({}))

@@ -94,7 +94,7 @@ async fn desk_with_failing_models() -> Gateway {
     gateway_with(
         "",
         MODELS,
-        |setup| setup.config(|config| config.providers[0].retries = 1),
+        |setup| setup.config(|config| config.providers[0].call_policy.retries = 1),
         move |ask| match ask.model.as_str() {
             "bad" => Reply::status(400, &json!({"error": {"message": "no"}})),
             "flaky" if !has_failed.swap(true, Ordering::SeqCst) => Reply::status(503, &json!({})),

@@ -21,7 +21,9 @@ fn table(name: &str) -> Option<String> {
         "exit codes" => exit_codes(),
         "metrics" => metrics(),
         "providers" => providers(),
-        "settings" => format!("```toml\n{}```", config::EXAMPLE),
+        "settings" => format!("```toml\n{}```", config::example()),
+        "settings of a user" => format!("```toml\n{}```", config::client_samples()[0]),
+        "settings of a project" => format!("```toml\n{}```", config::client_samples()[1]),
         "variables" => variables(),
         _ => return None,
     };

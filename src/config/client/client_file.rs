@@ -1,15 +1,15 @@
 //! Parses `config.toml` and a project's `.mk.toml`: every key is typed and validated by itself.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use reqwest::Url;
 
-use super::choices;
+use super::{ClientConfig, VerifyDefaults, choices};
 use crate::api::verify::{Domain, MIN_REQUIRED, TOTAL_MODELS};
 use crate::config::sources::reader::{Document, Located, Section};
+use crate::config::sources::table::{settings_table, whole_table};
 use crate::config::sources::values;
 use crate::config::{ColorMode, ConfigError, FailOn, ProgressMode, View};
 use crate::model_id;
@@ -19,30 +19,70 @@ use crate::model_id;
 pub(in crate::config) struct ClientFile {
     pub(in crate::config) profile: Option<Located<String>>,
     pub(in crate::config) profiles: Vec<(Located<String>, Located<Url>)>,
-    pub(in crate::config) output: OutputFile,
-    pub(in crate::config) timeout: Option<Located<Duration>>,
-    pub(in crate::config) ca_cert: Option<Located<String>>,
-    pub(in crate::config) verify: VerifyFile,
-    /// `model` of `[chat]`.
-    pub(in crate::config) chat_model: Option<Located<String>>,
+    pub(in crate::config) output: OutputTable,
+    pub(in crate::config) network: NetworkTable,
+    pub(in crate::config) verify: VerifyTable,
+    pub(in crate::config) chat: ChatTable,
 }
 
-/// `[output]`.
-#[derive(Clone, Default)]
-pub(in crate::config) struct OutputFile {
-    pub(in crate::config) color: Option<Located<ColorMode>>,
-    pub(in crate::config) progress: Option<Located<ProgressMode>>,
-    pub(in crate::config) view: Option<Located<View>>,
+settings_table! {
+    /// `[output]`.
+    struct OutputTable for ClientConfig {
+        /// auto, always, never
+        color: ColorMode = parsed(&choices::words::<ColorMode>(), choices::parse);
+        /// auto, bars, lines, none
+        progress: ProgressMode = parsed(&choices::words::<ProgressMode>(), choices::parse);
+        /// "list", or "table": a row a claim
+        view: View = parsed(&choices::words::<View>(), choices::parse);
+    }
 }
 
-/// `[verify]`.
-#[derive(Clone, Default)]
-pub(in crate::config) struct VerifyFile {
-    pub(in crate::config) domain: Option<Located<Domain>>,
-    pub(in crate::config) min_required: Option<Located<u32>>,
-    pub(in crate::config) total_models: Option<Located<u32>>,
-    pub(in crate::config) jobs: Option<Located<usize>>,
-    pub(in crate::config) fail_on: Option<Located<Vec<FailOn>>>,
+settings_table! {
+    /// `[network]`, of the user's file alone.
+    struct NetworkTable for ClientConfig {
+        /// how long a command may take in all
+        timeout: Duration = duration(), such as "\"5m\"";
+        /// further certificate authorities to trust
+        ca_cert: PathBuf = path(), such as "\"ca.pem\"";
+    }
+}
+
+settings_table! {
+    /// `[verify]`.
+    struct VerifyTable for VerifyDefaults {
+        /// the kind of text: "general" or "legal"
+        domain: Domain = parsed("\"general\" or \"legal\"", domain), such as "\"legal\"";
+        /// how many models must agree: 2 or 3
+        min_required: u32 = number(MIN_REQUIRED), such as "3";
+        /// how many are asked
+        total_models: u32 = number(TOTAL_MODELS), such as "3";
+        /// lines or files at a time
+        jobs: usize = number(1..=64), such as "8";
+        /// what makes mk verify fail
+        fail_on: Vec<FailOn> = parsed_list(
+            &format!("a list of {} alone", choices::words::<FailOn>()),
+            FailOn::parse_list
+        ), such as "[\"false\"]";
+    }
+}
+
+settings_table! {
+    /// `[chat]`, of the user's file alone.
+    struct ChatTable for ClientConfig {
+        /// what mk chat asks without -m
+        model at chat_model: String = parsed(
+            values::MODEL,
+            model
+        ), such as "\"openai/gpt-5.4-mini\"";
+    }
+}
+
+fn model(text: &str) -> Option<String> {
+    model_id::parse(text).map(|_| text.to_owned())
+}
+
+fn domain(text: &str) -> Option<Domain> {
+    [Domain::General, Domain::Legal].into_iter().find(|domain| domain.as_str() == text)
 }
 
 /// Reads the user's file; `None` if there is none.
@@ -62,16 +102,8 @@ pub(in crate::config) fn parse_user(document: &Document) -> Result<ClientFile, C
             file.profiles.push((name, server));
         }
     }
-    if let Some(mut network) = root.section("network")? {
-        file.timeout = network.duration("timeout")?;
-        file.ca_cert = network.path("ca_cert")?;
-        network.finish()?;
-    }
-    if let Some(mut chat) = root.section("chat")? {
-        let model = |text: &str| model_id::parse(text).map(|_| text.to_owned());
-        file.chat_model = chat.parsed("model", values::MODEL, model)?;
-        chat.finish()?;
-    }
+    file.network = whole_table(root.section("network")?)?;
+    file.chat = whole_table(root.section("chat")?)?;
     root.finish()?;
     Ok(file)
 }
@@ -101,8 +133,8 @@ pub(in crate::config) fn read_project(path: &Path) -> Result<Option<ClientFile>,
 
 fn shared(root: &mut Section<'_>) -> Result<ClientFile, ConfigError> {
     Ok(ClientFile {
-        output: root.section("output")?.map(output).transpose()?.unwrap_or_default(),
-        verify: root.section("verify")?.map(verify).transpose()?.unwrap_or_default(),
+        output: whole_table(root.section("output")?)?,
+        verify: whole_table(root.section("verify")?)?,
         ..ClientFile::default()
     })
 }
@@ -111,39 +143,4 @@ fn profile(name: &Located<String>, mut section: Section<'_>) -> Result<Located<U
     let server = section.parsed_unseen("server", values::BASE_URL, values::base_url)?;
     section.finish()?;
     server.ok_or_else(|| name.place.error("needs a `server`, such as server = \"http://127.0.0.1:8080\""))
-}
-
-fn output(mut section: Section<'_>) -> Result<OutputFile, ConfigError> {
-    let file = OutputFile {
-        color: word(&mut section, "color")?,
-        progress: word(&mut section, "progress")?,
-        view: word(&mut section, "view")?,
-    };
-    section.finish()?;
-    Ok(file)
-}
-
-fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
-    let domain =
-        |text: &str| [Domain::General, Domain::Legal].into_iter().find(|domain| domain.as_str() == text);
-    let expected = format!("a list of {} alone", choices::words::<FailOn>());
-    let file = VerifyFile {
-        domain: section.parsed("domain", "\"general\" or \"legal\"", domain)?,
-        min_required: section.number("min_required", MIN_REQUIRED)?,
-        total_models: section.number("total_models", TOTAL_MODELS)?,
-        jobs: section.number("jobs", 1..=64)?,
-        fail_on: section
-            .texts("fail_on")?
-            .map(|found| found.try_map(|list| FailOn::parse_list(&list), &expected))
-            .transpose()?,
-    };
-    section.finish()?;
-    Ok(file)
-}
-
-fn word<T: ValueEnum>(
-    section: &mut Section<'_>,
-    key: &'static str,
-) -> Result<Option<Located<T>>, ConfigError> {
-    section.parsed(key, &choices::words::<T>(), choices::parse)
 }

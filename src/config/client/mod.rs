@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use reqwest::Url;
 
 use super::sources::origin::{Origin, Origins};
-use super::sources::reader::Located;
+use super::sources::table::{self, Row, Table};
 use super::sources::{paths, values};
 use super::{ColorMode, ConfigError, Env, FailOn, ProgressMode, View, suggest};
 use crate::api::Service;
@@ -15,7 +15,7 @@ use crate::api::verify::Domain;
 use crate::model_id;
 use crate::secret::SecretString;
 use api_keys::ApiKeys;
-use client_file::ClientFile;
+use client_file::{ChatTable, ClientFile, NetworkTable, OutputTable, VerifyTable};
 
 /// Where `mk serve` listens by default.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
@@ -74,6 +74,27 @@ pub struct ClientConfig {
     pub warnings: Vec<String>,
     api_keys: ApiKeys,
     pub(super) origins: Origins,
+}
+
+/// What holds without any file, flag or variable.
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            server: DEFAULT_SERVER.to_owned(),
+            server_origin: Origin::Default,
+            profile: None,
+            timeout: None,
+            ca_cert: None,
+            color: ColorMode::default(),
+            progress: ProgressMode::default(),
+            view: View::default(),
+            verify: VerifyDefaults::default(),
+            chat_model: None,
+            warnings: Vec::new(),
+            api_keys: ApiKeys::default(),
+            origins: Origins::default(),
+        }
+    }
 }
 
 /// Settings for `mk verify` in files; `None` where they have none.
@@ -149,40 +170,63 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
     for service in Service::ALL {
         origins.set(format!("keys.{service}"), api_keys.origin(service));
     }
-    Ok(ClientConfig {
+    let mut config = ClientConfig {
         server: values::url_text(&server.url),
         server_origin: server.origin,
         profile: server.profile.map(|(name, _)| name),
-        timeout: timeout(args, env, user.timeout.as_ref(), &mut origins)?,
-        ca_cert: ca_cert(args, env, user.ca_cert.as_ref(), &mut origins),
-        color: choice(
-            ChoiceSources { key: "output.color", flag: ("--color", args.color), variable: Some("MK_COLOR") },
-            env,
-            project.output.color.as_ref().or(user.output.color.as_ref()),
-            &mut origins,
-        )?,
-        progress: choice(
-            ChoiceSources {
-                key: "output.progress",
-                flag: ("--progress", args.progress),
-                variable: Some("MK_PROGRESS"),
-            },
-            env,
-            project.output.progress.as_ref().or(user.output.progress.as_ref()),
-            &mut origins,
-        )?,
-        view: choice(
-            ChoiceSources { key: "output.view", flag: ("--view", args.view), variable: None },
-            env,
-            project.output.view.as_ref().or(user.output.view.as_ref()),
-            &mut origins,
-        )?,
-        verify: verify(&project, &user, &mut origins),
-        chat_model: chat_model(env, user.chat_model.as_ref(), &mut origins)?,
         warnings,
         api_keys,
-        origins,
-    })
+        ..ClientConfig::default()
+    };
+    project.verify.completed_by(&user.verify).apply("verify", &mut config.verify, &mut origins);
+    project.output.completed_by(&user.output).apply("output", &mut config, &mut origins);
+    user.network.apply("network", &mut config, &mut origins);
+    user.chat.apply("chat", &mut config, &mut origins);
+    config.outranked_by(args, env, &mut origins)?;
+    Ok(ClientConfig { origins, ..config })
+}
+
+impl ClientConfig {
+    /// Takes flags and variables in place of what files say.
+    fn outranked_by(
+        &mut self,
+        args: &ClientArgs,
+        env: &Env,
+        origins: &mut Origins,
+    ) -> Result<(), ConfigError> {
+        choice(&mut self.color, "output.color", ("--color", args.color), Some("MK_COLOR"), env, origins)?;
+        let progress = ("--progress", args.progress);
+        choice(&mut self.progress, "output.progress", progress, Some("MK_PROGRESS"), env, origins)?;
+        choice(&mut self.view, "output.view", ("--view", args.view), None, env, origins)?;
+        if let Some((timeout, origin)) = timeout(args, env)? {
+            origins.set("network.timeout", origin);
+            self.timeout = Some(timeout);
+        }
+        let flag = args.ca_cert.clone().map(|path| (path, Origin::Flag("--ca-cert")));
+        let variable = || env.path("MK_CACERT").map(|path| (path, Origin::Variable("MK_CACERT")));
+        if let Some((path, origin)) = flag.or_else(variable) {
+            origins.set("network.ca_cert", origin);
+            self.ca_cert = Some(path);
+        }
+        if let Some(text) = env.text("MK_MODEL")? {
+            if model_id::parse(text).is_none() {
+                return Err(ConfigError::new(format!("MK_MODEL must be {}", values::MODEL)));
+            }
+            origins.set(CHAT_MODEL, Origin::Variable("MK_MODEL"));
+            self.chat_model = Some(text.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The tables of the user's file, and those that a project's file may have too, each setting with an example.
+pub fn client_samples() -> [String; 2] {
+    let config = ClientConfig::default();
+    let table = |name: &str, rows: &[Row]| format!("[{name}]\n{}", table::sample(rows));
+    let user = [table("network", &NetworkTable::rows(&config)), table("chat", &ChatTable::rows(&config))];
+    let project =
+        [table("verify", &VerifyTable::rows(&config.verify)), table("output", &OutputTable::rows(&config))];
+    [user.join("\n"), project.join("\n")]
 }
 
 /// The server, and where it was set.
@@ -242,121 +286,41 @@ fn profile(name: &str, origin: &Origin, user: &ClientFile) -> Result<Server, Con
     Ok(Server { url: server.value.clone(), origin: server.place.origin(), profile })
 }
 
-fn timeout(
-    args: &ClientArgs,
-    env: &Env,
-    found: Option<&Located<Duration>>,
-    origins: &mut Origins,
-) -> Result<Option<Duration>, ConfigError> {
+/// What a flag or variable says of the time limit.
+fn timeout(args: &ClientArgs, env: &Env) -> Result<Option<(Duration, Origin)>, ConfigError> {
     let from_variable = env.text("MK_TIMEOUT")?.map(|text| (text, Origin::Variable("MK_TIMEOUT")));
-    let from_flag_or_variable =
-        args.timeout.as_deref().map(|text| (text, Origin::Flag("--timeout"))).or(from_variable);
-    let Some((text, origin)) = from_flag_or_variable else {
-        origins.record("network.timeout", found);
-        return Ok(found.map(|found| found.value));
-    };
+    let from_flag = args.timeout.as_deref().map(|text| (text, Origin::Flag("--timeout")));
+    let Some((text, origin)) = from_flag.or(from_variable) else { return Ok(None) };
     let wrong = || {
-        let meant = format!("{text}s");
-        let is_number = values::duration(&meant).is_some();
+        let meant = Some(format!("{text}s")).filter(|meant| values::duration(meant).is_some());
         let error = ConfigError::new(format!("{origin} must be {}", values::DURATION));
-        error.hint_if_any(is_number.then(|| format!("did you mean `{meant}`?")))
+        error.hint_if_any(meant.map(|meant| format!("did you mean `{meant}`?")))
     };
     let span = values::duration(text).ok_or_else(wrong)?;
-    origins.set("network.timeout", origin);
-    Ok(Some(span))
+    Ok(Some((span, origin)))
 }
 
-fn ca_cert(
-    args: &ClientArgs,
-    env: &Env,
-    found: Option<&Located<String>>,
-    origins: &mut Origins,
-) -> Option<PathBuf> {
-    if let Some(path) = &args.ca_cert {
-        origins.set("network.ca_cert", Origin::Flag("--ca-cert"));
-        return Some(path.clone());
-    }
-    if let Some(path) = env.path("MK_CACERT") {
-        origins.set("network.ca_cert", Origin::Variable("MK_CACERT"));
-        return Some(path);
-    }
-    origins.record("network.ca_cert", found);
-    found.map(|found| found.place.resolve(&found.value))
-}
-
-/// The sources of a setting with a fixed set of words.
-struct ChoiceSources<T> {
+/// Takes the word of a flag or variable, if there is one.
+fn choice<T: ValueEnum>(
+    setting: &mut T,
     key: &'static str,
-    flag: (&'static str, Option<T>),
+    (flag, given): (&'static str, Option<T>),
     variable: Option<&'static str>,
-}
-
-fn choice<T: ValueEnum + Default>(
-    sources: ChoiceSources<T>,
     env: &Env,
-    found: Option<&Located<T>>,
     origins: &mut Origins,
-) -> Result<T, ConfigError> {
-    if let (name, Some(value)) = sources.flag {
-        origins.set(sources.key, Origin::Flag(name));
-        return Ok(value);
+) -> Result<(), ConfigError> {
+    if let Some(value) = given {
+        origins.set(key, Origin::Flag(flag));
+        *setting = value;
+        return Ok(());
     }
-    if let Some(name) = sources.variable
-        && let Some(text) = env.text(name)?
-    {
-        origins.set(sources.key, Origin::Variable(name));
+    let Some(name) = variable else { return Ok(()) };
+    if let Some(text) = env.text(name)? {
         let wrong = || ConfigError::new(format!("{name} must be {}", choices::words::<T>()));
-        return choices::parse(text).ok_or_else(wrong);
+        *setting = choices::parse(text).ok_or_else(wrong)?;
+        origins.set(key, Origin::Variable(name));
     }
-    Ok(origins.value_or(sources.key, found, T::default()))
-}
-
-fn chat_model(
-    env: &Env,
-    found: Option<&Located<String>>,
-    origins: &mut Origins,
-) -> Result<Option<String>, ConfigError> {
-    if let Some(text) = env.text("MK_MODEL")? {
-        if model_id::parse(text).is_none() {
-            return Err(ConfigError::new(format!("MK_MODEL must be {}", values::MODEL)));
-        }
-        origins.set(CHAT_MODEL, Origin::Variable("MK_MODEL"));
-        return Ok(Some(text.to_owned()));
-    }
-    origins.record(CHAT_MODEL, found);
-    Ok(found.map(|found| found.value.clone()))
-}
-
-fn verify(project: &ClientFile, user: &ClientFile, origins: &mut Origins) -> VerifyDefaults {
-    let (project, user) = (&project.verify, &user.verify);
-    VerifyDefaults {
-        domain: project_or_user("verify.domain", project.domain.as_ref(), user.domain.as_ref(), origins),
-        min_required: project_or_user(
-            "verify.min_required",
-            project.min_required.as_ref(),
-            user.min_required.as_ref(),
-            origins,
-        ),
-        total_models: project_or_user(
-            "verify.total_models",
-            project.total_models.as_ref(),
-            user.total_models.as_ref(),
-            origins,
-        ),
-        jobs: project_or_user("verify.jobs", project.jobs.as_ref(), user.jobs.as_ref(), origins),
-        fail_on: project_or_user("verify.fail_on", project.fail_on.as_ref(), user.fail_on.as_ref(), origins),
-    }
-}
-
-fn project_or_user<T: Clone>(
-    key: &str,
-    project: Option<&Located<T>>,
-    user: Option<&Located<T>>,
-    origins: &mut Origins,
-) -> Option<T> {
-    let found = project.or(user);
-    origins.record(key, found);
-    found.map(|found| found.value.clone())
+    Ok(())
 }
 
 pub(super) mod api_keys;

@@ -1,16 +1,16 @@
 //! Panels, extractors and fallbacks: checks identifiers against the configured providers, and fills in what was left
 //! open.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::panel::{self, Chosen};
 use super::provider_file::ProviderFile;
 use crate::api::verify::MAX_MODELS;
 use crate::clock::Time;
-use crate::config::server::server_file::{InferenceFile, PanelFile, VerifyFile};
+use crate::config::server::server_file::{NO_AUDITOR, PanelTable, ServerFile, VerifyFile};
 use crate::config::sources::origin::{Origin, Origins};
 use crate::config::sources::reader::{Located, Location};
+use crate::config::sources::table::{Table, dotted};
 use crate::config::sources::values;
 use crate::config::{ConfigError, suggest};
 use crate::providers::{self, Kind, catalog};
@@ -85,96 +85,68 @@ impl Providers<'_> {
     ) -> Result<Settings, ConfigError> {
         let general = self.domain(&file.general.completed_by(&file.base), chosen, "verify", origins)?;
         let legal = self.domain(&file.legal.completed_by(&file.base), chosen, LEGAL, origins)?;
-        let max_concurrent = Settings::default().max_concurrent;
-        let max_concurrent =
-            origins.value_or("verify.max_concurrent", file.max_concurrent.as_ref(), max_concurrent);
-        Ok(Settings { general, legal, max_concurrent })
+        let mut settings = Settings { general, legal, ..Settings::default() };
+        file.all.apply("verify", &mut settings, origins);
+        Ok(settings)
     }
 
     fn domain(
         &self,
-        file: &PanelFile,
+        file: &PanelTable,
         chosen: &Chosen,
         table: &str,
         origins: &mut Origins,
     ) -> Result<PanelSettings, ConfigError> {
-        let defaults = PanelSettings::default();
-        let key = |field: &str| format!("{table}.{field}");
         for field in ["panel", "standby", "extractor", "extractor_fallbacks", "auditor"] {
-            origins.set(key(field), Origin::Chosen);
+            origins.set(dotted(table, field), Origin::Chosen);
         }
-        let panel = origins.value_or(key("panel"), file.panel.as_ref(), chosen.panel.clone());
-        if let Some(found) = &file.panel {
-            self.check_panel(found)?;
+        let mut settings = PanelSettings::default();
+        file.apply(table, &mut settings, origins);
+        match &file.panel {
+            Some(found) => self.check_panel(found)?,
+            None => settings.panel.clone_from(&chosen.panel),
         }
-        let standby = if file.panel.is_some() { Vec::new() } else { chosen.standby.clone() };
-        let standby = self.list(key("standby"), file.standby.as_ref(), standby, origins)?;
-        let fallbacks = if file.extractor.is_some() || chosen.extractor.is_some() {
-            Vec::new()
-        } else {
-            panel.iter().skip(1).take(EXTRACTOR_FALLBACKS).cloned().collect()
-        };
-        let fallbacks =
-            self.list(key("extractor_fallbacks"), file.extractor_fallbacks.as_ref(), fallbacks, origins)?;
+        match &file.standby {
+            Some(found) => self.check_list(found)?,
+            None if file.panel.is_some() => {}
+            None => settings.standby.clone_from(&chosen.standby),
+        }
+        match &file.extractor_fallbacks {
+            Some(found) => self.check_list(found)?,
+            None if file.extractor.is_some() || chosen.extractor.is_some() => {}
+            None => {
+                let others = settings.panel.iter().skip(1).take(EXTRACTOR_FALLBACKS);
+                settings.extractor_fallbacks = others.cloned().collect();
+            }
+        }
         if let Some(found) = &file.extractor {
             self.check(&found.value, &found.place)?;
+        } else {
+            let extractor = chosen.extractor.as_ref().or(settings.panel.first());
+            settings.extractor = extractor.cloned().unwrap_or_default();
         }
-        let extractor = chosen.extractor.as_ref().or(panel.first()).cloned().unwrap_or_default();
-        let extractor = origins.value_or(key("extractor"), file.extractor.as_ref(), extractor);
-        let auditor = match &file.auditor {
+        match &file.auditor {
+            Some(found) if found.value == NO_AUDITOR => settings.auditor = None,
+            Some(found) => self.check(&found.value, &found.place)?,
             None => {
-                chosen.auditor.clone().or_else(|| other_provider(&extractor, panel.iter().chain(&standby)))
+                let others = settings.panel.iter().chain(&settings.standby);
+                let auditor = chosen.auditor.clone();
+                settings.auditor = auditor.or_else(|| other_provider(&settings.extractor, others));
             }
-            Some(found) if found.value == NO_AUDITOR => None,
-            Some(found) => {
-                self.check(&found.value, &found.place)?;
-                Some(found.value.clone())
-            }
-        };
-        if let Some(found) = &file.auditor {
-            origins.set(key("auditor"), found.place.origin());
         }
-        Ok(PanelSettings {
-            auditor,
-            // A model cannot replace itself: it has just failed, or has already answered.
-            standby: standby.into_iter().filter(|id| !panel.contains(id)).collect(),
-            extractor_fallbacks: fallbacks.into_iter().filter(|id| *id != extractor).collect(),
-            extractor,
-            panel,
-            max_fact_chars: origins.value_or(
-                key("max_fact_chars"),
-                file.max_fact_chars.as_ref(),
-                defaults.max_fact_chars,
-            ),
-            max_claims: origins.value_or(key("max_claims"), file.max_claims.as_ref(), defaults.max_claims),
-            effort: origins.value_or(key("effort"), file.effort.as_ref(), defaults.effort),
-            model_timeout: origins.value_or(
-                key("model_timeout"),
-                file.model_timeout.as_ref(),
-                defaults.model_timeout,
-            ),
-            deadline: origins.value_or(key("deadline"), file.deadline.as_ref(), defaults.deadline),
-            cache: origins.value_or(key("cache"), file.cache.as_ref(), defaults.cache),
-        })
+        // A model cannot replace itself: it has just failed, or has already answered.
+        settings.standby.retain(|id| !settings.panel.contains(id));
+        settings.extractor_fallbacks.retain(|id| *id != settings.extractor);
+        Ok(settings)
     }
 
-    fn list(
-        &self,
-        key: String,
-        found: Option<&Located<Vec<String>>>,
-        default: Vec<String>,
-        origins: &mut Origins,
-    ) -> Result<Vec<String>, ConfigError> {
-        if let Some(found) = found {
-            self.check_all(found)?;
-            refuse_duplicates(found)?;
-        }
-        Ok(origins.value_or(key, found, default))
+    fn check_list(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
+        self.check_all(found)?;
+        refuse_duplicates(found)
     }
 
     fn check_panel(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
-        self.check_all(found)?;
-        refuse_duplicates(found)?;
+        self.check_list(found)?;
         let size = found.value.len();
         if u32::try_from(size).is_ok_and(|size| size <= MAX_MODELS) {
             return Ok(());
@@ -185,11 +157,11 @@ impl Providers<'_> {
     /// The settings of `[inference]`.
     pub(in crate::config) fn inference(
         &self,
-        file: &InferenceFile,
+        file: &ServerFile,
         origins: &mut Origins,
     ) -> Result<inference::Settings, ConfigError> {
-        let defaults = inference::Settings::default();
-        let mut fallbacks = BTreeMap::new();
+        let mut settings = inference::Settings::default();
+        file.inference.apply("inference", &mut settings, origins);
         for (model, list) in &file.fallbacks {
             self.check_pattern(&model.value, &model.place)?;
             for id in list {
@@ -203,31 +175,11 @@ impl Providers<'_> {
             refuse_itself(&model.value, list, &model.place)?;
             origins
                 .set(format!("inference.fallbacks.{}", values::quoted(&model.value)), model.place.origin());
-            fallbacks.insert(model.value.clone(), list.clone());
+            settings.fallbacks.insert(model.value.clone(), list.clone());
         }
-        Ok(inference::Settings {
-            first_token_timeout_with_fallback: origins.value_or(
-                "inference.first_token_timeout_with_fallback",
-                file.first_token_timeout_with_fallback.as_ref(),
-                defaults.first_token_timeout_with_fallback,
-            ),
-            whole_answer_timeout_with_fallback: origins.value_or(
-                "inference.whole_answer_timeout_with_fallback",
-                file.whole_answer_timeout_with_fallback.as_ref(),
-                defaults.whole_answer_timeout_with_fallback,
-            ),
-            fallbacks,
-            drop_unsupported: origins.value_or(
-                "inference.drop_unsupported",
-                file.drop_unsupported.as_ref(),
-                defaults.drop_unsupported,
-            ),
-        })
+        Ok(settings)
     }
 }
-
-/// The value of `auditor` that turns audits off.
-pub(in crate::config) const NO_AUDITOR: &str = "none";
 
 /// The first of these models that another provider serves than `extractor`'s, else the first other model: it does not
 /// share the extractor's blind spots.
@@ -259,7 +211,7 @@ fn refuse_duplicates(found: &Located<Vec<String>>) -> Result<(), ConfigError> {
 
 /// The simulated panel for both domains, with the limits set in the file.
 pub(in crate::config) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Result<Settings, ConfigError> {
-    let open = |file: &PanelFile| PanelFile {
+    let open = |file: &PanelTable| PanelTable {
         extractor: None,
         extractor_fallbacks: None,
         auditor: None,
@@ -268,7 +220,7 @@ pub(in crate::config) fn sandbox(file: &VerifyFile, origins: &mut Origins) -> Re
         ..file.clone()
     };
     let file = VerifyFile {
-        max_concurrent: file.max_concurrent.clone(),
+        all: file.all.clone(),
         base: open(&file.base),
         general: open(&file.general),
         legal: open(&file.legal),

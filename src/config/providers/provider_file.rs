@@ -1,13 +1,15 @@
 //! Parses `[providers.NAME]`, and turns it into provider settings.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderName;
 
-use super::resilience_file::{self, ResilienceFile};
+use super::resilience_file::{ModelPolicy, ProviderPolicy};
 use crate::config::sources::origin::Origins;
 use crate::config::sources::reader::{Located, Section};
+use crate::config::sources::table::{Table, settings_table};
 use crate::config::sources::values;
 use crate::config::{ConfigError, Env};
 use crate::money::{NanoUsd, Price};
@@ -28,12 +30,22 @@ pub(in crate::config) struct ProviderFile {
     kind: Option<Located<String>>,
     base_url: Option<Located<String>>,
     api_key_env: Option<Located<String>>,
-    api_key_file: Option<Located<String>>,
-    api_key_header: Option<Located<HeaderName>>,
-    max_concurrent: Option<Located<usize>>,
-    connect_timeout: Option<Located<Duration>>,
-    patience: ResilienceFile,
+    api_key_file: Option<Located<PathBuf>>,
+    calls: ProviderTable,
+    policy: ProviderPolicy,
     models: Vec<ModelFile>,
+}
+
+settings_table! {
+    /// What all models of a provider have together.
+    struct ProviderTable for Settings {
+        /// calls at once
+        max_concurrent: usize = number(1..=10_000);
+        /// to a connection
+        connect_timeout: Duration = duration();
+        /// The header that takes the key where it is not that of the format.
+        api_key_header: HeaderName = parsed_unseen(KEY_HEADER, Settings::parse_key_header), such as "\"api-key\"";
+    }
 }
 
 /// One `[providers.NAME.models."MODEL"]`.
@@ -44,7 +56,7 @@ struct ModelFile {
     cached_input_usd_per_mtok: Option<Located<NanoUsd>>,
     cache_write_usd_per_mtok: Option<Located<NanoUsd>>,
     fallbacks: Option<Located<Vec<String>>>,
-    patience: ResilienceFile,
+    policy: ModelPolicy,
 }
 
 /// Reads `[providers]`.
@@ -68,10 +80,8 @@ fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderF
         base_url: section.parsed_unseen("base_url", values::PROVIDER_URL, url)?,
         api_key_env: section.text("api_key_env")?,
         api_key_file: section.path("api_key_file")?,
-        api_key_header: section.parsed_unseen("api_key_header", KEY_HEADER, Settings::parse_key_header)?,
-        max_concurrent: section.number("max_concurrent", 1..=10_000)?,
-        connect_timeout: section.duration("connect_timeout")?,
-        patience: resilience_file::read(&mut section)?,
+        calls: ProviderTable::read(&mut section)?,
+        policy: ProviderPolicy::read(&mut section)?,
         models: match section.section("models")? {
             Some(models) => models
                 .named_sections()?
@@ -112,7 +122,7 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
         return Err(name.place.error(complaint));
     }
     let fallbacks = section.texts("fallbacks")?;
-    let patience = resilience_file::read(&mut section)?;
+    let policy = ModelPolicy::read(&mut section)?;
     let file = ModelFile {
         name,
         input_usd_per_mtok: input,
@@ -120,7 +130,7 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
         cached_input_usd_per_mtok: cached,
         cache_write_usd_per_mtok: written,
         fallbacks,
-        patience,
+        policy,
     };
     section.finish()?;
     Ok(file)
@@ -167,15 +177,12 @@ impl ProviderFile {
         let key = |field: &str| format!("providers.{name}.{field}");
         origins.record(key("kind"), self.kind.as_ref());
         origins.record(key("base_url"), self.base_url.as_ref());
-        origins.record(key("api_key"), self.api_key_env.as_ref().or(self.api_key_file.as_ref()));
-        origins.record(key("api_key_header"), self.api_key_header.as_ref());
+        origins.record(key("api_key"), self.api_key_env.as_ref());
+        origins.record(key("api_key"), self.api_key_file.as_ref());
         settings.api_key = self.api_key(env)?;
-        settings.api_key_header = self.api_key_header.as_ref().map(|found| found.value.clone());
-        settings.max_concurrent =
-            origins.value_or(key("max_concurrent"), self.max_concurrent.as_ref(), settings.max_concurrent);
-        settings.connect_timeout =
-            origins.value_or(key("connect_timeout"), self.connect_timeout.as_ref(), settings.connect_timeout);
-        self.patience.apply(&mut settings, &format!("providers.{name}"), origins);
+        let table = format!("providers.{name}");
+        self.calls.apply(&table, &mut settings, origins);
+        self.policy.apply(&table, &mut settings.call_policy, origins);
         settings.models = self.model_settings(origins);
         warnings.extend(self.key_warning(&settings));
         warnings.extend(self.format_warning(kind));
@@ -239,7 +246,7 @@ impl ProviderFile {
 
     fn api_key(&self, env: &Env) -> Result<Option<SecretString>, ConfigError> {
         match (&self.api_key_env, &self.api_key_file) {
-            (None, None) => match &self.api_key_header {
+            (None, None) => match &self.calls.api_key_header {
                 Some(found) => {
                     Err(found.place.error("needs a key").hint("set `api_key_env` or `api_key_file` too"))
                 }
@@ -282,11 +289,13 @@ impl ProviderFile {
             origins
                 .record(format!("{table}.cache_write_usd_per_mtok"), model.cache_write_usd_per_mtok.as_ref());
             origins.record(format!("{table}.fallbacks"), model.fallbacks.as_ref());
-            ModelSettings {
+            let mut settings = ModelSettings {
                 price: model.price(),
                 fallbacks: model.fallbacks.as_ref().map(|found| found.value.clone()).unwrap_or_default(),
-                call_policy: model.patience.for_model(&table, origins),
-            }
+                ..ModelSettings::default()
+            };
+            model.policy.apply(&table, &mut settings.call_policy, origins);
+            settings
         };
         self.models.iter().map(|model| (model.name.value.clone(), settings(model))).collect()
     }
@@ -335,11 +344,10 @@ fn is_likely_a_key(name: &str) -> bool {
         || !name.chars().all(in_a_name)
 }
 
-fn key_from_file(file: &Located<String>) -> Result<SecretString, ConfigError> {
-    let path = file.place.resolve(&file.value);
-    secret::from_file(&path).map_err(|error| {
+fn key_from_file(file: &Located<PathBuf>) -> Result<SecretString, ConfigError> {
+    secret::from_file(&file.value).map_err(|error| {
         let complaint =
-            format!("names {}, which cannot be read: {}", path.display(), os_error::message(&error));
+            format!("names {}, which cannot be read: {}", file.value.display(), os_error::message(&error));
         file.place.error(&complaint)
     })
 }

@@ -2,97 +2,52 @@
 
 use std::time::Duration;
 
-use crate::config::ConfigError;
-use crate::config::sources::origin::Origins;
-use crate::config::sources::reader::{Located, Section};
+use crate::config::sources::table::settings_table;
 use crate::config::sources::values;
-use crate::providers::{CallPolicyOverrides, MAX_BREAKER_PAUSE, Settings};
+use crate::providers::{CallPolicy, CallPolicyOverrides, MAX_BREAKER_PAUSE};
 
 /// What `breaker_pause` and `breaker_max_pause` expect.
 const BREAKER_PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
 
-/// The keys that providers and models have in common.
-#[derive(Default)]
-pub(in crate::config) struct ResilienceFile {
-    first_byte_timeout: Option<Located<Duration>>,
-    idle_timeout: Option<Located<Duration>>,
-    total_timeout: Option<Located<Duration>>,
-    first_token_timeout: Option<Located<Duration>>,
-    whole_answer_timeout: Option<Located<Duration>>,
-    retries: Option<Located<u32>>,
-    breaker_failures: Option<Located<u32>>,
-    breaker_pause: Option<Located<Duration>>,
-    breaker_max_pause: Option<Located<Duration>>,
+fn breaker_pause(text: &str) -> Option<Duration> {
+    values::duration(text).filter(|pause| *pause <= MAX_BREAKER_PAUSE)
 }
 
-/// Reads the keys from the table of a provider or model.
-pub(in crate::config) fn read(section: &mut Section<'_>) -> Result<ResilienceFile, ConfigError> {
-    let pause = |text: &str| values::duration(text).filter(|pause| *pause <= MAX_BREAKER_PAUSE);
-    Ok(ResilienceFile {
-        first_byte_timeout: section.duration("first_byte_timeout")?,
-        idle_timeout: section.duration("idle_timeout")?,
-        total_timeout: section.duration("total_timeout")?,
-        first_token_timeout: section.duration("first_token_timeout")?,
-        whole_answer_timeout: section.duration("whole_answer_timeout")?,
-        retries: section.number("retries", 0..=10)?,
-        breaker_failures: section.number("breaker_failures", 0..=1000)?,
-        breaker_pause: section.parsed("breaker_pause", BREAKER_PAUSE, pause)?,
-        breaker_max_pause: section.parsed("breaker_max_pause", BREAKER_PAUSE, pause)?,
-    })
-}
-
-impl ResilienceFile {
-    /// Overrides a provider's settings by these; `table` is the provider's.
-    pub(in crate::config) fn apply(&self, settings: &mut Settings, table: &str, origins: &mut Origins) {
-        let CallPolicyOverrides {
-            retries,
-            first_byte_timeout,
-            idle_timeout,
-            total_timeout,
-            first_token_timeout,
-            whole_answer_timeout,
-            breaker_failures,
-            breaker_pause,
-            breaker_max_pause,
-        } = self.for_model(table, origins);
-        settings.retries = retries.unwrap_or(settings.retries);
-        settings.first_byte_timeout = first_byte_timeout.unwrap_or(settings.first_byte_timeout);
-        settings.idle_timeout = idle_timeout.unwrap_or(settings.idle_timeout);
-        settings.total_timeout = total_timeout.unwrap_or(settings.total_timeout);
-        settings.first_token_timeout = first_token_timeout.or(settings.first_token_timeout);
-        settings.whole_answer_timeout = whole_answer_timeout.or(settings.whole_answer_timeout);
-        settings.breaker_failures = breaker_failures.unwrap_or(settings.breaker_failures);
-        settings.breaker_pause = breaker_pause.unwrap_or(settings.breaker_pause);
-        settings.breaker_max_pause = breaker_max_pause.unwrap_or(settings.breaker_max_pause);
-    }
-
-    /// The settings for a model; `table` is the model's.
-    pub(in crate::config) fn for_model(&self, table: &str, origins: &mut Origins) -> CallPolicyOverrides {
-        CallPolicyOverrides {
-            retries: take(table, "retries", self.retries.as_ref(), origins),
-            first_byte_timeout: take(table, "first_byte_timeout", self.first_byte_timeout.as_ref(), origins),
-            idle_timeout: take(table, "idle_timeout", self.idle_timeout.as_ref(), origins),
-            total_timeout: take(table, "total_timeout", self.total_timeout.as_ref(), origins),
-            first_token_timeout: take(
-                table,
-                "first_token_timeout",
-                self.first_token_timeout.as_ref(),
-                origins,
-            ),
-            whole_answer_timeout: take(
-                table,
-                "whole_answer_timeout",
-                self.whole_answer_timeout.as_ref(),
-                origins,
-            ),
-            breaker_failures: take(table, "breaker_failures", self.breaker_failures.as_ref(), origins),
-            breaker_pause: take(table, "breaker_pause", self.breaker_pause.as_ref(), origins),
-            breaker_max_pause: take(table, "breaker_max_pause", self.breaker_max_pause.as_ref(), origins),
+/// One table, for a whole provider or for a model.
+macro_rules! policy_table {
+    ($(#[$meta:meta])* $Table:ident for $Settings:ty) => {
+        settings_table! {
+            $(#[$meta])*
+            struct $Table for $Settings {
+                /// to the first byte of an answer
+                first_byte_timeout: Duration = duration();
+                /// between pieces of an answer
+                idle_timeout: Duration = duration();
+                /// For a whole answer; of a chat completion with all retries.
+                total_timeout: Duration = duration();
+                /// After about 0.5 s, then 1 s …; a chat completion makes at most 6 calls in all.
+                retries: u32 = number(0..=10);
+                /// After so many in a row a model, or a provider that cannot be reached, is paused; 0: never.
+                breaker_failures: u32 = number(0..=1000);
+                /// Doubles while a call in between fails, a little less by chance each time.
+                breaker_pause: Duration = parsed(BREAKER_PAUSE, breaker_pause);
+                /// No later pause is longer; what has recovered is used again after that at most.
+                breaker_max_pause: Duration = parsed(BREAKER_PAUSE, breaker_pause);
+                /// How long a model that has a fallback may take to the first token of a
+                /// stream, if not what [inference] says.
+                first_token_timeout: Duration = duration(), such as "\"5s\"";
+                /// The same for an answer that is not streamed.
+                whole_answer_timeout: Duration = duration(), such as "\"120s\"";
+            }
         }
-    }
+    };
 }
 
-fn take<T: Copy>(table: &str, key: &str, found: Option<&Located<T>>, origins: &mut Origins) -> Option<T> {
-    origins.record(format!("{table}.{key}"), found);
-    found.map(|found| found.value)
+policy_table! {
+    /// For all models of a provider.
+    ProviderPolicy for CallPolicy
+}
+policy_table! {
+    /// For one of them.
+    ModelPolicy for CallPolicyOverrides
 }

@@ -1,15 +1,37 @@
-//! The embedded example of `server.toml`, and writing it to where it is looked for.
+//! The example of `server.toml`: its settings come from the tables, the words around them from `example.txt`; and writing it to where it is looked for.
 
 use std::io;
 use std::path::PathBuf;
 
+use super::server_file::{GeneralTable, InferenceTable, LimitsTable, PanelTable, UsageTable, VerifyTable};
+use crate::config::providers::provider_file::ProviderTable;
+use crate::config::providers::resilience_file::ProviderPolicy;
 use crate::config::sources::files;
-use crate::config::{ConfigError, Env, ServerArgs, server_path};
+use crate::config::sources::table::{self, Table};
+use crate::config::{ConfigError, Env, ServerArgs, ServerConfig, server_path};
+use crate::providers::{Kind, Settings};
 
 /// A `server.toml` in which every setting is explained and commented out: as it is, it changes nothing.
-pub const EXAMPLE: &str = include_str!("example.toml");
+pub fn example() -> String {
+    let defaults = ServerConfig::default();
+    let provider = Settings::new("openai", Kind::OpenAi, "");
+    let tables = [
+        ("general", GeneralTable::rows(&defaults)),
+        ("limits", LimitsTable::rows(&defaults.limits)),
+        ("provider", ProviderTable::rows(&provider)),
+        ("policy", ProviderPolicy::rows(&provider.call_policy)),
+        ("panel", PanelTable::rows(&defaults.verify.general)),
+        ("verify", VerifyTable::rows(&defaults.verify)),
+        ("inference", InferenceTable::rows(&defaults.inference)),
+        ("usage", UsageTable::rows(&defaults)),
+    ];
+    let prose = include_str!("example.txt").to_owned();
+    tables.into_iter().fold(prose, |text, (name, rows)| {
+        text.replace(&format!("{{{name}}}\n"), &table::commented_out(&rows))
+    })
+}
 
-/// Writes [`EXAMPLE`] to `--config`, `MK_CONFIG` or the default path with mode 0600; returns the path.
+/// Writes [`example`] to `--config`, `MK_CONFIG` or the default path with mode 0600; returns the path.
 ///
 /// # Errors
 /// If the file already exists, which is left alone, or cannot be written.
@@ -18,7 +40,7 @@ pub fn init(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
         return Err(ConfigError::new("there is no home directory to write server.toml to")
             .hint("set MK_CONFIG_DIR to a directory, or name a file with --config"));
     };
-    match files::create_new(&path, EXAMPLE) {
+    match files::create_new(&path, &example()) {
         Ok(()) => Ok(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(ConfigError::new(format!("{} is there already and is left as it is", path.display()))

@@ -9,14 +9,15 @@ use super::providers::{discovery, models};
 use super::sources::origin::{Origin, Origins};
 use super::sources::paths;
 use super::sources::reader::Located;
+use super::sources::table::Table;
 use super::{ConfigError, Env};
-use crate::limits::{LimitsStore, Quota};
+use crate::limits::LimitsStore;
 use crate::net::inbound::tls::TlsFiles;
 use crate::providers::Settings;
 use crate::secret::ExposeSecret;
 use crate::storage::{DatabaseUrl, PostgresAddress};
 use crate::{model_id, os_error};
-use server_file::{LimitsFile, ServerFile, UsageFile};
+use server_file::ServerFile;
 
 const DATABASE_URL: &str = "MK_DATABASE_URL";
 const LIMITS_URL: &str = "MK_LIMITS_URL";
@@ -55,6 +56,30 @@ pub struct ServerConfig {
     /// Warnings: what is allowed, but probably not intended.
     pub warnings: Vec<String>,
     pub(super) origins: Origins,
+}
+
+/// What holds without any file, flag or variable; there are no providers, and no directory yet.
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            data_dir: PathBuf::new(),
+            database: DatabaseUrl::Sqlite,
+            trusted_proxies: Vec::new(),
+            tls: None,
+            max_body_bytes: 1024 * 1024,
+            limits: crate::limits::Settings::default(),
+            limits_store: LimitsStore::Memory,
+            providers: Vec::new(),
+            verify: crate::verify::Settings::default(),
+            inference: crate::inference::Settings::default(),
+            usage_retention: None,
+            file: None,
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            origins: Origins::default(),
+        }
+    }
 }
 
 /// The values of flags; `None` for those that are not given.
@@ -116,7 +141,7 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
     } else {
         providers.check_fallbacks(&file.providers)?;
         let verify = providers.verify(&file.verify, &found.chosen, &mut origins)?;
-        (verify, providers.inference(&file.inference, &mut origins)?)
+        (verify, providers.inference(&file, &mut origins)?)
     };
     found.notes.extend(panel_notes(&verify.general, &origins.get("verify.panel"), found.chosen.makers));
     if args.sandbox {
@@ -126,24 +151,24 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
     found.warnings.extend(panel_doubts(&verify, &origins));
 
-    Ok(ServerConfig {
+    let mut config = ServerConfig {
         listen,
         data_dir: data_dir(args, env, file.data_dir.as_ref(), &mut origins)?,
         database: database(file.database_url.as_ref(), env, &mut origins)?,
-        trusted_proxies: origins.value_or("trusted_proxies", file.trusted_proxies.as_ref(), Vec::new()),
         tls: tls(&file, &mut origins)?,
-        max_body_bytes: origins.value_or("max_body_bytes", file.max_body_bytes.as_ref(), 1024 * 1024),
-        limits: limits(&file.limits, &mut origins),
         limits_store: limits_store(file.limits_url.as_ref(), env, &mut origins)?,
         providers: found.providers,
         verify,
         inference,
-        usage_retention: usage_retention(&file.usage, &mut origins),
         file: path,
         notes: found.notes,
         warnings: found.warnings,
-        origins,
-    })
+        ..ServerConfig::default()
+    };
+    file.general.apply("", &mut config, &mut origins);
+    file.limits.apply("limits", &mut config.limits, &mut origins);
+    file.usage.apply("usage", &mut config, &mut origins);
+    Ok(ServerConfig { origins, ..config })
 }
 
 /// Where the database is.
@@ -279,11 +304,11 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin, makers:
 fn ignored_by_sandbox(path: Option<&Path>, file: &ServerFile) -> Option<String> {
     let verify = &file.verify;
     let names_models =
-        [&verify.base, &verify.general, &verify.legal].into_iter().any(server_file::PanelFile::names_models);
+        [&verify.base, &verify.general, &verify.legal].into_iter().any(server_file::PanelTable::names_models);
     let parts = [
         (!file.providers.is_empty(), "[providers]"),
         (names_models, "the models of [verify]"),
-        (!file.inference.fallbacks.is_empty(), "[inference.fallbacks]"),
+        (!file.fallbacks.is_empty(), "[inference.fallbacks]"),
     ];
     let parts: Vec<&str> = parts.into_iter().filter(|(is_set, _)| *is_set).map(|(_, part)| part).collect();
     let path = path.filter(|_| !parts.is_empty())?;
@@ -330,7 +355,7 @@ fn listen(
     let from_flag_or_variable =
         args.listen.as_deref().map(|text| (text, Origin::Flag("--listen"))).or(from_variable);
     let Some((text, origin)) = from_flag_or_variable else {
-        return Ok(origins.value_or("listen", found, SocketAddr::from(([127, 0, 0, 1], 8080))));
+        return Ok(origins.value_or("listen", found, ServerConfig::default().listen));
     };
     let wrong = || {
         let meant = server_file::listen_address(&format!("127.0.0.1:{}", text.trim_start_matches(':')));
@@ -345,7 +370,7 @@ fn listen(
 fn data_dir(
     args: &ServerArgs,
     env: &Env,
-    found: Option<&Located<String>>,
+    found: Option<&Located<PathBuf>>,
     origins: &mut Origins,
 ) -> Result<PathBuf, ConfigError> {
     if let Some(path) = &args.data_dir {
@@ -358,7 +383,7 @@ fn data_dir(
     }
     if let Some(found) = found {
         origins.record("data_dir", Some(found));
-        return Ok(found.place.resolve(&found.value));
+        return Ok(found.value.clone());
     }
     env.data_home.clone().ok_or_else(|| {
         ConfigError::new("there is no home directory to keep data in")
@@ -405,8 +430,8 @@ fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, Con
     }
 }
 
-fn readable(found: &Located<String>) -> Result<PathBuf, ConfigError> {
-    let path = found.place.resolve(&found.value);
+fn readable(found: &Located<PathBuf>) -> Result<PathBuf, ConfigError> {
+    let path = found.value.clone();
     let complain = |reason: &str| {
         Err(found.place.error(&format!("names {}, which cannot be read: {reason}", path.display())))
     };
@@ -415,35 +440,6 @@ fn readable(found: &Located<String>) -> Result<PathBuf, ConfigError> {
         Ok(_) => Ok(path),
         Err(error) => complain(&os_error::message(&error)),
     }
-}
-
-fn limits(file: &LimitsFile, origins: &mut Origins) -> crate::limits::Settings {
-    let defaults = crate::limits::Settings::default();
-    let mut take = |key: &str, found: &Option<Located<u32>>, default| {
-        origins.value_or(format!("limits.{key}"), found.as_ref(), default)
-    };
-    crate::limits::Settings {
-        keys: Quota {
-            per_minute: take("per_minute", &file.per_minute, defaults.keys.per_minute),
-            per_day: take("per_day", &file.per_day, defaults.keys.per_day),
-        },
-        open_pages_per_minute: take(
-            "open_pages_per_minute",
-            &file.open_pages_per_minute,
-            defaults.open_pages_per_minute,
-        ),
-        failed_auth_per_minute: take(
-            "failed_auth_per_minute",
-            &file.failed_auth_per_minute,
-            defaults.failed_auth_per_minute,
-        ),
-    }
-}
-
-fn usage_retention(file: &UsageFile, origins: &mut Origins) -> Option<Duration> {
-    let found = file.retention.as_ref();
-    origins.record("usage.retention", found);
-    found.map(|found| found.value)
 }
 
 pub(super) mod changes;

@@ -1,73 +1,137 @@
 //! Parses `server.toml`: every key is typed and validated by itself, and nothing is resolved yet.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::config::ConfigError;
 use crate::config::providers::provider_file::{self, ProviderFile};
-use crate::config::sources::reader::{Document, Located, Section};
+use crate::config::sources::reader::{Document, Located, Named, Section};
+use crate::config::sources::table::{Table, settings_table, whole_table};
 use crate::config::sources::values;
-use crate::inference::Effort;
-use crate::limits::LimitsStore;
+use crate::config::{ConfigError, ServerConfig};
+use crate::inference::{self, Effort};
+use crate::limits::{self, LimitsStore};
 use crate::storage::DatabaseUrl;
+use crate::verify::{self, PanelSettings};
 
 /// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
 pub(in crate::config) struct ServerFile {
     pub(in crate::config) listen: Option<Located<SocketAddr>>,
-    pub(in crate::config) data_dir: Option<Located<String>>,
+    pub(in crate::config) data_dir: Option<Located<PathBuf>>,
     pub(in crate::config) database_url: Option<Located<DatabaseUrl>>,
     pub(in crate::config) limits_url: Option<Located<LimitsStore>>,
-    pub(in crate::config) trusted_proxies: Option<Located<Vec<IpNet>>>,
-    pub(in crate::config) tls_cert: Option<Located<String>>,
-    pub(in crate::config) tls_key: Option<Located<String>>,
-    pub(in crate::config) max_body_bytes: Option<Located<usize>>,
-    pub(in crate::config) limits: LimitsFile,
+    pub(in crate::config) tls_cert: Option<Located<PathBuf>>,
+    pub(in crate::config) tls_key: Option<Located<PathBuf>>,
+    pub(in crate::config) general: GeneralTable,
+    pub(in crate::config) limits: LimitsTable,
     pub(in crate::config) providers: Vec<ProviderFile>,
     pub(in crate::config) verify: VerifyFile,
-    pub(in crate::config) inference: InferenceFile,
-    pub(in crate::config) usage: UsageFile,
+    pub(in crate::config) inference: InferenceTable,
+    pub(in crate::config) fallbacks: Named<Vec<String>>,
+    pub(in crate::config) usage: UsageTable,
 }
 
-/// `[limits]`.
-#[derive(Default)]
-pub(in crate::config) struct LimitsFile {
-    pub(in crate::config) per_minute: Option<Located<u32>>,
-    pub(in crate::config) per_day: Option<Located<u32>>,
-    pub(in crate::config) open_pages_per_minute: Option<Located<u32>>,
-    pub(in crate::config) failed_auth_per_minute: Option<Located<u32>>,
+settings_table! {
+    /// What stands at the top of the file and has no flag, variable or companion.
+    struct GeneralTable for ServerConfig {
+        /// Reverse proxies whose X-Forwarded-For is believed, such as ["10.0.0.0/8", "::1"].
+        trusted_proxies: Vec<IpNet> = parsed_list(NETWORKS, networks);
+        /// The largest request body. Bodies with a text to verify may be larger, where `max_fact_chars` needs it: 12
+        /// bytes a character, if all are escaped in JSON.
+        max_body_bytes: usize = number(1..=1024 * 1024 * 1024);
+    }
+}
+
+settings_table! {
+    /// `[limits]`.
+    struct LimitsTable for limits::Settings {
+        /// in any 60 seconds, per key
+        per_minute at keys.per_minute: u32 = number(0..=u32::MAX);
+        /// in a UTC day, per key
+        per_day at keys.per_day: u32 = number(0..=u32::MAX);
+        /// Health, openapi, unknown paths; per address.
+        open_pages_per_minute: u32 = number(0..=u32::MAX);
+        /// per address
+        failed_auth_per_minute: u32 = number(0..=u32::MAX);
+    }
+}
+
+settings_table! {
+    /// `[inference]`, but for its fallbacks.
+    struct InferenceTable for inference::Settings {
+        /// Of a stream; then the fallback is asked.
+        first_token_timeout_with_fallback: Duration = duration();
+        /// Of an answer that is not streamed, from first to last token.
+        whole_answer_timeout_with_fallback: Duration = duration();
+        /// True: what a model's format does not have, such as a seed, is left out instead of refusing the request; the
+        /// header x-mk-dropped names it.
+        drop_unsupported: bool = flag();
+    }
+}
+
+settings_table! {
+    /// `[usage]`.
+    struct UsageTable for ServerConfig {
+        /// How long single calls of models stay on the books. Reports, statements and budgets go by sums that always
+        /// stay, so this is about the size of ledger.db. Default: for ever; 1d to 36500d.
+        retention at usage_retention: Duration = parsed(values::DAYS, values::days),
+            written values::written_days, such as "\"400d\"";
+    }
 }
 
 /// `[verify]`.
 #[derive(Default)]
 pub(in crate::config) struct VerifyFile {
-    pub(in crate::config) max_concurrent: Option<Located<usize>>,
-    pub(in crate::config) base: PanelFile,
-    pub(in crate::config) general: PanelFile,
-    pub(in crate::config) legal: PanelFile,
+    pub(in crate::config) all: VerifyTable,
+    pub(in crate::config) base: PanelTable,
+    pub(in crate::config) general: PanelTable,
+    pub(in crate::config) legal: PanelTable,
 }
 
-/// The keys of `[verify]` that a domain may override.
-#[derive(Clone, Default)]
-pub(in crate::config) struct PanelFile {
-    pub(in crate::config) extractor: Option<Located<String>>,
-    pub(in crate::config) extractor_fallbacks: Option<Located<Vec<String>>>,
-    pub(in crate::config) auditor: Option<Located<String>>,
-    pub(in crate::config) panel: Option<Located<Vec<String>>>,
-    pub(in crate::config) standby: Option<Located<Vec<String>>>,
-    pub(in crate::config) max_fact_chars: Option<Located<usize>>,
-    pub(in crate::config) max_claims: Option<Located<usize>>,
-    pub(in crate::config) effort: Option<Located<Effort>>,
-    pub(in crate::config) model_timeout: Option<Located<Duration>>,
-    pub(in crate::config) deadline: Option<Located<Duration>>,
-    /// `None` inside: off.
-    pub(in crate::config) cache: Option<Located<Option<Duration>>>,
+settings_table! {
+    /// What of `[verify]` holds for both domains together.
+    struct VerifyTable for verify::Settings {
+        /// Model calls at once, over all verifications.
+        max_concurrent: usize = number(1..=10_000);
+    }
 }
 
-impl PanelFile {
+settings_table! {
+    /// What of `[verify]` a domain may have otherwise.
+    struct PanelTable for PanelSettings {
+        /// splits a text into claims
+        extractor: String = text(), such as "\"openai/gpt-5.4-mini\"";
+        /// Asked in turn when that fails.
+        extractor_fallbacks: Vec<String> = texts(), such as "[\"openai/gpt-5.6-luna\", \"openai/gpt-4.1-mini\"]";
+        /// Compares claims with the text; best a model of another provider than the extractor's; "none" for no audit.
+        auditor: String = text(), written written_auditor, such as "\"openai/gpt-5.6-luna\"";
+        /// 2 to 9 models; different makers are best; [] for a server for chat only.
+        panel: Vec<String> = texts(),
+            such as "[\"openai/gpt-5.4-mini\", \"openai/gpt-5.6-luna\", \"openai/gpt-4.1-mini\"]";
+        /// step in for panel models that fail
+        standby: Vec<String> = texts();
+        /// the longest text, in characters
+        max_fact_chars: usize = number(1..=10_000_000);
+        /// 0: one per 40 characters, up to 5000
+        max_claims: usize = number(0..=100_000);
+        /// How long models that reason may think: lowest (the least that a model takes), none, minimal, low, medium,
+        /// high or xhigh. More costs more and takes longer.
+        effort: Effort = parsed(EFFORTS, Effort::parse);
+        /// For a vote; an extraction or audit has up to three times as long.
+        model_timeout: Duration = duration();
+        /// For a whole verification; each further section of 2000 characters adds 5s.
+        deadline: Duration = duration();
+        /// How long results are kept, with the claims, so that the same text is not paid for again: "off", or a number
+        /// of days such as "30d".
+        cache: Option<Duration> = parsed(values::DAYS_OR_OFF, values::days_or_off),
+            written values::written_days_or_off;
+    }
+}
+
+impl PanelTable {
     /// Whether it says which models do something.
     pub(in crate::config) fn names_models(&self) -> bool {
         self.extractor.is_some()
@@ -78,22 +142,23 @@ impl PanelFile {
     }
 }
 
+/// The value of `auditor` that turns audits off.
+pub(in crate::config) const NO_AUDITOR: &str = "none";
+
+fn written_auditor(auditor: Option<&String>) -> String {
+    values::quoted(auditor.map_or(NO_AUDITOR, String::as_str))
+}
+
 /// What `effort` may be.
 const EFFORTS: &str = "\"lowest\" (the least that a model takes), \"none\", \"minimal\", \"low\", \"medium\", \"high\" or \"xhigh\"";
 
-/// `[usage]`.
-#[derive(Default)]
-pub(in crate::config) struct UsageFile {
-    pub(in crate::config) retention: Option<Located<Duration>>,
-}
+/// What `trusted_proxies` expects.
+const NETWORKS: &str = "a list of networks such as \"10.0.0.0/8\" or \"::1\"";
 
-/// `[inference]`.
-#[derive(Default)]
-pub(in crate::config) struct InferenceFile {
-    pub(in crate::config) first_token_timeout_with_fallback: Option<Located<Duration>>,
-    pub(in crate::config) whole_answer_timeout_with_fallback: Option<Located<Duration>>,
-    pub(in crate::config) fallbacks: Vec<(Located<String>, Vec<String>)>,
-    pub(in crate::config) drop_unsupported: Option<Located<bool>>,
+/// Networks or single addresses.
+fn networks(list: &[String]) -> Option<Vec<IpNet>> {
+    let network = |text: &String| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    list.iter().map(network).collect()
 }
 
 /// An address and port; `localhost` means 127.0.0.1.
@@ -138,56 +203,39 @@ fn database_url(root: &mut Section<'_>) -> Result<Option<Located<DatabaseUrl>>, 
 }
 
 fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
-    let file = ServerFile {
+    let mut file = ServerFile {
         listen: root.parsed("listen", LISTEN, listen_address)?,
         data_dir: root.path("data_dir")?,
         database_url: database_url(&mut root)?,
         limits_url: root.parsed_unseen("limits_url", LIMITS, LimitsStore::parse)?,
-        trusted_proxies: networks(&mut root)?,
         tls_cert: root.path("tls_cert")?,
         tls_key: root.path("tls_key")?,
-        max_body_bytes: root.number("max_body_bytes", 1..=1024 * 1024 * 1024)?,
-        limits: root.section("limits")?.map(limits).transpose()?.unwrap_or_default(),
-        providers: root
-            .section("providers")?
-            .as_ref()
-            .map(provider_file::read_all)
-            .transpose()?
-            .unwrap_or_default(),
-        verify: root.section("verify")?.map(verify).transpose()?.unwrap_or_default(),
-        inference: root.section("inference")?.map(inference).transpose()?.unwrap_or_default(),
-        usage: root.section("usage")?.map(usage).transpose()?.unwrap_or_default(),
+        general: GeneralTable::read(&mut root)?,
+        limits: whole_table(root.section("limits")?)?,
+        usage: whole_table(root.section("usage")?)?,
+        ..ServerFile::default()
     };
+    if let Some(providers) = root.section("providers")? {
+        file.providers = provider_file::read_all(&providers)?;
+    }
+    if let Some(section) = root.section("verify")? {
+        file.verify = verify(section)?;
+    }
+    if let Some(mut section) = root.section("inference")? {
+        file.inference = InferenceTable::read(&mut section)?;
+        if let Some(fallbacks) = section.section("fallbacks")? {
+            file.fallbacks = fallbacks.named_texts()?;
+        }
+        section.finish()?;
+    }
     root.finish()?;
-    Ok(file)
-}
-
-/// Networks or single addresses.
-fn networks(root: &mut Section<'_>) -> Result<Option<Located<Vec<IpNet>>>, ConfigError> {
-    let network = |text: &String| {
-        text.parse::<IpNet>().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
-    };
-    let expected = "a list of networks such as \"10.0.0.0/8\" or \"::1\"";
-    root.texts("trusted_proxies")?
-        .map(|found| found.try_map(|list| list.iter().map(network).collect(), expected))
-        .transpose()
-}
-
-fn limits(mut section: Section<'_>) -> Result<LimitsFile, ConfigError> {
-    let file = LimitsFile {
-        per_minute: section.number("per_minute", 0..=u32::MAX)?,
-        per_day: section.number("per_day", 0..=u32::MAX)?,
-        open_pages_per_minute: section.number("open_pages_per_minute", 0..=u32::MAX)?,
-        failed_auth_per_minute: section.number("failed_auth_per_minute", 0..=u32::MAX)?,
-    };
-    section.finish()?;
     Ok(file)
 }
 
 fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
     let mut file = VerifyFile {
-        max_concurrent: section.number("max_concurrent", 1..=10_000)?,
-        base: panel(&mut section)?,
+        all: VerifyTable::read(&mut section)?,
+        base: PanelTable::read(&mut section)?,
         ..VerifyFile::default()
     };
     if let Some(mut domains) = section.section("domains")? {
@@ -199,68 +247,12 @@ fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
     Ok(file)
 }
 
-fn domain(domains: &mut Section<'_>, name: &'static str) -> Result<PanelFile, ConfigError> {
-    let Some(mut section) = domains.section(name)? else { return Ok(PanelFile::default()) };
-    section.forbid("max_concurrent", "holds for both domains together", "set it under [verify]")?;
-    let file = panel(&mut section)?;
-    section.finish()?;
-    Ok(file)
-}
-
-fn panel(section: &mut Section<'_>) -> Result<PanelFile, ConfigError> {
-    Ok(PanelFile {
-        extractor: section.text("extractor")?,
-        extractor_fallbacks: section.texts("extractor_fallbacks")?,
-        auditor: section.text("auditor")?,
-        panel: section.texts("panel")?,
-        standby: section.texts("standby")?,
-        max_fact_chars: section.number("max_fact_chars", 1..=10_000_000)?,
-        max_claims: section.number("max_claims", 0..=100_000)?,
-        effort: section.parsed("effort", EFFORTS, Effort::parse)?,
-        model_timeout: section.duration("model_timeout")?,
-        deadline: section.duration("deadline")?,
-        cache: section.parsed("cache", values::DAYS_OR_OFF, values::days_or_off)?,
-    })
-}
-
-impl PanelFile {
-    /// These settings, completed by those of `base`.
-    pub(in crate::config) fn completed_by(&self, base: &Self) -> Self {
-        let (own, base) = (self.clone(), base.clone());
-        Self {
-            extractor: own.extractor.or(base.extractor),
-            extractor_fallbacks: own.extractor_fallbacks.or(base.extractor_fallbacks),
-            auditor: own.auditor.or(base.auditor),
-            panel: own.panel.or(base.panel),
-            standby: own.standby.or(base.standby),
-            max_fact_chars: own.max_fact_chars.or(base.max_fact_chars),
-            max_claims: own.max_claims.or(base.max_claims),
-            effort: own.effort.or(base.effort),
-            model_timeout: own.model_timeout.or(base.model_timeout),
-            deadline: own.deadline.or(base.deadline),
-            cache: own.cache.or(base.cache),
-        }
+fn domain(domains: &mut Section<'_>, name: &'static str) -> Result<PanelTable, ConfigError> {
+    let section = domains.section(name)?;
+    if let Some(section) = &section {
+        section.forbid("max_concurrent", "holds for both domains together", "set it under [verify]")?;
     }
-}
-
-fn inference(mut section: Section<'_>) -> Result<InferenceFile, ConfigError> {
-    let file = InferenceFile {
-        first_token_timeout_with_fallback: section.duration("first_token_timeout_with_fallback")?,
-        whole_answer_timeout_with_fallback: section.duration("whole_answer_timeout_with_fallback")?,
-        fallbacks: match section.section("fallbacks")? {
-            Some(fallbacks) => fallbacks.named_texts()?,
-            None => Vec::new(),
-        },
-        drop_unsupported: section.flag("drop_unsupported")?,
-    };
-    section.finish()?;
-    Ok(file)
-}
-
-fn usage(mut section: Section<'_>) -> Result<UsageFile, ConfigError> {
-    let file = UsageFile { retention: section.parsed("retention", values::DAYS, values::days)? };
-    section.finish()?;
-    Ok(file)
+    whole_table(section)
 }
 
 #[cfg(test)]
@@ -276,7 +268,7 @@ mod tests {
             cut in 0_usize..40,
             insert in "[\\PC\\n\"\\[\\]=.#]{0,12}",
         ) {
-            let settings = crate::config::EXAMPLE.replace("\n#", "\n");
+            let settings = crate::config::example().replace("\n#", "\n");
             let mut text: Vec<char> = settings.chars().collect();
             let start = at.min(text.len());
             let end = (start + cut).min(text.len());

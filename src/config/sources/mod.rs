@@ -7,4 +7,5 @@ pub(super) mod lock;
 pub(super) mod origin;
 pub(super) mod paths;
 pub(super) mod reader;
+pub(super) mod table;
 pub(super) mod values;

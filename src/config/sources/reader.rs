@@ -58,25 +58,6 @@ impl Location {
     pub(in crate::config) fn origin(&self) -> Origin {
         Origin::File { path: self.path.clone(), line: self.line }
     }
-
-    /// Resolves a path given here, relative to the directory of its file.
-    pub(in crate::config) fn resolve(&self, path: &str) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(path)
-    }
-}
-
-impl<T> Located<T> {
-    /// Converts the value, keeping its location.
-    pub(in crate::config) fn try_map<U>(
-        self,
-        convert: impl FnOnce(T) -> Option<U>,
-        expected: &str,
-    ) -> Result<Located<U>, ConfigError> {
-        match convert(self.value) {
-            Some(value) => Ok(Located { value, place: self.place }),
-            None => Err(self.place.error(&format!("must be {expected}"))),
-        }
-    }
 }
 
 impl Document {
@@ -125,23 +106,24 @@ impl<'d> Section<'d> {
         self.read(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    /// A path, for [`Location::resolve`]. Anything that a shell would expand is refused, as it would name a file or
-    /// directory that is literally called that.
+    /// A path, relative to the directory of the file. Anything that a shell would expand is refused, as it would name a
+    /// file or directory that is literally called that.
     pub(in crate::config) fn path(
         &mut self,
         key: &'static str,
-    ) -> Result<Option<Located<String>>, ConfigError> {
-        let Some(found) = self.text(key)? else { return Ok(None) };
-        let first = found.value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
+    ) -> Result<Option<Located<PathBuf>>, ConfigError> {
+        let Some(Located { value, place }) = self.text(key)? else { return Ok(None) };
+        let first = value.split(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or_default();
         let complaint = match first {
-            _ if found.value.is_empty() => {
-                return Err(found.place.error("must be a path, not an empty string"));
-            }
+            _ if value.is_empty() => return Err(place.error("must be a path, not an empty string")),
             "~" => "begins with `~`, which is not expanded here",
             first if first.starts_with('$') => "begins with a variable, which is not expanded here",
-            _ => return Ok(Some(found)),
+            _ => {
+                let value = place.path.parent().unwrap_or(Path::new("")).join(value);
+                return Ok(Some(Located { value, place }));
+            }
         };
-        Err(found.place.error(complaint).hint("write the whole path"))
+        Err(place.error(complaint).hint("write the whole path"))
     }
 
     /// A string that is parsed as something else.
@@ -223,6 +205,20 @@ impl<'d> Section<'d> {
         key: &'static str,
     ) -> Result<Option<Located<Vec<String>>>, ConfigError> {
         self.read(key, "a list of strings", strings)
+    }
+
+    /// A list of strings that is parsed as something else.
+    pub(in crate::config) fn parsed_list<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        convert: impl FnOnce(&[String]) -> Option<T>,
+    ) -> Result<Option<Located<T>>, ConfigError> {
+        let Some(Located { value, place }) = self.texts(key)? else { return Ok(None) };
+        match convert(&value) {
+            Some(value) => Ok(Some(Located { value, place })),
+            None => Err(place.error(&format!("must be {expected}"))),
+        }
     }
 
     /// A nested table.
@@ -433,7 +429,7 @@ mod tests {
             [("mk", "/etc/mk/mk"), ("/srv/~", "/srv/~"), ("~old/a$b", "/etc/mk/~old/a$b")]
         {
             let found = path(value).unwrap().unwrap();
-            assert_eq!(found.place.resolve(&found.value), Path::new(expected));
+            assert_eq!(found.value, Path::new(expected));
         }
     }
 

@@ -2,11 +2,18 @@
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderName;
+use ipnet::IpNet;
 use reqwest::Url;
 
+use crate::api::verify::Domain;
+use crate::config::client::choices;
+use crate::config::{ColorMode, FailOn, ProgressMode, View};
 use crate::duration_text;
+use crate::inference::Effort;
 use crate::net::loopback::is_loopback;
 
 /// What [`duration`] expects.
@@ -67,6 +74,16 @@ pub(in crate::config) fn days_or_off(text: &str) -> Option<Option<Duration>> {
     if text == OFF { Some(None) } else { days(text).map(Some) }
 }
 
+/// A number of days in the syntax of [`days`]; nothing for none.
+pub(in crate::config) fn written_days(span: Option<&Duration>) -> String {
+    span.map(|span| quoted(&days_text(*span))).unwrap_or_default()
+}
+
+/// The same in the syntax of [`days_or_off`].
+pub(in crate::config) fn written_days_or_off(span: Option<&Duration>) -> String {
+    quoted(&span.map_or_else(|| OFF.to_owned(), |span| days_text(*span)))
+}
+
 /// A number of days in the syntax of [`days`].
 pub(in crate::config) fn days_text(span: Duration) -> String {
     format!("{}d", span.as_secs() / 86_400)
@@ -120,6 +137,50 @@ pub(in crate::config) fn is_unencrypted_remote(url: &Url) -> bool {
 /// A text as a basic string of TOML on one line: TOML escapes whatever JSON does, and one character more.
 pub(in crate::config) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// A list of strings in the file's notation.
+pub(in crate::config) fn list_text(list: &[impl AsRef<str>]) -> String {
+    format!("[{}]", list.iter().map(|text| quoted(text.as_ref())).collect::<Vec<_>>().join(", "))
+}
+
+/// A value in the file's notation.
+pub(in crate::config) trait Written {
+    /// The text; empty for what is not set.
+    fn written(&self) -> String;
+}
+
+impl<T: Written> Written for Option<T> {
+    fn written(&self) -> String {
+        self.as_ref().map(T::written).unwrap_or_default()
+    }
+}
+
+macro_rules! written {
+    ($($T:ty: $written:expr;)+) => { $(impl Written for $T {
+        fn written(&self) -> String {
+            let written: fn(&Self) -> String = $written;
+            written(self)
+        }
+    })+ };
+}
+
+written! {
+    bool: ToString::to_string;
+    u32: ToString::to_string;
+    usize: ToString::to_string;
+    String: |text| quoted(text);
+    Duration: |span| quoted(&duration_text(*span));
+    PathBuf: |path| quoted(&path.to_string_lossy());
+    Vec<String>: |list| list_text(list);
+    Vec<IpNet>: |list| list_text(&list.iter().map(ToString::to_string).collect::<Vec<_>>());
+    Vec<FailOn>: |list| list_text(&list.iter().map(choices::word).collect::<Vec<_>>());
+    HeaderName: |name| quoted(name.as_str());
+    Effort: |effort| quoted(effort.as_str());
+    Domain: |domain| quoted(domain.as_str());
+    ColorMode: |choice| quoted(&choices::word(choice));
+    ProgressMode: |choice| quoted(&choices::word(choice));
+    View: |choice| quoted(&choices::word(choice));
 }
 
 /// What [`model_id::parse`](crate::model_id::parse) expects.

@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::retry;
-use crate::providers::Failure;
+use crate::providers::{CallPolicy, Failure};
 
 pub use table::{BreakerReport, BreakerState};
 pub(super) use table::{BreakerTable, CallTime, Ticket};
@@ -43,6 +43,13 @@ pub(super) struct Threshold {
     pub(super) pause: Duration,
     /// How long it opens for at most.
     pub(super) max_pause: Duration,
+}
+
+impl Threshold {
+    pub(super) const fn of(policy: &CallPolicy) -> Self {
+        let CallPolicy { breaker_failures, breaker_pause, breaker_max_pause, .. } = *policy;
+        Self { failures: breaker_failures, pause: breaker_pause, max_pause: breaker_max_pause }
+    }
 }
 
 /// The part of a pause that is left to chance, so that several servers do not probe at the same time, and none in step

@@ -105,7 +105,7 @@ impl Gateway {
     pub fn activate(&self) {
         for ProviderEntry { provider, breakers } in self.providers.values().map(|entry| &**entry) {
             provider.activate();
-            breakers.set_threshold(provider_threshold(provider.settings()));
+            breakers.set_threshold(Threshold::of(&provider.settings().call_policy));
         }
     }
 
@@ -247,7 +247,7 @@ impl ProviderEntry {
         settings: providers::Settings,
         clock: Clock,
     ) -> Result<Self, SetupError> {
-        let threshold = provider_threshold(&settings);
+        let threshold = Threshold::of(&settings.call_policy);
         let fresh = || Arc::new(BreakerTable::new(settings.name.clone(), threshold));
         let unchanged = previous.filter(|entry| entry.provider.settings().has_same_target(&settings));
         let breakers = unchanged.map_or_else(fresh, |entry| entry.breakers.clone());
@@ -257,15 +257,6 @@ impl ProviderEntry {
             None => provider,
         };
         Ok(Self { provider, breakers })
-    }
-}
-
-/// When a provider as a whole is paused.
-const fn provider_threshold(settings: &providers::Settings) -> Threshold {
-    Threshold {
-        failures: settings.breaker_failures,
-        pause: settings.breaker_pause,
-        max_pause: settings.breaker_max_pause,
     }
 }
 

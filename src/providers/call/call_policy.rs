@@ -33,6 +33,23 @@ pub struct CallPolicy {
     pub breaker_max_pause: Duration,
 }
 
+/// What is documented (`mk-server(5)`).
+impl Default for CallPolicy {
+    fn default() -> Self {
+        Self {
+            retries: 2,
+            first_byte_timeout: Duration::from_mins(1),
+            idle_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_mins(10),
+            first_token_timeout: None,
+            whole_answer_timeout: None,
+            breaker_failures: 5,
+            breaker_pause: Duration::from_secs(10),
+            breaker_max_pause: Duration::from_secs(20),
+        }
+    }
+}
+
 /// The settings of one model; `None` for the provider's setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallPolicyOverrides {
@@ -59,17 +76,7 @@ pub struct CallPolicyOverrides {
 impl Settings {
     /// The settings that apply to calls to `model`, by the provider's own name.
     pub fn call_policy(&self, model: &str) -> CallPolicy {
-        let general = CallPolicy {
-            retries: self.retries,
-            first_byte_timeout: self.first_byte_timeout,
-            idle_timeout: self.idle_timeout,
-            total_timeout: self.total_timeout,
-            first_token_timeout: self.first_token_timeout,
-            whole_answer_timeout: self.whole_answer_timeout,
-            breaker_failures: self.breaker_failures,
-            breaker_pause: self.breaker_pause,
-            breaker_max_pause: self.breaker_max_pause,
-        };
+        let general = self.call_policy;
         self.models.get(model).map_or(general, |settings| settings.call_policy.or(general))
     }
 }
@@ -98,7 +105,7 @@ mod tests {
     #[test]
     fn a_model_s_settings_take_precedence_over_its_provider_s() {
         let mut settings = Settings::new("acme", Kind::OpenAi, "https://api.example.com/v1");
-        settings.first_token_timeout = Some(Duration::from_secs(7));
+        settings.call_policy.first_token_timeout = Some(Duration::from_secs(7));
         let call_policy = CallPolicyOverrides {
             retries: Some(0),
             total_timeout: Some(Duration::from_secs(3)),

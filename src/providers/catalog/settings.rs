@@ -7,7 +7,7 @@ use http::HeaderName;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 
 use crate::money::{NanoUsd, Price};
-use crate::providers::call::call_policy::CallPolicyOverrides;
+use crate::providers::call::call_policy::{CallPolicy, CallPolicyOverrides};
 use crate::providers::{KeyHeader, catalog};
 use crate::secret::{ExposeSecret, SecretString};
 
@@ -65,24 +65,8 @@ pub struct Settings {
     pub max_concurrent: usize,
     /// For establishing a connection.
     pub connect_timeout: Duration,
-    /// From sending the request to the first byte of the response body.
-    pub first_byte_timeout: Duration,
-    /// Between two pieces of the response body.
-    pub idle_timeout: Duration,
-    /// For an entire call; for a caller's chat completion, for all calls to the model together.
-    pub total_timeout: Duration,
-    /// The maximum number of retries of a call.
-    pub retries: u32,
-    /// To the first token of a stream, if there is a fallback model; `None` for the global setting.
-    pub first_token_timeout: Option<Duration>,
-    /// To the end of an answer that is not streamed, if there is a fallback model; `None` for the global setting.
-    pub whole_answer_timeout: Option<Duration>,
-    /// The number of consecutive failures after which a model is paused; 0 for never.
-    pub breaker_failures: u32,
-    /// The duration of the first pause.
-    pub breaker_pause: Duration,
-    /// The duration that no later pause exceeds, unless the first one does.
-    pub breaker_max_pause: Duration,
+    /// Retries, timeouts and circuit breaker, for models without settings of their own.
+    pub call_policy: CallPolicy,
     /// The settings of single models, by the provider's own names.
     pub models: BTreeMap<String, ModelSettings>,
 }
@@ -111,15 +95,14 @@ impl Settings {
             api_key_header: None,
             max_concurrent: 64,
             connect_timeout: Duration::from_secs(5),
-            first_byte_timeout: Duration::from_mins(1),
-            idle_timeout: Duration::from_secs(30),
-            total_timeout: Duration::from_mins(10),
-            retries: 2,
-            first_token_timeout: None,
-            whole_answer_timeout: None,
-            breaker_failures: if matches!(kind, Kind::Sandbox) { 0 } else { 5 },
-            breaker_pause: Duration::from_secs(10),
-            breaker_max_pause: Duration::from_secs(20),
+            call_policy: CallPolicy {
+                breaker_failures: if matches!(kind, Kind::Sandbox) {
+                    0
+                } else {
+                    CallPolicy::default().breaker_failures
+                },
+                ..CallPolicy::default()
+            },
             models: BTreeMap::new(),
         }
     }
@@ -146,15 +129,7 @@ impl Settings {
             api_key_header,
             max_concurrent,
             connect_timeout,
-            first_byte_timeout,
-            idle_timeout,
-            total_timeout,
-            retries,
-            first_token_timeout,
-            whole_answer_timeout,
-            breaker_failures,
-            breaker_pause,
-            breaker_max_pause,
+            call_policy,
             models,
         } = self;
         self.has_same_target(other)
@@ -164,15 +139,7 @@ impl Settings {
             && *api_key_header == other.api_key_header
             && *max_concurrent == other.max_concurrent
             && *connect_timeout == other.connect_timeout
-            && *first_byte_timeout == other.first_byte_timeout
-            && *idle_timeout == other.idle_timeout
-            && *total_timeout == other.total_timeout
-            && *retries == other.retries
-            && *first_token_timeout == other.first_token_timeout
-            && *whole_answer_timeout == other.whole_answer_timeout
-            && *breaker_failures == other.breaker_failures
-            && *breaker_pause == other.breaker_pause
-            && *breaker_max_pause == other.breaker_max_pause
+            && *call_policy == other.call_policy
             && *models == other.models
     }
 

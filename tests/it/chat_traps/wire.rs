@@ -104,7 +104,7 @@ async fn a_silent_provider_is_not_retried() {
         _ => Reply::Hang,
     };
     let timeouts = "first_byte_timeout = \"1s\"\nidle_timeout = \"1s\"";
-    let patient = |setup: Setup| setup.config(|config| config.providers[0].retries = 2);
+    let patient = |setup: Setup| setup.config(|config| config.providers[0].call_policy.retries = 2);
     let gateway = gateway_with(timeouts, "", patient, script).await;
     for (model, stream) in [("silent", false), ("silent", true), ("comments", true), ("begun", true)] {
         let began = Instant::now();

@@ -58,7 +58,8 @@ async fn the_last_of_many_fallbacks_can_still_answer() {
 
 #[tokio::test]
 async fn a_request_has_at_most_six_attempts_however_many_retries_are_configured() {
-    let often = |config: &mut ServerConfig| config.providers.iter_mut().for_each(|one| one.retries = 10);
+    let often =
+        |config: &mut ServerConfig| config.providers.iter_mut().for_each(|one| one.call_policy.retries = 10);
     // With `retry-after-ms: 1` there is hardly a pause, so that ten attempts would take no longer than six.
     let script = |fault: &str, call, ask: &ModelRequest| match fault {
         "quick-429-always" => {
@@ -129,7 +130,7 @@ async fn a_flapping_provider_costs_a_retry_but_no_response() {
         if nth.is_multiple_of(2) { play("500-once", 0, ask) } else { whole(ask) }
     };
     let breaker = |config: &mut ServerConfig| {
-        config.providers.iter_mut().for_each(|provider| provider.breaker_failures = 5);
+        config.providers.iter_mut().for_each(|provider| provider.call_policy.breaker_failures = 5);
     };
     let fixture = Fixture::open_with(&["flaps"], breaker, script).await;
     for nth in 0..20 {

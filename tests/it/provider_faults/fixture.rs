@@ -72,7 +72,7 @@ impl Fixture {
                       [providers.gemini]\nkind = \"google\"\nbase_url = \"{base_url}\"\n";
         let change = |config: &mut ServerConfig| {
             for provider in &mut config.providers {
-                (provider.retries, provider.breaker_failures) = (2, 0);
+                (provider.call_policy.retries, provider.call_policy.breaker_failures) = (2, 0);
                 for fault in faults {
                     let (without_fallback, with_fallback) = of_fault(&provider.name, fault);
                     provider.models.insert((*fault).to_owned(), without_fallback);

@@ -35,7 +35,8 @@ pub async fn gateway_retrying(
     script: impl Fn(usize, &ModelRequest) -> Reply + Send + Sync + 'static,
 ) -> Gateway {
     let calls = AtomicUsize::new(0);
-    let change = move |config: &mut mk::config::ServerConfig| config.providers[0].retries = retries;
+    let change =
+        move |config: &mut mk::config::ServerConfig| config.providers[0].call_policy.retries = retries;
     // With a single slot, a broken call that never released it would block the next one.
     gateway_with(
         "max_concurrent = 1",

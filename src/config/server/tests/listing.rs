@@ -15,8 +15,8 @@ fn settings_of_simulated_models_are_listed_too() {
 #[test]
 fn the_example_changes_nothing_and_shows_the_defaults() {
     let bare = fixture(None, &[OPENAI]).load().unwrap();
-    let untouched = load(EXAMPLE, &[OPENAI]).unwrap();
-    let settings: String = EXAMPLE
+    let untouched = load(&example(), &[OPENAI]).unwrap();
+    let settings: String = example()
         .lines()
         .map(|line| match line.strip_prefix('#') {
             Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '[') => {
@@ -44,7 +44,7 @@ fn the_example_changes_nothing_and_shows_the_defaults() {
     for entry in server_listing(&uncommented) {
         let key = entry.key.rsplit('.').next().unwrap();
         let documented =
-            EXAMPLE.contains(&format!("\n#{key} = ")) || EXAMPLE.contains(&format!("  {key} = "));
+            example().contains(&format!("\n#{key} = ")) || example().contains(&format!("  {key} = "));
         assert!(documented || key == "api_key", "{}", entry.key);
     }
 }
@@ -54,7 +54,7 @@ fn the_example_is_written_once() {
     let fixture = fixture(None, &[]);
     let path = init(&ServerArgs::default(), &fixture.env).unwrap();
     assert_eq!(path, fixture.dir.path().join("server.toml"));
-    assert_eq!(fs::read_to_string(&path).unwrap(), EXAMPLE);
+    assert_eq!(fs::read_to_string(&path).unwrap(), example());
     fs::write(&path, "mine").unwrap();
     let error = init(&ServerArgs::default(), &fixture.env).unwrap_err();
     assert!(error.message.ends_with("is there already and is left as it is"), "{error}");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::Time;
-use crate::config::{EXAMPLE, Entry, init, server_listing};
+use crate::config::{Entry, example, init, server_listing};
 use crate::providers::{CallPolicy, Effort, Kind, catalog};
 use crate::secret::ExposeSecret;
 use std::fs;
@@ -163,11 +163,11 @@ fn the_whole_contract_file_is_accepted() {
     assert_eq!(config.limits.keys.per_minute, 0);
     let openai = &config.providers[0];
     assert_eq!(
-        (openai.base_url.as_str(), openai.max_concurrent, openai.retries),
+        (openai.base_url.as_str(), openai.max_concurrent, openai.call_policy.retries),
         ("https://api.openai.com/v1", 8, 0)
     );
     assert_eq!(
-        (openai.connect_timeout, openai.total_timeout),
+        (openai.connect_timeout, openai.call_policy.total_timeout),
         (Duration::from_millis(500), Duration::from_mins(10))
     );
     let model = &openai.models["gpt-5.4-mini"];

@@ -98,7 +98,7 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn silence_before_the_first_byte_times_out() {
-    let short = |settings: &mut Settings| settings.first_byte_timeout = Duration::from_millis(50);
+    let short = |settings: &mut Settings| settings.call_policy.first_byte_timeout = Duration::from_millis(50);
     let server = Scripted::start(vec![vec![Step::Hang]]).await;
     assert_eq!(ask(&provider(&server.base_url, short)).await, Err(Failure::Timeout));
     // Headers alone are not the first byte of the body.
@@ -113,7 +113,8 @@ async fn silence_within_the_body_times_out() {
     let mut turn = plain("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choi");
     turn.push(Step::Hang);
     let server = Scripted::start(vec![turn]).await;
-    let provider = provider(&server.base_url, |settings| settings.idle_timeout = Duration::from_millis(50));
+    let provider =
+        provider(&server.base_url, |settings| settings.call_policy.idle_timeout = Duration::from_millis(50));
     assert_eq!(ask(&provider).await, Err(Failure::Timeout));
 }
 
@@ -124,7 +125,9 @@ async fn a_body_that_trickles_in_ends_at_the_total_timeout() {
         turn.extend([Step::Send(b" ".to_vec()), Step::Pause(Duration::from_millis(10))]);
     }
     let server = Scripted::start(vec![turn]).await;
-    let provider = provider(&server.base_url, |settings| settings.total_timeout = Duration::from_millis(150));
+    let provider = provider(&server.base_url, |settings| {
+        settings.call_policy.total_timeout = Duration::from_millis(150);
+    });
     assert_eq!(ask(&provider).await, Err(Failure::Timeout));
 }
 
