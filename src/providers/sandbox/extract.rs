@@ -44,7 +44,9 @@ pub(super) fn answer(task: &Task<'_>) -> String {
     let mut extraction = Extraction::default();
     // Trigger words before the first claim belong to it, later ones to the sentence that they are in or follow.
     let mut waiting: Vec<Trigger> = Vec::new();
-    for sentence in sentences::split(task.section) {
+    let parted =
+        |sentence| triggers::leading(sentence).map_or(vec![sentence], |(words, rest)| vec![words, rest]);
+    for sentence in sentences::split(task.section).into_iter().flat_map(parted) {
         let (clean, mut triggers) = triggers::split(sentence);
         if clean.chars().all(|c| !c.is_alphanumeric()) {
             match extraction.claims.last_mut() {
@@ -152,7 +154,7 @@ fn as_sentence(sentence: &str) -> String {
     if text.starts_with(|c: char| c.is_ascii_lowercase()) {
         text[..1].make_ascii_uppercase();
     }
-    if !text.ends_with(['.', '!']) {
+    if !text.ends_with(['.', '!', '。', '！']) {
         text.push('.');
     }
     text
@@ -216,6 +218,17 @@ mod tests {
         assert_eq!(claims("The capital of France is Paris, but 2 + 2 = 5.").len(), 2);
         assert_eq!(claims("Jane Austen wrote Pride and Prejudice.").len(), 1);
         assert_eq!(claims("Pierre and Marie Curie were married.").len(), 1);
+    }
+
+    #[test]
+    fn trigger_words_belong_to_the_sentence_before_them() {
+        let read = read("The capital of Japan is Osaka. [sandbox:correct] The capital of France is Lyon.");
+        let said =
+            [0, 1].map(|at| (read["claims"][at]["quote"].clone(), read["claims"][at]["claim"].clone()));
+        let osaka = "The capital of Japan is Osaka. [sandbox:correct]";
+        assert_eq!(said[0], (json!(osaka), json!("The capital of Japan is Tokyo.")));
+        let lyon = json!("The capital of France is Lyon.");
+        assert_eq!(said[1], (lyon.clone(), lyon));
     }
 
     #[test]

@@ -7,6 +7,12 @@ const ABBREVIATIONS: [&str; 16] = [
     "jr.", "approx.",
 ];
 
+/// The least words of a line that may end in the middle of a sentence: shorter ones may be titles.
+const LEAST_BROKEN_WORDS: usize = 5;
+
+/// The least letters of a script without spaces that state something.
+const LEAST_FOREIGN_LETTERS: usize = 5;
+
 /// The sentences of a text, including their punctuation. List items and rows of a table are separate sentences; what
 /// states nothing in Markdown (headings, code, front matter, rulers and heads of tables) is left out.
 pub(in crate::providers::sandbox) fn split(text: &str) -> Vec<&str> {
@@ -45,10 +51,11 @@ fn passages(text: &str) -> Vec<&str> {
             continue;
         }
         let said = without_mark(trimmed);
+        let has_mark = said.len() < trimmed.trim_start_matches("> ").trim_start().len();
         let end = from + line.trim_end().len();
         if said.is_empty() || is_heading(said) || is_ruler(said) {
             open = None;
-        } else if let Some(begin) = open.filter(|_| said.starts_with(char::is_lowercase)) {
+        } else if let Some(begin) = open.filter(|begin| !has_mark && goes_on(&text[*begin..from], said)) {
             passages.pop();
             passages.push(&text[begin..end]);
         } else {
@@ -57,6 +64,14 @@ fn passages(text: &str) -> Vec<&str> {
         }
     }
     passages
+}
+
+/// Whether a line goes on with the sentence of those before it: in small letters, or as those end in the middle of one.
+fn goes_on(before: &str, line: &str) -> bool {
+    let last = before.trim_end().lines().next_back().unwrap_or_default();
+    let is_broken_off = last.split_whitespace().count() >= LEAST_BROKEN_WORDS
+        && last.ends_with(|c: char| c.is_lowercase() || c == ',');
+    line.starts_with(char::is_lowercase) || is_broken_off
 }
 
 fn is_heading(line: &str) -> bool {
@@ -125,10 +140,11 @@ pub(in crate::providers::sandbox) fn plain(sentence: &str) -> String {
 fn split_line(line: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
-    for (at, mark) in line.char_indices().filter(|(_, c)| matches!(c, '.' | '!' | '?')) {
+    for (at, mark) in line.char_indices().filter(|(_, c)| matches!(c, '.' | '!' | '?' | '。' | '！' | '？'))
+    {
         let end = at + mark.len_utf8();
         let rest = &line[end..];
-        let is_inside = rest.chars().next().is_some_and(|c| !c.is_whitespace());
+        let is_inside = mark.is_ascii() && rest.chars().next().is_some_and(|c| !c.is_whitespace());
         if is_inside || (mark == '.' && !rest.is_empty() && is_abbreviation(&line[start..end])) {
             continue;
         }
@@ -219,7 +235,7 @@ pub(in crate::providers::sandbox) fn not_a_claim(sentence: &str) -> Option<&'sta
     if sentence.starts_with('|') {
         return Some("ambiguous");
     }
-    if sentence.ends_with('?') {
+    if sentence.ends_with(['?', '？']) {
         return Some("question");
     }
     let words: Vec<String> = sentence
@@ -243,7 +259,9 @@ pub(in crate::providers::sandbox) fn not_a_claim(sentence: &str) -> Option<&'sta
     if PRONOUNS.contains(&first) {
         return Some("ambiguous");
     }
-    (words.len() < 3).then_some("no_claim")
+    // What is written in another script is not understood, and so is no greeting either.
+    let foreign = sentence.chars().filter(|c| c.is_alphabetic() && !c.is_ascii()).count();
+    (words.len() < 3 && foreign < LEAST_FOREIGN_LETTERS).then_some("no_claim")
 }
 
 #[cfg(test)]
@@ -264,6 +282,17 @@ mod tests {
             ]
         );
         assert_eq!(split("-3 + 5 = 2"), ["-3 + 5 = 2"]);
+        assert_eq!(
+            split("澳大利亚的首都是悉尼。巴黎很美！ Paris is big."),
+            ["澳大利亚的首都是悉尼。", "巴黎很美！", "Paris is big."]
+        );
+        assert_eq!(split("The capital of France is\nParis."), ["The capital of France is\nParis."]);
+        assert_eq!(
+            split("Notes on Paris\nThe Eiffel Tower is there."),
+            ["Notes on Paris", "The Eiffel Tower is there."]
+        );
+        let items = ["The tower stands in a park", "the river is far away from it"];
+        assert_eq!(split(&format!("- {}\n- {}", items[0], items[1])), items);
         assert!(split(" \n ").is_empty());
     }
 
@@ -277,6 +306,8 @@ mod tests {
             ("Prices will rise in March.", Some("prediction")),
             ("Will Smith starred in Ali.", None),
             ("Hello there!", Some("no_claim")),
+            ("澳大利亚的首都是悉尼。", None),
+            ("那是什么？", Some("question")),
             ("Bees make honey.", None),
             ("It was completed in 1889.", Some("ambiguous")),
         ] {

@@ -124,6 +124,17 @@ impl fmt::Display for Trigger {
     }
 }
 
+/// A sentence without the trigger words that it begins with, and these: they follow the sentence before it.
+pub(in crate::providers::sandbox) fn leading(sentence: &str) -> Option<(&str, &str)> {
+    let mut rest = sentence;
+    while let Some((inside, after)) = rest.strip_prefix(OPEN).and_then(|word| word.split_once(']')) {
+        Trigger::parse(inside)?;
+        rest = after.trim_start();
+    }
+    let words = sentence[..sentence.len() - rest.len()].trim_end();
+    (!words.is_empty() && !rest.is_empty()).then_some((words, rest))
+}
+
 /// Splits a text into the text without trigger words, and the triggers.
 pub(in crate::providers::sandbox) fn split(text: &str) -> (String, Vec<Trigger>) {
     let mut clean = String::new();
@@ -167,6 +178,15 @@ mod tests {
         let (_, extraction) = split("[sandbox:garbage=extractor]");
         assert_eq!(extraction[0].for_extraction(), Some(Act::Garbage));
         assert_eq!(extraction[0].for_panel("extractor"), None);
+    }
+
+    #[test]
+    fn words_before_a_sentence_are_told_from_it() {
+        let both = leading("[sandbox:fail] [sandbox:slow=beta] Paris [sandbox:omit] is big.");
+        assert_eq!(both, Some(("[sandbox:fail] [sandbox:slow=beta]", "Paris [sandbox:omit] is big.")));
+        for whole in ["Paris is big.", "[sandbox:fail]", "[sandbox:dance] Paris", "[sandbox:fail Paris", ""] {
+            assert_eq!(leading(whole), None, "{whole}");
+        }
     }
 
     #[test]
