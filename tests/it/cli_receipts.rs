@@ -387,6 +387,20 @@ async fn a_server_that_sends_none_fails_the_command_and_leaves_no_file() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_of_another_verification_is_none() {
+    let desk = Desk::new().await;
+    let other = fs::read_to_string(desk.receipt(FALSE).await).unwrap();
+    let receipt = format!("\"receipt\":\"{}\",\"results\"", other.trim_end());
+    let server = Scripted::answering(stream(&COMPLETED.replace("\"results\"", &receipt))).await;
+    let file = desk.path("receipt");
+    let mk = Mk::new().args(["verify", "--receipt", file.to_str().unwrap(), TRUE]);
+    let mk = mk.env("MK_SERVER", &server.base).env("MK_API_KEY", crate::support::mk::VERIFY_KEY);
+    let ran = mk.run_beside().await;
+    assert!(ran.code() == 5 && ran.stderr.contains("it is about another verification"), "{ran:?}");
+    assert!(!file.exists());
+}
+
 #[test]
 fn without_a_server_the_key_is_that_of_this_machine_and_a_backup_keeps_it() {
     let mk = Mk::new();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::api::verify::VerifyResponse;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::private;
-use crate::verify::receipt;
+use crate::verify::receipt::{self, Fingerprint};
 
 /// Receipts on their way into a file. Without [`ReceiptFile::finish`] nothing is left of them.
 #[derive(Debug)]
@@ -41,6 +41,12 @@ impl ReceiptFile {
         let fault = match receipt::open(receipt) {
             Err(cause) => Some(cause.to_string()),
             Ok(_) if receipt.contains('\n') => Some("it has several lines".to_owned()),
+            Ok(opened)
+                if opened.payload.request_id != result.request_id
+                    || opened.payload.statement != Fingerprint::of(&result.original_fact) =>
+            {
+                Some("it is about another verification".to_owned())
+            }
             Ok(_) => None,
         };
         if let Some(fault) = fault {
