@@ -6,8 +6,10 @@
 //! there are too many at the same time, and none is logged more often than every five minutes.
 
 use std::fmt::Display;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock::Lock;
 
 /// How often a persistent cause is logged.
 const REMINDER_INTERVAL: Duration = Duration::from_mins(5);
@@ -46,7 +48,7 @@ impl LogThrottle {
     }
 
     fn failed_at(&self, cause: &str, now: Instant) -> Option<u64> {
-        let mut causes = self.lock();
+        let mut causes = self.0.locked();
         causes.retain(|known| known.message == cause || now.duration_since(known.latest) < REMINDER_INTERVAL);
         let is_full = causes.len() >= MAX_CAUSES;
         let known = match causes.iter().position(|known| known.message == cause) {
@@ -67,18 +69,13 @@ impl LogThrottle {
     }
 
     fn succeeded_at(&self, now: Instant) -> bool {
-        let mut causes = self.lock();
+        let mut causes = self.0.locked();
         let is_quiet = |cause: &Cause| now.duration_since(cause.latest) >= QUIET_TIME;
         if causes.is_empty() || !causes.iter().all(is_quiet) {
             return false;
         }
         causes.clear();
         true
-    }
-
-    /// Ignores poisoning: the list is consistent after every step.
-    fn lock(&self) -> MutexGuard<'_, Vec<Cause>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

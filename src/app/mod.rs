@@ -9,7 +9,7 @@ mod verdicts;
 pub use configured::Configured;
 pub use verdicts::VerdictCache;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::{fmt, io};
 
 use arc_swap::ArcSwap;
@@ -19,6 +19,7 @@ use crate::clock::{Clock, Time};
 use crate::config::ServerConfig;
 use crate::keys::setup::Setup;
 use crate::limits::{Limiter, LimitsStore};
+use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::net::workers::PerWorker;
 use crate::storage::{self, DatabaseUrl, Store};
@@ -173,7 +174,7 @@ impl App {
     /// If a provider cannot be set up; then nothing has changed.
     pub fn reconfigure(&self, config: &ServerConfig) -> Result<(), StartError> {
         // Ignores poisoning: a panic in here leaves nothing half done.
-        let _alone = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.exchange.locked();
         let next = self.configured().next(config, &self.clock)?;
         let (providers, models) = names(&next, &self.clock);
         self.metrics.add_models(providers, models);

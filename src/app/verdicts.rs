@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::api::verify::Domain;
 use crate::clock::{Clock, Time};
+use crate::lock::Lock;
 use crate::log_throttle::LogThrottle;
 use crate::metrics::VerdictLookUps;
 use crate::storage::{self, ReadPurpose, Store, VerdictRow};
@@ -81,12 +82,12 @@ impl VerdictCache {
 
     /// Whether there is something to write.
     pub fn has_waiting(&self) -> bool {
-        !self.lock().rows.is_empty()
+        !self.waiting.locked().rows.is_empty()
     }
 
     /// Writes what waits. What cannot be written is dropped, and that is logged. Blocking.
     pub(super) fn flush(&self) {
-        let rows: Vec<Arc<VerdictRow>> = self.lock().rows.values().cloned().collect();
+        let rows: Vec<Arc<VerdictRow>> = self.waiting.locked().rows.values().cloned().collect();
         if rows.is_empty() {
             return;
         }
@@ -101,7 +102,7 @@ impl VerdictCache {
                 }
             }
         }
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.locked();
         for row in rows {
             let place = (row.app_id.clone(), row.key);
             if waiting.rows.get(&place).is_some_and(|now| Arc::ptr_eq(now, &row)) {
@@ -138,7 +139,7 @@ impl VerdictCache {
         let now = self.clock.now();
         let is_valid = |at: Time| oldest <= at && at <= now;
         let mut found: Vec<Option<Vec<u8>>> = {
-            let waiting = self.lock();
+            let waiting = self.waiting.locked();
             let row = |key: &CacheKey| waiting.rows.get(&(app.clone(), *key));
             keys.iter().map(|key| Some(row(key)?.content.clone())).collect()
         };
@@ -154,11 +155,6 @@ impl VerdictCache {
             found[at] = row.filter(|(at, _)| is_valid(*at)).map(|(_, content)| content);
         }
         Ok(found)
-    }
-
-    /// Ignores poisoning: the entries are consistent after every step.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,7 +192,7 @@ impl VerdictStore for VerdictCache {
 
     fn keep(&self, app_id: &Arc<str>, domain: Domain, entries: Vec<(CacheKey, Vec<u8>)>) {
         let at = self.clock.now();
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.locked();
         for (key, content) in entries {
             let bytes = waiting.bytes.saturating_add(content.len());
             if bytes > MAX_WAITING_BYTES {

@@ -4,7 +4,7 @@
 //! token is valid for half an hour and one use; whatever its bearers do concurrently, there is one first key, because
 //! the store creates it only if there is none.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use subtle::ConstantTimeEq;
@@ -13,6 +13,7 @@ use super::sessions::{self, Session};
 use super::{ManageError, mint};
 use crate::api::Service;
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::storage::{Error, KeyHash, KeyRow, Store};
 
@@ -62,13 +63,13 @@ impl Setup {
     pub fn issue(&self, now: Time) -> Result<SecretString, getrandom::Error> {
         let token = mint::random_text(TOKEN_CHARS)?;
         let hash = mint::hash(token.expose_secret());
-        *self.issued() = Some(Issued { hash, expires_at: now.plus(LIFE) });
+        *self.0.locked() = Some(Issued { hash, expires_at: now.plus(LIFE) });
         Ok(token)
     }
 
     /// Whether there is a token that could be used at `now`.
     pub fn is_open(&self, now: Time) -> bool {
-        self.issued().as_ref().is_some_and(|issued| now < issued.expires_at)
+        self.0.locked().as_ref().is_some_and(|issued| now < issued.expires_at)
     }
 
     /// Creates the first console key and a session with it, for whoever presents the token. `store` writes in that
@@ -79,21 +80,17 @@ impl Setup {
         }
         let outcome = make(store, now);
         if matches!(outcome, Ok(_) | Err(ManageError::Storage(Error::Conflict(_)))) {
-            *self.issued() = None;
+            *self.0.locked() = None;
         }
         outcome.map_err(SetupError::Failed)
     }
 
     fn is_good(&self, presented: &str, now: Time) -> bool {
         let hash = mint::hash(presented);
-        self.issued()
+        self.0
+            .locked()
             .as_ref()
             .is_some_and(|issued| bool::from(issued.hash.ct_eq(&hash)) && now < issued.expires_at)
-    }
-
-    /// Ignores poisoning: the token is only ever replaced as a whole.
-    fn issued(&self) -> MutexGuard<'_, Option<Issued>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,9 +11,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
+
+use crate::lock::Lock;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -61,7 +63,7 @@ impl ThreadPool {
     }
 
     fn enqueue(&self, job: Job) -> io::Result<()> {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.locked();
         let sender = match queue.take() {
             Some(sender) => sender,
             None => self.start()?,
@@ -86,16 +88,11 @@ impl ThreadPool {
 fn run_jobs(jobs: &Mutex<Receiver<Job>>) {
     loop {
         // The thread that waits for a job holds the lock, and releases it before it runs the job.
-        let next = lock(jobs).recv();
+        let next = jobs.locked().recv();
         let Ok(job) = next else { return };
         // A panic leaves no state behind that could be inconsistent; it has been logged already.
         let _ = catch_unwind(AssertUnwindSafe(job));
     }
-}
-
-/// Locks a mutex. A poisoned lock is fine: nothing under these locks can be left inconsistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

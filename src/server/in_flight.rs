@@ -8,13 +8,14 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use slab::Slab;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::net::workers::PerWorker;
 
 /// Why a request in flight is aborted.
@@ -67,7 +68,7 @@ impl InFlight {
         let (sender, receiver) = oneshot::channel();
         let list = self.lists.here().clone();
         let entry = Entry { key_id: key_id.clone(), expires_at, abort: Some(sender), work: None };
-        let index = list.lock().insert(entry);
+        let index = list.0.locked().insert(entry);
         self.expect_expiry(expires_at);
         Registration { index, list, abort: receiver }
     }
@@ -75,7 +76,7 @@ impl InFlight {
     /// Changes when a key expires.
     pub(crate) fn set_expiry(&self, key_id: &str, expires_at: Option<Time>) {
         for list in self.lists.all() {
-            for (_, entry) in list.lock().iter_mut().filter(|(_, entry)| *entry.key_id == *key_id) {
+            for (_, entry) in list.0.locked().iter_mut().filter(|(_, entry)| *entry.key_id == *key_id) {
                 entry.expires_at = expires_at;
             }
         }
@@ -108,7 +109,7 @@ impl InFlight {
     pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
         let mut keys = HashSet::new();
         for list in self.lists.all() {
-            let entries = list.lock();
+            let entries = list.0.locked();
             let running = entries.iter().filter(|(_, entry)| entry.abort.is_some());
             keys.extend(running.map(|(_, entry)| entry.key_id.clone()));
         }
@@ -127,7 +128,7 @@ impl InFlight {
 
     fn abort_where(&self, reason: AbortReason, matches: impl Fn(&Entry) -> bool) {
         for list in self.lists.all() {
-            for (_, entry) in list.lock().iter_mut().filter(|(_, entry)| matches(entry)) {
+            for (_, entry) in list.0.locked().iter_mut().filter(|(_, entry)| matches(entry)) {
                 if let Some(abort) = entry.abort.take() {
                     // A request that has just ended no longer listens; then there is nothing to abort.
                     let _ = abort.send(reason);
@@ -140,16 +141,12 @@ impl InFlight {
     }
 }
 
-impl List {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Slab<Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl List {}
 
 impl Registration {
     /// Sets the task that is aborted along with the request.
     pub(crate) fn set_work(&self, work: AbortHandle) {
-        match self.list.lock().get_mut(self.index) {
+        match self.list.0.locked().get_mut(self.index) {
             Some(entry) if entry.abort.is_some() => entry.work = Some(work),
             _ => work.abort(),
         }
@@ -169,7 +166,7 @@ impl Drop for Registration {
         // Otherwise dropping the sender would wake the task that drops this.
         self.abort.close();
         // Dropped after the lock is released.
-        let _entry = self.list.lock().try_remove(self.index);
+        let _entry = self.list.0.locked().try_remove(self.index);
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::fs::File;
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::exit::Failure;
@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::cli::target::embedded::cannot_start;
 use crate::clock::Clock;
 use crate::config::{Env, ServerArgs, ServerConfig, changes, keep_fixed, load_server};
+use crate::lock::Lock;
 use crate::server::{Certificate, Tls};
 
 /// A terminal may disappear only a moment after its signal.
@@ -76,7 +77,7 @@ impl Reloader {
 
     /// Does everything that can fail before anything is changed.
     fn apply(&self) -> Result<Reloaded, Failure> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.locked();
         // Without its file, it would be judged as the configuration of a server that never had one.
         if let Some(missing) = running.config.file.as_ref().filter(|file| !file.exists()) {
             let message = format!("the configuration file {} does not exist any more", missing.display());

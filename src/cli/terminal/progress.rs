@@ -4,7 +4,7 @@
 //! the terminal for what is already decided here.
 
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
@@ -12,6 +12,7 @@ use super::printer::Printer;
 use super::term::{Lookup, Terminal};
 use super::wrap::{cut_visible, visible_cells};
 use crate::config::ProgressMode;
+use crate::lock::Lock;
 
 /// Redraws per second.
 const DRAWS_PER_SECOND: u8 = 12;
@@ -153,13 +154,8 @@ impl Stderr {
         terminal_size::terminal_size().map_or(self.width, |(width, _)| usize::from(width.0))
     }
 
-    /// The pending drawing, also after a panic elsewhere: the next drawing overwrites an unfinished one.
-    fn state(&self) -> MutexGuard<'_, Drawing> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write(&self, text: &str) {
-        self.state().head.push_str(text);
+        self.state.locked().head.push_str(text);
     }
 
     /// A cursor movement (ECMA-48); nothing for a distance of zero, which terminals treat as one.
@@ -206,7 +202,7 @@ impl TermLike for Stderr {
     }
 
     fn write_str(&self, s: &str) -> io::Result<()> {
-        self.state().take(s);
+        self.state.locked().take(s);
         Ok(())
     }
 
@@ -216,7 +212,7 @@ impl TermLike for Stderr {
     }
 
     fn flush(&self) -> io::Result<()> {
-        let drawing = self.state().finish(self.columns(), breaks_lines());
+        let drawing = self.state.locked().finish(self.columns(), breaks_lines());
         let mut stderr = io::stderr().lock();
         stderr.write_all(drawing.as_bytes())?;
         stderr.flush()
@@ -245,7 +241,7 @@ mod tests {
         target.write_str("one").unwrap();
         target.write_str("   ").unwrap();
         let seen = || {
-            let state = target.state();
+            let state = target.state.locked();
             (state.head.clone(), state.lines.clone())
         };
         assert_eq!(seen(), ("\r\u{1b}[2K\u{1b}[2A".to_owned(), vec!["one".to_owned()]));

@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
 
 use super::{Admission, Breaker, Evidence, Threshold, Transition, model_evidence, provider_evidence};
 use crate::inference::retry;
+use crate::lock::Lock;
 use crate::providers::Failure;
 
 /// For how many models of a provider failures are remembered.
@@ -89,7 +90,7 @@ impl BreakerTable {
 
     /// Sets the threshold for the provider as a whole.
     pub(in crate::inference) fn set_threshold(&self, threshold: Threshold) {
-        self.lock().provider_threshold = threshold;
+        self.inner.locked().provider_threshold = threshold;
     }
 
     /// [`Failure::Paused`] if `model` must not be called now. Begins no probe.
@@ -97,7 +98,7 @@ impl BreakerTable {
         if self.tracked.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        self.lock().paused(model, now)
+        self.inner.locked().paused(model, now)
     }
 
     /// Permission to call `model` now.
@@ -124,7 +125,7 @@ impl BreakerTable {
         if self.tracked.load(Ordering::Relaxed) == 0 {
             return Ok(ticket);
         }
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         if let Some(paused) = inner.paused(model, now) {
             return Err(paused);
         }
@@ -146,7 +147,7 @@ impl BreakerTable {
         if self.tracked.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        let inner = self.lock();
+        let inner = self.inner.locked();
         let mut reports: Vec<BreakerReport> = std::iter::once((None, &inner.provider))
             .chain(inner.models.iter().map(|(model, breaker)| (Some(model.clone()), breaker)))
             .filter(|(_, breaker)| !breaker.is_clean())
@@ -167,11 +168,6 @@ impl BreakerTable {
 
     fn update_tracked(&self, inner: &Inner) {
         self.tracked.store(inner.models.len() + usize::from(!inner.provider.is_clean()), Ordering::Relaxed);
-    }
-
-    /// Ignores poisoning: a breaker is consistent after every step.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn log(&self, model: Option<&str>, transition: Transition, cause: &str) {
@@ -263,7 +259,7 @@ impl Ticket<'_> {
         }
         let details = failure.map(|failure| (failure.code(), failure.retry_after()));
         let jitter = if is_unhealthy { retry::jitter() } else { 0.0 };
-        let mut guard = self.table.lock();
+        let mut guard = self.table.inner.locked();
         let inner = &mut *guard;
         let of_provider =
             inner.provider.record(provider, probes_provider, inner.provider_threshold, details, now, jitter);

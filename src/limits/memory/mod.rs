@@ -10,7 +10,7 @@
 mod key_entry;
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
@@ -22,6 +22,7 @@ use super::addresses::{Addresses, client_of};
 use super::window::Windows;
 use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::storage::{Error, ReadPurpose, Store};
 
 const SHARDS: usize = 64;
@@ -262,7 +263,7 @@ impl Memory {
     pub(super) fn flush(&self, now: Time) -> Result<(), Error> {
         let mut batch = Batch::default();
         for shard in &self.shards {
-            lock(shard).sweep(&mut batch, now);
+            shard.locked().sweep(&mut batch, now);
         }
         // In the order of the tables, so that each page is touched only once, one after the other.
         batch.counts.sort_unstable_by(|one, other| one.key_id.cmp(&other.key_id));
@@ -274,7 +275,7 @@ impl Memory {
 
     /// Deletes the counters of earlier days, once the day has lasted long enough.
     fn forget_earlier_days(&self, day: i64, now: Instant) -> Result<(), Error> {
-        let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut today = self.today.locked();
         match &mut *today {
             Some(today) if today.day == day => {
                 if !today.is_swept && now.duration_since(today.since) >= DAY_SETTLE_TIME {
@@ -303,7 +304,7 @@ impl Memory {
     fn shard_of(&self, subject: impl Hash) -> MutexGuard<'_, Shard> {
         // Any few of the 64 hash bits will do to choose among 64 shards.
         let index = usize::try_from(self.hasher.hash_one(subject) % SHARDS as u64).unwrap_or(0);
-        lock(&self.shards[index])
+        self.shards[index].locked()
     }
 }
 
@@ -334,11 +335,6 @@ impl Shard {
 /// Addresses and sessions have no day window.
 pub(super) fn without_day(quota: Quota) -> Quota {
     Quota { per_day: 0, ..quota }
-}
-
-/// Ignores poisoning: counters are consistent after every step.
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

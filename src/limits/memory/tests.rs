@@ -25,7 +25,7 @@ fn left_today(limiter: &Memory, id: &str, now: Time) -> u32 {
 }
 
 fn entries(limiter: &Memory) -> usize {
-    limiter.shards.iter().map(|shard| lock(shard).keys.len()).sum()
+    limiter.shards.iter().map(|shard| shard.locked().keys.len()).sum()
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn each_kind_of_subject_has_its_own_buckets_which_are_cleaned_up() {
             "{subject:?} has no day"
         );
     }
-    let sessions = || limiter.shards.iter().map(|shard| lock(shard).sessions.len()).sum::<usize>();
+    let sessions = || limiter.shards.iter().map(|shard| shard.locked().sessions.len()).sum::<usize>();
     limiter.flush(later).unwrap();
     assert_eq!(sessions(), 1);
     limiter.flush(later.plus(Duration::from_mins(1))).unwrap();

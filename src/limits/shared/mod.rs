@@ -20,7 +20,7 @@ pub use examine::{StoreCondition, examine};
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -33,6 +33,7 @@ use super::addresses::client_of;
 use super::window::Counts;
 use super::{Decision, LimitState, Quota, Subject};
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::net::workers::PerWorker;
 
 /// The timeout of a query in all. Queries take some 0.1 ms; a store that is this late is of no use.
@@ -173,7 +174,7 @@ impl SharedStore {
 
     /// Whether the store is up for every worker that has used it.
     pub(super) fn is_up(&self) -> bool {
-        !self.channels.all().any(|channel| matches!(*channel.lock(), ConnectionState::Down))
+        !self.channels.all().any(|channel| matches!(*channel.state.locked(), ConnectionState::Down))
     }
 
     /// The number of requests that were decided without the store.
@@ -228,7 +229,7 @@ impl SharedStore {
 impl WorkerConnection {
     /// The state, and whether the caller is to start connecting, being the first to query.
     fn begin(&self) -> (ConnectionState, bool) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let is_first = matches!(*state, ConnectionState::New);
         if is_first {
             *state = ConnectionState::Connecting;
@@ -239,7 +240,7 @@ impl WorkerConnection {
     /// Sets the connection, or that there is none, and wakes everybody who waits for it.
     fn settle(&self, connection: Option<MultiplexedConnection>) {
         let serial = self.connected.fetch_add(1, Ordering::Relaxed);
-        *self.lock() =
+        *self.state.locked() =
             connection.map_or(ConnectionState::Down, |connection| ConnectionState::Up(connection, serial));
         self.settled.notify_waiters();
     }
@@ -247,17 +248,12 @@ impl WorkerConnection {
     /// Replaces the state if the connection with this serial number is still the current one, and returns whether it
     /// is. An error of an old connection says nothing about its successor.
     fn replace(&self, next: ConnectionState, serial: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let is_meant = matches!(&*state, ConnectionState::Up(_, known) if *known == serial);
         if is_meant {
             *state = next;
         }
         is_meant
-    }
-
-    /// Ignores poisoning: a state is set in one step.
-    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

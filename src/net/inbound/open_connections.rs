@@ -4,8 +4,10 @@
 //! takes. Only connections without a request under way are closed, which callers have to expect of any connection they
 //! keep.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
+
+use crate::lock::Lock;
 
 use slab::Slab;
 use tokio::time::Instant;
@@ -28,14 +30,14 @@ pub(crate) struct OpenConnection<'a> {
 impl OpenConnections {
     /// Adds a connection, which must heed [`Activity::evicted`].
     pub(crate) fn add(&self, activity: Activity) -> OpenConnection<'_> {
-        OpenConnection { all: self, index: self.lock().insert(activity) }
+        OpenConnection { all: self, index: self.0.locked().insert(activity) }
     }
 
     /// Asks the connections that have been idle longest to close: a hundredth of all, of those that have been idle for
     /// `limit`.
     pub(crate) fn evict_idle(&self, limit: Duration) {
         let now = Instant::now();
-        let list = self.lock();
+        let list = self.0.locked();
         let idle = list.iter().filter_map(|(index, activity)| Some((activity.idle_since()?, index)));
         let mut idle: Vec<_> = idle.filter(|(since, _)| now.duration_since(*since) >= limit).collect();
         let count = (list.len() / SHARE).max(1).min(idle.len());
@@ -45,16 +47,11 @@ impl OpenConnections {
         let longest = idle.iter().take(count).filter_map(|(_, index)| list.get(*index));
         longest.for_each(Activity::evict);
     }
-
-    /// Ignores poisoning: the list is consistent after every step.
-    fn lock(&self) -> MutexGuard<'_, Slab<Activity>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
-        self.all.lock().try_remove(self.index);
+        self.all.0.locked().try_remove(self.index);
     }
 }
 
@@ -113,6 +110,6 @@ mod tests {
         all.evict_idle(LIMIT);
         assert_eq!(activities.iter().filter(|activity| is_evicted(activity)).count(), 10);
         drop(open);
-        assert!(all.lock().is_empty());
+        assert!(all.0.locked().is_empty());
     }
 }

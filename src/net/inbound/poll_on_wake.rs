@@ -7,8 +7,10 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
+
+use crate::lock::Lock;
 
 /// Polls a future once, and then only when it has been woken.
 pub(crate) struct PollOnWake<F> {
@@ -41,7 +43,7 @@ impl<F: Future + Unpin> Future for PollOnWake<F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
         if this.registered.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
-            *this.signal.task() = Some(context.waker().clone());
+            *this.signal.task.locked() = Some(context.waker().clone());
             this.registered = Some(context.waker().clone());
         }
         // A signal raised after this load wakes the task.
@@ -53,12 +55,7 @@ impl<F: Future + Unpin> Future for PollOnWake<F> {
     }
 }
 
-impl Signal {
-    /// Locks the task's waker. A poisoned lock is fine: the waker is set in one step.
-    fn task(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Signal {}
 
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
@@ -67,7 +64,7 @@ impl Wake for Signal {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.is_raised.store(true, Ordering::Release);
-        let task = self.task().clone();
+        let task = self.task.locked().clone();
         if let Some(task) = task {
             task.wake();
         }

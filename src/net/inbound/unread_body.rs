@@ -9,8 +9,10 @@
 //! for permission to send its body (`Expect: 100-continue`) does not get it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
+
+use crate::lock::Lock;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -63,7 +65,7 @@ impl Remainder {
     /// connection. To be called once the body is dropped.
     pub(crate) async fn discard(self) -> bool {
         let Some(state) = self.state else { return true };
-        let state = std::mem::replace(&mut *lock(&state), State::Failed);
+        let state = std::mem::replace(&mut *state.locked(), State::Failed);
         match state {
             State::Complete => true,
             State::Unread(body) if !self.expects_continue => discard(body).await,
@@ -92,15 +94,10 @@ async fn discard(mut body: Incoming) -> bool {
     body.is_end_stream()
 }
 
-/// Locks the state. A poisoned lock is fine: the state is only ever replaced as a whole.
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl TrackedBody {
     fn finish(&mut self, outcome: State) {
         if let Some(state) = self.state.take() {
-            *lock(&state) = outcome;
+            *state.locked() = outcome;
         }
     }
 }

@@ -5,7 +5,9 @@
 //! connection loads them again; otherwise a private certificate authority would be missing until the next start. Any
 //! other unreadable file is logged and skipped, as retrying would not help.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::Lock;
 
 use rustls_native_certs::{CertificateResult, Error};
 use tokio_rustls::rustls::RootCertStore;
@@ -33,7 +35,7 @@ impl Roots {
     /// The cached certificates; loads them first if necessary, while concurrent callers wait.
     fn get(&self, read: impl FnOnce() -> CertificateResult) -> Result<Arc<RootCertStore>, Error> {
         // Poisoning is ignored: the value is set whole or not at all.
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.locked();
         if let Some(roots) = &*cached {
             return Ok(roots.clone());
         }

@@ -15,9 +15,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+
+use crate::lock::Lock;
 
 use foldhash::HashMap;
 use slab::Slab;
@@ -117,7 +119,7 @@ impl Semaphore {
 
     /// Changes the number of permits.
     pub fn resize(&self, limit: usize) {
-        let mut queue = self.queue();
+        let mut queue = self.0.locked();
         queue.limit = limit;
         let served: Vec<Waker> = std::iter::from_fn(|| queue.serve_next(workers::current())).collect();
         drop(queue);
@@ -127,19 +129,14 @@ impl Semaphore {
     /// The number of free permits.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
-        self.queue().free()
+        self.0.locked().free()
     }
 
     fn release(&self, worker: usize, owner: usize) {
-        let next = self.queue().release(worker, owner);
+        let next = self.0.locked().release(worker, owner);
         if let Some(waker) = next {
             waker.wake();
         }
-    }
-
-    /// Ignores poisoning: no change is left half done.
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -299,7 +296,7 @@ impl Future for Wait<'_> {
     type Output = Permit;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
-        let mut queue = self.semaphore.queue();
+        let mut queue = self.semaphore.0.locked();
         let Some((owner, ticket)) = self.waiting else {
             let owner = queue.owner(self.name);
             if queue.try_acquire(owner) {
@@ -325,7 +322,7 @@ impl Future for Wait<'_> {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         let Some((owner, ticket)) = self.waiting else { return };
-        let mut queue = self.semaphore.queue();
+        let mut queue = self.semaphore.0.locked();
         let is_served = queue.served.remove(&ticket);
         let waiting = if is_served { None } else { queue.give_up(self.worker, owner, ticket) };
         // A waker may own a task, and a task a permit: neither may be dropped while the queue is locked.

@@ -108,7 +108,7 @@ fn owners_that_hold_nothing_are_forgotten() {
     for number in 1..10 * MANY_OWNERS {
         drop(take_all_for(&semaphore, number));
     }
-    let queue = semaphore.queue();
+    let queue = semaphore.0.locked();
     assert!(queue.by_name.len() <= 2 * MANY_OWNERS && queue.owners.len() <= 2 * MANY_OWNERS);
     drop(queue);
     drop(kept);

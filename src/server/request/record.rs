@@ -7,13 +7,14 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
 use super::log_fields;
 use crate::api::endpoint::Endpoint;
+use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
@@ -92,24 +93,26 @@ impl Record {
 
     /// Sets the key that the request came with, whether or not it is admitted.
     pub(crate) fn set_key(&self, key: impl Into<Arc<KeyRow>>) {
-        self.notes().key = Some(key.into());
+        self.notes.locked().key = Some(key.into());
     }
 
     /// Notes that the request is a completion of `model`, metered by `meter`.
     pub(crate) fn set_completion(&self, model: Option<&Arc<str>>, meter: &Meter) {
         let model = model.cloned();
-        self.notes().work = Some(Work { meter: meter.clone(), verification: None, model, answered_by: None });
+        self.notes.locked().work =
+            Some(Work { meter: meter.clone(), verification: None, model, answered_by: None });
     }
 
     /// Notes that the request is the verification `id`, metered by `meter`.
     pub(crate) fn set_verification(&self, id: &str, meter: &Meter) {
         let verification = Some(id.to_owned());
-        self.notes().work = Some(Work { meter: meter.clone(), verification, model: None, answered_by: None });
+        self.notes.locked().work =
+            Some(Work { meter: meter.clone(), verification, model: None, answered_by: None });
     }
 
     /// Sets the model that answers.
     pub(crate) fn set_answering_model(&self, model: Arc<str>) {
-        if let Some(work) = &mut self.notes().work {
+        if let Some(work) = &mut self.notes.locked().work {
             work.answered_by = Some(model);
         }
     }
@@ -119,12 +122,12 @@ impl Record {
     pub(crate) fn begin_stream(&self) {
         let stream =
             Stream { first_token: self.start.elapsed(), _open: self.books.metrics().http.streams.add_one() };
-        self.notes().stream = Some(stream);
+        self.notes.locked().stream = Some(stream);
     }
 
     /// Sets the status that is sent, and the outcome unless the response is a stream.
     pub(crate) fn set_status(&self, status: StatusCode, outcome: impl Into<Cow<'static, str>>) {
-        let mut notes = self.notes();
+        let mut notes = self.notes.locked();
         notes.status = Some(status);
         if notes.stream.is_none() {
             notes.outcome = Some(outcome.into());
@@ -133,12 +136,7 @@ impl Record {
 
     /// Sets the outcome of a stream: [`OK`] or the code of its error.
     pub(crate) fn end_stream(&self, outcome: impl Into<Cow<'static, str>>) {
-        self.notes().outcome = Some(outcome.into());
-    }
-
-    /// Locks the notes. A poisoned lock is fine: they are consistent after every step.
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.locked().outcome = Some(outcome.into());
     }
 }
 

@@ -5,10 +5,9 @@
 //! with its rows, and a batch in doubt is looked up before more is written: behind it in the lane, hence after it has
 //! been committed or rolled back.
 
-use std::sync::PoisonError;
-
 use super::session::first;
 use super::{Database, Session, WriteLock};
+use crate::lock::Lock;
 use crate::storage::Error;
 
 /// The maximum number of rows per transaction: a backlog from an outage must not exceed the time that a write may take,
@@ -41,7 +40,7 @@ impl Database {
         rows: &[T],
         write: impl Fn(&Session<'_>, &[T]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batches = self.batches.locked();
         loop {
             self.write_batch(&mut batches, rows, &write)?;
             if batches.written >= rows.len() {

@@ -11,7 +11,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -22,6 +22,7 @@ use super::files::OpenedFile;
 use super::key_cache;
 use super::migrations::migrate;
 use super::schema;
+use crate::lock::Lock;
 use crate::storage::Error;
 
 /// How long to wait for another process's write or checkpoint.
@@ -104,7 +105,7 @@ impl Database {
 
     /// Fails if SQLite could open the file only for reading.
     pub(super) fn ensure_writable(&self) -> Result<(), Error> {
-        if !lock(&self.writer).is_readonly(MAIN_DB)? {
+        if !self.writer.locked().is_readonly(MAIN_DB)? {
             return Ok(());
         }
         let message = format!("it may not be written to: {READ_ONLY}");
@@ -133,7 +134,7 @@ impl Database {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Some(readers) = &self.readers else { return query(&lock(&self.writer)) };
+        let Some(readers) = &self.readers else { return query(&self.writer.locked()) };
         let reader = readers.take()?;
         let outcome = query(&reader);
         readers.give_back(reader);
@@ -149,7 +150,7 @@ impl Database {
     ) -> Result<T, Error> {
         self.check_file()?;
         let begun = Instant::now();
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.locked();
         writer.busy_timeout(BUSY_TIMEOUT.saturating_sub(begun.elapsed()).max(MIN_BUSY_TIMEOUT))?;
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&transaction)?;
@@ -161,7 +162,7 @@ impl Database {
 
     /// Frees the pages that the writer has cached. It reads those that it still needs again.
     pub(in crate::storage) fn shrink_writer_cache(&self) -> Result<(), Error> {
-        Ok(lock(&self.writer).execute_batch("PRAGMA shrink_memory")?)
+        Ok(self.writer.locked().execute_batch("PRAGMA shrink_memory")?)
     }
 
     /// Fails if the file is no longer at its path.
@@ -181,7 +182,7 @@ impl Database {
     /// A number that changes with every change of the database, through whatever connection.
     pub(in crate::storage) fn version(&self) -> Result<i64, Error> {
         let Some(readers) = &self.readers else {
-            return Ok(i64::try_from(lock(&self.writer).total_changes()).unwrap_or(i64::MAX));
+            return Ok(i64::try_from(self.writer.locked().total_changes()).unwrap_or(i64::MAX));
         };
         readers.file.check()?;
         readers.data_version()
@@ -190,7 +191,7 @@ impl Database {
 
 impl Readers {
     fn take(&self) -> Result<Connection, Error> {
-        let idle = lock(&self.idle).pop();
+        let idle = self.idle.locked().pop();
         match idle {
             Some(reader) => Ok(reader),
             None => self.open(),
@@ -198,7 +199,7 @@ impl Readers {
     }
 
     fn give_back(&self, reader: Connection) {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.locked();
         if idle.len() < MAX_IDLE_READERS {
             idle.push(reader);
         }
@@ -212,7 +213,7 @@ impl Readers {
 
     /// A writer holds the lock from before its first byte in the log until its commit is visible.
     fn try_write_lock(&self) -> Result<(), Error> {
-        let mut lock_probe = lock(&self.lock_probe);
+        let mut lock_probe = self.lock_probe.locked();
         let connection = match lock_probe.take() {
             Some(connection) => connection,
             None => connect(self.file.path())?,
@@ -224,7 +225,7 @@ impl Readers {
     }
 
     fn data_version(&self) -> Result<i64, Error> {
-        let mut version_connection = lock(&self.version_connection);
+        let mut version_connection = self.version_connection.locked();
         let connection = match version_connection.take() {
             Some(connection) => connection,
             None => self.open()?,
@@ -232,11 +233,6 @@ impl Readers {
         let connection = version_connection.insert(connection);
         Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
     }
-}
-
-/// Ignores poisoning: by the time a lock is poisoned, the interrupted transaction has been rolled back.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Connects to a file that must exist; its path is never parsed as a URI.

@@ -6,8 +6,9 @@
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use crate::lock::Lock;
 use crate::{os_error, private};
 
 /// Held from creating the files until SQLite has opened them. The descriptor of a new file is closed before SQLite
@@ -18,7 +19,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 /// Creates `dir` (0700) and the named files in it (0600) where they are missing. The guard must be held until the files
 /// have been opened.
 pub(super) fn prepare(dir: &Path, names: &[&str]) -> io::Result<MutexGuard<'static, ()>> {
-    let guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = OPENING.locked();
     private::create_dir_all(dir).map_err(|cause| plain(&cause, ""))?;
     for name in names {
         make_file(&dir.join(name)).map_err(|cause| plain(&cause, &format!("{name}: ")))?;

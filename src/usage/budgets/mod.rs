@@ -6,7 +6,7 @@
 //! every flush ([`Budgets::refresh`]), which includes what other servers on the same database have spent.
 
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -14,6 +14,7 @@ use tokio::sync::futures::OwnedNotified;
 use super::Account;
 use super::spending::{Limit, Spending};
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::log_throttle::LogThrottle;
 use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
 use crate::storage::{Error, ReadPurpose, Store, SubjectMonth};
@@ -118,7 +119,7 @@ impl Budgets {
     fn known(&self, limits: &[Limit<'_>], now: Time) -> Result<MutexGuard<'_, Spending>, BudgetError> {
         let month = now.utc_month();
         loop {
-            let mut spending = self.lock();
+            let mut spending = self.spending.locked();
             if spending.missing(limits, month).0.is_empty() {
                 return Ok(spending);
             }
@@ -138,7 +139,7 @@ impl Budgets {
     /// If it cannot be loaded; then nothing can be reserved.
     pub(super) async fn load_spending(&self, account: &Account, now: Time) -> Result<(), BudgetError> {
         let month = now.utc_month();
-        if self.store.is_local() || self.lock().missing(&limits(account), month).0.is_empty() {
+        if self.store.is_local() || self.spending.locked().missing(&limits(account), month).0.is_empty() {
             return Ok(());
         }
         self.load_in_turn(account, month, |load| self.store.read_async(ReadPurpose::Spending, load)).await
@@ -169,13 +170,13 @@ impl Budgets {
     /// What is unknown is looked up only when it is this read's turn: waiting for that may take longer than the time
     /// between two refreshes, and others may have read the same.
     fn load(&self, limits: &[Limit<'_>], month: i64) -> Result<bool, Error> {
-        let (unknown, as_of) = self.lock().missing(limits, month);
+        let (unknown, as_of) = self.spending.locked().missing(limits, month);
         if unknown.is_empty() {
             return Ok(true);
         }
         let spent = self.store.spent(&unknown)?;
         let answers: Vec<(SubjectMonth, NanoUsd)> = unknown.into_iter().zip(spent).collect();
-        Ok(self.lock().insert(&answers, as_of))
+        Ok(self.spending.locked().insert(&answers, as_of))
     }
 
     fn unavailable(&self, cause: &impl Display) -> BudgetError {
@@ -187,12 +188,12 @@ impl Budgets {
 
     /// Reads all spending anew, and releases the reservations of `written` rows, whose costs are in the ledger now.
     pub(super) fn refresh(&self, written: impl IntoIterator<Item = Reservation>) -> Result<(), Error> {
-        let subjects = self.lock().subjects();
+        let subjects = self.spending.locked().subjects();
         if subjects.is_empty() {
             return Ok(());
         }
         let spent = self.store.spent(&subjects);
-        let mut spending = self.lock();
+        let mut spending = self.spending.locked();
         let outcome = match spent {
             Ok(spent) => {
                 spending.refresh(subjects.into_iter().zip(spent));
@@ -212,12 +213,7 @@ impl Budgets {
 
     /// The ledger cannot be written, and perhaps not read: what it has said is no longer relied upon.
     pub(super) fn invalidate(&self) {
-        self.lock().invalidate();
-    }
-
-    /// Ignores poisoning: entries are consistent after every step.
-    fn lock(&self) -> MutexGuard<'_, Spending> {
-        self.spending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spending.locked().invalidate();
     }
 }
 
@@ -229,7 +225,7 @@ impl Reservation {
 
     /// The call has ended and has cost this. To be called once.
     pub(super) fn settle(&mut self, actual: NanoUsd) {
-        let mut spending = self.budgets.lock();
+        let mut spending = self.budgets.spending.locked();
         for subject in &self.subjects {
             spending.settle(subject, self.amount, actual);
         }
@@ -241,7 +237,7 @@ impl Reservation {
     /// The call ended at this time and will never be in the ledger: what it has cost stays spent.
     pub(super) fn lose(mut self, at: Time) {
         let budgets = self.budgets.clone();
-        let mut spending = budgets.lock();
+        let mut spending = budgets.spending.locked();
         for subject in self.subjects.drain(..) {
             spending.lose(&subject, self.amount, self.is_settled, at.utc_month());
         }
@@ -258,7 +254,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.subjects.is_empty() {
             let budgets = self.budgets.clone();
-            self.release(&mut budgets.lock());
+            self.release(&mut budgets.spending.locked());
             budgets.freed.notify_waiters();
         }
     }

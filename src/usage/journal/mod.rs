@@ -13,13 +13,14 @@
 //! first, and a row is numbered after it was counted: of two calls, at least one knows of the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
 use super::meter::Meter;
 use crate::id;
+use crate::lock::Lock;
 use crate::money::{Price, Tokens};
 use crate::net::workers::PerWorker;
 use crate::storage::AttemptRow;
@@ -101,7 +102,7 @@ impl Journal {
     /// Registers a call that begins.
     pub(super) fn begin(&self, call: Call) -> Registration {
         let (call, list) = (Arc::new(call), self.lists.here().clone());
-        let index = lock(&list.0).insert(call.clone());
+        let index = list.0.locked().insert(call.clone());
         Registration { call, list, index }
     }
 
@@ -110,11 +111,13 @@ impl Journal {
         let mut long = Vec::new();
         for list in self.lists.all() {
             // Nothing else is done under the lock, for which requests wait.
-            let calls = lock(&list.0);
+            let calls = list.0.locked();
             let of_list = calls.iter().map(|(_, call)| call);
             long.extend(of_list.filter(|call| call.is_long(now)).inspect(|call| self.number(call)).cloned());
         }
-        let is_silent = lock(&self.written_at)
+        let is_silent = self
+            .written_at
+            .locked()
             .is_none_or(|written| now.saturating_duration_since(written) >= SIGN_OF_LIFE);
         let mut due: Due = long.iter().filter_map(|call| call.due(now)).collect();
         if due.is_empty() && is_silent {
@@ -133,7 +136,7 @@ impl Journal {
         if due.is_empty() {
             return;
         }
-        *lock(&self.written_at) = Some(now);
+        *self.written_at.locked() = Some(now);
         for (call, used) in due {
             call.written.set(used);
             let at = u64::try_from(call.age(now).as_millis()).unwrap_or(u64::MAX);
@@ -228,13 +231,8 @@ impl Registration {
     /// Takes the call off the list. To be called before its row is queued.
     pub(super) fn end(&self) {
         // Dropped after the lock is released.
-        let _call = lock(&self.list.0).try_remove(self.index);
+        let _call = self.list.0.locked().try_remove(self.index);
     }
-}
-
-/// Ignores poisoning: what is behind the locks is consistent after every step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The ledger: a queue of rows between requests and the disk.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -12,6 +12,7 @@ use super::budgets::{BudgetError, Budgets, Reservation};
 use super::journal::{Due, Journal};
 use super::late::LateCalls;
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::metrics::{self, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::{AttemptRow, Error, Store};
@@ -197,7 +198,7 @@ impl Ledger {
 
     /// [`Ledger::flush`] at this time, from which the ages of calls under way are told.
     pub(super) fn flush_at(&self, now: Instant) -> Result<(), Error> {
-        let mut spare = lock(&self.shared.spare);
+        let mut spare = self.shared.spare.locked();
         let rows = std::mem::take(&mut *spare);
         let mut queue = std::mem::replace(&mut *self.queue(), Queue { rows, reservations: Vec::new() });
         let due = self.shared.journal.due(now);
@@ -294,13 +295,8 @@ impl Ledger {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        lock(&self.shared.queue)
+        self.shared.queue.locked()
     }
-}
-
-/// Ignores poisoning: the queue is consistent after every step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::futures::OwnedNotified;
@@ -12,6 +12,7 @@ use super::budgets::Reservation;
 use super::journal::{Call, Registration};
 use super::{Account, Accounting, BudgetError, Purpose};
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::metrics;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
 use crate::storage::{AttemptRow, CallId, INTERRUPTED};
@@ -133,7 +134,7 @@ impl Meter {
 
     /// The recorded usage so far, by model (in order of first use) and purpose.
     pub fn totals(&self) -> Vec<ModelTotal> {
-        self.lock_totals().clone()
+        self.0.totals.locked().clone()
     }
 
     /// The recorded usage so far, over all models.
@@ -144,7 +145,7 @@ impl Meter {
             completion_tokens: 0,
             cost: Some(NanoUsd::default()),
         };
-        let totals = self.lock_totals();
+        let totals = self.0.totals.locked();
         let sum = totals.iter().filter(|total| !total.is_nothing()).fold(zero, |sum, total| RequestTotal {
             prompt_tokens: sum.prompt_tokens.saturating_add(total.prompt_tokens),
             completion_tokens: sum.completion_tokens.saturating_add(total.completion_tokens),
@@ -214,7 +215,7 @@ impl Meter {
 
     /// What a call that the journal has numbered would be booked as if its server died now.
     pub(super) fn under_way(&self, call: &Call, tokens: Tokens) -> AttemptRow {
-        let position = Position::next(&self.lock_totals(), &call.model);
+        let position = Position::next(&self.0.totals.locked(), &call.model);
         let used = Used { usage: Usage::estimated(tokens), cost: call.price.map(|price| price.of(tokens)) };
         self.row(call, INTERRUPTED, used, call.begun.elapsed(), position)
     }
@@ -258,7 +259,7 @@ impl Meter {
     }
 
     fn add(&self, model: &Arc<str>, purpose: Purpose, used: Used) -> Position {
-        let mut totals = self.lock_totals();
+        let mut totals = self.0.totals.locked();
         let position = Position::next(&totals, model);
         let known = totals.iter_mut().find(|total| total.model == *model && total.purpose == purpose);
         if let Some(total) = known {
@@ -270,11 +271,6 @@ impl Meter {
         total.add(used);
         totals.push(total);
         position
-    }
-
-    /// Ignores poisoning: totals are consistent after every step.
-    fn lock_totals(&self) -> MutexGuard<'_, Vec<ModelTotal>> {
-        self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -23,7 +23,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -31,6 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::inference::{self, Failure, MAX_BREAKER_PAUSE};
+use crate::lock::Lock;
 use crate::net::semaphore::{Permit, Semaphore};
 
 /// The first pause of a model that does not ask for one, and the space between its calls after that.
@@ -84,11 +85,6 @@ struct Pace {
 impl Pace {
     fn new() -> Self {
         Self { state: Mutex::default(), line: Arc::new(Semaphore::new(1)), postponed: Notify::new() }
-    }
-
-    /// Ignores poisoning: no change is left half done.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,7 +192,7 @@ impl Turn<'_> {
     pub(in crate::verify) fn begin(&mut self) -> bool {
         let Some(pace) = self.pace else { return true };
         let now = Instant::now();
-        let mut state = pace.state();
+        let mut state = pace.state.locked();
         self.epoch = state.epoch;
         let Some(limit) = state.limit(now) else {
             drop(state);
@@ -249,7 +245,7 @@ impl Turn<'_> {
     /// When the call is due, if not now.
     fn due(&self, until: Instant) -> Result<Option<Instant>, Failure> {
         let now = Instant::now();
-        let next = self.pace.and_then(|pace| pace.state().limit(now).map(|limit| limit.next));
+        let next = self.pace.and_then(|pace| pace.state.locked().limit(now).map(|limit| limit.next));
         match next.filter(|next| *next > now) {
             Some(next) if next >= until => Err(Failure::RateLimited { retry_after: Some(next - now) }),
             due => Ok(due),
@@ -259,7 +255,7 @@ impl Turn<'_> {
     /// How long until a call could be made, as far as is known.
     pub(in crate::verify) fn time_left(&self) -> Option<Duration> {
         let now = Instant::now();
-        let next = self.pace.and_then(|pace| pace.state().limit(now).map(|limit| limit.next))?;
+        let next = self.pace.and_then(|pace| pace.state.locked().limit(now).map(|limit| limit.next))?;
         next.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
@@ -269,12 +265,12 @@ impl Turn<'_> {
         match failure {
             // A model that answers at all has admitted the call.
             None | Some(Failure::Refused | Failure::Malformed | Failure::NoAnswer) => {
-                pace.state().succeeded(self.epoch);
+                pace.state.locked().succeeded(self.epoch);
                 self.place = None;
             }
             Some(failure) if is_rate_limit(failure) => {
                 let asked = failure.retry_after().map(|asked| asked.min(MAX_BREAKER_PAUSE));
-                pace.state().refused(self.epoch, asked, Instant::now(), inference::jitter());
+                pace.state.locked().refused(self.epoch, asked, Instant::now(), inference::jitter());
                 if asked.is_some() {
                     pace.postponed.notify_waiters();
                 }
@@ -460,11 +456,11 @@ mod tests {
                 let mut open: Vec<Turn<'_>> = Vec::new();
                 for (what, which, millis) in steps {
                     let is_refusing =
-                        pace.state().limit(Instant::now()).is_some_and(|limit| limit.refusals > 0);
+                        pace.state.locked().limit(Instant::now()).is_some_and(|limit| limit.refusals > 0);
                     let holds = |turn: &Turn<'_>| turn.place.is_some();
                     match what {
                         0 | 1 => {
-                            let due = pace.state().limit(Instant::now()).map(|limit| limit.next);
+                            let due = pace.state.locked().limit(Instant::now()).map(|limit| limit.next);
                             let is_probed = open.iter().any(holds);
                             let mut turn = pacing.turn("a/1");
                             if turn.begin() {

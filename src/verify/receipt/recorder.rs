@@ -1,11 +1,12 @@
 //! Keeps what models write while a verification runs, as long as somebody asked for a receipt.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::payload::{ClaimRecord, Output, Raw, Task, VoteRecord};
 use crate::api::verify::{ClaimResult, Span};
 use crate::inference::{Answer, Finish};
+use crate::lock::Lock;
 use crate::verify::claim::{Claim, letter};
 
 /// How much of what models write is kept of one verification, in bytes of JSON: many times what the longest text needs.
@@ -46,7 +47,7 @@ impl Recorder {
 
     /// Keeps what a model wrote about a section of the text.
     pub(in crate::verify) fn output(&self, task: Task, section: Span, model: &str, answer: &Answer) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.locked();
         let raw = kept.raw(answer);
         let model = model.to_owned();
         kept.outputs.push(Output { task, section, model, answered_by: answered_by(answer), answer: raw });
@@ -54,7 +55,7 @@ impl Recorder {
 
     /// Keeps what a model wrote to a claim's question, whose options it was shown in this order.
     pub(in crate::verify) fn vote(&self, claim: &Claim, model: &str, order: &[usize], answer: &Answer) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.locked();
         let raw = kept.raw(answer);
         let votes = &mut kept.claims.entry(claim.id.clone()).or_default().votes;
         let known = votes.iter_mut().position(|vote| vote.model == model);
@@ -74,12 +75,12 @@ impl Recorder {
 
     /// Notes how many models had not answered a claim's question at the deadline.
     pub(in crate::verify) fn cut_off(&self, claim: &Claim, outstanding: usize) {
-        self.kept().claims.entry(claim.id.clone()).or_default().outstanding = outstanding;
+        self.kept.locked().claims.entry(claim.id.clone()).or_default().outstanding = outstanding;
     }
 
     /// What extractor and auditor wrote.
     pub(in crate::verify) fn take_outputs(&self) -> Vec<Output> {
-        std::mem::take(&mut self.kept().outputs)
+        std::mem::take(&mut self.kept.locked().outputs)
     }
 
     /// The record of a claim with this result. The order of `models` is that of the panel.
@@ -88,7 +89,7 @@ impl Recorder {
         result: &ClaimResult,
         models: impl Iterator<Item = &'m str>,
     ) -> ClaimRecord {
-        let mut kept = self.kept().claims.remove(&result.id).unwrap_or_default();
+        let mut kept = self.kept.locked().claims.remove(&result.id).unwrap_or_default();
         let votes = models.filter_map(|model| {
             let has_answered = result.model_answers.iter().any(|answer| answer.model == model);
             let failed = result.model_errors.iter().find(|error| error.model == model);
@@ -112,11 +113,6 @@ impl Recorder {
         });
         let votes = votes.collect();
         ClaimRecord { result: result.clone(), outstanding: kept.outstanding, votes }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing is left half done in here.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

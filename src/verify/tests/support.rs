@@ -1,6 +1,6 @@
 //! Scripted models, and scenarios that run a verification with them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, pending};
@@ -12,6 +12,7 @@ use crate::api::Service;
 use crate::api::verify::{ClaimResult, Event, VerifyResponse};
 use crate::clock::{Clock, Time};
 use crate::inference::{Answer, Chat, Failure, Finish};
+use crate::lock::Lock;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::usage::{Account, Accounting, Budget, Ledger, Meter, Purpose, Store};
 use crate::verify::model_calls::calls::ModelClient;
@@ -110,7 +111,7 @@ impl ModelClient for ScriptedModels {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         let recorded = (model.to_owned(), chat.clone());
-        self.chats.lock().unwrap_or_else(PoisonError::into_inner).push(recorded);
+        self.chats.locked().push(recorded);
         let reply =
             (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
         Box::pin(async move {
@@ -245,7 +246,7 @@ impl Scenario {
     }
 
     pub(super) fn chats(&self) -> Vec<(String, Chat)> {
-        self.models.chats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.models.chats.locked().clone()
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +35,7 @@ use super::plain_prompt::Interrupts;
 use crate::cli::args::text::{MAX_BYTES, unreadable};
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::terminal::printer::Printer;
+use crate::lock::Lock;
 use crate::unsafe_chars::is_hazard;
 
 /// Precedes the text.
@@ -285,14 +286,14 @@ impl Modes {
     }
 
     fn mark_pasted_text(&self) {
-        let original = self.original.lock().unwrap_or_else(PoisonError::into_inner);
+        let original = self.original.locked();
         if original.is_some() {
             let _ = io::stderr().write_all(PASTE_MARKS_ON);
         }
     }
 
     fn set(&self, change: impl FnOnce(&mut Termios)) {
-        let original = self.original.lock().unwrap_or_else(PoisonError::into_inner);
+        let original = self.original.locked();
         let Some(mut modes) = original.clone() else { return };
         change(&mut modes);
         // `Now` keeps what was typed. Fails only if the terminal is gone, which the next read reports.
@@ -302,7 +303,7 @@ impl Modes {
     /// Restores the modes for good, also where a read was under way.
     fn end(&self) {
         self.restore();
-        if self.original.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+        if self.original.locked().take().is_some() {
             let _ = io::stderr().write_all(PASTE_MARKS_OFF);
         }
     }

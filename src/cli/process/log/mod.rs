@@ -10,7 +10,7 @@ mod terminal;
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use self::json::{JsonLines, SpanFields};
 use self::terminal::TextLines;
 use super::exit::{Failure, Kind};
 use crate::cli::args::globals::Session;
+use crate::lock::Lock;
 
 /// How long lines are collected before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
@@ -118,7 +119,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        let mut pending = self.lines.pending();
+        let mut pending = self.lines.0.pending.locked();
         (pending.is_closed, pending.is_asleep) = (true, false);
         drop(pending);
         self.lines.0.changed.notify_one();
@@ -160,7 +161,7 @@ impl Lines {
         let mut idle_delays = 0;
         loop {
             let has_time = |pending: &mut Pending| pending.bytes.len() < BATCH_BYTES && !pending.is_closed;
-            let gathered = self.0.changed.wait_timeout_while(self.pending(), BATCH_DELAY, has_time);
+            let gathered = self.0.changed.wait_timeout_while(self.0.pending.locked(), BATCH_DELAY, has_time);
             let (mut pending, _) = gathered.unwrap_or_else(PoisonError::into_inner);
             if pending.is_empty() && !pending.is_closed {
                 idle_delays += 1;
@@ -187,17 +188,12 @@ impl Lines {
             }
         }
     }
-
-    /// Also usable after a panic elsewhere, as lines are added whole.
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Receives one whole line per call from the subscriber.
 impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut pending = self.pending();
+        let mut pending = self.0.pending.locked();
         if pending.bytes.len() + line.len() > MAX_PENDING_BYTES {
             pending.dropped += 1;
             return Ok(line.len());
@@ -239,7 +235,7 @@ mod tests {
     {
         let lines = Lines::default();
         tracing::subscriber::with_default(format(lines.clone()), work);
-        String::from_utf8(lines.pending().bytes.clone()).unwrap()
+        String::from_utf8(lines.0.pending.locked().bytes.clone()).unwrap()
     }
 
     struct Sent(Sender<Vec<u8>>);
@@ -320,7 +316,7 @@ mod tests {
         for _ in 0..7 {
             (&lines).write_all(&line).unwrap();
         }
-        lines.pending().is_closed = true;
+        lines.0.pending.locked().is_closed = true;
         let mut written = Vec::new();
         lines.write_to(&mut written, json::dropped_lines);
         let notice = written.split_off(4 * line.len());

@@ -16,8 +16,10 @@ use std::future::{Future, poll_fn};
 use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+
+use crate::lock::Lock;
 
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
@@ -114,20 +116,15 @@ impl<B> ParkingSlot<B> {
         if !self.0.is_occupied.load(Ordering::Acquire) {
             return None;
         }
-        let mut slot = self.lock();
+        let mut slot = self.0.parked.locked();
         self.0.is_occupied.store(false, Ordering::Release);
         slot.take()
     }
 
     fn put(&self, parked: Parked<B>) {
-        let mut slot = self.lock();
+        let mut slot = self.0.parked.locked();
         *slot = Some(parked);
         self.0.is_occupied.store(true, Ordering::Release);
-    }
-
-    /// Locks the slot. A poisoned lock is fine: the slot is filled and emptied in single steps.
-    fn lock(&self) -> MutexGuard<'_, Option<Parked<B>>> {
-        self.0.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,9 +13,11 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+
+use crate::lock::Lock;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Response, Uri};
@@ -208,12 +210,12 @@ fn with_causes(error: &dyn Error) -> String {
 impl IdleConnections {
     /// The most recently used connection; the provider may have closed it meanwhile.
     fn take(&self) -> Option<Connection> {
-        let (connection, since) = self.lock().connections.pop()?;
+        let (connection, since) = self.state.locked().connections.pop()?;
         (since.elapsed() < IDLE_TIMEOUT).then_some(connection)
     }
 
     fn put(self: &Arc<Self>, connection: Connection) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.connections.push((connection, Instant::now()));
         let oldest = (state.connections.len() > self.max).then(|| state.connections.remove(0));
         if !std::mem::replace(&mut state.has_sweeper, true) {
@@ -226,7 +228,7 @@ impl IdleConnections {
 
     /// Closes expired connections; returns when the next one will expire, if any is left.
     fn close_expired(&self, now: Instant) -> Option<Instant> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let count = state.connections.partition_point(|(_, since)| *since + IDLE_TIMEOUT <= now);
         // Closed outside the lock.
         let expired: Vec<(Connection, Instant)> = state.connections.drain(..count).collect();
@@ -235,11 +237,6 @@ impl IdleConnections {
         drop(state);
         drop(expired);
         next
-    }
-
-    /// Poisoning is ignored: a panic elsewhere leaves the list consistent.
-    fn lock(&self) -> MutexGuard<'_, IdleState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

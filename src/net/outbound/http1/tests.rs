@@ -255,7 +255,7 @@ async fn only_so_many_idle_connections_are_kept_and_the_oldest_go_first() {
         pool.idle.put(connection.unwrap());
         streams.push(accepted.unwrap().0);
     }
-    assert_eq!(pool.idle.lock().connections.len(), MAX_IDLE);
+    assert_eq!(pool.idle.state.locked().connections.len(), MAX_IDLE);
     assert_eq!(streams[0].read(&mut [0]).await.unwrap(), 0, "the oldest one stays open");
 }
 

@@ -1,7 +1,7 @@
 //! One configured provider: its concurrency limit, its dialect and its connections.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::transport::Transport;
 use crate::clock::Clock;
+use crate::lock::Lock;
 use crate::money::Price;
 use crate::net::semaphore::{self, Semaphore};
 use crate::providers::dialects::anthropic::Anthropic;
@@ -288,7 +289,7 @@ impl Provider {
 
     /// The model of this name, without what it is known to refuse.
     fn model(&self, name: &str) -> Arc<Model> {
-        let mut models = self.lock_models();
+        let mut models = self.models.locked();
         if let Some(model) = models.learned.get(name).or_else(|| models.known.get(name)) {
             return model.clone();
         }
@@ -302,15 +303,10 @@ impl Provider {
     /// Remembers the parameters that a model accepts. Call this only once it has answered: a refusal alone may be about
     /// what this caller wrote.
     fn learn(&self, name: &str, model: Arc<Model>) {
-        let mut models = self.lock_models();
+        let mut models = self.models.locked();
         if models.learned.len() < MAX_MODELS || models.learned.contains_key(name) {
             models.learned.insert(name.to_owned(), model);
         }
-    }
-
-    /// Poisoning is ignored: entries are inserted whole, so a panic elsewhere leaves the cache consistent.
-    fn lock_models(&self) -> MutexGuard<'_, ModelCache> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -19,11 +19,12 @@
 
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use foldhash::HashMap;
 
+use crate::lock::Lock;
 use crate::storage::{KeyHash, KeyRow};
 
 /// More than the resolution of the coarsest file system clock on which SQLite's WAL works, two seconds.
@@ -100,7 +101,7 @@ impl KeyCache {
 
     /// The WAL file's metadata. SQLite deletes the file with the last connection and creates another one for the next.
     fn wal_metadata(&self) -> Option<Metadata> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let open = self.open.locked().clone();
         if let Some(found) = open.and_then(|file| file.metadata().ok())
             && is_linked(&found)
         {
@@ -108,7 +109,7 @@ impl KeyCache {
         }
         let file = Arc::new(File::open(&self.wal).ok()?);
         let found = file.metadata().ok()?;
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        *self.open.locked() = Some(file);
         Some(found)
     }
 
@@ -135,13 +136,13 @@ impl KeyCache {
     /// Whether results may be cached in this state. If that is not yet known, `has_no_writer` tells whether nobody is
     /// writing now. To be called before the read.
     pub(super) fn may_cache(&self, stamp: Stamp, has_no_writer: impl FnOnce() -> bool) -> bool {
-        if self.lock().stamp == Some(stamp) {
+        if self.entries.locked().stamp == Some(stamp) {
             return true;
         }
         if !has_no_writer() {
             return false;
         }
-        let mut entries = self.lock();
+        let mut entries = self.entries.locked();
         if entries.stamp != Some(stamp) {
             let before =
                 std::mem::replace(&mut *entries, Entries { stamp: Some(stamp), ..Entries::default() });
@@ -163,18 +164,13 @@ impl KeyCache {
 
     /// Runs `work` on the cache, and frees what it evicts once the lock is released.
     fn with_entries<R>(&self, work: impl FnOnce(&mut Entries) -> R) -> R {
-        let mut entries = self.lock();
+        let mut entries = self.entries.locked();
         let result = work(&mut entries);
         let (rows, unknown) = (entries.rows.evicted.take(), entries.unknown.evicted.take());
         drop(entries);
         drop(unknown);
         rows.into_iter().for_each(free_rows);
         result
-    }
-
-    /// Ignores poisoning: the state is consistent after every step.
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

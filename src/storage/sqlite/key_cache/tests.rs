@@ -79,7 +79,7 @@ fn guesses_evict_no_existing_key() {
         assert_eq!(server.files().look_up_key(&hash_of(number)).unwrap(), None);
     }
     assert!(Arc::ptr_eq(&first, &server.files().look_up_key(&known).unwrap().unwrap()));
-    let kept = server.files().key_cache.as_ref().unwrap().lock();
+    let kept = server.files().key_cache.as_ref().unwrap().entries.locked();
     assert!(kept.unknown.younger.len() + kept.unknown.elder.len() <= 2 * UNKNOWN_CAPACITY);
 }
 

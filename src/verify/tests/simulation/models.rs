@@ -1,7 +1,7 @@
 //! Simulated models that do anything after any delay, and an independent record of what they did.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::super::support::{Call, extraction};
 use crate::inference::{Answer, Chat, Failure, Finish};
+use crate::lock::Lock;
 use crate::money::{NanoUsd, Tokens};
 use crate::usage::{Meter, Purpose};
 use crate::verify::model_calls::calls::ModelClient;
@@ -83,30 +84,26 @@ impl SimulatedModels {
         Arc::new(Self { behaviours, extractor_behaviours, claims, state: Mutex::default() })
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of open calls.
     pub(super) fn open(&self) -> usize {
-        self.state().open
+        self.state.locked().open
     }
 
     /// All calls that have ended.
     pub(super) fn reports(&self) -> Vec<CallReport> {
-        self.state().reports.clone()
+        self.state.locked().reports.clone()
     }
 
     /// All valid answers.
     pub(super) fn choices(&self) -> Vec<Choice> {
-        self.state().choices.clone()
+        self.state.locked().choices.clone()
     }
 
     /// What the next call of a model about a question does, independent of the order of calls.
     fn behaviour(&self, model: &str, question: &str, purpose: Purpose) -> &Behaviour {
         let behaviours =
             if purpose == Purpose::Extraction { &self.extractor_behaviours } else { &self.behaviours };
-        let mut state = self.state();
+        let mut state = self.state.locked();
         let nth = state.calls.entry((model.to_owned(), question.to_owned())).or_default();
         let seed = format!("{model}/{question}/{nth}");
         *nth += 1;
@@ -123,7 +120,7 @@ struct OpenCall<'m> {
 
 impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
-        let mut state = self.models.state();
+        let mut state = self.models.state.locked();
         state.open -= 1;
         state.reports.push(self.report.clone());
     }
@@ -146,7 +143,7 @@ impl ModelClient for SimulatedModels {
             let prompt = Tokens::of_prompt(behaviour.usage.prompt);
             attempt.set_expected(prompt);
             let report = CallReport { model: model.to_owned(), purpose, outcome: "cancelled", usage: prompt };
-            self.state().open += 1;
+            self.state.locked().open += 1;
             let mut open_call = OpenCall { models: self, report };
             let end = |outcome, usage: Tokens| {
                 open_call.report = CallReport { outcome, usage, ..open_call.report.clone() };
@@ -168,7 +165,7 @@ impl ModelClient for SimulatedModels {
                     let (letter, option) = option(&call, *kind);
                     let at = Instant::now();
                     let choice = Choice { model: model.to_owned(), question, option, at };
-                    self.state().choices.push(choice);
+                    self.state.locked().choices.push(choice);
                     (formatted(&letter, *format), Finish::Stop)
                 }
                 Action::Garbage(text) => (text.clone(), Finish::Stop),

@@ -3,12 +3,13 @@
 //! What must hold: however many logins are refused, and from however many addresses, the log grows by at most
 //! [`MAX_ENTRIES`] entries an hour. An entry says how many before it were left out.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::write;
 use crate::api::console::Channel;
 use crate::clock::Time;
+use crate::lock::Lock;
 use crate::server::reply::ApiError;
 use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate};
@@ -33,7 +34,7 @@ impl RefusedLogins {
     /// Counts one; returns whether it gets an entry, with the number of those left out before it.
     fn count(&self, now: Time) -> Option<u64> {
         // Poisoning is ignored: the counts are right after every step.
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.locked();
         if counts.since.is_none_or(|since| now >= since.plus(HOUR)) {
             (counts.since, counts.entries) = (Some(now), 0);
         }
