@@ -328,6 +328,23 @@ async fn whoami_has_a_timeout() {
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
+#[test]
+fn a_server_that_cannot_be_reached_is_given_up_after_five_statements_in_a_row() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for command in ["verify", "extract"] {
+        let mk = Mk::new()
+            .args([command, "--lines", "facts.txt", "--jobs", "1"])
+            .env("MK_SERVER", &format!("http://127.0.0.1:{port}"))
+            .env("MK_API_KEY", VERIFY_KEY);
+        std::fs::write(mk.home().join("facts.txt"), "a statement\n".repeat(8)).unwrap();
+        let ran = mk.run();
+        assert_eq!(ran.code(), 6, "{ran:?}");
+        let is_asked = |line: &str| !line.contains("not asked, as those before did not reach the server: ");
+        let asked: Vec<bool> = ran.stdout.lines().map(is_asked).collect();
+        assert_eq!(asked, [true, true, true, true, true, false, false, false], "{ran:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_server_is_not_reported_as_healthy() {
     for (body, words) in [("<html>It works!", "its answer is not JSON"), ("{}", "is not `ok`")] {

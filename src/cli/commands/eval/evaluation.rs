@@ -14,11 +14,9 @@ use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
 use crate::cli::commands::verify::output::batch_display::BatchDisplay;
 use crate::cli::commands::verify::run::observe::Update;
 use crate::cli::commands::verify::run::rate_limit::RateLimitWait;
+use crate::cli::commands::verify::run::refusal::MAX_UNREACHED;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::target::backend::{Backend, Chosen};
-
-/// How many statements in a row may fail to reach the server before the rest is given up.
-const MAX_FUTILE: usize = 5;
 
 /// A statement to verify.
 #[derive(Clone, Copy)]
@@ -192,6 +190,6 @@ impl Evaluation<'_> {
         let has_not_begun = matches!(kind, Some(Kind::Unreachable | Kind::Busy));
         self.futile_in_a_row.set(if has_not_begun { self.futile_in_a_row.get() + 1 } else { 0 });
         // The key is refused, or its budget is used up.
-        kind == Some(Kind::Unauthorized) || self.futile_in_a_row.get() >= MAX_FUTILE
+        kind == Some(Kind::Unauthorized) || self.futile_in_a_row.get() >= MAX_UNREACHED
     }
 }
