@@ -191,6 +191,19 @@ async fn towers() -> (TestServer, FakeProvider) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_extraction_says_how_far_it_came() {
+    let call = Mk::new().args(["extract", "--sandbox", "--jobs", "1", "--lines", "facts.txt"]);
+    let lines = "Two plus two is four.\nThe capital of Japan is Tokyo. [sandbox:stall=extractor]\n";
+    std::fs::write(call.home().join("facts.txt"), lines).unwrap();
+    let mut child = spawn(&call);
+    let mut results = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(results.next().unwrap().unwrap().contains("CLAIM"));
+    let ran = interrupted(child).await;
+    assert_eq!(ran.status.signal(), SIGINT, "{ran:?}");
+    assert!(ran.stderr.contains("1 statement · 1 claim · its sentence is accounted for · "), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_says_what_was_found_and_names_what_is_false_even_with_q() {
     let (server, _provider) = towers().await;
     let text = "Tower 1 is 9 m high. Tower 2 is 8 m high. Tower 3 is 7 m high.";

@@ -15,6 +15,7 @@ use crate::cli::commands::verify::output::plain;
 use crate::cli::commands::verify::output::summary::{Part, on_one_line};
 use crate::cli::commands::verify::verdict;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
+use crate::cli::process::runtime;
 use crate::cli::terminal::humanize::counted;
 
 /// Prints outcomes in input order, and sums them up.
@@ -30,6 +31,8 @@ pub(super) struct Report<'a, 'p> {
     failed: usize,
     totals: Totals,
     gate: Gate,
+    /// Whether all of it was told.
+    has_ended: bool,
 }
 
 impl<'a, 'p> Report<'a, 'p> {
@@ -52,6 +55,7 @@ impl<'a, 'p> Report<'a, 'p> {
             failed: 0,
             totals: Totals::default(),
             gate: Gate::default(),
+            has_ended: false,
         }
     }
 
@@ -131,20 +135,27 @@ impl<'a, 'p> Report<'a, 'p> {
         self.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
     }
 
-    /// Prints the sums, and what fails the gate.
-    pub(super) fn finish(self) -> Outcome {
-        let (plan, printer, elapsed) = (self.plan, &self.plan.printer, self.begun.elapsed());
-        self.display.borrow_mut().end();
-        if self.extracted + self.failed == 0 {
-            return Err(Failure::usage("there are no statements in the input"));
-        }
+    /// The sums so far.
+    fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if !self.is_one {
             let statements = counted(self.extracted + self.failed, "statement");
             let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
             parts.push(Part::new(format!("{statements}{failed}")));
         }
-        parts.extend(self.totals.parts(elapsed));
+        parts.extend(self.totals.parts(self.begun.elapsed()));
+        parts
+    }
+
+    /// Prints the sums, and what fails the gate.
+    pub(super) fn finish(mut self) -> Outcome {
+        self.has_ended = true;
+        let (plan, printer) = (self.plan, &self.plan.printer);
+        self.display.borrow_mut().end();
+        if self.extracted + self.failed == 0 {
+            return Err(Failure::usage("there are no statements in the input"));
+        }
+        let parts = self.parts();
         let is_for_people = plan.format == Format::List;
         match plan.format {
             Format::Json if self.is_one => {
@@ -173,5 +184,17 @@ impl<'a, 'p> Report<'a, 'p> {
             printer.notice(&total);
         }
         Ok(self.worst)
+    }
+}
+
+impl Drop for Report<'_, '_> {
+    fn drop(&mut self) {
+        // What was found before a stop signal has been paid for.
+        let is_stopped = runtime::received_stop_signal().is_some();
+        if is_stopped && !self.has_ended && self.extracted > 0 && !std::thread::panicking() {
+            self.display.borrow_mut().end();
+            let printer = &self.plan.printer;
+            printer.notice(&on_one_line(&printer.terminal, self.parts()));
+        }
     }
 }
