@@ -1,38 +1,28 @@
 //! Looks for a local Ollama, and for the models installed in it.
 //!
-//! This takes one small HTTP/1.0 request over a plain socket, as no runtime exists yet, and start-up must not be
-//! delayed by more than a moment. Whatever answers on the port is not trusted: the response is capped, parsed strictly,
-//! and ignored if it makes no sense.
+//! It is probed like any provider, but start-up must not be delayed by more than a moment. Whatever answers on the port
+//! is not trusted, and ignored if it makes no sense.
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::thread;
+use std::time::Duration;
 
-use serde::Deserialize;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, timeout_at};
 
+use crate::clock::Clock;
 use crate::model_id;
+use crate::providers::{Kind, Provider, Settings, catalog};
 
-/// Time limit for the connection, and for each read.
-const IO_TIMEOUT: Duration = Duration::from_millis(100);
+/// Time limit for the connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(100);
 /// Time limit for everything.
 const DEADLINE: Duration = Duration::from_millis(500);
-/// The largest response; a list of a thousand models is a tenth of this.
-const MAX_BYTES: usize = 1024 * 1024;
 
 /// Where Ollama listens by default.
 const PORT: u16 = 11434;
 /// An address that nothing can listen on.
 pub(in crate::config) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-#[derive(Deserialize)]
-struct Listing {
-    data: Vec<Installed>,
-}
-
-#[derive(Deserialize)]
-struct Installed {
-    id: String,
-}
 
 /// Where an Ollama of this machine listens, by its `OLLAMA_HOST`: an address with or without `http://` and port. One on
 /// another machine is not looked for, as nobody said that texts may go there.
@@ -62,37 +52,17 @@ pub(in crate::config) fn address(host: &str) -> SocketAddr {
 
 /// The models that can hold a conversation, newest first as Ollama lists them; `None` if there is no Ollama.
 pub(in crate::config) fn installed_models(address: SocketAddr) -> Option<Vec<String>> {
-    let answer = ask(address)?;
-    let (head, body) = split_head(&answer)?;
-    if !head.starts_with(b"HTTP/1.") || head.get(8..13) != Some(b" 200 ") {
-        return None;
-    }
-    let listing: Listing = serde_json::from_slice(body).ok()?;
-    let names = listing.data.into_iter().map(|model| model.id);
-    Some(names.filter(|name| is_usable(name)).collect())
-}
-
-fn ask(address: SocketAddr) -> Option<Vec<u8>> {
-    let end = Instant::now() + DEADLINE;
-    let mut stream = TcpStream::connect_timeout(&address, IO_TIMEOUT).ok()?;
-    stream.set_read_timeout(Some(IO_TIMEOUT)).ok()?;
-    stream.set_write_timeout(Some(IO_TIMEOUT)).ok()?;
-    let request = format!("GET /v1/models HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = Vec::new();
-    let mut piece = [0; 8192];
-    while Instant::now() < end && answer.len() <= MAX_BYTES {
-        match stream.read(&mut piece).ok()? {
-            0 => return Some(answer),
-            count => answer.extend_from_slice(&piece[..count]),
-        }
-    }
-    None
-}
-
-fn split_head(answer: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
-    Some((&answer[..end], &answer[end + 4..]))
+    let mut settings = Settings::new(catalog::OLLAMA.name, Kind::OpenAi, &format!("http://{address}/v1"));
+    settings.connect_timeout = CONNECT_TIMEOUT;
+    let provider = Provider::new(settings, Clock::system()).ok()?;
+    let probe = move || {
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let deadline = Instant::now() + DEADLINE;
+        runtime.block_on(async { timeout_at(deadline, provider.probe(deadline)).await }).ok()?.ok()
+    };
+    // On a thread of its own, as a reload runs within a runtime.
+    let report = thread::spawn(probe).join().ok()??;
+    Some(report.models?.into_iter().filter(|name| is_usable(name)).collect())
 }
 
 /// Embedding models cannot chat, and a name that is not valid in an identifier cannot be called.
@@ -102,9 +72,10 @@ fn is_usable(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
-    use std::thread;
+
+    use super::*;
 
     /// Responds to one request with these bytes and closes the connection.
     fn answering(bytes: Vec<u8>) -> SocketAddr {
@@ -114,7 +85,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = [0; 1024];
             let count = stream.read(&mut request).unwrap();
-            assert!(request[..count].starts_with(b"GET /v1/models HTTP/1.0\r\n"));
+            assert!(request[..count].starts_with(b"GET /v1/models HTTP/1.1\r\n"));
             // The other side closes early once it has seen enough.
             let _ = stream.write_all(&bytes);
         });
@@ -122,7 +93,7 @@ mod tests {
     }
 
     fn ok(body: &str) -> Vec<u8> {
-        format!("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{body}").into_bytes()
+        format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{body}").into_bytes()
     }
 
     #[test]
@@ -152,7 +123,7 @@ mod tests {
         let body =
             r#"{"object":"list","data":[{"id":"llama3.1:8b"},{"id":"nomic-embed-text"},{"id":"a\u001bb"}]}"#;
         assert_eq!(installed_models(answering(ok(body))), Some(vec!["llama3.1:8b".to_owned()]));
-        assert_eq!(installed_models(answering(ok(r#"{"data":[]}"#))), Some(vec![]));
+        assert_eq!(installed_models(answering(ok(r#"{"data":[]}"#))), None);
     }
 
     #[test]
@@ -161,7 +132,7 @@ mod tests {
             b"HTTP/1.1 404 Not Found\r\n\r\n{\"data\":[]}".to_vec(),
             b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(),
             ok("<html>"),
-            ok(&format!("{{\"data\":[{}", " ".repeat(2 * MAX_BYTES))),
+            ok(&format!("{{\"data\":[{}", " ".repeat(1 << 26))),
             Vec::new(),
         ] {
             assert_eq!(installed_models(answering(bytes)), None);

@@ -1,7 +1,5 @@
 //! What a probe of a provider, which costs nothing, has found out.
 
-use std::collections::BTreeSet;
-
 use crate::clock::Time;
 
 /// The result of probing a provider that is reachable.
@@ -11,8 +9,8 @@ pub struct ProbeReport {
     pub key: KeyStatus,
     /// The provider's time, from the `Date` header of its response.
     pub date: Option<Time>,
-    /// The models it lists, by its own names; `None` if the list cannot be read or is incomplete.
-    pub models: Option<BTreeSet<String>>,
+    /// The models it lists, by its own names and in its order; `None` if the list cannot be read or is incomplete.
+    pub models: Option<Vec<String>>,
 }
 
 /// What a provider's response says about our key.

@@ -39,7 +39,7 @@ impl ConfiguredModels {
     }
 
     /// A warning for each model that is missing from a provider's list; `name` is that of the provider's checks.
-    pub(super) fn doubts(&self, provider: &str, name: &str, listed: &BTreeSet<String>) -> Vec<Check> {
+    pub(super) fn doubts(&self, provider: &str, name: &str, listed: &[String]) -> Vec<Check> {
         let configured = self.0.get(provider).into_iter().flatten();
         let missing = configured.filter(|(model, _)| !is_listed(model, listed));
         let doubt = |(model, settings): (&String, &BTreeSet<&str>)| {
@@ -57,21 +57,21 @@ impl ConfiguredModels {
 }
 
 /// Whether a name is listed, or is a variant of a listed one.
-fn is_listed(model: &str, listed: &BTreeSet<String>) -> bool {
+fn is_listed(model: &str, listed: &[String]) -> bool {
     // Suffixes such as `:free` choose a route to a model, `-latest` chooses among its dates.
     let base = model.split(':').next().unwrap_or(model).trim_end_matches("-latest");
     let is_date = |rest: &str| {
         rest.strip_prefix(['-', '@']).is_some_and(|date| date.starts_with(|c: char| c.is_ascii_digit()))
     };
     let is_variant = |rest: &str| rest.is_empty() || rest.starts_with(':') || is_date(rest);
-    listed.contains(model) || listed.iter().any(|name| name.strip_prefix(base).is_some_and(is_variant))
+    listed.iter().any(|name| name == model || name.strip_prefix(base).is_some_and(is_variant))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn listed(names: &[&str]) -> BTreeSet<String> {
+    fn listed(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 

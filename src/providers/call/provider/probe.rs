@@ -3,8 +3,6 @@
 //! Some providers list their models for everybody. So a list that was given is requested once more without the key:
 //! only if that is refused has the key really been tested.
 
-use std::collections::BTreeSet;
-
 use http::HeaderMap;
 use http::header::DATE;
 use serde_json::Value;
@@ -80,7 +78,7 @@ impl Provider {
 /// The names in a list of models, in any of the formats: under `data` (`OpenAI`, Anthropic) or `models` (Gemini), or a
 /// bare array, as some providers of `OpenAI`'s format send it. `None` if it is none of these, continues on another
 /// page, or is implausibly long.
-fn model_names(list: &Value) -> Option<BTreeSet<String>> {
+fn model_names(list: &Value) -> Option<Vec<String>> {
     let has_more =
         list["has_more"] == true || list["nextPageToken"].as_str().is_some_and(|token| !token.is_empty());
     let models = [list, &list["data"], &list["models"]].into_iter().find_map(Value::as_array)?;
