@@ -7,6 +7,7 @@ pub mod chat;
 pub mod console;
 pub mod endpoint;
 pub mod error;
+pub mod error_code;
 pub mod models;
 pub mod sse;
 pub mod verify;

@@ -23,11 +23,9 @@ use super::fallbacks;
 use super::gateway::Gateway;
 use super::relay::Relay;
 use super::resume::Resumption;
+use crate::api::error_code::DEFAULT_RETRY_AFTER;
 use crate::providers::{CompletionRequest, Failure};
 use crate::usage::Meter;
-
-/// How long a caller is asked to wait before a retry if the provider does not say.
-pub const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A model's answer to a chat completion.
 pub struct ChatAnswer {

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use breaker::{BreakerReport, BreakerState};
-pub use chat::{ChatAnswer, ChatError, ChatReply, DEFAULT_RETRY_AFTER, wait_before_retry};
+pub use chat::{ChatAnswer, ChatError, ChatReply, wait_before_retry};
 pub use fallbacks::{WILDCARD, is_pattern};
 pub use gateway::{Gateway, Target};
 pub use models::ModelInfo;

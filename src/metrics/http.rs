@@ -7,6 +7,7 @@ use super::page::{Page, Value};
 use super::table;
 use super::value::{Count, CountsByName, Gauge, Histogram, Merge};
 use crate::api::endpoint::Endpoint;
+use crate::api::error_code::ErrorCode;
 use crate::net::workers::PerWorker;
 
 const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
@@ -22,15 +23,15 @@ const STATUSES: [&str; 22] = [
 const SUBJECTS: [&str; 6] = ["key", "session", "open_page", "login", "failed_auth", "other"];
 
 const REASONS: [&str; 10] = [
-    "missing_api_key",
-    "invalid_api_key",
-    "api_key_revoked",
-    "api_key_expired",
-    "wrong_service",
-    "address_not_allowed",
-    "invalid_session",
-    "invalid_setup_token",
-    "origin_not_allowed",
+    ErrorCode::MissingApiKey.as_str(),
+    ErrorCode::InvalidApiKey.as_str(),
+    ErrorCode::ApiKeyRevoked.as_str(),
+    ErrorCode::ApiKeyExpired.as_str(),
+    ErrorCode::WrongService.as_str(),
+    ErrorCode::AddressNotAllowed.as_str(),
+    ErrorCode::InvalidSession.as_str(),
+    ErrorCode::InvalidSetupToken.as_str(),
+    ErrorCode::OriginNotAllowed.as_str(),
     "other",
 ];
 

@@ -7,11 +7,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use http::{HeaderValue, Request, StatusCode, Version, header};
+use http::{HeaderValue, Request, Version, header};
 use hyper::body::Incoming as Body;
 use warp::reply::Response;
 
-use super::reply::{self, ApiError, ErrorCode, Reply};
+use super::reply::{self, ApiError, ErrorCode, Reply, SentCode};
 use super::request::header_names;
 use super::request::incoming::Incoming;
 use super::request::record::OK;
@@ -32,7 +32,7 @@ pub(crate) fn answer(
     async move {
         let version = request.version();
         let (reply, keep_alive) = if framing::is_ambiguous(version, &incoming.headers) {
-            (ApiError::malformed(StatusCode::BAD_REQUEST).into_reply(&incoming.request_id), false)
+            (ApiError::from(ErrorCode::MalformedRequest).into_reply(&incoming.request_id), false)
         } else {
             let (request, remainder) = unread_body::track(request, &incoming.headers);
             let reply = route(request, &incoming, &routes).await;
@@ -57,7 +57,7 @@ fn finish(reply: Reply, closes: bool, incoming: &Incoming, context: &ServerState
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match error {
-        Some(ErrorCode(code)) => incoming.record.set_status(response.status(), code),
+        Some(SentCode(code)) => incoming.record.set_status(response.status(), code),
         None => incoming.record.set_status(response.status(), OK),
     }
     response
@@ -75,7 +75,7 @@ fn route<'a>(
         outcome.unwrap_or_else(|_panic| {
             let path = incoming.record.path();
             tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
-            ApiError::internal().into_reply(&incoming.request_id)
+            ApiError::from(ErrorCode::Internal).into_reply(&incoming.request_id)
         })
     })
 }

@@ -15,7 +15,7 @@ use std::task::{Context as Task, Poll, ready};
 use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::reply::{self, ApiError, Rate};
+use super::reply::{self, ApiError, ErrorCode, Rate};
 use super::request::{incoming, record};
 use super::{ServerState, gate};
 
@@ -39,7 +39,11 @@ impl<S> ReplaceHyperErrors<S> {
         let app = &self.context.app;
         let client = self.peer.ip().to_canonical();
         let rate = Rate::from(gate::open_page_state(app, &app.configured(), client));
-        let error = ApiError::malformed(status);
+        let error = ApiError::from(match status {
+            StatusCode::URI_TOO_LONG => ErrorCode::UriTooLong,
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ErrorCode::HeadersTooLarge,
+            _ => ErrorCode::MalformedRequest,
+        });
         record::malformed(&app.metrics, &request_id, client, status, error.code());
         let (body, mut headers) = error.into_parts(&request_id);
         reply::write_rate_headers(&mut headers, &rate);

@@ -20,7 +20,7 @@ use warp::reply::Response;
 use super::endpoints::{
     chat, console, dashboard, docs, health, metrics, models, openapi, receipt_key, verify,
 };
-use super::reply::{ApiError, Reply};
+use super::reply::{ApiError, ErrorCode, Reply};
 use super::request::incoming::Incoming;
 use super::{ServerState, gate};
 use crate::api::endpoint::Endpoint;
@@ -120,7 +120,7 @@ async fn dispatch<B: Buf + Send>(
         _ => true,
     };
     let Some(endpoint) = incoming.endpoint.filter(exists) else {
-        return reject(&request, ApiError::unknown_route()).await;
+        return reject(&request, ApiError::from(ErrorCode::UnknownRoute)).await;
     };
     if !endpoint.allows(method.as_str()) {
         return reject(&request, ApiError::method_not_allowed(endpoint.methods())).await;

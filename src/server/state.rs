@@ -13,7 +13,7 @@ use super::Tls;
 use super::endpoints::console::RefusedLogins;
 use super::endpoints::openapi;
 use super::in_flight::InFlight;
-use super::reply::ApiError;
+use super::reply::{ApiError, ErrorCode};
 use super::request::body::{self, BodyLimits, BodyMemory};
 use super::request::incoming::Incoming;
 use crate::app::App;
@@ -150,7 +150,7 @@ impl ServerState {
 
     fn body_limits(&self, incoming: &Incoming) -> Result<BodyLimits<'_>, ApiError> {
         if self.is_draining() {
-            return Err(ApiError::shutting_down());
+            return Err(ApiError::from(ErrorCode::ShuttingDown));
         }
         Ok(BodyLimits {
             bytes: incoming.configured.max_body_bytes,

@@ -4,7 +4,6 @@
 //! quote a provider, whose text is untrusted.
 
 use std::fmt;
-use std::time::Duration;
 
 use crate::inference::Failure;
 use crate::model_id;
@@ -84,15 +83,6 @@ impl Error {
                                Try again, or send a shorter statement"
                 .to_owned(),
             Self::Internal => "The server could not run this verification. Try again".to_owned(),
-        }
-    }
-
-    /// How long to wait before a retry, if known: what the provider of the failed model asks for, or how long the model
-    /// is paused. A minute if the server is not configured, as a person has to do that.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Unconfigured => Some(Duration::from_mins(1)),
-            _ => self.failure().and_then(Failure::retry_after),
         }
     }
 

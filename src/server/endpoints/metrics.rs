@@ -6,7 +6,7 @@ use warp::reply::Response;
 use crate::inference::{self, BreakerReport};
 use crate::limits::StoreReading;
 use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings};
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate, with_rate};
 
@@ -47,7 +47,7 @@ async fn page(context: &ServerState, incoming: &Incoming) -> Result<Response, Ap
     };
     let page = app.metrics.page(&readings).map_err(|cause| {
         tracing::error!(%cause, "the metrics cannot be written");
-        ApiError::internal()
+        ApiError::from(ErrorCode::Internal)
     })?;
     let mut response = Response::new(page.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));

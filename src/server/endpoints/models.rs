@@ -9,7 +9,7 @@ use crate::api::Service;
 use crate::api::models::{Model, ModelList};
 use crate::clock::Time;
 use crate::inference::Gateway;
-use crate::server::reply::{self, ApiError};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate, with_rate};
 use crate::{keys, model_id};
@@ -48,7 +48,9 @@ fn find(
     let now = context.app.clock.now();
     let requested = percent_decode_str(encoded).decode_utf8_lossy();
     let Some(id) = gateway.models(now).into_iter().find(|id| *id == requested) else {
-        return Err(ApiError::model_not_found(
+        return Err(ApiError::parameter(
+            ErrorCode::ModelNotFound,
+            "model",
             "there is no model with this identifier; GET /inference/v1/models lists those there are",
         ));
     };

@@ -27,7 +27,7 @@ use crate::log_scope::LogScope;
 use crate::net::inbound::parking;
 use crate::server::gate::{self, Pass};
 use crate::server::in_flight::Registration;
-use crate::server::reply::{self, ApiError};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::{self, Incoming};
 use crate::server::request::params::{Params, invalid};
 use crate::server::request::record::{OK, Record};
@@ -187,9 +187,7 @@ pub(in crate::server) fn read_job<'s>(
     params.finish(&PARAMETERS)?;
 
     if panel < 2 {
-        return Err(ApiError::no_provider_available(
-            "a panel needs at least two models and this server has fewer; its operator can configure more",
-        ));
+        return Err(ErrorCode::NoProviderAvailable.into());
     }
     let job = Job {
         id: crate::id::new("ver"),
@@ -234,10 +232,13 @@ fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiEr
     }
     match verifier.models(job).into_iter().find(|model| !keys::may_use(&pass.key, model)) {
         None => Ok(()),
-        Some(model) => Err(ApiError::verification_not_allowed(format!(
-            "this API key cannot use {model}, which is among the models that verify; it is limited to {}",
-            pass.key.models.join(", ")
-        ))),
+        Some(model) => Err(ApiError::new(
+            ErrorCode::ModelNotAllowed,
+            format!(
+                "this API key cannot use {model}, which is among the models that verify; it is limited to {}",
+                pass.key.models.join(", ")
+            ),
+        )),
     }
 }
 
@@ -299,7 +300,7 @@ impl Run {
         };
         let Some(step) = step else {
             tracing::error!(id = self.id, "a verification ended without a result");
-            return Err(ApiError::internal());
+            return Err(ApiError::from(ErrorCode::Internal));
         };
         Ok((*step)?)
     }

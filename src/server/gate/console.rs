@@ -23,7 +23,7 @@ use crate::keys::{self, Denied};
 use crate::limits::{LOGINS_PER_MINUTE, LimitState, Subject};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::ServerState;
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 use crate::server::request::incoming::{Incoming, bearer};
 use crate::storage::{Actor, Credential, KeyRow, ReadPurpose, Store};
 
@@ -114,7 +114,7 @@ pub(crate) async fn session(
     let app = &context.app;
     let Some(token) = session_cookie(context, incoming) else {
         let rate = open_page_state(app, &incoming.configured, incoming.address);
-        return Err(ApiError::invalid_session().with_rate(rate));
+        return Err(ApiError::from(ErrorCode::InvalidSession).with_rate(rate));
     };
     let session = find_session(app, incoming, token).await?;
     let rate = count_session_request(context, incoming, &session).await?;

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use super::ServerState;
 use super::in_flight::Registration;
-use super::reply::ApiError;
+use super::reply::{ApiError, ErrorCode};
 use super::request::incoming::{Incoming, bearer};
 use super::request::record::Record;
 use crate::api::Service;
@@ -211,7 +211,7 @@ pub(crate) async fn register(context: &ServerState, pass: &Pass) -> Result<Regis
     // A revocation between authentication and registration would be missed by the task that watches for them.
     match context.app.store.is_key_live(&pass.key.id).await {
         Ok(true) => Ok(registration),
-        Ok(false) => Err(ApiError::key_revoked()),
+        Ok(false) => Err(ApiError::from(ErrorCode::ApiKeyRevoked)),
         Err(cause) => Err(ApiError::store_failed(&cause)),
     }
 }

@@ -9,7 +9,7 @@
 use http::{HeaderMap, HeaderName, Uri, header};
 
 use crate::server::ServerState;
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
 
 /// Whether the caller uses TLS, to us or to a trusted proxy.
@@ -23,7 +23,7 @@ pub(in crate::server) fn require_same_origin(incoming: &Incoming) -> Result<(), 
     if incoming.headers.contains_key(header::ORIGIN) {
         reject_cross_origin(incoming)
     } else {
-        Err(ApiError::origin_not_allowed())
+        Err(ApiError::from(ErrorCode::OriginNotAllowed))
     }
 }
 
@@ -37,7 +37,7 @@ pub(in crate::server) fn reject_cross_origin(incoming: &Incoming) -> Result<(), 
         Ok(site) => site.is_some_and(|site| !matches!(site, "same-origin" | "none")),
         Err(Unreadable) => true,
     };
-    if is_cross_origin || is_cross_site { Err(ApiError::origin_not_allowed()) } else { Ok(()) }
+    if is_cross_origin || is_cross_site { Err(ApiError::from(ErrorCode::OriginNotAllowed)) } else { Ok(()) }
 }
 
 /// A header is repeated, or not text.

@@ -1,8 +1,7 @@
 //! Conversions from the errors of other rooms.
 
-use http::StatusCode;
-
-use super::ApiError;
+use super::{ApiError, ErrorCode};
+use crate::keys::setup::SetupError;
 use crate::keys::{Denied, ManageError};
 use crate::log_throttle::LogThrottle;
 use crate::server::in_flight::AbortReason;
@@ -19,37 +18,30 @@ impl ApiError {
         if let Some(suppressed) = STORE.failed(cause) {
             tracing::error!(%cause, suppressed, "the store cannot be used");
         }
-        Self::store_unavailable()
+        Self::from(ErrorCode::StoreUnavailable)
     }
 }
 
 impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
-        let unauthorized = |code, message| Self::new(StatusCode::UNAUTHORIZED, code, message);
-        match denied {
-            Denied::Missing => unauthorized("missing_api_key", "Invalid or missing API key"),
-            Denied::Invalid => unauthorized("invalid_api_key", "Invalid or missing API key"),
-            Denied::Revoked => Self::key_revoked(),
-            Denied::Expired => unauthorized("api_key_expired", "API key has expired"),
-            Denied::WrongService => unauthorized("wrong_service", "API key not authorized for this service"),
-            Denied::AddressNotAllowed => Self::new(
-                StatusCode::FORBIDDEN,
-                "address_not_allowed",
-                "this API key may not be used from this address",
-            ),
-            Denied::InvalidSession => Self::invalid_session(),
-            Denied::Unavailable(cause) => Self::store_failed(&cause),
-        }
+        Self::from(match denied {
+            Denied::Missing => ErrorCode::MissingApiKey,
+            Denied::Invalid => ErrorCode::InvalidApiKey,
+            Denied::Revoked => ErrorCode::ApiKeyRevoked,
+            Denied::Expired => ErrorCode::ApiKeyExpired,
+            Denied::WrongService => ErrorCode::WrongService,
+            Denied::AddressNotAllowed => ErrorCode::AddressNotAllowed,
+            Denied::InvalidSession => ErrorCode::InvalidSession,
+            Denied::Unavailable(cause) => return Self::store_failed(&cause),
+        })
     }
 }
 
 impl From<storage::Error> for ApiError {
     fn from(cause: storage::Error) -> Self {
         match cause {
-            storage::Error::NotFound => {
-                Self::not_found("no such app or key; the lists under /v1/apps show those there are")
-            }
-            storage::Error::Conflict(why) => Self::conflict(why),
+            storage::Error::NotFound => ErrorCode::NotFound.into(),
+            storage::Error::Conflict(why) => Self::new(ErrorCode::Conflict, why),
             // The same error as from the gate.
             storage::Error::InvalidCredential(how) => Self::from(match how {
                 InvalidCredential::Revoked => Denied::Revoked,
@@ -67,12 +59,12 @@ impl From<ManageError> for ApiError {
             ManageError::Invalid(field, why) => {
                 let goes_on = why.starts_with("must ") || why.starts_with("may ");
                 let message = if goes_on { format!("`{field}` {why}") } else { format!("`{field}`: {why}") };
-                Self::parameter("invalid_parameter", field, message)
+                Self::parameter(ErrorCode::InvalidParameter, field, message)
             }
             ManageError::Storage(cause) => cause.into(),
             ManageError::Randomness(cause) => {
                 tracing::error!(%cause, "a key cannot be made");
-                Self::internal()
+                Self::from(ErrorCode::Internal)
             }
         }
     }
@@ -81,13 +73,13 @@ impl From<ManageError> for ApiError {
 impl From<ReportError> for ApiError {
     fn from(error: ReportError) -> Self {
         match error {
-            ReportError::TooLong => Self::parameter("invalid_parameter", "by", error.to_string()),
+            ReportError::TooLong => Self::parameter(ErrorCode::InvalidParameter, "by", error.to_string()),
             ReportError::Storage(storage::Error::NotFound) => {
-                Self::new(StatusCode::NOT_FOUND, "not_found", "there is no app with this id")
+                Self::new(ErrorCode::NotFound, "there is no app with this id")
             }
             ReportError::Storage(cause) => {
                 tracing::error!(%cause, "cannot read usage");
-                Self::store_unavailable()
+                Self::from(ErrorCode::StoreUnavailable)
             }
         }
     }
@@ -96,9 +88,35 @@ impl From<ReportError> for ApiError {
 impl From<AbortReason> for ApiError {
     fn from(reason: AbortReason) -> Self {
         match reason {
-            AbortReason::KeyRevoked => Self::key_revoked(),
+            AbortReason::KeyRevoked => Self::from(ErrorCode::ApiKeyRevoked),
             AbortReason::KeyExpired => Denied::Expired.into(),
-            AbortReason::ShuttingDown => Self::shutting_down(),
+            AbortReason::ShuttingDown => Self::from(ErrorCode::ShuttingDown),
+        }
+    }
+}
+
+impl From<SetupError> for ApiError {
+    fn from(cause: SetupError) -> Self {
+        match cause {
+            SetupError::Denied => Self::from(ErrorCode::InvalidSetupToken),
+            SetupError::Failed(ManageError::Storage(storage::Error::Conflict(what))) => {
+                Self::new(ErrorCode::Conflict, what)
+            }
+            SetupError::Failed(cause) => Self::session_not_started(cause),
+        }
+    }
+}
+
+impl ApiError {
+    /// For a session that could not be started. If its key has ended meanwhile, the error is the same as from the gate.
+    pub(crate) fn session_not_started(cause: ManageError) -> Self {
+        if let ManageError::Storage(storage::Error::InvalidCredential(_)) = cause {
+            return cause.into();
+        }
+        tracing::error!(%cause, "cannot begin a session");
+        match cause {
+            ManageError::Storage(_) => Self::from(ErrorCode::StoreUnavailable),
+            ManageError::Invalid(..) | ManageError::Randomness(_) => Self::from(ErrorCode::Internal),
         }
     }
 }

@@ -8,11 +8,12 @@ mod constructors;
 mod conversions;
 mod provider;
 mod rate;
-mod session;
 mod verification;
 
+pub(crate) use crate::api::error_code::ErrorCode;
 pub(crate) use rate::{Rate, write_rate_headers};
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::header::{self, HeaderValue};
@@ -21,7 +22,6 @@ use hyper::body::Body as _;
 use serde::Serialize;
 use warp::reply::Response;
 
-use super::endpoints::openapi;
 use super::request::header_names;
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::limits::LimitState;
@@ -32,10 +32,10 @@ const HEADER_CAPACITY: usize = 12;
 /// An error on its way to a caller.
 #[derive(Debug)]
 pub(crate) struct ApiError {
-    status: StatusCode,
-    error: &'static str,
-    code: String,
-    message: String,
+    code: ErrorCode,
+    /// A provider's own code for what it refuses, which is sent in place of ours.
+    provider_code: Option<Box<str>>,
+    message: Cow<'static, str>,
     param: Option<String>,
     provider: Option<Box<str>>,
     /// What the model wrote and its provider could not use.
@@ -51,13 +51,13 @@ pub(crate) struct ApiError {
 
 /// The code of the error in a response, for the request's record.
 #[derive(Clone, Debug)]
-pub(crate) struct ErrorCode(pub(crate) String);
+pub(crate) struct SentCode(pub(crate) Cow<'static, str>);
 
 /// A response with what is known about it. While it passes through warp's filters, that travels in its extensions.
 pub(crate) struct Reply {
     pub(crate) response: Response,
     pub(crate) rate: Option<Rate>,
-    pub(crate) error: Option<ErrorCode>,
+    pub(crate) error: Option<SentCode>,
 }
 
 impl From<Response> for Reply {
@@ -82,42 +82,20 @@ impl From<Reply> for Response {
 }
 
 impl ApiError {
-    fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
-        let code = code.into();
-        // Only what a provider refuses may have a code of its own.
-        debug_assert!(
-            status == StatusCode::BAD_REQUEST || openapi::codes().any(|known| known == code),
-            "the code {code} is missing in the description of the API"
-        );
-        Self {
-            status,
-            error: title(status),
-            code,
-            message: message.into(),
-            param: None,
-            provider: None,
-            failed_generation: None,
-            retry_after: None,
-            allow: None,
-            no_retry: false,
-            attempts: None,
-            rate: None,
-        }
-    }
-
     /// The error as the terminal frame of a verification stream, which has four fields and no headers.
     pub(crate) fn into_event(self, request_id: &str) -> ErrorEvent {
         ErrorEvent {
-            error: self.error.to_owned(),
-            message: self.message,
-            code: self.code,
+            error: self.code.title().to_owned(),
+            code: self.code().to_owned(),
+            message: self.message.into(),
             request_id: request_id.to_owned(),
         }
     }
 
     /// The error as the `error` of a chat stream's last chunk.
     pub(crate) fn into_chunk_error(self) -> serde_json::Value {
-        let mut error = serde_json::json!({"message": self.message, "type": self.error, "code": self.code});
+        let (kind, code) = (self.code.title(), self.code());
+        let mut error = serde_json::json!({"message": self.message, "type": kind, "code": code});
         if let Some(param) = self.param {
             error["param"] = param.into();
         }
@@ -129,18 +107,18 @@ impl ApiError {
 
     /// Whether it refuses a key, a session or an address.
     pub(crate) fn is_denial(&self) -> bool {
-        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        matches!(self.code.status(), 401 | 403)
     }
 
     /// The error's code, as in the body.
     pub(crate) fn code(&self) -> &str {
-        &self.code
+        self.provider_code.as_deref().unwrap_or(self.code.as_str())
     }
 
     /// Appends to the message.
     #[must_use]
     pub(crate) fn with_suffix(mut self, suffix: &str) -> Self {
-        self.message.push_str(suffix);
+        self.message.to_mut().push_str(suffix);
         self
     }
 
@@ -155,7 +133,7 @@ impl ApiError {
     pub(crate) fn into_parts(self, request_id: &str) -> (Vec<u8>, HeaderMap) {
         let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if self.status == StatusCode::UNAUTHORIZED {
+        if self.code.status() == 401 {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(allow) = self.allow {
@@ -177,9 +155,9 @@ impl ApiError {
     /// The body of the response.
     pub(crate) fn into_body(self, request_id: &str) -> ErrorBody {
         ErrorBody {
-            error: self.error.to_owned(),
-            message: self.message,
-            code: self.code,
+            error: self.code.title().to_owned(),
+            code: self.code().to_owned(),
+            message: self.message.into(),
             request_id: request_id.to_owned(),
             param: self.param,
             provider: self.provider.map(Into::into),
@@ -189,12 +167,15 @@ impl ApiError {
 
     /// The response, with what is known about it.
     pub(crate) fn into_reply(self, request_id: &str) -> Reply {
-        let (status, rate, code) = (self.status, self.rate, ErrorCode(self.code.clone()));
+        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let code =
+            self.provider_code.as_deref().map_or(self.code.as_str().into(), |code| code.to_owned().into());
+        let rate = self.rate;
         let (body, headers) = self.into_parts(request_id);
         let mut response = Response::new(body.into());
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        Reply { response, rate, error: Some(code) }
+        Reply { response, rate, error: Some(SentCode(code)) }
     }
 
     /// The response for warp's filters.
@@ -250,12 +231,4 @@ pub(crate) fn set_stream_headers(headers: &mut HeaderMap) {
 const fn whole_seconds(wait: Duration) -> u64 {
     let seconds = wait.as_secs();
     if seconds == 0 || wait.subsec_nanos() > 0 { seconds.saturating_add(1) } else { seconds }
-}
-
-/// The `error` field of a status.
-pub(super) fn title(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::TOO_MANY_REQUESTS => "Rate Limit Exceeded",
-        other => other.canonical_reason().unwrap_or("Error"),
-    }
 }

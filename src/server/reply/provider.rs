@@ -6,32 +6,30 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
-
-use super::{ApiError, whole_seconds};
-use crate::inference::{ChatError, DEFAULT_RETRY_AFTER, Failure};
+use super::{ApiError, ErrorCode, whole_seconds};
+use crate::inference::{ChatError, Failure};
 use crate::model_id;
 use crate::money::BudgetShortage;
 
-/// Status and code of a failure that is not due to the text that was sent to the model; `None` for the others. In a
+/// The code of a failure that is not due to the text that was sent to the model; `None` for the others. In a
 /// completion that text is the caller's own, and theirs to change; in a verification the server writes the questions.
-pub(super) const fn server_side(failure: &Failure) -> Option<(StatusCode, &'static str)> {
+pub(super) const fn server_side(failure: &Failure) -> Option<ErrorCode> {
     Some(match failure {
-        Failure::Unauthorized => (StatusCode::BAD_GATEWAY, "provider_auth_failed"),
-        Failure::QuotaExhausted => (StatusCode::BAD_GATEWAY, "provider_quota_exhausted"),
-        Failure::RateLimited { .. } => (StatusCode::SERVICE_UNAVAILABLE, "provider_rate_limited"),
-        Failure::Overloaded { .. } => (StatusCode::SERVICE_UNAVAILABLE, "provider_overloaded"),
-        Failure::Broken { .. } | Failure::Cut => (StatusCode::BAD_GATEWAY, "provider_error"),
+        Failure::Unauthorized => ErrorCode::ProviderAuthFailed,
+        Failure::QuotaExhausted => ErrorCode::ProviderQuotaExhausted,
+        Failure::RateLimited { .. } => ErrorCode::ProviderRateLimited,
+        Failure::Overloaded { .. } => ErrorCode::ProviderOverloaded,
+        Failure::Broken { .. } | Failure::Cut => ErrorCode::ProviderError,
         Failure::Malformed | Failure::NoAnswer | Failure::TooLarge { .. } => {
-            (StatusCode::BAD_GATEWAY, "provider_invalid_response")
+            ErrorCode::ProviderInvalidResponse
         }
-        Failure::Unreachable => (StatusCode::BAD_GATEWAY, "provider_unreachable"),
-        Failure::NoDescriptors => (StatusCode::SERVICE_UNAVAILABLE, "server_overloaded"),
-        Failure::Timeout => (StatusCode::GATEWAY_TIMEOUT, "provider_timeout"),
-        Failure::Paused { .. } => (StatusCode::SERVICE_UNAVAILABLE, "no_provider_available"),
-        Failure::BudgetExceeded(_) => (StatusCode::PAYMENT_REQUIRED, "budget_exceeded"),
-        Failure::PriceUnknown => (StatusCode::FORBIDDEN, "price_unknown"),
-        Failure::StoreUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+        Failure::Unreachable => ErrorCode::ProviderUnreachable,
+        Failure::NoDescriptors => ErrorCode::ServerOverloaded,
+        Failure::Timeout => ErrorCode::ProviderTimeout,
+        Failure::Paused { .. } => ErrorCode::NoProviderAvailable,
+        Failure::BudgetExceeded(_) => ErrorCode::BudgetExceeded,
+        Failure::PriceUnknown => ErrorCode::PriceUnknown,
+        Failure::StoreUnavailable => ErrorCode::StoreUnavailable,
         Failure::UnknownModel
         | Failure::ContextOverflow
         | Failure::Rejected { .. }
@@ -40,34 +38,18 @@ pub(super) const fn server_side(failure: &Failure) -> Option<(StatusCode, &'stat
     })
 }
 
-/// Whether the caller is told not to retry, because a person has to act first, or because the same request would cost
-/// as much again. Clients do not retry a 400 or 403 anyway.
-pub(super) const fn forbids_retry(failure: &Failure) -> bool {
-    matches!(
-        failure,
-        Failure::Unauthorized
-            | Failure::QuotaExhausted
-            | Failure::BudgetExceeded(_)
-            | Failure::TooLarge { .. }
-    )
-}
-
 impl From<ChatError> for ApiError {
     fn from(error: ChatError) -> Self {
         let ChatError { model, failure, attempts } = error;
         let name = model_id::provider(&model).to_owned();
-        let (status, code) = server_side(&failure).unwrap_or_else(|| caller_side(&failure));
-        let mut error = Self::new(status, code, message(&model, &name, &failure));
+        let code = server_side(&failure).unwrap_or_else(|| caller_side(&failure));
+        let mut error = Self::new(code, message(&model, &name, &failure)).retrying_as(Some(&failure));
         error.attempts = Some(attempts);
-        error.no_retry = forbids_retry(&failure);
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            error.retry_after = Some(failure.retry_after().unwrap_or(DEFAULT_RETRY_AFTER));
-        }
         match failure {
             Failure::Unsupported { param, .. } => error.param = Some(param),
-            Failure::Rejected { param, generation, .. } => {
+            Failure::Rejected { code, param, generation, .. } => {
                 (error.param, error.provider) = (param, Some(name.into()));
-                error.failed_generation = generation;
+                (error.provider_code, error.failed_generation) = (code.map(Into::into), generation);
             }
             Failure::NoDescriptors => {}
             failure if failure.is_unpaid() => {}
@@ -78,6 +60,17 @@ impl From<ChatError> for ApiError {
 }
 
 impl ApiError {
+    /// With what the failure of a model says about a retry beyond the code: when it helps, or that the same request
+    /// would cost as much again.
+    #[must_use]
+    pub(super) fn retrying_as(mut self, failure: Option<&Failure>) -> Self {
+        self.no_retry |= matches!(failure, Some(Failure::TooLarge { .. }));
+        if let Some(wait) = &mut self.retry_after {
+            *wait = failure.and_then(Failure::retry_after).unwrap_or(*wait);
+        }
+        self
+    }
+
     /// The error for a stream of `model` that was broken off by `failure`.
     pub(crate) fn broken_stream(model: &Arc<str>, failure: Failure) -> Self {
         let is_endless = matches!(failure, Failure::TooLarge { .. });
@@ -86,22 +79,21 @@ impl ApiError {
             error.message = format!(
                 "{model} did not stop at the limit of its answer, or sent more than 256 MiB, so it was cut off; ask \
                  for less, or choose another model"
-            );
+            )
+            .into();
         }
         error
     }
 }
 
-/// Status and code of a failure that is due to the caller's own request: all that [`server_side`] leaves out. The last
-/// one is for what a provider rejects without a code of its own.
-fn caller_side(failure: &Failure) -> (StatusCode, &str) {
+/// The code of a failure that is due to the caller's own request: all that [`server_side`] leaves out.
+const fn caller_side(failure: &Failure) -> ErrorCode {
     match failure {
-        Failure::UnknownModel => (StatusCode::NOT_FOUND, "model_not_found"),
-        Failure::ContextOverflow => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
-        Failure::Unsupported { .. } => (StatusCode::BAD_REQUEST, "unsupported_parameter"),
-        Failure::Refused => (StatusCode::BAD_REQUEST, "content_filter"),
-        Failure::Rejected { code: Some(code), .. } => (StatusCode::BAD_REQUEST, code),
-        _ => (StatusCode::BAD_REQUEST, "provider_rejected"),
+        Failure::UnknownModel => ErrorCode::ModelNotFound,
+        Failure::ContextOverflow => ErrorCode::ContextLengthExceeded,
+        Failure::Unsupported { .. } => ErrorCode::UnsupportedParameter,
+        Failure::Refused => ErrorCode::ContentFilter,
+        _ => ErrorCode::ProviderRejected,
     }
 }
 
@@ -178,7 +170,7 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
             "this API key has a budget, and what {model} costs is not known; the server's operator can set \
              input_usd_per_mtok and output_usd_per_mtok for it"
         ),
-        Failure::StoreUnavailable => ApiError::store_unavailable().message,
+        Failure::StoreUnavailable => ErrorCode::StoreUnavailable.message().to_owned(),
     }
 }
 

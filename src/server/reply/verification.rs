@@ -2,42 +2,36 @@
 //! completion that fails in the same way, except for failures due to the text that was sent: the server writes the
 //! questions, so these are never the caller's 400.
 
-use http::StatusCode;
-
-use super::ApiError;
-use super::provider::{forbids_retry, server_side};
-use crate::inference::{DEFAULT_RETRY_AFTER, Failure};
+use super::provider::server_side;
+use super::{ApiError, ErrorCode};
+use crate::inference::Failure;
 use crate::verify::Error;
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        let (status, code) = status_and_code(&error);
-        let retry_after = error.retry_after().unwrap_or(DEFAULT_RETRY_AFTER);
         Self {
-            no_retry: error.failure().is_some_and(forbids_retry),
-            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(retry_after),
             provider: error.provider().map(Into::into),
-            ..Self::new(status, code, error.message())
+            ..Self::new(code(&error), error.message()).retrying_as(error.failure())
         }
     }
 }
 
-fn status_and_code(error: &Error) -> (StatusCode, &'static str) {
+fn code(error: &Error) -> ErrorCode {
     match error {
-        Error::Unconfigured => (StatusCode::SERVICE_UNAVAILABLE, "no_provider_available"),
-        Error::Deadline => (StatusCode::GATEWAY_TIMEOUT, "provider_timeout"),
-        Error::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        Error::Unconfigured => ErrorCode::NoProviderAvailable,
+        Error::Deadline => ErrorCode::ProviderTimeout,
+        Error::Internal => ErrorCode::Internal,
         Error::Extraction { failure, .. }
         | Error::NoAnswers { failure, .. }
         | Error::Unpaid { failure, .. } => server_side(failure).unwrap_or_else(|| due_to_questions(failure)),
     }
 }
 
-/// Status and code of the failures that [`server_side`] leaves out.
-const fn due_to_questions(failure: &Failure) -> (StatusCode, &'static str) {
+/// The code of the failures that [`server_side`] leaves out.
+const fn due_to_questions(failure: &Failure) -> ErrorCode {
     match failure {
-        Failure::Refused => (StatusCode::BAD_GATEWAY, "provider_refused"),
-        _ => (StatusCode::BAD_GATEWAY, "provider_error"),
+        Failure::Refused => ErrorCode::ProviderRefused,
+        _ => ErrorCode::ProviderError,
     }
 }
 
@@ -46,6 +40,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::api::error_code::DEFAULT_RETRY_AFTER;
     use crate::clock::Time;
     use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
 
@@ -54,8 +49,8 @@ mod tests {
     /// Title and code; whether a retry is forbidden, and after how long one is worthwhile.
     type Expected = (&'static str, &'static str, bool, Option<Duration>);
 
-    fn summary(error: ApiError) -> (&'static str, String, bool, Option<Duration>) {
-        (error.error, error.code, error.no_retry, error.retry_after)
+    fn summary(error: &ApiError) -> (&'static str, String, bool, Option<Duration>) {
+        (error.code.title(), error.code().to_owned(), error.no_retry, error.retry_after)
     }
 
     fn of_completion(failure: &Failure) -> ApiError {
@@ -120,9 +115,9 @@ mod tests {
         ];
         for (failure, (title, code, no_retry, wait)) in table {
             let expected = (title, code.to_owned(), no_retry, wait);
-            assert_eq!(summary(of_completion(&failure)), expected, "{failure:?}");
+            assert_eq!(summary(&of_completion(&failure)), expected, "{failure:?}");
             for error in of_verification(&failure) {
-                assert_eq!(summary(error), expected, "{failure:?}");
+                assert_eq!(summary(&error), expected, "{failure:?}");
             }
         }
     }
@@ -140,13 +135,13 @@ mod tests {
             (Failure::Refused, bad, "content_filter", "provider_refused"),
         ] {
             assert_eq!(
-                summary(of_completion(&failure)),
+                summary(&of_completion(&failure)),
                 (title, code.to_owned(), false, None),
                 "{failure:?}"
             );
             for error in of_verification(&failure) {
                 let expected = ("Bad Gateway", code_of_verification.to_owned(), false, None);
-                assert_eq!(summary(error), expected, "{failure:?}");
+                assert_eq!(summary(&error), expected, "{failure:?}");
             }
         }
     }
@@ -159,7 +154,7 @@ mod tests {
             (Error::Deadline, ("Gateway Timeout", "provider_timeout", false, None)),
             (Error::Internal, ("Internal Server Error", "internal", false, None)),
         ] {
-            assert_eq!(summary(ApiError::from(error)), (title, code.to_owned(), no_retry, wait));
+            assert_eq!(summary(&ApiError::from(error)), (title, code.to_owned(), no_retry, wait));
         }
     }
 }

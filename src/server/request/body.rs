@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 
 /// How many bodies of the usual largest size may be in memory at once.
 const LARGEST_BODIES: usize = 128;
@@ -55,7 +55,7 @@ impl BodyMemory {
     fn reserve(&self, bytes: usize, usual: usize) -> Result<OwnedSemaphorePermit, ApiError> {
         let shares = bytes.saturating_mul(SHARES).div_ceil(usual.max(1)).clamp(1, LARGEST_BODIES * SHARES);
         let shares = u32::try_from(shares).unwrap_or(u32::MAX);
-        self.0.clone().try_acquire_many_owned(shares).map_err(|_| ApiError::server_overloaded())
+        self.0.clone().try_acquire_many_owned(shares).map_err(|_| ApiError::from(ErrorCode::ServerOverloaded))
     }
 }
 
@@ -99,13 +99,14 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = || kind.split(';').next().unwrap_or_default().trim();
     if kind != "application/json" && !essence().eq_ignore_ascii_case("application/json") {
-        return Err(ApiError::unsupported_media_type(
-            "send the body as JSON, with Content-Type: application/json",
-        ));
+        return Err(ErrorCode::UnsupportedMediaType.into());
     }
     let encoding = headers.get(header::CONTENT_ENCODING);
     if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(ApiError::unsupported_media_type("compressed request bodies are not accepted"));
+        return Err(ApiError::new(
+            ErrorCode::UnsupportedMediaType,
+            "compressed request bodies are not accepted",
+        ));
     }
     Ok(())
 }
@@ -132,7 +133,7 @@ async fn collect<B: Buf, E>(
     };
     // Boxed, so that bodies that are there already reserve no space for it.
     let rest = Box::pin(timeout(limits.total, rest)).await.flatten();
-    rest.unwrap_or_else(|_| Err(ApiError::body_timeout()))?;
+    rest.unwrap_or_else(|_| Err(ApiError::from(ErrorCode::RequestTimeout)))?;
     Ok(collected.into())
 }
 
@@ -151,7 +152,8 @@ impl Collected {
         limits: BodyLimits<'_>,
     ) -> Result<(), ApiError> {
         // If the body breaks off, nobody is left to read the response; it only ends the request.
-        let mut chunk = chunk.map_err(|_| ApiError::invalid_json("the request body was cut short"))?;
+        let mut chunk =
+            chunk.map_err(|_| ApiError::new(ErrorCode::InvalidJson, "the request body was cut short"))?;
         let length = self.bytes.len() + chunk.remaining();
         if length > limits.bytes {
             return Err(ApiError::body_too_large(limits.bytes));

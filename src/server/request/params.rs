@@ -2,12 +2,14 @@
 //!
 //! serde's own errors name a line and a column; a caller needs the parameter, its range and the value that was sent.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::config::whole_numbers;
 use crate::json::strict::{self, ParseError};
 use crate::money::NanoUsd;
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 use crate::unsafe_chars::name_in_message;
 
 /// The parameters of a request that have not been read yet.
@@ -21,21 +23,22 @@ impl Params {
     /// Parses a body: one JSON object without duplicate fields, no deeper than `serde_json`'s own limit of 128.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         if body.is_empty() {
-            return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
+            return Err(ApiError::from(ErrorCode::InvalidJson));
         }
         match strict::parse(body) {
             Ok(Value::Object(fields)) => Ok(Self { fields, parent: None }),
-            Ok(other) => Err(ApiError::invalid_json(format!(
-                "the request body must be a JSON object, not {}",
-                kind(&other)
-            ))),
+            Ok(other) => Err(ApiError::new(
+                ErrorCode::InvalidJson,
+                format!("the request body must be a JSON object, not {}", kind(&other)),
+            )),
             Err(ParseError::DuplicateField(path)) => {
                 let path = name_in_message(&path);
                 Err(invalid(&path, format!("`{path}` appears twice; send it once")))
             }
-            Err(ParseError::Invalid(cause)) => {
-                Err(ApiError::invalid_json(format!("the request body is not valid JSON: {cause}")))
-            }
+            Err(ParseError::Invalid(cause)) => Err(ApiError::new(
+                ErrorCode::InvalidJson,
+                format!("the request body is not valid JSON: {cause}"),
+            )),
         }
     }
 
@@ -154,7 +157,7 @@ impl Params {
         let Some(name) = self.fields.keys().next() else { return Ok(()) };
         let path = self.path(&name_in_message(name));
         let message = format!("unknown parameter `{path}`; allowed are {}", known.join(", "));
-        Err(ApiError::parameter("unsupported_parameter", path, message))
+        Err(ApiError::parameter(ErrorCode::UnsupportedParameter, path, message))
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {
@@ -168,13 +171,13 @@ impl Params {
 }
 
 /// 400 for a parameter whose value is not allowed.
-pub(crate) fn invalid(name: &str, message: impl Into<String>) -> ApiError {
-    ApiError::parameter("invalid_parameter", name, message)
+pub(crate) fn invalid(name: &str, message: impl Into<Cow<'static, str>>) -> ApiError {
+    ApiError::parameter(ErrorCode::InvalidParameter, name, message)
 }
 
 /// 400 for a required parameter that is missing.
 fn missing(name: &str) -> ApiError {
-    ApiError::parameter("missing_parameter", name, format!("`{name}` is required"))
+    ApiError::parameter(ErrorCode::MissingParameter, name, format!("`{name}` is required"))
 }
 
 fn wrong_type(name: &str, expected: &str, found: &Value) -> ApiError {

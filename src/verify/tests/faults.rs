@@ -227,7 +227,8 @@ async fn a_rate_limited_panel_is_to_be_retried_when_its_first_model_is_available
         let seconds = if call.model == "b/1" { 130 } else { 3600 };
         Reply::Fail(Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) })
     });
-    assert_eq!(error(&scenario).await.retry_after(), Some(Duration::from_secs(130)));
+    let wait = error(&scenario).await.failure().and_then(Failure::retry_after);
+    assert_eq!(wait, Some(Duration::from_secs(130)));
 }
 
 #[tokio::test]

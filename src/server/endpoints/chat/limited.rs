@@ -6,7 +6,7 @@
 
 use super::request::is_same_but_for_case;
 use crate::inference::{Fields, Json};
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 
 /// The fields with which some providers let a request choose further models, each at its own price: of `OpenRouter`
 /// (<https://openrouter.ai/docs/guides/routing/model-fallbacks>, `plugins` may ask several models), of `LiteLLM`'s
@@ -102,7 +102,7 @@ fn further_model(path: &str) -> ApiError {
         "`{path}` may make the provider ask another model, which this API key may not: it is limited to certain \
          models, or it or its app has a budget. Leave it out; fallbacks can be set up in server.toml"
     );
-    ApiError::parameter("unsupported_parameter", path.to_owned(), message)
+    ApiError::parameter(ErrorCode::UnsupportedParameter, path.to_owned(), message)
 }
 
 fn paid_extra(name: &str) -> ApiError {
@@ -110,5 +110,5 @@ fn paid_extra(name: &str) -> ApiError {
         "`{name}` asks for something that providers charge for apart from the tokens of a text, and this API key, or \
          its app, has a budget. Leave it out, or use a key without a budget"
     );
-    ApiError::parameter("unsupported_parameter", name.to_owned(), message)
+    ApiError::parameter(ErrorCode::UnsupportedParameter, name.to_owned(), message)
 }

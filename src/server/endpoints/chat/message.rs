@@ -4,7 +4,7 @@ use memchr::{memchr, memmem};
 
 use super::request::{invalid, missing};
 use crate::inference::{Json, Reader, estimate};
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 
 /// The roles of a message.
 pub(in crate::server) const ROLES: [&str; 5] = ["system", "user", "assistant", "developer", "tool"];
@@ -79,7 +79,7 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
         }
         let path = path(".content");
         let message = format!("`{path}` is required; only an assistant's message with `tool_calls` has none");
-        return Err(ApiError::parameter("missing_parameter", path, message));
+        return Err(ApiError::parameter(ErrorCode::MissingParameter, path, message));
     };
     let length = check_content(content, || path(".content"))?;
     Ok(estimate::length_tokens(length).saturating_add(estimate::TOKENS_PER_MESSAGE))
@@ -122,7 +122,7 @@ fn require_decodable(text: Json<'_>, path: impl Fn() -> String) -> Result<(), Ap
     }
     let path = path();
     let message = format!("`{path}` holds half a character (`\\ud800` to `\\udfff`)");
-    Err(ApiError::parameter("invalid_parameter", path, message))
+    Err(ApiError::parameter(ErrorCode::InvalidParameter, path, message))
 }
 
 /// The fields of these names; null counts as omitted.
@@ -137,7 +137,7 @@ fn fields<'a, const N: usize>(
     value.fields(names).ok_or_else(|| {
         let path = path();
         let message = format!("`{path}` cannot be read: {}", explain(value, &names));
-        ApiError::parameter("invalid_parameter", path, message)
+        ApiError::parameter(ErrorCode::InvalidParameter, path, message)
     })
 }
 

@@ -26,7 +26,7 @@ use crate::net::workers::yield_to_ready;
 use crate::server::ServerState;
 use crate::server::gate::{self, Pass};
 use crate::server::in_flight::Registration;
-use crate::server::reply::{self, ApiError, Reply};
+use crate::server::reply::{self, ApiError, ErrorCode, Reply};
 use crate::server::request::header_names;
 use crate::server::request::incoming::Incoming;
 use crate::usage::Meter;
@@ -78,7 +78,7 @@ pub(in crate::server) async fn answer<B: Buf, E>(
 /// The models to try: the requested one, and those of its fallbacks that the key may use and pay for.
 fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
     if model_id::parse(model).is_none() || !gateway.knows(model) {
-        return Err(ApiError::model_not_found(unknown_model(gateway, model)));
+        return Err(ApiError::parameter(ErrorCode::ModelNotFound, "model", unknown_model(gateway, model)));
     }
     if !keys::may_use(&pass.key, model) {
         return Err(ApiError::model_not_allowed(model, &pass.key.models));

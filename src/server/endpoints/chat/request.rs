@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 use super::message;
 use crate::inference::{CompletionRequest, Fields, Json, MAX_CHOICES};
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 
 /// The allowed range of `temperature`.
 pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
@@ -37,7 +37,7 @@ fn ensure_unambiguous(fields: &Fields<'_>) -> Result<(), ApiError> {
     for name in odd_names {
         if let Some(known) = OWN_FIELDS.into_iter().find(|known| is_same_but_for_case(name, known)) {
             let message = format!("`{name}` is not a parameter; some providers would take it for `{known}`");
-            return Err(ApiError::parameter("unsupported_parameter", name, message));
+            return Err(ApiError::parameter(ErrorCode::UnsupportedParameter, name, message));
         }
     }
     Ok(())
@@ -46,10 +46,10 @@ fn ensure_unambiguous(fields: &Fields<'_>) -> Result<(), ApiError> {
 /// Reads a request: the model it names, and the completion.
 pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiError> {
     if body.is_empty() {
-        return Err(ApiError::invalid_json("the request body is empty; send a JSON object"));
+        return Err(ApiError::from(ErrorCode::InvalidJson));
     }
     let malformed = |cause: &dyn std::fmt::Display| {
-        ApiError::invalid_json(format!("the request body is not a valid JSON object: {cause}"))
+        ApiError::new(ErrorCode::InvalidJson, format!("the request body is not a valid JSON object: {cause}"))
     };
     // Checked once here: otherwise each value that is kept as raw JSON would be checked again.
     let json = std::str::from_utf8(body).map_err(|cause| malformed(&cause))?;
@@ -61,7 +61,10 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiEr
     let fields = fields.map_err(|cause| {
         if cause.is_data() && !json.trim_ascii_start().starts_with('{') {
             // The cause would repeat a string in full.
-            return ApiError::invalid_json("the request body is JSON, but not an object; send a JSON object");
+            return ApiError::new(
+                ErrorCode::InvalidJson,
+                "the request body is JSON, but not an object; send a JSON object",
+            );
         }
         malformed(&cause)
     })?;
@@ -121,14 +124,14 @@ fn boolean(fields: &Fields<'_>, name: &str, path: &'static str) -> Result<bool, 
 pub(super) fn missing(path: impl Into<String>) -> ApiError {
     let path = path.into();
     let message = format!("`{path}` is required");
-    ApiError::parameter("missing_parameter", path, message)
+    ApiError::parameter(ErrorCode::MissingParameter, path, message)
 }
 
 /// 400 for a value that is not allowed.
 pub(super) fn invalid(path: impl Into<String>, allowed: &str, value: Json<'_>) -> ApiError {
     let path = path.into();
     let message = format!("`{path}` must be {allowed}, not {}", describe(value));
-    ApiError::parameter("invalid_parameter", path, message)
+    ApiError::parameter(ErrorCode::InvalidParameter, path, message)
 }
 
 /// A value as it appears in a message: short ones verbatim, others by their type.

@@ -35,7 +35,7 @@ use crate::clock::Time;
 use crate::limits::LimitState;
 use crate::net::thread_pool::ThreadPool;
 use crate::server::gate::{self, Admitted};
-use crate::server::reply::{self, ApiError};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::params::Params;
 use crate::server::routes::Request;
 use crate::server::{ServerState, with_rate};
@@ -130,7 +130,7 @@ fn pool_error(cause: io::Error) -> ApiError {
         return ApiError::store_failed(&cause.into());
     }
     tracing::error!(%cause, "a request of the console failed");
-    ApiError::internal()
+    ApiError::from(ErrorCode::Internal)
 }
 
 /// Answers a request for one of the console's endpoints.
@@ -221,7 +221,7 @@ async fn dispatch(
         (Endpoint::Usage, _) => usage::report(call).await,
         (Endpoint::Billing, _) => billing::billing(call).await,
         (Endpoint::Statement, _) => billing::statement(call, app).await,
-        _ => Err(ApiError::unknown_route()),
+        _ => Err(ApiError::from(ErrorCode::UnknownRoute)),
     }
 }
 

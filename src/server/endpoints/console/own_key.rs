@@ -11,7 +11,7 @@ use crate::api::console::{OwnKey, WindowLeft};
 use crate::app::App;
 use crate::limits::{LimitState, WindowState};
 use crate::server::gate::{self, OwnKeyPass};
-use crate::server::reply::{self, ApiError};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::storage::{Error, ReadPurpose, Store};
 use crate::{keys, usage};
 
@@ -24,7 +24,7 @@ pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), Ap
         .map_err(|error| error.with_rate(own.rate))?;
     let answer = describe(app, &own).await.map_err(|cause| {
         tracing::error!(%cause, "a key cannot be read");
-        ApiError::store_unavailable().with_rate(own.rate)
+        ApiError::from(ErrorCode::StoreUnavailable).with_rate(own.rate)
     })?;
     Ok((reply::json(StatusCode::OK, &answer), own.rate))
 }

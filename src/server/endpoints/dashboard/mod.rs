@@ -21,7 +21,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use warp::reply::Response;
 
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate, with_rate};
 pub(in crate::server) use files::File;
@@ -83,7 +83,7 @@ pub(in crate::server) fn answer(
     found: Option<(&File, bool)>,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let Some((file, is_immutable)) = found else { return Err(ApiError::unknown_route()) };
+    let Some((file, is_immutable)) = found else { return Err(ApiError::from(ErrorCode::UnknownRoute)) };
     let mut response = if has_current_copy(headers, file.etag.as_bytes()) {
         let mut not_modified = Response::default();
         *not_modified.status_mut() = StatusCode::NOT_MODIFIED;

@@ -24,7 +24,6 @@ mod tests;
 mod verify;
 
 pub(crate) use responses::by_status as error_codes;
-pub(in crate::server) use responses::codes;
 
 use std::fmt::Write;
 use std::sync::Arc;

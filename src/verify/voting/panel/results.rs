@@ -9,8 +9,9 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::{Asked, CallOutcome, Panel};
+use crate::api::error_code::DEFAULT_RETRY_AFTER;
 use crate::api::verify::{ClaimResult, ClaimVerified, ModelAnswered, VerifyingClaim, VerifyingClaims};
-use crate::inference::{DEFAULT_RETRY_AFTER, Failure};
+use crate::inference::Failure;
 use crate::model_id;
 use crate::verify::Event;
 use crate::verify::claim::Claim;

@@ -21,7 +21,7 @@ use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::ServerState;
 use crate::server::gate::{self, cookie, origin};
-use crate::server::reply::{self, ApiError};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::params::Params;
 use crate::storage::{Actor, Credential, Error, KeyRow, ReadPurpose};
 
@@ -204,5 +204,5 @@ fn session_error(cause: Error) -> ApiError {
         return cause.into();
     }
     tracing::error!(%cause, "sessions cannot be read or written");
-    ApiError::store_unavailable()
+    ApiError::from(ErrorCode::StoreUnavailable)
 }

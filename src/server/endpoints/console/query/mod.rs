@@ -4,7 +4,7 @@ pub(super) mod report_query;
 
 use std::collections::BTreeMap;
 
-use crate::server::reply::ApiError;
+use crate::server::reply::{ApiError, ErrorCode};
 use crate::server::request::params::invalid;
 use crate::storage::{Order, PageRequest};
 use crate::unsafe_chars::name_in_message;
@@ -102,7 +102,7 @@ impl Query {
             format!("allowed are {}", known.join(", "))
         };
         let message = format!("unknown query parameter `{name}`; {known}");
-        Err(ApiError::parameter("unsupported_parameter", name, message))
+        Err(ApiError::parameter(ErrorCode::UnsupportedParameter, name, message))
     }
 }
 
