@@ -12,6 +12,7 @@ use tokio_rustls::rustls;
 use super::Health;
 use super::certificate::CertificateFlaw;
 use crate::api::error::{ErrorBody, ErrorEvent};
+use crate::api::error_code::ErrorCode;
 
 /// The most that is read of an error's body; ours are far smaller.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -62,6 +63,15 @@ pub struct Refusal {
 }
 
 impl Error {
+    /// The code of the server's error, if this version knows it.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused(refusal) => ErrorCode::find(&refusal.body.code),
+            Self::Failed(event) => ErrorCode::find(&event.code),
+            _ => None,
+        }
+    }
+
     /// The error for a failure before a response began.
     pub(super) fn from_transport(cause: &reqwest::Error) -> Self {
         if cause.is_timeout() && !cause.is_connect() {

@@ -22,8 +22,8 @@ pub enum FindError {
 impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotFound => "no such key; give its id, its name or its last four characters",
-            Self::Ambiguous(_) => "several keys match; give the id of one of them",
+            Self::NotFound => "no such key",
+            Self::Ambiguous(_) => "several keys match",
         })
     }
 }

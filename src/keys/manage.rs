@@ -56,7 +56,8 @@ impl NewKey {
 /// Why a key or an app was not created or changed.
 #[derive(Debug)]
 pub enum ManageError {
-    /// A field is invalid: its name (or an entry of it: `models[1]`), and how to fix it.
+    /// A field is invalid: its name (or an entry of it: `models[1]`), and what is said of it, which goes on behind the
+    /// name: ` must be …` or `: … is no address`.
     Invalid(Cow<'static, str>, String),
     /// Storage refused or failed.
     Storage(Error),
@@ -67,7 +68,7 @@ pub enum ManageError {
 impl fmt::Display for ManageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invalid(field, what) => write!(f, "{field}: {what}"),
+            Self::Invalid(field, what) => write!(f, "{field}{what}"),
             Self::Storage(cause) => cause.fmt(f),
             Self::Randomness(cause) => write!(f, "the operating system gave no random numbers: {cause}"),
         }

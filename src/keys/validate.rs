@@ -55,7 +55,7 @@ fn key_name(name: &str) -> Result<String, ManageError> {
 /// `instead` says how to leave a key without expiry.
 fn check_expiry(expires_at: Option<Time>, now: Time, instead: &str) -> Result<(), ManageError> {
     if expires_at.is_some_and(|at| at <= now) {
-        let message = format!("must be in the future; {instead} for a key that does not expire");
+        let message = format!(" must be in the future; {instead} for a key that does not expire");
         return Err(ManageError::Invalid("expires_at".into(), message));
     }
     Ok(())
@@ -70,7 +70,7 @@ fn check_model_fields(
         return Ok(());
     }
     let refused = |field: &'static str, what: &str| {
-        let message = format!("{what} is for keys that models are asked with; a console key asks none");
+        let message = format!(": {what} is for keys that models are asked with; a console key asks none");
         Err(ManageError::Invalid(field.into(), message))
     };
     if !models.is_empty() {
@@ -86,9 +86,9 @@ fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String,
     let text = text.trim();
     let fits = (1..=max_chars).contains(&text.chars().count());
     let message = if text.contains(overrides_direction) {
-        "must not have characters that turn the direction of the text around it".to_owned()
+        " must not have characters that turn the direction of the text around it".to_owned()
     } else if !fits || text.contains(breaks_line) || text.chars().all(is_invisible) {
-        format!("must be 1 to {max_chars} characters that can be seen, on one line")
+        format!(" must be 1 to {max_chars} characters that can be seen, on one line")
     } else {
         return Ok(text.to_owned());
     };
@@ -101,11 +101,11 @@ fn list(
     read: fn(&str) -> Result<String, String>,
 ) -> Result<Vec<String>, ManageError> {
     if entries.len() > MAX_LIST_ENTRIES {
-        let message = format!("may have at most {MAX_LIST_ENTRIES} entries, not {}", entries.len());
+        let message = format!(" may have at most {MAX_LIST_ENTRIES} entries, not {}", entries.len());
         return Err(ManageError::Invalid(field.into(), message));
     }
     let read = |(at, entry): (usize, &String)| {
-        read(entry).map_err(|message| ManageError::Invalid(format!("{field}[{at}]").into(), message))
+        read(entry).map_err(|what| ManageError::Invalid(format!("{field}[{at}]").into(), format!(": {what}")))
     };
     entries.iter().enumerate().map(read).collect()
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::runtime;
+use crate::api::error_code::ErrorCode;
 use crate::cli::terminal::printer::Printer;
 use crate::config::ConfigError;
 use crate::os_error;
@@ -45,9 +46,6 @@ pub(crate) const MEANINGS: [(u8, &str); 17] = [
     (141, "output closed early (SIGPIPE)"),
     (143, "ended by SIGTERM"),
 ];
-
-/// What advice begins with, in messages that say it behind a semicolon.
-const ADVICE: [&str; 6] = ["choose ", "give ", "make ", "name ", "use ", "write "];
 
 /// The kind of a failure, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,18 +181,9 @@ impl Failure {
         self
     }
 
-    /// Moves what to do next from the end of the message to the hints. The rooms behind the API say both in one
-    /// sentence, as its errors have no other place for it: `this name is already taken; choose another`.
-    #[must_use]
-    pub(crate) fn with_advice_as_hint(mut self) -> Self {
-        if let Some((what, advice)) = self.message.rsplit_once("; ")
-            && ADVICE.iter().any(|verb| advice.starts_with(verb))
-        {
-            let advice = advice.to_owned();
-            self.message.truncate(what.len());
-            self.hints.insert(0, advice);
-        }
-        self
+    /// The server's error code, if a server failed and this version knows it.
+    pub(crate) fn code(&self) -> Option<ErrorCode> {
+        self.server_error.as_ref().and_then(|server_error| ErrorCode::find(&server_error.code))
     }
 
     /// Adds the underlying error.
@@ -318,22 +307,6 @@ mod tests {
     fn a_message_has_the_system_s_words_but_not_its_numbers() {
         let failure = Failure::usage("cannot read x: No such file (os error 2); try y (os error 13)");
         assert_eq!(failure.message, "cannot read x: No such file; try y");
-    }
-
-    #[test]
-    fn only_advice_is_moved_from_the_message_to_the_hints() {
-        let split = |message: &str| {
-            let failure = Failure::usage(message).hint("more").with_advice_as_hint();
-            (failure.message, failure.hints.join(", "))
-        };
-        let separate = |message: &str, hints: &str| (message.to_owned(), hints.to_owned());
-        assert_eq!(
-            split("app `a; b`: it exists; choose another"),
-            separate("app `a; b`: it exists", "choose another, more")
-        );
-        for whole in ["it exists", "it is limited; it resets on Monday", "`a; b` is no name"] {
-            assert_eq!(split(whole), separate(whole, "more"));
-        }
     }
 
     #[test]

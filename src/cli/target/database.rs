@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::parameters::under_flag;
 use crate::api::console::Channel;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Kind};
@@ -172,7 +173,6 @@ pub(crate) fn database_failure(place: &StorePlace, cause: Error) -> Failure {
     };
     let kind = if cause.is_unreachable() { Kind::Unreachable } else { Kind::Usage };
     Failure::new(kind, format!("cannot use the {what} {place}: {}", cause.reason()))
-        .with_advice_as_hint()
         .hint(recovery_hint(place, &cause))
         .caused_by(cause)
 }
@@ -207,9 +207,7 @@ pub(crate) const RESTORE_HINT: &str =
 pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
     let failure = match &cause {
         Error::NotFound => Failure::new(Kind::NotFound, format!("there is no {what}")),
-        Error::Conflict(why) => {
-            Failure::new(Kind::Conflict, conflict_message(what, why)).with_advice_as_hint()
-        }
+        Error::Conflict(why) => Failure::new(Kind::Conflict, conflict_message(what, why)),
         _ if cause.is_unreachable() => Failure::new(Kind::Unreachable, cause.to_string()),
         _ if cause.is_corrupt() => Failure::new(Kind::Other, cause.to_string()).hint(RESTORE_HINT),
         _ => Failure::new(Kind::Other, cause.to_string()),
@@ -217,30 +215,17 @@ pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {
     failure.caused_by(cause)
 }
 
-/// Why something conflicts with what is stored, under its name unless the sentence is about `this key` itself.
+/// Why something conflicts with what is stored, under its name; of a key, which has none here, the sentence itself
+/// speaks.
 pub(crate) fn conflict_message(what: &str, why: &str) -> String {
-    if why.starts_with(&format!("this {what} ")) { why.to_owned() } else { format!("{what}: {why}") }
+    if what == "key" { why.to_owned() } else { format!("{what}: {why}") }
 }
 
 /// The failure for an app or key that was not created or changed; `what` as in [`store_failure`].
 pub(crate) fn manage_failure(cause: ManageError, what: &str) -> Failure {
     match cause {
-        ManageError::Invalid(field, why) => Failure::usage(field_message(&field, &why)).with_advice_as_hint(),
+        ManageError::Invalid(field, what) => Failure::usage(under_flag(&field, &what)),
         ManageError::Storage(cause) => store_failure(cause, what),
         ManageError::Randomness(_) => Failure::new(Kind::Other, cause.to_string()).caused_by(cause),
     }
-}
-
-/// What is wrong with a field, under the name it has on the command line.
-fn field_message(field: &str, why: &str) -> String {
-    // For an entry of a list, the message quotes the one that is meant.
-    let name = match field.split('[').next().unwrap_or_default() {
-        "addresses" => "--address",
-        "expires_at" => "--expires",
-        "models" => "--model",
-        "budget_usd" => "--budget-usd",
-        other => other,
-    };
-    let goes_on = why.starts_with("must ") || why.starts_with("may ");
-    if goes_on { format!("{name} {why}") } else { format!("{name}: {why}") }
 }

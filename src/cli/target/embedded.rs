@@ -84,7 +84,6 @@ pub(crate) fn cannot_start(config: &ServerConfig, cause: StartError) -> Failure 
     match cause {
         StartError::Storage(cause) => database_failure(&config.store_place(), cause),
         StartError::Provider { .. } => Failure::usage(cause.to_string())
-            .with_advice_as_hint()
             .hint("`mk config list server --origin` shows where the setting comes from")
             .caused_by(cause),
     }

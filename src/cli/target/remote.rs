@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use super::parameters::in_flags;
+use crate::api::Service;
 use crate::api::error::ErrorEvent;
+use crate::api::error_code::ErrorCode;
 use crate::cli::process::exit::{Failure, Kind, ServerError};
 use crate::cli::terminal::wrap::cut;
 use crate::client::{Client, Error, NO_TLS, NOT_HTTP, Refusal, Settings, UNRESOLVED};
@@ -19,27 +22,6 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 const START_OR_NAME_HINT: &str = "start it, or name another by --server or MK_SERVER";
 /// What else helps where a server listens by default.
 const START_HERE_HINT: &str = "; `mk serve --sandbox` starts one here";
-
-/// The names of request fields and endpoints in server messages, and what they are called on the command line.
-const FIELDS: [(&str, &str); 17] = [
-    ("`fact`", "the text"),
-    ("`domain`", "--domain"),
-    ("`minRequired`", "--min-required"),
-    ("`totalModels`", "--total-models"),
-    ("`asOf`", "--as-of"),
-    ("`explain`", "--explain"),
-    ("`context`", "--context"),
-    ("`receipt`", "--receipt"),
-    ("`model`", "-m"),
-    ("`temperature`", "--temperature"),
-    ("`max_tokens`", "--max-tokens"),
-    ("`name`", "name"),
-    ("`expires_at`", "--expires"),
-    ("`models`", "--model"),
-    ("`addresses`", "--address"),
-    ("`budget_usd`", "--budget-usd"),
-    ("GET /inference/v1/models", "`mk models`"),
-];
 
 /// The most terminal cells shown of a server's message; our own messages are a sentence.
 const MAX_MESSAGE_CELLS: usize = 400;
@@ -83,6 +65,16 @@ pub(crate) fn embedded_client(
 
 /// The failure for an error of the client; `server` is what the person called it.
 pub(crate) fn failure(server: &str, cause: Error) -> Failure {
+    failure_for(Service::Verify, server, None, cause)
+}
+
+/// The failure for an error of the client, in the words of chat completions.
+pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
+    failure_for(Service::Inference, server, None, cause)
+}
+
+/// The failure for an error of the client in a call of this service; `model_flag` is what gave the model, if not `-m`.
+pub(crate) fn failure_for(service: Service, server: &str, model_flag: Option<&str>, cause: Error) -> Failure {
     let failure = match &cause {
         Error::Setup(what) => Failure::usage(what.clone()),
         Error::Unreachable(reason) => {
@@ -95,8 +87,12 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         }
         Error::Timeout => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
             .hint("is the server healthy? `mk doctor` checks"),
-        Error::Refused(refusal) => refused(server, refusal),
-        Error::Failed(event) => failed_event(event),
+        Error::Refused(refusal) => refused(service, server, model_flag, refusal),
+        Error::Failed(event) => failed_event(service, server, event),
+        Error::Incomplete if service == Service::Inference => {
+            Failure::new(Kind::Incomplete, format!("the answer of {server} broke off before its end"))
+                .hint("what came until then is not the whole answer")
+        }
         Error::Incomplete => Failure::new(
             Kind::Incomplete,
             format!("the answer of {server} ended before its result was there"),
@@ -111,27 +107,6 @@ pub(crate) fn failure(server: &str, cause: Error) -> Failure {
         }
     };
     failure.caused_by(cause)
-}
-
-/// The failure for an error of the client, in the words of chat completions.
-pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
-    let is_incomplete = matches!(cause, Error::Incomplete);
-    let mut failure = failure(server, cause);
-    if is_incomplete {
-        failure.message = format!("the answer of {server} broke off before its end");
-        failure.hints = vec!["what came until then is not the whole answer".to_owned()];
-    }
-    match failure.server_error.as_ref().map(|server_error| server_error.code.as_str()) {
-        Some("wrong_service") => {
-            failure.hints = vec![
-                "a key works for one service only: `mk keys create --service inference` makes one".to_owned(),
-            ];
-        }
-        // The hint for `mk verify` does not help here; the message says when the limit is over.
-        Some("rate_limited_minute") => failure.hints.clear(),
-        _ => {}
-    }
-    failure
 }
 
 /// The failure to reach `server` without the hints that suggest `command`, for use by that command itself.
@@ -178,36 +153,38 @@ fn foreign_hint(server: &str, what: &str) -> String {
     }
 }
 
-fn refused(server: &str, refusal: &Refusal) -> Failure {
+fn refused(service: Service, server: &str, model_flag: Option<&str>, refusal: &Refusal) -> Failure {
     let body = &refusal.body;
     if body.code.is_empty() {
         return foreign_response(server, refusal);
     }
-    let kind = match body.code.as_str() {
+    let code = ErrorCode::find(&body.code);
+    let kind = match code {
         // A proper request that a model refuses to answer.
-        "content_filter" => Kind::Other,
+        Some(ErrorCode::ContentFilter) => Kind::Other,
         _ => kind_of_status(refusal.status),
     };
-    let mut message = lower_first(&in_flags(&body.message, body.param.as_deref()));
-    if let Some(param) = &body.param
-        && !body.message.contains(param.as_str())
-    {
-        message = format!("{param}: {message}");
+    let mut message = lower_first(&body.message);
+    if let Some(param) = &body.param {
+        message = in_flags(param, &message, model_flag);
     }
-    message = brief(&message);
-    if kind == Kind::Busy
-        && let Some(wait) = refusal.retry_after
-        && !message.ends_with(&format!("try again in {} s", whole_seconds(wait)))
-    {
+    let mut failure = Failure::new(kind, brief(&message));
+    failure.hints.extend(hint(code, service, server));
+    match (refusal.status, refusal.retry_after) {
         // A limit frees a request at a known time; whatever else is busy may be so again.
-        let next = if refusal.status == 429 { "free" } else { "try" };
-        message = format!("{message}; {next} again in {}", span(wait));
+        (429, Some(wait)) => failure.message = format!("{}; free again in {}", failure.message, span(wait)),
+        // Who is paused, and until when, says the message.
+        (503, Some(wait)) if code != Some(ErrorCode::NoProviderAvailable) => {
+            failure.hints.push(format!("try again in {}", span(wait)));
+        }
+        // Everything else that can be wrong with a text is found before it is sent.
+        (400, _) if body.param.as_deref() == Some("fact") => failure.hints.push(
+            "several files are verified one by one: `mk verify part1.md part2.md`; --lines takes a statement a line"
+                .to_owned(),
+        ),
+        _ => {}
     }
-    let mut failure = Failure::new(kind, message);
     let retry_after = refusal.retry_after.filter(|_| refusal.status == 429 && !refusal.hopeless);
-    if let Some(hint) = hint(server, refusal) {
-        failure = failure.hint(hint);
-    }
     with_server_error(failure, &body.code, &body.request_id, retry_after)
 }
 
@@ -226,20 +203,6 @@ fn foreign_response(server: &str, refusal: &Refusal) -> Failure {
     with_server_error(failure, "", "", retry_after)
 }
 
-/// Translates a server's message about request fields into the words of the command line. For a flag that can be
-/// repeated, the message quotes the entry that is meant; `param` then looks like `models[1]`.
-fn in_flags(message: &str, param: Option<&str>) -> String {
-    let entry =
-        param.and_then(|param| Some((param, format!("`{}`", param.strip_suffix(']')?.split_once('[')?.0))));
-    let message = match entry {
-        Some((param, list)) if FIELDS.iter().any(|(field, _)| *field == list) => {
-            message.replace(&format!("`{param}`"), &list)
-        }
-        _ => message.to_owned(),
-    };
-    FIELDS.iter().fold(message, |text, (field, flag)| text.replace(field, flag))
-}
-
 const fn kind_of_status(status: u16) -> Kind {
     match status {
         400 | 413 | 415 | 422 => Kind::Usage,
@@ -251,46 +214,27 @@ const fn kind_of_status(status: u16) -> Kind {
     }
 }
 
-fn hint(server: &str, refusal: &Refusal) -> Option<String> {
-    let hint = match (refusal.status, refusal.body.code.as_str()) {
-        (401, "wrong_service") => {
-            "a key works for one service only: `mk keys create --service verify` makes one".to_owned()
+/// What to do about an error, in words for the command that met it.
+fn hint(code: Option<ErrorCode>, service: Service, server: &str) -> Option<String> {
+    let hint = match (code?, service) {
+        (ErrorCode::RateLimitedMinute, Service::Verify) => "`mk verify --max-wait 2m` waits until then",
+        (ErrorCode::RateLimitedMinute, Service::Console) => {
+            "`mk keys update KEY --per-minute N` allows the console key more"
         }
-        (401, "api_key_revoked" | "api_key_expired") => {
-            "make a new key on the server's machine with `mk keys create`, then `mk login`".to_owned()
-        }
-        (401, _) => {
-            format!("`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}")
-        }
-        (403, "address_not_allowed" | "model_not_allowed") => {
-            "what a key may do is changed on the server's machine: `mk keys update`".to_owned()
-        }
-        // Everything else that can be wrong with a text is found before it is sent.
-        (400, _) if refusal.body.param.as_deref() == Some("fact") => {
-            "several files are verified one by one: `mk verify part1.md part2.md`; --lines takes a statement a line".to_owned()
-        }
-        // The message already says where models are listed.
-        (404, "model_not_found") => return None,
-        (404, "not_found") => "`mk apps list` and `mk keys list` show what is there".to_owned(),
-        (404 | 405, _) => format!("is {server} the base address of an mk server?"),
-        (429, "rate_limited_minute") => "`mk verify --max-wait 2m` waits until then".to_owned(),
-        (429, "rate_limited_day") => {
-            "limits are set by the server's operator; days end at midnight UTC".to_owned()
-        }
-        _ => return None,
+        (code, _) => code.hint()?,
     };
-    Some(hint)
+    Some(hint.replace("{service}", service.as_str()).replace("{server}", server))
 }
 
 /// The failure for the `error` event of a verification, or for the last chunk of a completion that broke off.
-pub(crate) fn failed_event(event: &ErrorEvent) -> Failure {
-    let is_refused = matches!(event.code.as_str(), "api_key_revoked" | "api_key_expired");
-    let kind = if is_refused { Kind::Unauthorized } else { Kind::Server };
+fn failed_event(service: Service, server: &str, event: &ErrorEvent) -> Failure {
+    let code = ErrorCode::find(&event.code);
+    let kind = match code.map(|code| kind_of_status(code.status())) {
+        Some(Kind::Unauthorized) => Kind::Unauthorized,
+        _ => Kind::Server,
+    };
     let mut failure = Failure::new(kind, brief(&lower_first(&event.message)));
-    if event.code == "provider_auth_failed" {
-        failure =
-            failure.hint("the server's key for that provider was refused; its operator must set another");
-    }
+    failure.hints.extend(hint(code, service, server));
     with_server_error(failure, &event.code, &event.request_id, None)
 }
 
@@ -315,7 +259,7 @@ fn brief(text: &str) -> String {
 }
 
 /// Messages follow `error:` and start in lower case; acronyms and names keep their capitals.
-fn lower_first(message: &str) -> String {
+pub(crate) fn lower_first(message: &str) -> String {
     let mut chars = message.chars();
     let (Some(first), second) = (chars.next(), chars.next()) else { return message.to_owned() };
     if second.is_some_and(char::is_uppercase) {
@@ -396,15 +340,48 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_in_the_message_is_not_repeated() {
-        for (wait, message) in
-            [(9, "m is paused; try again in 9 s"), (200, "m is paused; try again in 200 s")]
-        {
-            let busy = failure("s", refusal(503, "no_provider_available", message, Some(wait)));
-            assert_eq!(busy.message, message);
+    fn a_wait_is_told_once() {
+        let paused =
+            failure("s", refusal(503, "no_provider_available", "m is paused; try again in 9 s", Some(9)));
+        assert_eq!((paused.message.as_str(), paused.hints.len()), ("m is paused; try again in 9 s", 0));
+        for code in ["provider_rate_limited", "of_a_later_version"] {
+            let busy = failure("s", refusal(503, code, "m has no capacity", Some(200)));
+            assert_eq!(
+                (busy.message.as_str(), &*busy.hints),
+                ("m has no capacity", &["try again in 3 m 20 s".to_owned()][..])
+            );
         }
-        let other = failure("s", refusal(503, "x", "m is paused for 9 s", Some(19)));
-        assert_eq!(other.message, "m is paused for 9 s; try again in 19 s");
+    }
+
+    #[test]
+    fn hints_follow_from_code_and_service_and_not_from_words() {
+        let told = |service, code, message| {
+            failure_for(service, "http://a", None, refusal(401, code, message, None)).hints.join(" | ")
+        };
+        for service in Service::ALL {
+            let hint =
+                format!("a key works for one service only: `mk keys create --service {service}` makes one");
+            assert_eq!(told(service, "wrong_service", "Dieser Schlüssel passt nicht"), hint);
+        }
+        assert!(
+            told(Service::Verify, "invalid_api_key", "x").ends_with("`mk login` stores one for http://a")
+        );
+        assert_eq!(told(Service::Verify, "of_a_later_version", "wrong_service"), "");
+    }
+
+    #[test]
+    fn an_event_s_exit_code_follows_from_its_code() {
+        for (code, exit) in
+            [("api_key_revoked", 4), ("budget_exceeded", 4), ("provider_rate_limited", 5), ("x", 5)]
+        {
+            let event = ErrorEvent {
+                error: String::new(),
+                message: "m".to_owned(),
+                code: code.to_owned(),
+                request_id: String::new(),
+            };
+            assert_eq!(failure("s", Error::Failed(Box::new(event))).kind.code(), exit, "{code}");
+        }
     }
 
     #[test]
@@ -433,15 +410,6 @@ mod tests {
     fn a_model_that_declines_is_not_a_usage_error() {
         let declined = failure("s", refusal(400, "content_filter", "a/b declined to answer this", None));
         assert_eq!(declined.kind.code(), 1);
-    }
-
-    #[test]
-    fn fields_are_named_by_their_flags_and_entries_by_their_list_s() {
-        let shown = |message, param| in_flags(message, Some(param));
-        assert_eq!(shown("`budget_usd` must be", "budget_usd"), "--budget-usd must be");
-        assert_eq!(shown("`models[1]`: \"x\" is no", "models[1]"), "--model: \"x\" is no");
-        assert_eq!(shown("`messages[2].role` must be", "messages[2].role"), "`messages[2].role` must be");
-        assert_eq!(shown("`stop[0]` must be", "stop[0]"), "`stop[0]` must be");
     }
 
     #[test]

@@ -56,9 +56,8 @@ impl From<storage::Error> for ApiError {
 impl From<ManageError> for ApiError {
     fn from(cause: ManageError) -> Self {
         match cause {
-            ManageError::Invalid(field, why) => {
-                let goes_on = why.starts_with("must ") || why.starts_with("may ");
-                let message = if goes_on { format!("`{field}` {why}") } else { format!("`{field}`: {why}") };
+            ManageError::Invalid(field, what) => {
+                let message = format!("`{field}`{what}");
                 Self::parameter(ErrorCode::InvalidParameter, field, message)
             }
             ManageError::Storage(cause) => cause.into(),

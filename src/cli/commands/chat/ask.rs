@@ -7,6 +7,7 @@ use tokio::time;
 use super::output::AnswerWriter;
 use super::{Conversation, PRICES_TIMEOUT};
 use crate::api::chat::{ChatRequest, ChatUsage};
+use crate::api::error_code::ErrorCode;
 use crate::cli::commands::models;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::remote;
@@ -69,19 +70,14 @@ pub(crate) async fn ask(
 
 /// Names the model, if it is one that the server does not have, and one that may be meant.
 async fn with_model_named(conversation: &Conversation<'_>, model: &str, failure: Failure) -> Failure {
-    let is_unknown = failure.server_error.as_ref().is_some_and(|error| error.code == "model_not_found");
-    if !is_unknown {
+    if failure.code() != Some(ErrorCode::ModelNotFound) {
         return failure;
     }
     let backend = &conversation.backend;
     let models = models::list_within(backend, PRICES_TIMEOUT).await.unwrap_or_default();
     let meant = config::closest(model, models.iter().map(|known| known.id.as_str()));
     let meant = meant.map(|name| format!("did you mean `{}`?", sanitize::line(name)));
-    let list = format!("`{}`", backend.list_command());
-    let others = match failure.message.split_once("; ") {
-        Some((_, others)) => others.replace("`mk models`", &list),
-        None => format!("{list} lists those there are"),
-    };
+    let others = format!("`{}` lists those there are", backend.list_command());
     let (source, model) = (&conversation.model_source, sanitize::line(model));
     let message = format!("{source}: there is no model `{model}`");
     Failure { message, hints: meant.into_iter().chain([others]).collect(), ..failure }

@@ -50,9 +50,6 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_mins(11);
 /// How long a question waits for the models' prices, which are shown with its answer.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The flag that names the model, as it appears in failures.
-const FLAG: &str = "-m";
-
 /// Everything that is decided before anything is sent.
 struct Plan {
     printer: Printer,
@@ -109,7 +106,7 @@ fn model_source(args: &ChatArgs, origin: &Origin) -> String {
     match origin {
         Origin::Variable(name) if args.model.is_none() => (*name).to_owned(),
         Origin::File { .. } if args.model.is_none() => format!("chat.model ({origin})"),
-        _ => FLAG.to_owned(),
+        _ => "-m".to_owned(),
     }
 }
 
@@ -219,11 +216,7 @@ impl Conversation<'_> {
 
     /// The failure for an error of the client; one about the model names where that was set.
     fn failure(&self, cause: client::Error) -> Failure {
-        let mut failure = remote::inference_failure(&self.backend.server, cause);
-        if let Some(what) = failure.message.strip_prefix(FLAG) {
-            failure.message = format!("{}{what}", self.model_source);
-        }
-        failure
+        remote::failure_for(Service::Inference, &self.backend.server, Some(&self.model_source), cause)
     }
 
     /// The model's name, sanitized.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
+use crate::api::error_code::ErrorCode;
 use crate::cli::args::globals::Session;
 use crate::cli::args::text::read_stdin;
 use crate::cli::process::exit::{Failure, Kind, ServerError};
@@ -45,8 +46,8 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
     let unknown =
         elsewhere.map_or_else(|| "not in this machine's database".to_owned(), |on| format!("not known{on}"));
     let ended = match known.as_ref().map(|record| record.state) {
-        Some(KeyState::Revoked) => Some(("the key has been revoked", "api_key_revoked")),
-        Some(KeyState::Expired) => Some(("the key has expired", "api_key_expired")),
+        Some(KeyState::Revoked) => Some(("the key has been revoked", ErrorCode::ApiKeyRevoked)),
+        Some(KeyState::Expired) => Some(("the key has expired", ErrorCode::ApiKeyExpired)),
         Some(KeyState::Active) | None => None,
     };
     let document = document(service, known.as_ref());
@@ -59,7 +60,7 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
             }
             let failure = Failure::new(Kind::Unauthorized, message).with_partial(document);
             // With the error code that a server would use.
-            let server_error = ServerError { code: code.to_owned(), ..ServerError::default() };
+            let server_error = ServerError { code: code.as_str().to_owned(), ..ServerError::default() };
             Err(Failure { server_error: Some(Box::new(server_error)), ..failure })
         }
     }

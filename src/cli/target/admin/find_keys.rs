@@ -53,7 +53,8 @@ impl Admin {
         keys::find(keys, text).map_err(|cause| match &cause {
             FindError::NotFound => self.no_such_key(),
             FindError::Ambiguous(candidates) => {
-                let failure = Failure::new(Kind::Conflict, cause.to_string()).with_advice_as_hint();
+                let failure =
+                    Failure::new(Kind::Conflict, cause.to_string()).hint("give the id of one of them");
                 candidates.iter().take(MAX_LISTED).map(candidate).fold(failure, Failure::hint)
             }
         })
@@ -61,7 +62,8 @@ impl Admin {
 
     /// The failure for a key that does not exist. Does not repeat what it was named by, as that may have been a key.
     fn no_such_key(&self) -> Failure {
-        self.not_found(Failure::new(Kind::NotFound, FindError::NotFound.to_string()).with_advice_as_hint())
+        let failure = Failure::new(Kind::NotFound, FindError::NotFound.to_string());
+        self.not_found(failure.hint("give its id, its name or its last four characters"))
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::time;
 use super::{conflicting_app, requests};
 use crate::api::Service;
 use crate::api::console::{App, CreateApp, CreatedKey, DeletedApp, Key, KeyState, RevokedKey, Rotation};
+use crate::api::error_code::ErrorCode;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::Failure;
 use crate::cli::process::runtime;
@@ -16,7 +17,7 @@ use crate::cli::target::database::conflict_message;
 use crate::cli::target::remote::{self, span};
 use crate::cli::target::server_key;
 use crate::cli::terminal::printer::Printer;
-use crate::client::{Client, Error, Refusal};
+use crate::client::{Client, Error};
 use crate::config::ClientConfig;
 use crate::keys::{self, NewKey};
 use crate::money::NanoUsd;
@@ -70,7 +71,7 @@ impl Remote {
         runtime::run(&self.printer, async {
             let response = self.with_timeout(self.client.update_app(&app.id, &patch)).await;
             response.map_err(|cause| {
-                let is_taken = code_of(&cause) == "conflict";
+                let is_taken = cause.code() == Some(ErrorCode::Conflict);
                 self.failure(&conflicting_app(app, change, is_taken), cause)
             })
         })
@@ -103,10 +104,10 @@ impl Remote {
             Ok(own) => return Ok(Some(own.key)),
             Err(cause) => cause,
         };
-        let state = match code_of(&cause) {
-            "invalid_api_key" => return Ok(None),
-            "api_key_revoked" => KeyState::Revoked,
-            "api_key_expired" => KeyState::Expired,
+        let state = match cause.code() {
+            Some(ErrorCode::InvalidApiKey) => return Ok(None),
+            Some(ErrorCode::ApiKeyRevoked) => KeyState::Revoked,
+            Some(ErrorCode::ApiKeyExpired) => KeyState::Expired,
             _ => return Err(self.failure("key", cause)),
         };
         // For a key that has ended, the server's response says no more than that; its record is among those in the same
@@ -193,7 +194,7 @@ impl Remote {
         }
         match response {
             // The app was deleted meanwhile.
-            Err(cause) if code_of(&cause) == "not_found" => Ok(Vec::new()),
+            Err(cause) if cause.code() == Some(ErrorCode::NotFound) => Ok(Vec::new()),
             outcome => outcome.map_err(|cause| self.failure("key", cause)),
         }
     }
@@ -201,47 +202,28 @@ impl Remote {
     /// The failure for an error of the client, in the words that the local database uses for the same; `what` as in
     /// [`Remote::request`].
     fn failure(&self, what: &str, cause: Error) -> Failure {
-        let code = code_of(&cause).to_owned();
-        let mut failure = remote::failure(&self.server, cause);
-        match code.as_str() {
-            "not_found" => failure.message = format!("there is no {what}"),
-            "conflict" => {
-                failure.message = conflict_message(what, &failure.message);
-                return failure.with_advice_as_hint();
-            }
-            "invalid_parameter" => return failure.with_advice_as_hint(),
-            "wrong_service" => {
-                failure.hints = vec![
-                    "this takes a console key: `mk keys create --service console` on the server's machine makes one"
-                        .to_owned(),
-                ];
-            }
-            // The hint for `mk verify` does not help here; the message says when the limit is over.
-            "rate_limited_minute" => {
-                failure.hints =
-                    vec!["`mk keys update KEY --per-minute N` allows the console key more".to_owned()];
-            }
+        let mut failure = remote::failure_for(Service::Console, &self.server, None, cause);
+        match failure.code() {
+            Some(ErrorCode::NotFound) => failure.message = format!("there is no {what}"),
+            Some(ErrorCode::Conflict) => failure.message = conflict_message(what, &failure.message),
             _ => {}
         }
         failure
     }
 }
 
-fn code_of(cause: &Error) -> &str {
-    if let Error::Refused(refusal) = cause { &refusal.body.code } else { "" }
-}
-
 /// How long until more requests are allowed, if that is soon.
 fn rate_limit_wait(cause: &Error) -> Option<Duration> {
     let Error::Refused(refusal) = cause else { return None };
-    let Refusal { body, retry_after, .. } = &**refusal;
-    retry_after.filter(|wait| body.code == "rate_limited_minute" && *wait <= MAX_WAIT)
+    let is_minute = cause.code() == Some(ErrorCode::RateLimitedMinute);
+    refusal.retry_after.filter(|wait| is_minute && *wait <= MAX_WAIT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::api::error::ErrorBody;
+    use crate::client::Refusal;
 
     #[test]
     fn waits_for_a_minute_but_not_for_a_day() {

@@ -76,7 +76,7 @@ async fn follow(
         }
         observe(Update::Event(&event))?;
         match event {
-            Event::Error(error) => return Err(remote::failed_event(&error)),
+            Event::Error(error) => return Err(failed(crate::client::Error::Failed(Box::new(error)))),
             event if event.is_terminal() => return Ok(event),
             _ => {}
         }

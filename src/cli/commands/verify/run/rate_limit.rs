@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::time::{self, Instant};
 
+use crate::api::error_code::ErrorCode;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::remote;
-use crate::cli::terminal::sanitize;
 
 /// The wait that the verifications of a command share.
 #[derive(Debug)]
@@ -59,8 +59,8 @@ impl RateLimitWait {
         let is_later = self.resume_at.get().is_none_or(|known| at > known + Duration::from_secs(1));
         if is_later {
             self.resume_at.set(Some(at));
-            let why = failure.message.split(';').next().unwrap_or_default();
-            announce(&format!("waiting {}: {}", remote::span(wait), sanitize::line(why)));
+            let why = failure.code().map_or("the server allows no more for now", ErrorCode::message);
+            announce(&format!("waiting {}: {}", remote::span(wait), remote::lower_first(why)));
         }
         true
     }
