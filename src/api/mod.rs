@@ -51,16 +51,9 @@ impl fmt::Display for Service {
 }
 
 /// The error for a name that is not a service.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("unknown service: use verify, inference or console")]
 pub struct UnknownService;
-
-impl fmt::Display for UnknownService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown service: use verify, inference or console")
-    }
-}
-
-impl std::error::Error for UnknownService {}
 
 impl FromStr for Service {
     type Err = UnknownService;

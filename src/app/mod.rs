@@ -9,8 +9,8 @@ mod verdicts;
 pub use configured::Configured;
 pub use verdicts::VerdictCache;
 
+use std::io;
 use std::sync::{Arc, Mutex};
-use std::{fmt, io};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{OnceCell, Semaphore};
@@ -53,35 +53,19 @@ pub struct App {
 }
 
 /// Why a server cannot start.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database cannot be opened.
-    Storage(storage::Error),
+    #[error("{0}")]
+    Storage(#[source] storage::Error),
     /// A provider cannot be set up.
+    #[error("provider `{name}`: {message}")]
     Provider {
         /// Its configured name.
         name: String,
         /// What is wrong.
         message: String,
     },
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Storage(cause) => cause.fmt(f),
-            Self::Provider { name, message } => write!(f, "provider `{name}`: {message}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Storage(cause) => Some(cause),
-            Self::Provider { .. } => None,
-        }
-    }
 }
 
 impl App {

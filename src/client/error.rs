@@ -1,7 +1,6 @@
 //! Why a server gave no response, or not a proper one.
 
 use std::error::Error as _;
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -17,35 +16,44 @@ use crate::api::error_code::ErrorCode;
 /// The most that is read of an error's body; ours are far smaller.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// The reason in [`Error::Unreachable`] if the server's name cannot be resolved.
-pub const UNRESOLVED: &str = "the name cannot be resolved";
-
-/// The reason in [`Error::Unreachable`] if the server does not speak TLS.
-pub const NO_TLS: &str = "it does not speak TLS";
-
-/// The reason in [`Error::Malformed`] if the server speaks something else, perhaps TLS.
-pub const NOT_HTTP: &str = "its answer is not HTTP";
-
 /// Why there is no proper response.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The client cannot be set up, for example because of a wrong address or an unreadable certificate.
+    #[error("{0}")]
     Setup(String),
-    /// No connection, with the reason.
+    /// No connection, as there is no address of this name.
+    #[error("the name cannot be resolved")]
+    Unresolved,
+    /// No connection, as the server does not speak TLS.
+    #[error("it does not speak TLS")]
+    NoTls,
+    /// The server speaks something else, perhaps TLS.
+    #[error("its answer is not HTTP")]
+    NotHttp,
+    /// No connection for another reason: this.
+    #[error("{0}")]
     Unreachable(String),
     /// No connection, as the server's certificate is refused: its flaw, and the library's message.
+    #[error("{} ({})", .0.as_str(), .1)]
     BadCertificate(CertificateFlaw, String),
     /// Connected, but nothing arrived for too long.
+    #[error("no answer in time")]
     Timeout,
     /// The server responded with an error status.
+    #[error("{} ({})", .0.body.message, .0.status)]
     Refused(Box<Refusal>),
     /// The server reports that it is unhealthy, and why.
+    #[error("{0}")]
     Unhealthy(&'static str),
     /// The server reported a failure within its response.
+    #[error("{}", .0.message)]
     Failed(Box<ErrorEvent>),
     /// The response ended before its terminal event.
+    #[error("the answer ended too early")]
     Incomplete,
     /// The response is not what this API sends; says what was found instead.
+    #[error("{0}")]
     Malformed(String),
 }
 
@@ -78,13 +86,13 @@ impl Error {
             return Self::Timeout;
         }
         if is_not_http(cause) {
-            return Self::Malformed(NOT_HTTP.to_owned());
+            return Self::NotHttp;
         }
         if cause.is_connect() || cause.is_request() {
             let flaw = sources(cause).find_map(|source| CertificateFlaw::from_tls_error(tls_error(source)?));
             return match flaw {
                 Some(flaw) => Self::BadCertificate(flaw, innermost(cause)),
-                None => Self::Unreachable(connect_reason(cause)),
+                None => unconnected(cause),
             };
         }
         Self::Malformed(innermost(cause))
@@ -95,22 +103,6 @@ impl Error {
         if cause.is_timeout() { Self::Timeout } else { Self::Incomplete }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Setup(what) | Self::Unreachable(what) | Self::Malformed(what) => f.write_str(what),
-            Self::BadCertificate(flaw, what) => write!(f, "{} ({what})", flaw.as_str()),
-            Self::Unhealthy(why) => f.write_str(why),
-            Self::Timeout => f.write_str("no answer in time"),
-            Self::Refused(refusal) => write!(f, "{} ({})", refusal.body.message, refusal.status),
-            Self::Failed(event) => f.write_str(&event.message),
-            Self::Incomplete => f.write_str("the answer ended too early"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// The error for a health check with status 503; for a server that is not one of ours, an error status like any other.
 pub(super) async fn unhealthy_response(response: Response) -> Error {
@@ -172,25 +164,25 @@ fn sources(cause: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Err
     std::iter::successors(cause.source(), |source| (*source).source())
 }
 
-/// Why no connection was established, in plain words where known.
-fn connect_reason(cause: &reqwest::Error) -> String {
+/// The error if no connection was established, in plain words where they are known.
+fn unconnected(cause: &reqwest::Error) -> Error {
     if cause.is_timeout() {
-        return "no answer in time".to_owned();
+        return Error::Unreachable("no answer in time".to_owned());
     }
     for source in sources(cause) {
         if source.to_string().contains("dns error") {
-            return UNRESOLVED.to_owned();
+            return Error::Unresolved;
         }
         if matches!(tls_error(source), Some(rustls::Error::InvalidMessage(_))) {
-            return NO_TLS.to_owned();
+            return Error::NoTls;
         }
         if let Some(io) = source.downcast_ref::<io::Error>()
             && let Some(words) = io_reason(io.kind())
         {
-            return words.to_owned();
+            return Error::Unreachable(words.to_owned());
         }
     }
-    innermost(cause)
+    Error::Unreachable(innermost(cause))
 }
 
 /// The TLS error of a failed handshake. It is inside I/O errors, which do not report it as their source.

@@ -14,7 +14,7 @@ mod frames;
 
 pub use certificate::CertificateFlaw;
 pub use chat::{ChatStream, Piece};
-pub use error::{Error, NO_TLS, NOT_HTTP, Refusal, UNRESOLVED};
+pub use error::{Error, Refusal};
 pub use events::VerifyStream;
 
 use std::path::PathBuf;

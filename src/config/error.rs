@@ -1,9 +1,8 @@
 //! Why a configuration cannot be used, in words for the person who wrote it.
 
-use std::fmt;
-
 /// One error, and what to do about it. Never contains a secret, or a value that may be one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct ConfigError {
     /// What is wrong and where, and what would be correct.
     pub message: String,
@@ -29,11 +28,3 @@ impl ConfigError {
         self
     }
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ConfigError {}

@@ -1,8 +1,6 @@
 //! Finds the key that a person means: by its id, the beginning of its id, its name, its last four characters, or the
 //! key itself.
 
-use std::fmt;
-
 use super::{mint, service_of};
 use crate::api::console::{Key, KeyState};
 use crate::storage::{Error, KeyRow, Store};
@@ -11,24 +9,15 @@ use crate::storage::{Error, KeyRow, Store};
 const MIN_ID_PREFIX: usize = "key_".len() + 4;
 
 /// Why no single key was found. Never quotes the search text, which may have been a key.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FindError {
     /// No key matches.
+    #[error("no such key")]
     NotFound,
     /// Several keys match: these.
+    #[error("several keys match")]
     Ambiguous(Vec<Key>),
 }
-
-impl fmt::Display for FindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotFound => "no such key",
-            Self::Ambiguous(_) => "several keys match",
-        })
-    }
-}
-
-impl std::error::Error for FindError {}
 
 /// The one of `keys` that `text` means. Among several matches it is the only active one, or else the only one that is
 /// not revoked: a name passes to the key that replaces another.

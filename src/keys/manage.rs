@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 use std::time::Duration;
 
 use super::{mint, state_of, validate};
@@ -54,48 +53,18 @@ impl NewKey {
 }
 
 /// Why a key or an app was not created or changed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ManageError {
     /// A field is invalid: its name (or an entry of it: `models[1]`), and what is said of it, which goes on behind the
     /// name: ` must be …` or `: … is no address`.
+    #[error("{0}{1}")]
     Invalid(Cow<'static, str>, String),
     /// Storage refused or failed.
-    Storage(Error),
+    #[error(transparent)]
+    Storage(#[from] Error),
     /// The operating system returned no random bytes.
-    Randomness(getrandom::Error),
-}
-
-impl fmt::Display for ManageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid(field, what) => write!(f, "{field}{what}"),
-            Self::Storage(cause) => cause.fmt(f),
-            Self::Randomness(cause) => write!(f, "the operating system gave no random numbers: {cause}"),
-        }
-    }
-}
-
-impl std::error::Error for ManageError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Invalid(..) => None,
-            // Its text is already part of this error's; the source is what lies behind it.
-            Self::Storage(cause) => cause.source(),
-            Self::Randomness(cause) => Some(cause),
-        }
-    }
-}
-
-impl From<Error> for ManageError {
-    fn from(cause: Error) -> Self {
-        Self::Storage(cause)
-    }
-}
-
-impl From<getrandom::Error> for ManageError {
-    fn from(cause: getrandom::Error) -> Self {
-        Self::Randomness(cause)
-    }
+    #[error("the operating system gave no random numbers: {0}")]
+    Randomness(#[from] getrandom::Error),
 }
 
 /// Creates and stores a key. [`Error::NotFound`] if there is no such app.

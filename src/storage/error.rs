@@ -1,25 +1,32 @@
 //! Why the store could not do what was asked.
 
-use std::fmt;
-
 use super::{InvalidCredential, PostgresError, sqlite};
 
 /// Why a storage operation failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such app or key.
+    #[error("not found")]
     NotFound,
     /// It conflicts with what is stored: a name that is taken, a key that has ended, the last of its kind. Says which.
+    #[error("{0}")]
     Conflict(&'static str),
     /// The credential behind the write has ended since the request began.
+    #[error("{0}")]
     InvalidCredential(InvalidCredential),
     /// SQLite refused or failed.
-    Sqlite(rusqlite::Error),
+    #[error("the database cannot be used: {}", self.reason())]
+    Sqlite(#[from] rusqlite::Error),
     /// PostgreSQL refused or failed, or cannot be reached.
-    Postgres(PostgresError),
+    #[error("the database cannot be used: {}", self.reason())]
+    Postgres(#[source] PostgresError),
     /// The files cannot be created or opened; names the file unless it is the directory itself.
-    Io(std::io::Error),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
     /// Written by a later version of this program.
+    #[error(
+        "the database was written by a later version (schema {found}; this version knows {known}); update mk"
+    )]
     TooNew {
         /// The file's version.
         found: i64,
@@ -64,46 +71,5 @@ impl Error {
             Self::Io(cause) => cause.kind() == std::io::ErrorKind::InvalidData,
             _ => false,
         }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotFound => f.write_str("not found"),
-            Self::Conflict(what) => f.write_str(what),
-            Self::InvalidCredential(how) => how.fmt(f),
-            Self::Sqlite(_) | Self::Postgres(_) => {
-                write!(f, "the database cannot be used: {}", self.reason())
-            }
-            Self::Io(cause) => cause.fmt(f),
-            Self::TooNew { found, known } => write!(
-                f,
-                "the database was written by a later version (schema {found}; this version knows {known}); update mk"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Sqlite(cause) => Some(cause),
-            Self::Postgres(cause) => Some(cause),
-            Self::Io(cause) => Some(cause),
-            _ => None,
-        }
-    }
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(cause: rusqlite::Error) -> Self {
-        Self::Sqlite(cause)
-    }
-}
-
-impl From<std::io::Error> for Error {
-    fn from(cause: std::io::Error) -> Self {
-        Self::Io(cause)
     }
 }

@@ -3,13 +3,12 @@
 //! Status and code of the response are up to the server. Messages name models by their configured identifiers and never
 //! quote a provider, whose text is untrusted.
 
-use std::fmt;
-
 use crate::inference::Failure;
 use crate::model_id;
 
 /// Why a verification has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.message())]
 pub enum Error {
     /// No extractor is configured, or fewer than two panel models.
     Unconfigured,
@@ -110,14 +109,6 @@ impl Error {
         }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message())
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Why a budget does not allow the call of `model`, and what to do.
 fn budget_message(model: &str, failure: &Failure) -> String {

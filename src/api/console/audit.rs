@@ -1,6 +1,5 @@
 //! The audit log: who did what, when, to which object.
 
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -48,16 +47,9 @@ pub const AUDIT_ACTIONS: [&str; 11] = [
 ];
 
 /// The error for a text that is not a [`Channel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a channel")]
 pub struct UnknownChannel;
-
-impl fmt::Display for UnknownChannel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a channel")
-    }
-}
-
-impl std::error::Error for UnknownChannel {}
 
 impl FromStr for Channel {
     type Err = UnknownChannel;

@@ -8,7 +8,7 @@ use crate::api::error::ErrorEvent;
 use crate::api::error_code::ErrorCode;
 use crate::cli::process::exit::{Failure, Kind, ServerError};
 use crate::cli::terminal::wrap::cut;
-use crate::client::{Client, Error, NO_TLS, NOT_HTTP, Refusal, Settings, UNRESOLVED};
+use crate::client::{Client, Error, Refusal, Settings};
 use crate::config::{ClientConfig, DEFAULT_SERVER};
 use crate::secret::SecretString;
 
@@ -77,9 +77,9 @@ pub(crate) fn inference_failure(server: &str, cause: Error) -> Failure {
 pub(crate) fn failure_for(service: Service, server: &str, model_flag: Option<&str>, cause: Error) -> Failure {
     let failure = match &cause {
         Error::Setup(what) => Failure::usage(what.clone()),
-        Error::Unreachable(reason) => {
-            Failure::new(Kind::Unreachable, format!("cannot reach {server} ({reason})"))
-                .hint(unreachable_hint(server, reason))
+        Error::Unresolved | Error::NoTls | Error::Unreachable(_) => {
+            Failure::new(Kind::Unreachable, format!("cannot reach {server} ({cause})"))
+                .hint(unreachable_hint(server, &cause))
         }
         Error::BadCertificate(flaw, _) => {
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({})", flaw.as_str()))
@@ -101,9 +101,9 @@ pub(crate) fn failure_for(service: Service, server: &str, model_flag: Option<&st
         Error::Unhealthy(why) => {
             Failure::new(Kind::Server, format!("{server} reports that it is unhealthy: {why}"))
         }
-        Error::Malformed(what) => {
-            Failure::new(Kind::Server, format!("{server} does not answer like an mk server: {what}"))
-                .hint(foreign_hint(server, what))
+        Error::NotHttp | Error::Malformed(_) => {
+            Failure::new(Kind::Server, format!("{server} does not answer like an mk server: {cause}"))
+                .hint(foreign_hint(server, &cause))
         }
     };
     failure.caused_by(cause)
@@ -138,17 +138,19 @@ pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
         .hint(format!("allow more with --timeout{instead}"))
 }
 
-fn unreachable_hint(server: &str, reason: &str) -> String {
-    match (reason, server.strip_prefix("https://")) {
-        (UNRESOLVED, _) => "is the server's address right? `mk whoami` tells where it comes from".to_owned(),
-        (NO_TLS, Some(host)) => format!("is the server at http://{host}?"),
+fn unreachable_hint(server: &str, cause: &Error) -> String {
+    match (cause, server.strip_prefix("https://")) {
+        (Error::Unresolved, _) => {
+            "is the server's address right? `mk whoami` tells where it comes from".to_owned()
+        }
+        (Error::NoTls, Some(host)) => format!("is the server at http://{host}?"),
         _ => with_start_here("is the server running? `mk doctor` checks", server),
     }
 }
 
-fn foreign_hint(server: &str, what: &str) -> String {
-    match (what, server.strip_prefix("http://")) {
-        (NOT_HTTP, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
+fn foreign_hint(server: &str, cause: &Error) -> String {
+    match (cause, server.strip_prefix("http://")) {
+        (Error::NotHttp, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
         _ => "is this the address of an mk server?".to_owned(),
     }
 }
@@ -308,7 +310,8 @@ mod tests {
             [(DEFAULT_SERVER, true), ("http://127.0.0.1:9", false), ("https://mk.example", false)]
         {
             assert_eq!(
-                unreachable_hint(server, "connection refused").contains("starts one here"),
+                unreachable_hint(server, &Error::Unreachable("connection refused".to_owned()))
+                    .contains("starts one here"),
                 helps,
                 "{server}"
             );

@@ -27,19 +27,12 @@ pub struct TlsFiles {
 }
 
 /// Why a certificate cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {} for TLS: {cause}", file.display())]
 pub struct TlsError {
     file: PathBuf,
     cause: String,
 }
-
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot use {} for TLS: {}", self.file.display(), self.cause)
-    }
-}
-
-impl std::error::Error for TlsError {}
 
 /// A listener's TLS configuration; clones share the certificate.
 #[derive(Clone)]

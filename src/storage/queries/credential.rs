@@ -5,7 +5,6 @@
 //! keys and sessions are serialised across all processes: what one sees of a key holds until it is committed, and it
 //! sees every revocation that has returned.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rusqlite::params;
@@ -27,24 +26,17 @@ pub struct Credential {
 }
 
 /// Why the credential behind a write is no longer valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCredential {
     /// The key was revoked.
+    #[error("the key that this was to be written with was revoked")]
     Revoked,
     /// The key has expired.
+    #[error("the key that this was to be written with has expired")]
     Expired,
     /// The session is over.
+    #[error("the session that this was to be written with is over")]
     SessionEnded,
-}
-
-impl fmt::Display for InvalidCredential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Revoked => "the key that this was to be written with was revoked",
-            Self::Expired => "the key that this was to be written with has expired",
-            Self::SessionEnded => "the session that this was to be written with is over",
-        })
-    }
 }
 
 impl Store {

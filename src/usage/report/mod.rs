@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use super::days::{Days, Month, date};
 use crate::api::Service;
@@ -33,39 +32,14 @@ pub struct ReportRequest {
 }
 
 /// Why there is no report.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// It would have more than 50,000 rows.
+    #[error("this has more than {MAX_ROWS} rows; ask for fewer days, or sum by less")]
     TooLong,
     /// Storage failed.
-    Storage(Error),
-}
-
-impl fmt::Display for ReportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong => {
-                write!(f, "this has more than {MAX_ROWS} rows; ask for fewer days, or sum by less")
-            }
-            Self::Storage(cause) => cause.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ReportError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::TooLong => None,
-            // Its text is already part of this error's; the source is what lies behind it.
-            Self::Storage(cause) => std::error::Error::source(cause),
-        }
-    }
-}
-
-impl From<Error> for ReportError {
-    fn from(cause: Error) -> Self {
-        Self::Storage(cause)
-    }
+    #[error(transparent)]
+    Storage(#[from] Error),
 }
 
 /// Creates a report. Blocking; takes milliseconds for every ten thousand daily sums that it scans.

@@ -61,21 +61,14 @@ impl fmt::Debug for SigningKey {
 pub struct PublicKey([u8; 32]);
 
 /// Why a text is no public key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// It has no `BEGIN PUBLIC KEY`.
+    #[error("it is no public key in PEM form")]
     NotPem,
     /// It is a public key of another kind than Ed25519, or damaged.
+    #[error("it is no public key for Ed25519")]
     NotEd25519,
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotPem => "it is no public key in PEM form",
-            Self::NotEd25519 => "it is no public key for Ed25519",
-        })
-    }
 }
 
 impl PublicKey {

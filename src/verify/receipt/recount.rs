@@ -1,7 +1,6 @@
 //! Counts a receipt's votes again, by the code that counted them first.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use super::payload::{ClaimRecord, Payload, VoteRecord};
 use crate::api::verify::{ClaimResult, ModelError};
@@ -18,36 +17,29 @@ pub(super) const MALFORMED: &str = Failure::Malformed.code();
 const MAX_VOTES: usize = 100;
 
 /// Why the votes on a claim cannot be counted again. Names of models are foreign text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Uncounted {
     /// The question is not one that a server asks.
+    #[error("its options are not such as mk asks for")]
     Question,
     /// There are more votes than any panel has.
+    #[error("it has more votes than any panel")]
     TooMany,
     /// A model stands twice among the votes.
+    #[error("{0} votes twice")]
     Twice(String),
     /// The answer of a model is not there.
+    #[error("the answer of {0} is missing")]
     Missing(String),
     /// The answer of a model was too long to be kept.
+    #[error("the answer of {0} was too long to be kept")]
     Shortened(String),
     /// The answer of a model cannot be read.
+    #[error("the answer of {0} cannot be read")]
     Unreadable(String),
     /// The answer of a model can be read, although it is said to be malformed.
+    #[error("the answer of {0} counts for nothing, but can be read")]
     Readable(String),
-}
-
-impl fmt::Display for Uncounted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Question => f.write_str("its options are not such as mk asks for"),
-            Self::TooMany => f.write_str("it has more votes than any panel"),
-            Self::Twice(model) => write!(f, "{model} votes twice"),
-            Self::Missing(model) => write!(f, "the answer of {model} is missing"),
-            Self::Shortened(model) => write!(f, "the answer of {model} was too long to be kept"),
-            Self::Unreadable(model) => write!(f, "the answer of {model} cannot be read"),
-            Self::Readable(model) => write!(f, "the answer of {model} counts for nothing, but can be read"),
-        }
-    }
 }
 
 impl Payload {

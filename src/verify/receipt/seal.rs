@@ -3,8 +3,6 @@
 //! There is one way to write a receipt, and every other is refused: the header is exactly what [`header`] makes for the
 //! key that it names, base64 has no spare bits, and nothing but a line end may follow.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -53,27 +51,20 @@ impl Receipt<'_> {
 }
 
 /// Why a text is no receipt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// It is longer than [`MAX_BYTES`].
+    #[error("it is longer than any receipt")]
     TooLong,
     /// It is not of a receipt's form.
+    #[error("it is no receipt of mk")]
     NotAReceipt,
     /// It has the form, and some of it was changed or lost.
+    #[error("it was changed or cut: it is not as mk writes receipts")]
     Damaged,
     /// It is of a later form than this version knows.
+    #[error("its form is of a later version of mk")]
     Unknown,
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLong => "it is longer than any receipt",
-            Self::NotAReceipt => "it is no receipt of mk",
-            Self::Damaged => "it was changed or cut: it is not as mk writes receipts",
-            Self::Unknown => "its form is of a later version of mk",
-        })
-    }
 }
 
 /// Reads a receipt; one line end may follow it.

@@ -163,7 +163,10 @@ impl Remote {
         };
         runtime::run(&self.printer, async {
             self.with_timeout(well_formed).await.map_err(|cause| {
-                let is_open = matches!(cause, Error::Timeout | Error::Incomplete | Error::Malformed(_));
+                let is_open = matches!(
+                    cause,
+                    Error::Timeout | Error::Incomplete | Error::NotHttp | Error::Malformed(_)
+                );
                 let failure = self.failure(what, cause);
                 if !is_open {
                     return failure;

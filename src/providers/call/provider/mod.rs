@@ -57,21 +57,14 @@ pub struct Permit {
 }
 
 /// Why a provider cannot be set up.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("provider {provider}: {message}")]
 pub struct SetupError {
     /// The provider's configured name.
     pub provider: String,
     /// What is wrong, for humans.
     pub message: String,
 }
-
-impl std::fmt::Display for SetupError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "provider {}: {}", self.provider, self.message)
-    }
-}
-
-impl std::error::Error for SetupError {}
 
 impl Provider {
     /// Sets up a provider; nothing is connected yet.

@@ -74,7 +74,8 @@ mod tests {
     fn limited(seconds: u64) -> Failure {
         let mut failure = Failure::new(Kind::Busy, "too many requests per minute");
         let retry_after = Some(Duration::from_secs(seconds));
-        failure.server_error = Some(Box::new(ServerError { retry_after, ..ServerError::default() }));
+        let code = ErrorCode::RateLimitedMinute.as_str().to_owned();
+        failure.server_error = Some(Box::new(ServerError { code, retry_after, ..ServerError::default() }));
         failure
     }
 
