@@ -1,5 +1,6 @@
-//! Responses: the one error type of the HTTP side, the conversions into it, and the rate-limit headers. `constructors`
-//! has the errors there are; `conversions` and its neighbours map the errors of other rooms to them.
+//! Responses: the one error type of the HTTP side, the conversions into it, and the rate-limit headers. What errors
+//! there are says the table in `api/error_code.rs`; `constructors` makes them, `conversions` and its neighbours map the
+//! errors of other rooms to them.
 //!
 //! No other room knows status codes. Nothing internal gets into a body: what a caller cannot use is logged with the
 //! request's id, and the response is generic.
