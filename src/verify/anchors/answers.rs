@@ -13,7 +13,7 @@ const MAX_WORDS: usize = 2_000;
 
 pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     faults.extend(unasked(case));
-    faults.extend(asked_otherwise(case, &case.question));
+    faults.extend(asked_otherwise(case));
     if is_yes_or_no(case.answer.text()) {
         return;
     }
@@ -72,7 +72,8 @@ fn unasked(case: &Case<'_>) -> Option<Fault> {
 }
 
 /// A value of the question that neither claim nor text has, or a unit that it asks for and that the claim's number is not in.
-fn asked_otherwise(case: &Case<'_>, question: &Part) -> Option<Fault> {
+fn asked_otherwise(case: &Case<'_>) -> Option<Fault> {
+    let question = &case.question;
     let claimed = case.claim.reading.values();
     let meets = |one: &Found, other: &Found| {
         one.readings.iter().any(|one| other.readings.iter().any(|other| parts_meet(*one, *other)))

@@ -28,7 +28,7 @@ pub enum FaultKind {
     AnswerNotInClaim,
     /// A value of the claim stands neither in its question nor in its answer.
     Unasked,
-    /// A value of the question stands neither in the claim nor in the text, or it asks for another unit.
+    /// A value or a negation of the question stands neither in the claim nor in the text, or it asks for another unit.
     Question,
     /// The claimed answer does not stand near the quote.
     AnswerFar,

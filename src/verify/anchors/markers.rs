@@ -1,4 +1,5 @@
-//! Words that turn a sentence: negation, cause, "all" and "only". A claim may not add them, nor drop a negation.
+//! Words that turn a sentence: negation, cause, "all" and "only". A claim may not add them, nor drop a negation; nor may
+//! its question deny what is not denied.
 
 use super::check::Case;
 use super::fault::{Fault, FaultKind, Severity};
@@ -27,6 +28,14 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     let denies = claimed.iter().any(|(marker, _)| *marker == Marker::Not);
     if !denies && index.has_marker(Marker::Not, &case.zone.quote) && repeats_denied(case) {
         faults.push(Fault::new(Severity::Soft, FaultKind::Negation, "not"));
+    }
+    if !denies && !index.has_marker(Marker::Not, &case.zone.sentences) {
+        let asked = markers(case.question.text(), &case.question.reading);
+        let negation = asked.iter().find(|(marker, _)| *marker == Marker::Not).map(|(_, at)| *at);
+        faults.extend(negation.map(|at| {
+            let word = case.question.reading.tokens().all()[at].range();
+            Fault::new(Severity::Soft, FaultKind::Question, &case.question.text()[word])
+        }));
     }
 }
 

@@ -306,6 +306,39 @@ fn a_value_that_neither_question_nor_answer_has_is_a_hard_fault() {
 }
 
 #[test]
+fn a_question_or_an_answer_of_its_own_is_a_fault() {
+    use super::FaultKind::{AnswerNotInClaim, Question};
+    for (claim, question, answer, kind) in [
+        ("Everest is 8,849 feet tall.", "How many metres tall is Everest?", "8,849", Some(Question)),
+        ("Everest is 8,849 feet tall.", "How many feet tall is Everest?", "8,849", None),
+        ("Everest is 8,849 feet tall.", "How tall is Everest?", "8,849 feet", None),
+        ("Sydney is big.", "Which city hosted the Olympic Games of 2000?", "Sydney", Some(Question)),
+        ("Venus is the largest planet.", "Which planet is not the largest?", "Venus", Some(Question)),
+        ("Venus is not large.", "Which planet is not large?", "Venus", None),
+        ("The two are Rome and Bonn.", "Which are the two?", "Rome and Bonn", None),
+        ("Sydney is the capital.", "Which is the capital?", "Canberra, the capital", Some(AnswerNotInClaim)),
+        ("The Wall fell in Bonn in 1989.", "When?", "1989 in Berlin", Some(AnswerNotInClaim)),
+        ("The Moon is made of cheese.", "Which symbol is it?", "✅", Some(AnswerNotInClaim)),
+        ("The Moon is made of cheese.", "What is the Moon?", "it", Some(AnswerNotInClaim)),
+    ] {
+        let document = Document::new(claim, Format::Text);
+        let finder = Finder::new(&document);
+        let whole = 0..claim.len();
+        let anchored = Anchored {
+            section: &whole,
+            claim,
+            quote: &whole,
+            question,
+            claimed_answer: answer,
+            as_of: AS_OF,
+        };
+        let kinds: Vec<_> =
+            check(&document, &finder, &anchored).into_iter().map(|fault| fault.kind).collect();
+        assert_eq!(kinds, kind.into_iter().collect::<Vec<_>>(), "{question} {answer}");
+    }
+}
+
+#[test]
 fn advice_is_one_harmless_line() {
     let text = "It is 5 m high.";
     let document = Document::new(text, Format::Text);

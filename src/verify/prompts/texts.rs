@@ -23,9 +23,9 @@ names in place of pronouns, only as the text gives them. Count times such as \"l
 causes, times, places, and who says it.
 
 For each claim
-- question: neutral and self-contained. It asks for the one detail on which the claim stands or falls and does not \
-give or hint at the answer. Each other number and date of the claim stands in it, in the claim's own unit. What it \
-takes for granted, another claim asks for.
+- question: neutral and self-contained, never \"according to the text\". It asks for the one detail on which the claim \
+stands or falls and does not give or hint at the answer. Each other number and date of the claim stands in it, in the \
+claim's own unit. What it takes for granted, another claim asks for.
 - claimed_answer: the answer that the claim gives, short.
 - rivals: other answers of the same kind, form and precision. No two options may mean the same or be right together. \
 For a number or a date: six, three on each side of the claimed one. Otherwise three, or as many as there naturally \

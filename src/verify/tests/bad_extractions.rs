@@ -82,7 +82,7 @@ async fn extract(text: &str, rows: &[&[String]], sought: Sought) -> ExtractRespo
 /// What an auditor calls a kind of bad claim.
 fn fault_of(kind: &str) -> &'static str {
     match kind {
-        "answer" => "answer",
+        "answer" | "question" => "answer",
         "other quote" => "quote",
         "pronoun" | "swapped name" => "reference",
         _ => "meaning",
