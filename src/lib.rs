@@ -32,8 +32,8 @@
 //! A test that reads this table (`tests/it/layers.rs`) enforces which room may name which. Three rules explain the
 //! rest: parsing and counting do no I/O (a provider's dialect, the window of a limit), so that they are tested with
 //! plain text and numbers; each room has its own errors, which become the API's (`api/error_code.rs`) in `server/reply`
-//! and exit codes in `cli/process/exit.rs`, and nowhere else; bytes from outside, whether from callers, providers or models, are
-//! untrusted data.
+//! and exit codes in `cli/process/exit.rs`, and nowhere else; bytes from outside, whether from callers, providers or
+//! models, are untrusted data.
 
 pub mod api;
 pub mod app;
