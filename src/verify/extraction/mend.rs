@@ -5,7 +5,9 @@
 //! a doubted claim is `contested`, a passage that may be missing is `not_extracted`, and the section is not audited. A
 //! claim with a hard fault is answered by a claim alone, never by skipping its passage. The contract has a gap go back once
 //! and then asks for no more than a touch; here a sentence of which a number is still in nothing is `not_extracted`, since
-//! half of it was not checked, and so is one of which a name is, unless the other model finds nothing missing in it.
+//! half of it was not checked, and so is one of which a name is, unless the other model finds nothing missing in it. A
+//! claim that takes a number for granted which none asks for is doubted: which number of a sentence is a condition or
+//! part of a name (the 1996 Olympics) no code can tell.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -34,6 +36,8 @@ pub(super) struct Mending<'d, 'a> {
 struct Candidate {
     claim: Claim,
     standing: Standing,
+    /// Whether the panel is asked about it already.
+    is_asked: bool,
 }
 
 /// What is known of a claim.
@@ -121,6 +125,7 @@ impl Mending<'_, '_> {
             && (!second.skipped.is_empty()
                 || candidates.iter().any(|candidate| candidate.standing == Standing::New));
         self.kept.skipped.extend(second.skipped);
+        let (lost, mut doubtful) = self.gaps(&mut candidates);
         // What is put to another model stands first in its list.
         let is_examined = |candidate: &Candidate| match candidate.standing {
             Standing::Approved => false,
@@ -129,7 +134,6 @@ impl Mending<'_, '_> {
         };
         candidates.sort_by_key(|candidate| !is_examined(candidate));
         let examined = candidates.iter().filter(|candidate| is_examined(candidate)).count();
-        let (lost, mut doubtful) = self.gaps(&candidates);
         let quotes: Vec<&Range<usize>> = answers.iter().filter_map(|(quote, _)| quote.as_ref()).collect();
         let is_open = |gap: &Range<usize>| !quotes.iter().any(|quote| overlap(quote, gap));
         let gaps = self.to_mend.auditor_gaps.iter().filter(|gap| is_open(gap));
@@ -156,7 +160,7 @@ impl Mending<'_, '_> {
         } else {
             Standing::New
         };
-        Candidate { claim, standing }
+        Candidate { claim, standing, is_asked: false }
     }
 
     /// Whether a part was set aside that holds most of what a quote says.
@@ -168,14 +172,34 @@ impl Mending<'_, '_> {
         })
     }
 
-    /// The sentences that are lost, and those of which only names are in nothing.
-    fn gaps(&self, candidates: &[Candidate]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    /// The sentences that are lost, and those of which only names are in nothing. Claims that take a number for granted
+    /// are doubted from here on.
+    fn gaps(&mut self, candidates: &mut Vec<Candidate>) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
         let claims = self.kept.claims.iter().chain(candidates.iter().map(|candidate| &candidate.claim));
         let gaps = self.desk.gaps(self.section, claims.map(Claim::account), &self.kept.skipped);
-        let (lost, named): (Vec<_>, Vec<_>) =
-            gaps.into_iter().partition(|gap| !gap.touched || !gap.values.is_empty());
-        let place = |gaps: Vec<Gap>| gaps.iter().map(|gap| self.desk.place(gap)).collect();
-        (place(lost), place(named))
+        let presuming: HashSet<usize> = gaps.iter().flat_map(|gap| &gap.presuming).copied().collect();
+        let is_lost = |gap: &&Gap| !gap.touched || !gap.values.is_empty();
+        let is_open = |gap: &&Gap| !gap.names.is_empty() || gap.presuming.is_empty();
+        let (lost, others): (Vec<_>, Vec<_>) = gaps.iter().partition(is_lost);
+        let place = |gap: &Gap| self.desk.place(gap);
+        let lost = lost.into_iter().map(place).collect();
+        let named = others.into_iter().filter(is_open).map(place).collect();
+
+        let kept = std::mem::take(&mut self.kept.claims);
+        let first = kept.len();
+        for (at, candidate) in candidates.iter_mut().enumerate() {
+            if presuming.contains(&(first + at)) {
+                candidate.standing = Standing::Doubted { mended: false };
+            }
+        }
+        for (at, claim) in kept.into_iter().enumerate() {
+            if presuming.contains(&at) {
+                candidates.push(Candidate { is_asked: true, ..upheld(claim) });
+            } else {
+                self.kept.claims.push(claim);
+            }
+        }
+        (lost, named)
     }
 
     /// Puts what is open to another model: one of the panel, or to the auditor what is new.
@@ -203,13 +227,16 @@ impl Mending<'_, '_> {
         // What a judge does not name is not at fault only if all that it says can be read.
         let is_cleared = heard.as_ref().is_some_and(|heard| heard.is_judge && heard.audit.is_whole());
         let audit = heard.map(|heard| heard.audit).unwrap_or_default();
-        for (at, Candidate { mut claim, standing }) in open.candidates.into_iter().enumerate() {
+        for (at, Candidate { mut claim, standing, is_asked }) in open.candidates.into_iter().enumerate() {
             let objections = audit.objections.iter().filter(|objection| objection.claim == at);
             let objections: Vec<Objection> = objections.filter(|_| at < open.examined).cloned().collect();
             let is_unfaithful = objections.iter().any(|objection| !objection.kind.is_of_options());
             match standing {
                 Standing::Doubted { mended } => {
                     if is_judged && is_unfaithful {
+                        if is_asked {
+                            self.desk.feed.withdraw(&claim);
+                        }
                         self.kept.skip(Some(claim.quote), claim.text, SkipReason::Unfaithful);
                         continue;
                     }
@@ -228,7 +255,9 @@ impl Mending<'_, '_> {
                     claim = claim.without_rivals(&alike);
                 }
             }
-            self.desk.feed.ask(&claim);
+            if !is_asked {
+                self.desk.feed.ask(&claim);
+            }
             self.kept.claims.push(claim);
         }
         let missing = self.desk.missing(self.section, &audit, &self.kept.claims);
@@ -247,7 +276,7 @@ impl Mending<'_, '_> {
 
 /// A doubted claim that the extractor did not change.
 const fn upheld(claim: Claim) -> Candidate {
-    Candidate { claim, standing: Standing::Doubted { mended: false } }
+    Candidate { claim, standing: Standing::Doubted { mended: false }, is_asked: false }
 }
 
 /// Whether a claim of the second answer stands for a faulty one of the first: it quotes the same passage, or says much the

@@ -284,8 +284,12 @@ impl Desk<'_> {
         let claims = kept.claims.iter().map(Claim::account);
         let claims = claims.chain(to_mend.faulty.iter().filter_map(Faulty::account));
         let gaps = self.gaps(section, claims, &kept.skipped);
-        let unasked = gaps.iter().filter(|gap| gap.touched && !gap.values.is_empty());
-        to_mend.unasked.extend(unasked.map(|gap| (self.place(gap), gap.values.join("\", \""))));
+        for gap in gaps.iter().filter(|gap| gap.touched) {
+            let values: Vec<&str> = gap.values.iter().chain(&gap.unasked).map(String::as_str).collect();
+            if !values.is_empty() {
+                to_mend.unasked.push((self.place(gap), values.join("\", \"")));
+            }
+        }
         to_mend.missing.extend(gaps.iter().map(|gap| self.place(gap)));
         for range in missing {
             // A gap that the code has seen as well is sent back as a whole.
@@ -400,7 +404,10 @@ impl ToMend {
         });
         let unasked = self.unasked.iter().take(MAX_SENT_BACK).map(|(range, values)| {
             let values = text::shortened(&text::one_line(values), MAX_FAULTY_CHARS);
-            let advice = format!("no claim asks for \"{values}\": add a claim whose claimed answer it is");
+            let advice = format!(
+                "no claim asks for \"{values}\": add a claim whose claimed answer it is, or is the whole statement, beside \
+                 rivals that say the same of others"
+            );
             (text::shortened(&text::one_line(statement.text(range)), MAX_FAULTY_CHARS), advice)
         });
         let faults = faults.chain(unasked);

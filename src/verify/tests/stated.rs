@@ -23,7 +23,7 @@ fn answer(claims: &[Value]) -> Reply {
 }
 
 #[tokio::test]
-async fn a_number_that_only_a_question_has_is_not_checked() {
+async fn a_number_that_only_a_question_has_goes_back_and_is_then_for_another_model() {
     let height = claim(
         EVEREST,
         EVEREST,
@@ -31,12 +31,28 @@ async fn a_number_that_only_a_question_has_is_not_checked() {
         "9,100 m",
         &["8,000 m", "8,200 m", "8,400 m", "9,200 m", "9,300 m", "9,400 m"],
     );
-    for (second, complete) in [(vec![], false), (vec![height], true)] {
+    let objection = json!({"claims": [{"id": "1", "fault": "answer", "text": ""}], "missing": []});
+    // What the extractor answers then, whether a judge objects, and whether its claims are contested: none is left if one
+    // does.
+    let (none, same) = (vec![], vec![everest()]);
+    for (second, objects, contested) in [
+        (none.clone(), false, vec![true]),
+        (same, false, vec![true]),
+        (none, true, vec![]),
+        (vec![height], false, vec![false, false]),
+    ] {
         let extract =
             move |call: &Call<'_>| if call.is_repair() { answer(&second) } else { answer(&[everest()]) };
-        let scenario = audited(EVEREST, extract, |_| approves());
+        let objection = objection.clone();
+        let judge = move |call: &Call<'_>| match call.model {
+            "z/1" => approves(),
+            _ if objects => json_reply(&objection),
+            _ => approves(),
+        };
+        let scenario = audited(EVEREST, extract, judge);
         let response = scenario.complete().await;
-        assert_eq!(response.complete, complete, "{:?}", response.skipped);
+        let found: Vec<bool> = response.results.iter().map(|result| result.contested).collect();
+        assert_eq!((&found, response.complete), (&contested, !objects), "{:?}", response.skipped);
         let chats = scenario.chats();
         let (_, chat) = chats.iter().find(|(_, chat)| chat.messages.len() > 2).unwrap();
         assert!(chat.messages[3].content.contains("no claim asks for \"9,100 m\""));

@@ -60,7 +60,7 @@ pub(super) fn need_not_be_asked(finder: &Finder, sentence: &Range<usize>, at: us
 /// Whether a number belongs to the words around it.
 fn is_of_a_word(finder: &Finder, found: &Found) -> bool {
     let is_at_most =
-        |most: i64| found.numbers().any(|number| number.whole().is_some_and(|one| (0..=most).contains(&one)));
+        |most: i64| found.numbers().any(|number| number.whole().is_none_or(|one| (0..=most).contains(&one)));
     let (reading, text) = (finder.reading(), finder.folded().text());
     let tokens = reading.tokens();
     let within = tokens.within(&found.range);
@@ -74,7 +74,15 @@ fn is_of_a_word(finder: &Finder, found: &Found) -> bool {
         let word = text.get(token.range()).unwrap_or_default().to_lowercase();
         NUMBERED.contains(word.as_str())
     };
-    let is_name = |at: usize| is_word_of_names(reading, at) || is_numbered(&tokens.all()[at]);
+    // iPhone, macOS.
+    let has_inner_capital = |token: &Token| {
+        token.is_word()
+            && text.get(token.range()).is_some_and(|word| word.chars().skip(1).any(char::is_uppercase))
+    };
+    let is_name = |at: usize| {
+        let token = &tokens.all()[at];
+        is_word_of_names(reading, at) || has_inner_capital(token) || is_numbered(token)
+    };
     let before = within.start.checked_sub(1);
     is_at_most(MOST_OF_NAMES)
         && before.is_some_and(|before| match tokens.all()[before].first {
@@ -83,6 +91,8 @@ fn is_of_a_word(finder: &Finder, found: &Found) -> bool {
             '-' | '(' if !tokens.all()[before].spaced => before.checked_sub(1).is_some_and(|name| {
                 tokens.all()[name].script == Script::Digits || is_word_of_names(reading, name)
             }),
+            // No. 5.
+            '.' => before.checked_sub(1).is_some_and(|word| is_numbered(&tokens.all()[word])),
             _ => is_name(before),
         })
 }

@@ -3,8 +3,8 @@
 //! The contract asks that a quote touches each sentence. Here a quote counts only for what it is about, since one quote
 //! around a whole text would account for all of it otherwise: one over several sentences counts for those whose words
 //! mostly stand in its claim, a skipped part for the sentence whose words it mostly holds, and a duplicate for what one
-//! claim says in the same words. Claims have to say most of a sentence, since two may have been read as one. A number is
-//! accounted for only where a claim asks for it: in a question it is taken for granted, and nobody judges it.
+//! claim says in the same words. Claims have to say most of a sentence, since two may have been read as one. A number that
+//! a claim says and none asks for is taken for granted: nobody would judge it.
 
 mod bound;
 mod said;
@@ -34,8 +34,12 @@ const MAX_ITEM_DIGITS: usize = 3;
 pub struct Gap {
     /// Which sentence of the document.
     pub sentence: usize,
-    /// Numbers, dates and times of it that no claim asks for and no skipped part holds, as they stand in the text.
+    /// Numbers, dates and times of it that stand in no claim and no skipped part, as they stand in the text.
     pub values: Vec<String>,
+    /// Those that stand in a claim, and in no claim's answer.
+    pub unasked: Vec<String>,
+    /// The claims that take these for granted, by their positions among the accounts.
+    pub presuming: Vec<usize>,
     /// Names of it that stand in no claim and no skipped part.
     pub names: Vec<String>,
     /// Whether a claim or a skipped part is about it.
@@ -82,6 +86,7 @@ struct Touched {
 struct Accounted<'a> {
     finder: &'a Finder,
     as_of: civil::Date,
+    accounts: &'a [Account<'a>],
     said: Said,
     /// The claims' answers.
     asked: Said,
@@ -113,7 +118,7 @@ pub fn coverage(
     };
     let said = Said::by(finder, accounts);
     let asked = Said::new(finder, claims().map(|account| account.asks));
-    let accounted = Accounted { finder, as_of, said, asked, originals };
+    let accounted = Accounted { finder, as_of, accounts, said, asked, originals };
     let mut touched = vec![Touched::default(); all.len()];
     for account in accounts.iter().filter(|account| !account.quote.is_empty()) {
         touch(document, finder, &sentences, account, &mut touched);
@@ -181,10 +186,15 @@ impl Accounted<'_> {
         let is_repeated =
             || touched.by_repeated && self.original(sentence, &content, Said::has_most).is_some();
         let is_touched = is_said || is_repeated();
-        let values = self.missing_values(sentence, touched, original);
+        let (values, unasked) = self.missing_values(sentence, touched, original);
         let names = self.missing_names(sentence, original.unwrap_or(&self.said), names);
-        let is_whole = is_said && values.is_empty() && names.is_empty();
-        (!is_whole).then_some(Gap { sentence: at, values, names, touched: is_touched })
+        if is_said && values.is_empty() && unasked.is_empty() && names.is_empty() {
+            return None;
+        }
+        let presuming = self.presuming(sentence, &unasked);
+        let [values, unasked] =
+            [values, unasked].map(|list| list.into_iter().map(|at| self.shown(at)).collect());
+        Some(Gap { sentence: at, values, unasked, presuming, names, touched: is_touched })
     }
 
     /// What says what a sentence says, and denies what it denies.
@@ -214,8 +224,36 @@ impl Accounted<'_> {
         left <= MAX_OTHER_WORDS || is_most(self.finder, content, content.len() - left)
     }
 
-    /// The numbers, dates and times of a sentence that no claim asks for. The numbers of list items do not count.
-    fn missing_values(&self, sentence: &Sentence, touched: &Touched, original: Option<&Said>) -> Vec<String> {
+    /// The claims about a sentence that say one of these values.
+    fn presuming(&self, sentence: &Sentence, values: &[usize]) -> Vec<usize> {
+        let found = self.finder.reading().values();
+        let is_about = |account: &Account<'_>| {
+            account.kind == AccountKind::Claim
+                && account.quote.start < sentence.range.end
+                && sentence.range.start < account.quote.end
+        };
+        let says_any = |account: &Account<'_>| {
+            let said = Said::new(self.finder, std::iter::once(account.says));
+            values.iter().any(|at| said.has_found(self.finder, &found[*at]) || self.has_time_ago(&said, *at))
+        };
+        let accounts = self.accounts.iter().enumerate().filter(|_| !values.is_empty());
+        accounts.filter(|(_, account)| is_about(account) && says_any(account)).map(|(at, _)| at).collect()
+    }
+
+    /// A value as it stands in the text.
+    fn shown(&self, value: usize) -> String {
+        let range = self.finder.reading().values()[value].range.clone();
+        self.finder.folded().text().get(range).unwrap_or_default().to_owned()
+    }
+
+    /// The numbers, dates and times of a sentence that stand in nothing, and those that no claim asks for. The numbers
+    /// of list items do not count.
+    fn missing_values(
+        &self,
+        sentence: &Sentence,
+        touched: &Touched,
+        original: Option<&Said>,
+    ) -> (Vec<usize>, Vec<usize>) {
         let finder = self.finder;
         let place = finder.folded().folded(&sentence.range);
         let (values, text) = (finder.reading().values(), finder.folded().text());
@@ -230,21 +268,23 @@ impl Accounted<'_> {
             let within = tokens.within(value);
             touched.skipped.iter().any(|part| part.start <= within.start && within.end <= part.end)
         };
+        let has = |said: &Said, at: usize| said.has_found(finder, &values[at]) || self.has_time_ago(said, at);
         let is_accounted = |at: usize| {
             let found = &values[at];
-            let has = |said: &Said| said.has_found(finder, found) || self.has_time_ago(said, at);
             found.weak
                 || is_item(&found.range)
                 || is_skipped(&found.range)
                 || match original {
-                    Some(original) => has(original),
-                    None => has(&self.asked) || has(&self.said) && need_not_be_asked(finder, &place, at),
+                    Some(original) => has(original, at),
+                    None => {
+                        has(&self.asked, at) || has(&self.said, at) && need_not_be_asked(finder, &place, at)
+                    }
                 }
         };
         let first = values.partition_point(|found| found.range.start < place.start);
         let last = values.partition_point(|found| found.range.start < place.end);
         let missing = (first..last).filter(|at| !is_accounted(*at));
-        missing.filter_map(|at| text.get(values[at].range.clone()).map(str::to_owned)).collect()
+        missing.partition(|at| original.is_some() || !has(&self.said, *at))
     }
 
     /// Whether a value is a number of years, months or days ago, and the time that it means is said.

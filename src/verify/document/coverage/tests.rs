@@ -19,7 +19,7 @@ fn gaps(text: &str, said: &[(AccountKind, &str, &str)], before: &str) -> Vec<(us
     let finder = Finder::new(&document);
     let accounts = accounts(text, &finder, said);
     let gaps = coverage(&document, &finder, 0..document.sentences().len(), &accounts, before, AS_OF);
-    gaps.into_iter().map(|gap| (gap.sentence, [gap.values, gap.names].concat())).collect()
+    gaps.into_iter().map(|gap| (gap.sentence, [gap.values, gap.unasked, gap.names].concat())).collect()
 }
 
 #[test]
@@ -73,6 +73,9 @@ fn a_number_counts_where_it_is_asked_for() {
         ("Caesar died in Rome in 44 BC.", "44", None),
         ("Apollo 11 landed on the Moon.", "The Moon", None),
         ("Covid-19 came from China.", "China", None),
+        ("The iPhone 15 has a steel frame.", "A steel frame", None),
+        ("Python 3.12 is written in C.", "C", None),
+        ("Chanel No. 5 smells of roses.", "Roses", None),
         ("It is type 1 of house number 46 in Bonn.", "Bonn", None),
         ("The two countries are France and the second largest, Spain.", "France and Spain", None),
         ("About 300 people live in Rome.", "Rome", Some("300")),
@@ -92,7 +95,8 @@ fn a_number_counts_where_it_is_asked_for() {
         let finder = Finder::new(&document);
         let account = Account { quote: whole, says: text, asks, kind: AccountKind::Claim };
         let gaps = coverage(&document, &finder, 0..document.sentences().len(), &[account], "", AS_OF);
-        let values: Vec<String> = gaps.into_iter().flat_map(|gap| gap.values).collect();
+        let values: Vec<String> =
+            gaps.into_iter().flat_map(|gap| [gap.values, gap.unasked].concat()).collect();
         assert_eq!(values, missing.into_iter().collect::<Vec<_>>(), "{text} {asks}");
     }
 }
