@@ -142,10 +142,10 @@ impl ErrorCode {
     /// Whether it helps to send the same request again.
     pub const fn retry(self) -> Option<Retry> {
         match self {
-            Self::BudgetExceeded
-            | Self::RateLimitedDay
-            | Self::ProviderAuthFailed
-            | Self::ProviderQuotaExhausted => Some(Retry::Never),
+            Self::RateLimitedDay | Self::ProviderAuthFailed | Self::ProviderQuotaExhausted => {
+                Some(Retry::Never)
+            }
+            refused if matches!(refused.status(), 401..=403) => Some(Retry::Never),
             Self::ShuttingDown => Some(Retry::After(Duration::from_secs(1))),
             Self::NoProviderAvailable => Some(Retry::After(Duration::from_mins(1))),
             Self::ProviderRateLimited

@@ -157,7 +157,6 @@ impl App {
     /// # Errors
     /// If a provider cannot be set up; then nothing has changed.
     pub fn reconfigure(&self, config: &ServerConfig) -> Result<(), StartError> {
-        // Ignores poisoning: a panic in here leaves nothing half done.
         let _alone = self.exchange.locked();
         let next = self.configured().next(config, &self.clock)?;
         let (providers, models) = names(&next, &self.clock);

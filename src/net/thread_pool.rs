@@ -6,8 +6,8 @@
 //!
 //! What must hold: no more jobs run at once than there are threads; jobs run in the order they came; a job that nobody
 //! waits for any more when its turn comes is not run; a panic ends only its own job. A job never waits for another one
-//! of the same pool: reads and writes have separate pools, as a database may be locked for long. What model requests
-//! need, and what notices revocations, does not run here.
+//! of the same pool: reads and writes have separate pools, as a database may be locked for long. What notices revocations
+//! does not run here, nor what requests to real providers need; simulated models do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
 
-use crate::lock::Lock;
-
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+
+use crate::lock::Lock;
 
 type Job = Box<dyn FnOnce() + Send>;
 

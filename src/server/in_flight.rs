@@ -141,8 +141,6 @@ impl InFlight {
     }
 }
 
-impl List {}
-
 impl Registration {
     /// Sets the task that is aborted along with the request.
     pub(crate) fn set_work(&self, work: AbortHandle) {

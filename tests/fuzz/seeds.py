@@ -18,7 +18,8 @@ def requests(into):
 
 
 def configuration(into):
-    example = (ROOT / "src/config/server/example.toml").read_text()
+    manual = (ROOT / "man/mk-server.5.md").read_text()
+    example = manual.split("```toml\n")[1].split("```")[0]
     (into / "example.toml").write_text(re.sub(r"(?m)^#(?=\S)", "", example))
 
 

@@ -132,7 +132,7 @@ mod tests {
             b"HTTP/1.1 404 Not Found\r\n\r\n{\"data\":[]}".to_vec(),
             b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(),
             ok("<html>"),
-            ok(&format!("{{\"data\":[{}", " ".repeat(1 << 26))),
+            ok(&format!("{{\"data\":[{{\"id\":\"m\"}}{}]}}", " ".repeat(1 << 26))),
             Vec::new(),
         ] {
             assert_eq!(installed_models(answering(bytes)), None);

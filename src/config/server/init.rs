@@ -1,4 +1,5 @@
-//! The example of `server.toml`: its settings come from the tables, the words around them from `example.txt`; and writing it to where it is looked for.
+//! The example of `server.toml`: its settings come from the tables, the words around them from `example.txt`; and writing
+//! it to where it is looked for.
 
 use std::io;
 use std::path::PathBuf;

@@ -55,8 +55,6 @@ impl<F: Future + Unpin> Future for PollOnWake<F> {
     }
 }
 
-impl Signal {}
-
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();

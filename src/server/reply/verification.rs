@@ -110,7 +110,7 @@ mod tests {
                 Failure::BudgetExceeded(Box::new(shortage())),
                 ("Payment Required", "budget_exceeded", true, None),
             ),
-            (Failure::PriceUnknown, ("Forbidden", "price_unknown", false, None)),
+            (Failure::PriceUnknown, ("Forbidden", "price_unknown", true, None)),
             (Failure::StoreUnavailable, (UNAVAILABLE, "store_unavailable", false, Some(DEFAULT_RETRY_AFTER))),
         ];
         for (failure, (title, code, no_retry, wait)) in table {

@@ -64,6 +64,7 @@ impl Durability {
 
 /// One database with its connections.
 pub(in crate::storage) struct Database {
+    /// A panic rolls its transaction back before it gives the lock up.
     writer: Mutex<Connection>,
     /// `None` in memory, where only the writer's connection can exist.
     readers: Option<Readers>,

@@ -71,7 +71,8 @@ fn unasked(case: &Case<'_>) -> Option<Fault> {
     Some(Fault::new(Severity::Hard, FaultKind::Unasked, shown(&case.claim, left_out)))
 }
 
-/// A value of the question that neither claim nor text has, or a unit that it asks for and that the claim's number is not in.
+/// A value of the question that neither claim nor text has, or a unit that it asks for and that the claim's number is not
+/// in.
 fn asked_otherwise(case: &Case<'_>) -> Option<Fault> {
     let question = &case.question;
     let claimed = case.claim.reading.values();
@@ -79,8 +80,8 @@ fn asked_otherwise(case: &Case<'_>) -> Option<Fault> {
         one.readings.iter().any(|one| other.readings.iter().any(|other| parts_meet(*one, *other)))
     };
     // "Which of the two" counts what the options are.
-    let is_count =
-        |found: &Found| found.numbers().all(|number| number.whole().is_some_and(|one| one.abs() <= 12));
+    let is_small = |number: Number| number.whole().is_some_and(|one| one.abs() <= 12);
+    let is_count = |found: &Found| found.numbers().next().is_some() && found.numbers().all(is_small);
     let is_year_of = |found: &Found, date: &Found| {
         let months = |found: &Found| {
             let dates = found.readings.iter().filter_map(|value| match value {

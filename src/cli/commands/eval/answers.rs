@@ -1,10 +1,10 @@
 //! `--resume FILE`: every answer is kept as it comes, so that an evaluation goes on without paying twice.
 //!
 //! The file is JSON Lines: a header that pins the dataset and the settings that verdicts depend on, then an answer a
-//! line, which are all of the same panel, only ever appended: a verification, or what models answered to its questions without options, where the last line holds. What
-//! failed is not in it, and is asked again. An interrupted write leaves a torn last line, which is cut
-//! off; anything else that is no answer is an error, as it may be a file of somebody else. Only one evaluation at a
-//! time uses a file.
+//! line, which are all of the same panel, only ever appended: a verification, or what models answered to its questions
+//! without options, where the last line holds. What failed is not in it, and is asked again. An interrupted write leaves a
+//! torn last line, which is cut off; anything else that is no answer is an error, as it may be a file of somebody else.
+//! Only one evaluation at a time uses a file.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -84,7 +84,7 @@ pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     let lines: Vec<&str> = file.strip_suffix('\n').unwrap_or(&file).split('\n').collect();
     let context = args.context.as_deref().map(|path| text_of("--context", path)).transpose()?;
     let given = Given {
-        texts: Texts::read(&args.text, lines.len() > 1)?,
+        texts: Texts::read(&args.text)?,
         context: context.as_deref().map(Fingerprint::of),
         min_required: args.min_required,
         key: key::for_check(args.key.as_deref(), &args.database, session)?,

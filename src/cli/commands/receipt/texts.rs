@@ -17,22 +17,20 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Those of files, with and without the line end that editors and `echo` put at the end. For several receipts, each
-    /// line of a file is a text too, as `--lines` reads it.
-    pub(super) fn read(paths: &[PathBuf], are_several: bool) -> Result<Self, Failure> {
+    /// Those of files, with and without the line end that editors and `echo` put at the end. Each line of a file is a text
+    /// too, as `--lines` reads it.
+    pub(super) fn read(paths: &[PathBuf]) -> Result<Self, Failure> {
         let mut texts = Self { names: HashMap::new() };
         for path in paths {
             let (name, text) = (path.display().to_string(), text_of("--text", path)?);
             texts.add(&text, &name);
             texts.add(text.trim_end_matches(['\r', '\n']), &name);
-            if are_several {
-                read_lines(BufReader::new(text.as_bytes()), |(source, line)| {
-                    if let Ok(line) = line {
-                        texts.add(&line, &format!("{} of {name}", source.name()));
-                    }
-                    true
-                });
-            }
+            read_lines(BufReader::new(text.as_bytes()), |(source, line)| {
+                if let Ok(line) = line {
+                    texts.add(&line, &format!("{} of {name}", source.name()));
+                }
+                true
+            });
         }
         Ok(texts)
     }

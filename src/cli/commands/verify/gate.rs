@@ -177,7 +177,10 @@ impl Gate {
             if is_narrow {
                 let head = at.iter().map(String::as_str).chain([word.as_str()]);
                 lines.push(head.collect::<Vec<_>>().join("  "));
-                let below = [text, detail].into_iter().flat_map(|text| wrap(text, terminal.width - 3));
+                let below = [text, detail]
+                    .into_iter()
+                    .filter(|text| !text.is_empty())
+                    .flat_map(|text| wrap(text, terminal.width - 3));
                 lines.extend(below.map(|line| format!("  {line}")));
                 continue;
             }

@@ -50,11 +50,17 @@ pub(super) fn value_around(finder: &Finder, token: &Token) -> Option<usize> {
     values.get(at).filter(|found| found.range.start <= start).map(|_| at)
 }
 
-/// Whether a value of a sentence may stand in questions alone.
-pub(super) fn need_not_be_asked(finder: &Finder, sentence: &Range<usize>, at: usize) -> bool {
+/// Whether a value of a sentence may stand in questions alone. `is_equation`: whether the sentence [says that things are
+/// equal](is_equation).
+pub(super) fn need_not_be_asked(finder: &Finder, is_equation: bool, at: usize) -> bool {
     is_of_a_word(finder, &finder.reading().values()[at])
-        || is_reckoned_with(finder, sentence, at)
-        || at.checked_sub(1).is_some_and(|before| is_reckoned_with(finder, sentence, before))
+        || is_reckoned_with(finder, is_equation, at)
+        || at.checked_sub(1).is_some_and(|before| is_reckoned_with(finder, is_equation, before))
+}
+
+/// Whether a sentence has a sign of equality.
+pub(super) fn is_equation(finder: &Finder, sentence: &Range<usize>) -> bool {
+    finder.folded().text().get(sentence.clone()).is_some_and(|sentence| sentence.contains(['=', '≈']))
 }
 
 /// Whether a number belongs to the words around it.
@@ -98,13 +104,11 @@ fn is_of_a_word(finder: &Finder, found: &Found) -> bool {
 }
 
 /// Whether a value of a sentence and the next are reckoned with: 2 + 2 = 4, two plus two.
-fn is_reckoned_with(finder: &Finder, sentence: &Range<usize>, at: usize) -> bool {
+fn is_reckoned_with(finder: &Finder, is_equation: bool, at: usize) -> bool {
     let (values, text) = (finder.reading().values(), finder.folded().text());
     let (Some(one), Some(next)) = (values.get(at), values.get(at + 1)) else { return false };
     let between = text.get(one.range.end..next.range.end).unwrap_or_default().trim_start();
-    let behind = between
-        .strip_prefix(SIGNS)
-        .filter(|_| text.get(sentence.clone()).is_some_and(|sentence| sentence.contains(['=', '≈'])));
+    let behind = between.strip_prefix(SIGNS).filter(|_| is_equation);
     let behind = behind.or_else(|| OPERATIONS.iter().find_map(|word| between.strip_prefix(word)));
     behind.is_some_and(|behind| behind.trim_start().len() <= next.range.len())
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use jiff::civil;
 
-use self::bound::{begins_with_pronoun, need_not_be_asked, value_around};
+use self::bound::{begins_with_pronoun, is_equation, need_not_be_asked, value_around};
 pub use self::said::{Fit, Likeness, holds_most, likeness, nearest};
 use self::said::{Said, content_of, is_most, is_most_within};
 use super::finder::Finder;
@@ -268,6 +268,7 @@ impl Accounted<'_> {
             let within = tokens.within(value);
             touched.skipped.iter().any(|part| part.start <= within.start && within.end <= part.end)
         };
+        let is_equation = is_equation(finder, &place);
         let has = |said: &Said, at: usize| said.has_found(finder, &values[at]) || self.has_time_ago(said, at);
         let is_accounted = |at: usize| {
             let found = &values[at];
@@ -277,7 +278,8 @@ impl Accounted<'_> {
                 || match original {
                     Some(original) => has(original, at),
                     None => {
-                        has(&self.asked, at) || has(&self.said, at) && need_not_be_asked(finder, &place, at)
+                        has(&self.asked, at)
+                            || has(&self.said, at) && need_not_be_asked(finder, is_equation, at)
                     }
                 }
         };
@@ -289,9 +291,9 @@ impl Accounted<'_> {
 
     /// Whether a value is a number of years, months or days ago, and the time that it means is said.
     fn has_time_ago(&self, said: &Said, at: usize) -> bool {
-        self.finder.index().ago(at, self.as_of).is_some_and(|(year, month, _)| {
-            said.has(Value::Number(Number::from(i64::from(year))))
-                || month.is_some_and(|month| !said.index.month(month, None).is_empty())
+        self.finder.index().ago(at, self.as_of).is_some_and(|(year, month, day)| match month {
+            Some(month) => !said.index.month(month, day).is_empty(),
+            None => said.has(Value::Number(Number::from(i64::from(year)))),
         })
     }
 

@@ -106,7 +106,11 @@ pub(super) fn is_most(finder: &Finder, content: &[usize], known: usize) -> bool 
     let tokens = finder.reading().tokens().all();
     let is_single = |at: &&usize| !matches!(tokens[**at].script, Script::Letters | Script::Digits);
     let singles = content.iter().filter(is_single).count();
-    if singles * 2 > content.len() { known * 3 >= content.len() } else { known * 2 > content.len() }
+    match content.len() {
+        0 => true,
+        all if singles * 2 > all => known * 3 >= all,
+        all => known * 2 > all,
+    }
 }
 
 /// How two texts that may say the same compare.

@@ -86,6 +86,7 @@ fn a_number_counts_where_it_is_asked_for() {
         ("1942. Gold is heavy.", "heavy", Some("1942")),
         ("Rome was founded 90 years ago.", "Rome", Some("90 years")),
         ("Rome was founded 90 years ago.", "1936", None),
+        ("The bridge, opened in 2026, closed three days ago.", "2026", Some("three days")),
         ("Rome was founded about 90 years ago.", "about 1936", None),
         ("Rom wurde vor etwa 90 Jahren gegründet.", "etwa 1936", None),
         ("Il y a 9100 lacs en France.", "la France", Some("9100")),
