@@ -45,7 +45,7 @@ impl Refusal {
 
 /// Whether there was no connection; a statement that took too long says nothing about the others.
 fn has_no_connection(failure: &Failure) -> bool {
-    let cause = failure.source.as_ref().and_then(|cause| cause.downcast_ref());
     use client::Error::{BadCertificate, NoTls, Unreachable, Unresolved};
+    let cause = failure.source.as_ref().and_then(|cause| cause.downcast_ref());
     matches!(cause, Some(Unresolved | NoTls | Unreachable(_) | BadCertificate(..)))
 }
