@@ -224,7 +224,7 @@ fn behind_stop(part: &str, stop: usize) -> (usize, usize) {
     (end, rest[..after_stops].chars().count())
 }
 
-/// The length of a reference behind a stop: in brackets or raised, such as [1], [^a], [citation needed], ² or †.
+/// The length of a reference behind a stop: in brackets or raised, such as `[1]`, `[^a]`, `[citation needed]`, ² or †.
 fn note(rest: &str) -> Option<usize> {
     let first = rest.chars().next()?;
     if matches!(first, '²' | '³' | '¹' | '\u{2070}'..='\u{2079}' | '†' | '‡') {
