@@ -17,6 +17,9 @@ const MOST_IN_WORDS: i64 = 12;
 /// The largest number in digits that belongs to a name. A year behind one tells when.
 const MOST_OF_NAMES: i64 = 999;
 
+/// The longest mark in brackets, from either end of a word in it, in characters.
+const MAX_MARK_CHARS: usize = 40;
+
 /// What stands between two numbers that are reckoned with.
 const SIGNS: [char; 6] = ['+', '-', '×', '÷', '*', '/'];
 const OPERATIONS: [&str; 8] = ["plus ", "minus ", "times ", "mal ", "fois ", "por ", "più ", "плюс "];
@@ -41,6 +44,15 @@ pub(super) fn begins_with_pronoun(finder: &Finder, range: &Range<usize>) -> bool
     let first = tokens.all()[tokens.within(&place)].iter().find(|token| token.is_word());
     let word = first.and_then(|token| finder.folded().text().get(token.range()));
     word.is_some_and(|word| PRONOUNS.contains(word.to_lowercase().as_str()))
+}
+
+/// Whether a word stands in square brackets that have no space: a reference or a mark, such as `[12]` or `[sic]`.
+pub(super) fn is_mark(finder: &Finder, token: &Token) -> bool {
+    let text = finder.folded().text();
+    let (before, behind) = (text.get(..token.range().start), text.get(token.range().end..));
+    let is_end = |c: &char| c.is_whitespace() || matches!(c, '[' | ']');
+    let opens = before.unwrap_or_default().chars().rev().take(MAX_MARK_CHARS).find(is_end);
+    opens == Some('[') && behind.unwrap_or_default().chars().take(MAX_MARK_CHARS).find(is_end) == Some(']')
 }
 
 /// The value that a word or digits are a part of.

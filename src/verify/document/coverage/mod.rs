@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use jiff::civil;
 
-use self::bound::{begins_with_pronoun, is_equation, need_not_be_asked, value_around};
+use self::bound::{begins_with_pronoun, is_equation, is_mark, need_not_be_asked, value_around};
 pub use self::said::{Fit, Likeness, holds_most, likeness, nearest};
 use self::said::{Said, content_of, is_most, is_most_within};
 use super::finder::Finder;
@@ -219,6 +219,7 @@ impl Accounted<'_> {
                 && !self.is_name_of(&self.said, **at)
                 && !touched.skipped.iter().any(|part| part.contains(*at))
                 && value_around(self.finder, &tokens[**at]).is_none()
+                && !is_mark(self.finder, &tokens[**at])
         };
         let left = content.iter().filter(is_left).count();
         left <= MAX_OTHER_WORDS || is_most(self.finder, content, content.len() - left)

@@ -63,6 +63,22 @@ fn a_claim_does_not_account_for_a_sentence_of_other_words() {
 }
 
 #[test]
+fn marks_in_brackets_need_not_be_said() {
+    use AccountKind::Claim;
+    let says = "The capital of Japan is Tokyo.";
+    for (mark, is_said) in
+        [("[sandbox:fail=beta]", true), ("[sic]", true), ("[gold cures cancer in adults]", false)]
+    {
+        let text = format!("The capital of Japan is Tokyo {mark}.");
+        assert_eq!(
+            gaps(&text, &[(Claim, says.trim_end_matches('.'), says)], "").is_empty(),
+            is_said,
+            "{mark}"
+        );
+    }
+}
+
+#[test]
 fn a_number_counts_where_it_is_asked_for() {
     let document = |text| Document::new(text, Format::Text);
     for (text, asks, missing) in [
