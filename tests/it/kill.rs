@@ -6,6 +6,7 @@
 
 mod acknowledged;
 mod calls;
+mod disk;
 mod lane;
 mod load;
 

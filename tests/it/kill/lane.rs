@@ -8,6 +8,7 @@ use reqwest::Client;
 use serde_json::json;
 
 use super::acknowledged::Acknowledged;
+use super::disk::Disk;
 use super::load::{self, Callers};
 use crate::support::database::copy;
 use crate::support::dice::Dice;
@@ -15,8 +16,6 @@ use crate::support::mk::{Mk, operator};
 use crate::support::serve::{self, Serve, data_dir};
 use crate::support::server::client;
 
-/// The counts and usage of this last period before a crash may be lost.
-pub(super) const MAY_BE_LOST: Duration = Duration::from_secs(1);
 /// The daily limit of the key that never reaches it.
 const PLENTY: usize = 1_000_000;
 /// The daily limit of the key that reaches it soon, over all servers of a lane.
@@ -81,7 +80,7 @@ pub(super) async fn run(provider: String, mut dice: Dice, rounds: u64) {
     let data = data_dir(call.home());
     let started = Clock::system().now();
     let keys = keys(&call).await;
-    let (mut acknowledged, mut callers) = (Acknowledged::default(), Callers::default());
+    let (mut acknowledged, mut callers) = (Acknowledged::default(), Callers::new(Disk::of(&data)));
     for _ in 0..rounds {
         match next_kill(&mut dice) {
             Kill::WhileStarting(life) => kill_while_starting(&call, life).await,
@@ -145,7 +144,7 @@ async fn check_final_state(
     // At midnight the counts start over, so that nothing can be checked.
     if Clock::system().now().utc_day() == started.utc_day() {
         let used = PLENTY - remaining - 1;
-        let least = callers.plenty.safe(&callers.crashes);
+        let least = callers.safe(&callers.plenty);
         let most = callers.plenty.sent;
         assert!((least..=most).contains(&used), "{used} requests are counted, expected {least} to {most}");
         callers.assert_scarce_limit(SCARCE);

@@ -10,7 +10,8 @@ use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
 use super::acknowledged::Acknowledged;
-use super::lane::{Keys, MAY_BE_LOST};
+use super::disk::Disk;
+use super::lane::Keys;
 use crate::support::chat::{hello, hello_stream};
 use crate::support::mk::{Mk, operator};
 use crate::support::serve::data_dir;
@@ -87,18 +88,9 @@ pub(super) struct Requests {
     answered: Vec<Instant>,
 }
 
-impl Requests {
-    /// How many were answered long enough before any crash that they must be on disk.
-    pub(super) fn safe(&self, crashes: &[Instant]) -> usize {
-        let is_safe =
-            |at: &&Instant| !crashes.iter().any(|crash| **at <= *crash && **at + MAY_BE_LOST > *crash);
-        self.answered.iter().filter(is_safe).count()
-    }
-}
-
 /// The requests of a lane, over all its servers.
-#[derive(Default)]
 pub(super) struct Callers {
+    disk: Disk,
     pub(super) crashes: Vec<Instant>,
     pub(super) plenty: Requests,
     verified: Requests,
@@ -108,6 +100,26 @@ pub(super) struct Callers {
 }
 
 impl Callers {
+    pub(super) fn new(disk: Disk) -> Self {
+        Self {
+            disk,
+            crashes: Vec::new(),
+            plenty: Requests::default(),
+            verified: Requests::default(),
+            completed: Requests::default(),
+            streamed: Requests::default(),
+            scarce: Requests::default(),
+        }
+    }
+
+    /// How many of these were answered long enough before any crash that they must be on disk.
+    pub(super) fn safe(&self, requests: &Requests) -> usize {
+        let is_safe = |at: &&Instant| {
+            self.crashes.iter().all(|crash| **at > *crash || self.disk.must_have(**at, *crash))
+        };
+        requests.answered.iter().filter(is_safe).count()
+    }
+
     /// Sends requests until the server is gone.
     pub(super) async fn send_requests(&mut self, base: &str, keys: &Keys) {
         let http = &keys.http;
@@ -178,7 +190,7 @@ impl Callers {
     /// lost.
     pub(super) fn assert_scarce_limit(&self, per_day: usize) {
         let Requests { answered, .. } = &self.scarce;
-        let kept = self.scarce.safe(&self.crashes);
+        let kept = self.safe(&self.scarce);
         assert!(
             kept <= per_day,
             "{kept} of {} admitted requests were safely counted, but the limit is {per_day}",
@@ -198,13 +210,13 @@ impl Callers {
         let whole = count(
             "attempts WHERE service = 'verify' AND outcome = 'ok' GROUP BY request_id HAVING count(*) = 4",
         );
-        let (least, most) = (self.verified.safe(&self.crashes), self.verified.sent);
+        let (least, most) = (self.safe(&self.verified), self.verified.sent);
         assert!(
             (least..=most).contains(&whole),
             "{whole} verifications are recorded, expected {least} to {most}"
         );
         let chats = count("attempts WHERE service = 'inference' AND outcome = 'ok'");
-        let least = self.completed.safe(&self.crashes) + self.streamed.safe(&self.crashes);
+        let least = self.safe(&self.completed) + self.safe(&self.streamed);
         let most = self.completed.sent + self.streamed.sent;
         assert!(
             (least..=most).contains(&chats),
