@@ -26,6 +26,8 @@ use crate::verify::words::Script;
 const MAX_OTHER_WORDS: usize = 2;
 /// The most claims and sentences among which that is looked for which a duplicate repeats.
 const MAX_ORIGINALS: usize = 400;
+/// The most values of a sentence that are looked for in each claim about it. No honest sentence has so many.
+const MAX_PRESUMED: usize = 100;
 /// The most digits of the number of a list's item.
 const MAX_ITEM_DIGITS: usize = 3;
 
@@ -225,8 +227,11 @@ impl Accounted<'_> {
         left <= MAX_OTHER_WORDS || is_most(self.finder, content, content.len() - left)
     }
 
-    /// The claims about a sentence that say one of these values.
+    /// The claims about a sentence that say one of these values: of very many values, all claims about it.
     fn presuming(&self, sentence: &Sentence, values: &[usize]) -> Vec<usize> {
+        if values.is_empty() {
+            return Vec::new();
+        }
         let found = self.finder.reading().values();
         let is_about = |account: &Account<'_>| {
             account.kind == AccountKind::Claim
@@ -237,8 +242,10 @@ impl Accounted<'_> {
             let said = Said::new(self.finder, std::iter::once(account.says));
             values.iter().any(|at| said.has_found(self.finder, &found[*at]) || self.has_time_ago(&said, *at))
         };
-        let accounts = self.accounts.iter().enumerate().filter(|_| !values.is_empty());
-        accounts.filter(|(_, account)| is_about(account) && says_any(account)).map(|(at, _)| at).collect()
+        let is_presuming =
+            |account: &Account<'_>| is_about(account) && (values.len() > MAX_PRESUMED || says_any(account));
+        let accounts = self.accounts.iter().enumerate();
+        accounts.filter(|(_, account)| is_presuming(account)).map(|(at, _)| at).collect()
     }
 
     /// A value as it stands in the text.

@@ -119,6 +119,25 @@ fn a_number_counts_where_it_is_asked_for() {
 }
 
 #[test]
+fn the_claims_that_take_a_number_for_granted_are_named() {
+    let presuming = |text: &str, claims: [(&'static str, &'static str); 2]| {
+        let document = Document::new(text, Format::Text);
+        let finder = Finder::new(&document);
+        let kind = AccountKind::Claim;
+        let accounts = claims.map(|(says, asks)| Account { quote: 0..text.len(), says, asks, kind });
+        let gaps = coverage(&document, &finder, 0..document.sentences().len(), &accounts, "", AS_OF);
+        gaps.into_iter().flat_map(|gap| gap.presuming).collect::<Vec<_>>()
+    };
+    let asia = ("Mount Everest in Asia is 9,100 m tall.", "Asia");
+    let text = "Mount Everest in Asia is 9,100 m tall.";
+    assert_eq!(presuming(text, [("Mount Everest is in Asia.", "Asia"), asia]), [1]);
+    assert!(presuming(text, [asia, ("Mount Everest is 9,100 m tall.", "9,100 m")]).is_empty());
+    // Too many to look for each in each claim.
+    let many = "9,100 m and ".repeat(MAX_PRESUMED + 1) + "Mount Everest in Asia";
+    assert_eq!(presuming(&many, [("Mount Everest is in Asia.", "Asia"), asia]), [0, 1]);
+}
+
+#[test]
 fn a_duplicate_counts_for_what_is_said_elsewhere() {
     use AccountKind::{Claim, Duplicate};
     let text = "Gold is heavy. The price of gold was 2,000 dollars.";
