@@ -39,10 +39,37 @@ pub enum Endpoint {
     Docs,
     Topic,
     Llms,
+    OpenAiChatCompletions,
+    OpenAiModels,
+    OpenAiModel,
+    OpenAiBase,
+    AnthropicBase,
+}
+
+/// An entrance to the API, with a protocol of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The documented API: all paths but those of the other doors.
+    Documented,
+    /// `/openai/v1`, for what speaks chat completions or Responses.
+    OpenAi,
+    /// `/anthropic`, for what speaks Messages.
+    Anthropic,
+}
+
+impl Door {
+    /// The door that a path is behind, whether or not anything is served there.
+    pub fn of(path: &str) -> Self {
+        match path.split('/').nth(1) {
+            Some("openai") => Self::OpenAi,
+            Some("anthropic") => Self::Anthropic,
+            _ => Self::Documented,
+        }
+    }
 }
 
 /// Each endpoint with its methods, as `Allow` lists them, and its path. In the order of the enum; the busiest first.
-const TABLE: [(Endpoint, &str, &str); 30] = [
+const TABLE: [(Endpoint, &str, &str); 35] = [
     (Endpoint::ChatCompletions, "POST", "/inference/v1/chat/completions"),
     (Endpoint::Verify, "POST", "/verify/v1/stream"),
     (Endpoint::Extract, "POST", "/verify/v1/extract"),
@@ -73,6 +100,11 @@ const TABLE: [(Endpoint, &str, &str); 30] = [
     (Endpoint::Docs, "GET, HEAD", "/docs"),
     (Endpoint::Topic, "GET, HEAD", "/docs/{topic}"),
     (Endpoint::Llms, "GET, HEAD", "/llms.txt"),
+    (Endpoint::OpenAiChatCompletions, "POST", "/openai/v1/chat/completions"),
+    (Endpoint::OpenAiModels, "GET, HEAD", "/openai/v1/models"),
+    (Endpoint::OpenAiModel, "GET, HEAD", "/openai/v1/models/{model}"),
+    (Endpoint::OpenAiBase, "GET, HEAD", "/openai/v1"),
+    (Endpoint::AnthropicBase, "GET, HEAD", "/anthropic"),
 ];
 
 const _: () = {
@@ -186,6 +218,9 @@ mod tests {
             ("/", Endpoint::Dashboard, ["", ""]),
             ("/docs/", Endpoint::Docs, ["", ""]),
             ("/docs/keys.md", Endpoint::Topic, ["keys.md", ""]),
+            ("/openai/v1/", Endpoint::OpenAiBase, ["", ""]),
+            ("/openai/v1/models/fake/a%2Fb", Endpoint::OpenAiModel, ["fake/a%2Fb", ""]),
+            ("/anthropic/", Endpoint::AnthropicBase, ["", ""]),
         ] {
             assert_eq!(Endpoint::find(path), Some(endpoint), "{path}");
             assert_eq!(endpoint.ids(path), ids, "{path}");
@@ -217,6 +252,23 @@ mod tests {
             "//",
         ] {
             assert_eq!(Endpoint::find(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_path_is_behind_one_door() {
+        for (path, door) in [
+            ("/openai/v1/chat/completions", Door::OpenAi),
+            ("/openai", Door::OpenAi),
+            ("/openai/nothing", Door::OpenAi),
+            ("/anthropic", Door::Anthropic),
+            ("/anthropic/v1/messages", Door::Anthropic),
+            ("/inference/v1/models/anthropic/x", Door::Documented),
+            ("/openais/v1", Door::Documented),
+            ("/v1/openai", Door::Documented),
+            ("", Door::Documented),
+        ] {
+            assert_eq!(Door::of(path), door, "{path}");
         }
     }
 

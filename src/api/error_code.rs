@@ -58,7 +58,8 @@ codes! {
     ModelNotFound 404 "model_not_found"
         "`model` names a provider that is not configured; configured providers: openai. GET \
          /inference/v1/models lists their models";
-    UnknownRoute 404 "unknown_route" "no such endpoint; the API is under /verify/v1, /inference/v1 and /v1";
+    UnknownRoute 404 "unknown_route" "no such endpoint; the API is under /verify/v1, /inference/v1, /openai/v1, \
+         /anthropic/v1 and /v1";
     MethodNotAllowed 405 "method_not_allowed" "this endpoint accepts POST only";
     RequestTimeout 408 "request_timeout" "the request body did not arrive in time";
     Conflict 409 "conflict" "this name is already taken; choose another";

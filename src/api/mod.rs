@@ -5,6 +5,7 @@
 
 pub mod chat;
 pub mod console;
+pub mod door_error;
 pub mod endpoint;
 pub mod error;
 pub mod error_code;

@@ -28,6 +28,8 @@ pub struct Configured {
     pub is_sandbox: bool,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
+    /// The largest body of a request to a model, in bytes.
+    pub inference_max_body_bytes: usize,
     /// Peers whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<ipnet::IpNet>,
     /// How long single attempts stay in the ledger; `None` for good.
@@ -85,6 +87,7 @@ impl Configured {
             gateway,
             verifier,
             max_body_bytes: config.max_body_bytes,
+            inference_max_body_bytes: config.inference_max_body_bytes,
             trusted_proxies: config.trusted_proxies.clone(),
             usage_retention: config.usage_retention,
         }

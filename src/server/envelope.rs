@@ -17,6 +17,7 @@ use super::request::incoming::Incoming;
 use super::request::record::OK;
 use super::routes::Routes;
 use super::{ServerState, gate};
+use crate::api::endpoint::Door;
 use crate::log_scope::LogScope;
 use crate::net::inbound::framing;
 use crate::net::inbound::unread_body::{self, TrackedBody};
@@ -32,7 +33,7 @@ pub(crate) fn answer(
     async move {
         let version = request.version();
         let (reply, keep_alive) = if framing::is_ambiguous(version, &incoming.headers) {
-            (ApiError::from(ErrorCode::MalformedRequest).into_reply(&incoming.request_id), false)
+            (ApiError::from(ErrorCode::MalformedRequest).into_reply(&incoming), false)
         } else {
             let (request, remainder) = unread_body::track(request, &incoming.headers);
             let reply = route(request, &incoming, &routes).await;
@@ -51,6 +52,9 @@ fn finish(reply: Reply, closes: bool, incoming: &Incoming, context: &ServerState
     });
     reply::write_rate_headers(response.headers_mut(), &rate);
     if let Ok(id) = HeaderValue::from_str(&incoming.request_id) {
+        if incoming.door == Door::Anthropic {
+            response.headers_mut().insert(&header_names::MESSAGES_REQUEST_ID, id.clone());
+        }
         response.headers_mut().insert(&header_names::REQUEST_ID, id);
     }
     if closes {
@@ -75,7 +79,7 @@ fn route<'a>(
         outcome.unwrap_or_else(|_panic| {
             let path = incoming.record.path();
             tracing::error!(request_id = %incoming.request_id, path, "a handler panicked");
-            ApiError::from(ErrorCode::Internal).into_reply(&incoming.request_id)
+            ApiError::from(ErrorCode::Internal).into_reply(incoming)
         })
     })
 }

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::reply::{self, ApiError, ErrorCode, Rate};
 use super::request::{incoming, record};
 use super::{ServerState, gate};
+use crate::api::endpoint::Door;
 
 /// A connection on which hyper's own error responses are replaced by ours.
 pub(crate) struct ReplaceHyperErrors<S> {
@@ -45,7 +46,7 @@ impl<S> ReplaceHyperErrors<S> {
             _ => ErrorCode::MalformedRequest,
         });
         record::malformed(&app.metrics, &request_id, client, status, error.code());
-        let (body, mut headers) = error.into_parts(&request_id);
+        let (body, mut headers) = error.into_parts(Door::Documented, &request_id);
         reply::write_rate_headers(&mut headers, &rate);
         let mut bytes =
             format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());

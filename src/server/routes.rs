@@ -49,7 +49,9 @@ impl Routes {
         incoming: &'a Incoming,
     ) -> BoxFuture<'a, Reply> {
         match incoming.endpoint {
-            Some(Endpoint::ChatCompletions) if request.method() == Method::POST => {
+            Some(Endpoint::ChatCompletions | Endpoint::OpenAiChatCompletions)
+                if request.method() == Method::POST =>
+            {
                 let body = request.into_body().into_data_stream();
                 return Box::pin(chat::complete(&self.context, incoming, body));
             }
@@ -127,13 +129,17 @@ async fn dispatch<B: Buf + Send>(
     }
     let [id, _] = endpoint.ids(path);
     match endpoint {
-        Endpoint::ChatCompletions => Box::pin(chat::complete(context, incoming, body)).await.into(),
+        Endpoint::ChatCompletions | Endpoint::OpenAiChatCompletions => {
+            Box::pin(chat::complete(context, incoming, body)).await.into()
+        }
         Endpoint::Verify => Box::pin(verify::handle(context, incoming, body, Work::Verify)).await,
         Endpoint::Extract => Box::pin(verify::handle(context, incoming, body, Work::Extract)).await,
         Endpoint::VerifyHealth => health::answer(context, incoming, health::verify).await.into(),
-        Endpoint::InferenceHealth => health::answer(context, incoming, health::inference).await.into(),
-        Endpoint::Models => models::list(context, incoming).await,
-        Endpoint::Model => models::one(context, incoming, id).await,
+        Endpoint::InferenceHealth | Endpoint::OpenAiBase | Endpoint::AnthropicBase => {
+            health::answer(context, incoming, health::inference).await.into()
+        }
+        Endpoint::Models | Endpoint::OpenAiModels => models::list(context, incoming).await,
+        Endpoint::Model | Endpoint::OpenAiModel => models::one(context, incoming, id).await,
         Endpoint::ReceiptKey => receipt_key::show(context, incoming).await,
         Endpoint::Metrics => metrics::show(context, incoming).await,
         Endpoint::OpenApi => openapi::show(context, incoming).await,
@@ -164,7 +170,7 @@ async fn reject(request: &Request, error: ApiError) -> Response {
         Ok(rate) => error.with_rate(rate),
         Err(limited) => limited,
     };
-    let mut response = error.into_response(&request.incoming.request_id);
+    let mut response = error.into_response(&request.incoming);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     dashboard::with_security_headers(response)
 }

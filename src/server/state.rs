@@ -127,6 +127,17 @@ impl ServerState {
         body::json_body(&incoming.headers, body, self.body_limits(incoming)?).await
     }
 
+    /// Like [`Self::read_json`], for a request to a model.
+    pub(crate) async fn read_inference_json<B: Buf, E>(
+        &self,
+        incoming: &Incoming,
+        body: impl Stream<Item = Result<B, E>>,
+    ) -> Result<Bytes, ApiError> {
+        let bytes = incoming.configured.inference_max_body_bytes;
+        let limits = BodyLimits { bytes, ..self.body_limits(incoming)? };
+        body::json_body(&incoming.headers, body, limits).await
+    }
+
     /// Like [`Self::read_json`], for a body of up to `bytes`, if that is more than others may have.
     pub(crate) async fn read_large_json<B: Buf, E>(
         &self,

@@ -89,6 +89,7 @@ mod dashboard_files;
 mod dialects;
 mod disconnect;
 mod docs;
+mod doors;
 mod errors;
 mod extract;
 mod faithful;

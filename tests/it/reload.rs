@@ -62,8 +62,9 @@ async fn body_limits_and_the_openapi_document_follow_the_new_configuration() {
         description.contains("\"maxLength\":1234")
     };
     assert!(!longest().await);
-    let changed = gateway.change("max_body_bytes = 400", "", "[verify]\nmax_fact_chars = 1234").await;
-    assert_eq!(changed, "max_body_bytes, verify.max_fact_chars");
+    let changed =
+        gateway.change("inference_max_body_bytes = 400", "", "[verify]\nmax_fact_chars = 1234").await;
+    assert_eq!(changed, "inference_max_body_bytes, verify.max_fact_chars");
     assert!(longest().await);
     let mut body = hello("fake/m");
     body["user"] = json!("x".repeat(400));

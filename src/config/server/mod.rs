@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
+    /// The largest body of a request to a model, in bytes.
+    pub inference_max_body_bytes: usize,
     /// Rate limits.
     pub limits: crate::limits::Settings,
     /// Where rate limits are counted.
@@ -68,6 +70,7 @@ impl Default for ServerConfig {
             trusted_proxies: Vec::new(),
             tls: None,
             max_body_bytes: 1024 * 1024,
+            inference_max_body_bytes: 32 * 1024 * 1024,
             limits: crate::limits::Settings::default(),
             limits_store: LimitsStore::Memory,
             providers: Vec::new(),

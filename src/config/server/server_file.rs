@@ -42,6 +42,8 @@ settings_table! {
         /// The largest request body. Bodies with a text to verify may be larger, where `max_fact_chars` needs it: 12
         /// bytes a character, if all are escaped in JSON.
         max_body_bytes: usize = number(1..=1024 * 1024 * 1024);
+        /// The largest body of a request to a model: agents send long conversations, and images.
+        inference_max_body_bytes: usize = number(1..=1024 * 1024 * 1024);
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) async fn answer(context: &ServerState, incoming: &Incoming, page: Pag
             let response = page(context, context.app.store.is_healthy().await);
             Reply { response, rate: Some(rate.into()), error: None }
         }
-        Err(limited) => limited.into_reply(&incoming.request_id),
+        Err(limited) => limited.into_reply(incoming),
     }
 }
 

@@ -14,11 +14,11 @@ use crate::server::{ServerState, gate, with_rate};
 pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
     let rate = match gate::admit_operator(&context.app, incoming).await {
         Ok(rate) => rate,
-        Err(refused) => return refused.into_response(&incoming.request_id),
+        Err(refused) => return refused.into_response(incoming),
     };
     match page(context, incoming).await {
         Ok(response) => with_rate(response, rate),
-        Err(error) => error.with_rate(rate).into_response(&incoming.request_id),
+        Err(error) => error.with_rate(rate).into_response(incoming),
     }
 }
 

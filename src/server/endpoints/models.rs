@@ -18,7 +18,7 @@ use crate::{keys, model_id};
 pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response {
     let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
         Ok(pass) => pass,
-        Err(refused) => return refused.into_response(&incoming.request_id),
+        Err(refused) => return refused.into_response(incoming),
     };
     let (gateway, now) = (&incoming.configured.gateway, context.app.clock.now());
     let ids = gateway.models(now).into_iter();
@@ -30,11 +30,11 @@ pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response
 pub(crate) async fn one(context: &ServerState, incoming: &Incoming, encoded: &str) -> Response {
     let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
         Ok(pass) => pass,
-        Err(refused) => return refused.into_response(&incoming.request_id),
+        Err(refused) => return refused.into_response(incoming),
     };
     match find(context, &incoming.configured.gateway, &pass, encoded) {
         Ok(model) => with_rate(reply::json(StatusCode::OK, &model), pass.rate),
-        Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+        Err(error) => error.with_rate(pass.rate).into_response(incoming),
     }
 }
 

@@ -12,10 +12,10 @@ use crate::server::{ServerState, gate, with_rate};
 pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
     let rate = match gate::open_page(&context.app, incoming).await {
         Ok(rate) => rate,
-        Err(limited) => return limited.into_response(&incoming.request_id),
+        Err(limited) => return limited.into_response(incoming),
     };
     match context.app.receipt_key().await {
         Ok(key) => with_rate(reply::json(StatusCode::OK, &key.public().document()), rate),
-        Err(cause) => ApiError::from(cause).with_rate(rate).into_response(&incoming.request_id),
+        Err(cause) => ApiError::from(cause).with_rate(rate).into_response(incoming),
     }
 }

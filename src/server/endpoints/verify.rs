@@ -53,11 +53,11 @@ pub(crate) async fn handle<B: Buf>(
 ) -> Response {
     let pass = match gate::admit(&context.app, incoming, Service::Verify).await {
         Ok(pass) => pass,
-        Err(refused) => return refused.into_response(&incoming.request_id),
+        Err(refused) => return refused.into_response(incoming),
     };
     match answer(context, &pass, incoming, body, work).await {
         Ok(response) => with_rate(response, pass.rate),
-        Err(error) => error.with_rate(pass.rate).into_response(&incoming.request_id),
+        Err(error) => error.with_rate(pass.rate).into_response(incoming),
     }
 }
 

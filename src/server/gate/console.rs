@@ -24,7 +24,7 @@ use crate::limits::{LOGINS_PER_MINUTE, LimitState, Subject};
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::ServerState;
 use crate::server::reply::{ApiError, ErrorCode};
-use crate::server::request::incoming::{Incoming, bearer};
+use crate::server::request::incoming::Incoming;
 use crate::storage::{Actor, Credential, KeyRow, ReadPurpose, Store};
 
 /// How long a request waits for the use of its session to be written: a database may be locked for long.
@@ -42,7 +42,7 @@ pub(crate) struct Admitted {
 
 /// The session token of a request without a key: where it has both, the key counts.
 fn session_token<'a>(context: &ServerState, incoming: &'a Incoming) -> Option<&'a str> {
-    session_cookie(context, incoming).filter(|_| bearer(&incoming.headers).is_none())
+    session_cookie(context, incoming).filter(|_| incoming.key().is_none())
 }
 
 /// Admits a request to the console.
@@ -229,7 +229,7 @@ pub(crate) async fn own_key(context: &ServerState, incoming: &Incoming) -> Resul
         (Arc::new(session.key), Some(rate))
     } else {
         let _permit = lookup_permit(app, incoming, now).await?;
-        let found = keys::identify(&app.store, bearer(&incoming.headers), incoming.address, now);
+        let found = keys::identify(&app.store, incoming.key(), incoming.address, now);
         let key = or_deny(app, incoming, found.await, None).await?;
         incoming.record.set_key(key.clone());
         open_page(app, incoming).await?;

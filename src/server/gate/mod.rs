@@ -26,7 +26,7 @@ use tokio::time::timeout;
 use super::ServerState;
 use super::in_flight::Registration;
 use super::reply::{ApiError, ErrorCode};
-use super::request::incoming::{Incoming, bearer};
+use super::request::incoming::Incoming;
 use super::request::record::Record;
 use crate::api::Service;
 use crate::app::{App, Configured};
@@ -103,7 +103,7 @@ async fn authenticate(
     now: Time,
 ) -> Result<Arc<KeyRow>, ApiError> {
     let _permit = lookup_permit(app, incoming, now).await?;
-    let found = keys::authenticate(&app.store, bearer(&incoming.headers), service, incoming.address, now);
+    let found = keys::authenticate(&app.store, incoming.key(), service, incoming.address, now);
     let key = or_deny(app, incoming, found.await, None).await?;
     incoming.record.set_key(key.clone());
     Ok(key)

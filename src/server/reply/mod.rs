@@ -1,17 +1,19 @@
 //! Responses: the one error type of the HTTP side, the conversions into it, and the rate-limit headers. What errors
 //! there are says the table in `api/error_code.rs`; `constructors` makes them, `conversions` and its neighbours map the
-//! errors of other rooms to them.
+//! errors of other rooms to them; `doors` writes them as the protocol of a door has them.
 //!
 //! No other room knows status codes. Nothing internal gets into a body: what a caller cannot use is logged with the
 //! request's id, and the response is generic.
 
 mod constructors;
 mod conversions;
+mod doors;
 mod provider;
 mod rate;
 mod verification;
 
 pub(crate) use crate::api::error_code::ErrorCode;
+pub(crate) use doors::body as error_body;
 pub(crate) use rate::{Rate, write_rate_headers};
 
 use std::borrow::Cow;
@@ -24,6 +26,8 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use super::request::header_names;
+use super::request::incoming::Incoming;
+use crate::api::endpoint::Door;
 use crate::api::error::{ErrorBody, ErrorEvent};
 use crate::limits::LimitState;
 
@@ -131,7 +135,7 @@ impl ApiError {
     }
 
     /// The body and the headers of the response, without those for rate limits and the request id.
-    pub(crate) fn into_parts(self, request_id: &str) -> (Vec<u8>, HeaderMap) {
+    pub(crate) fn into_parts(self, door: Door, request_id: &str) -> (Vec<u8>, HeaderMap) {
         let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.code.status() == 401 {
@@ -149,11 +153,10 @@ impl ApiError {
         if let Some(attempts) = self.attempts {
             headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
         }
-        // A struct of strings always serializes.
-        (serde_json::to_vec(&self.into_body(request_id)).unwrap_or_default(), headers)
+        (doors::body(door, self.code, self.into_body(request_id)), headers)
     }
 
-    /// The body of the response.
+    /// The body of the response, in the documented form.
     pub(crate) fn into_body(self, request_id: &str) -> ErrorBody {
         ErrorBody {
             error: self.code.title().to_owned(),
@@ -167,12 +170,12 @@ impl ApiError {
     }
 
     /// The response, with what is known about it.
-    pub(crate) fn into_reply(self, request_id: &str) -> Reply {
+    pub(crate) fn into_reply(self, incoming: &Incoming) -> Reply {
         let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let code =
             self.provider_code.as_deref().map_or(self.code.as_str().into(), |code| code.to_owned().into());
         let rate = self.rate;
-        let (body, headers) = self.into_parts(request_id);
+        let (body, headers) = self.into_parts(incoming.door, &incoming.request_id);
         let mut response = Response::new(body.into());
         *response.status_mut() = status;
         *response.headers_mut() = headers;
@@ -180,8 +183,8 @@ impl ApiError {
     }
 
     /// The response for warp's filters.
-    pub(crate) fn into_response(self, request_id: &str) -> Response {
-        self.into_reply(request_id).into()
+    pub(crate) fn into_response(self, incoming: &Incoming) -> Response {
+        self.into_reply(incoming).into()
     }
 }
 

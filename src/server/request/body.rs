@@ -48,14 +48,14 @@ impl Default for BodyMemory {
 }
 
 impl BodyMemory {
-    /// The shares of a body of so many bytes, where `usual` is the maximum elsewhere.
+    /// The shares of a body of so many bytes, where `usual` is the maximum elsewhere, beyond those that it `held` so far.
     ///
     /// # Errors
     /// 503 if others have taken them.
-    fn reserve(&self, bytes: usize, usual: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+    fn reserve(&self, bytes: usize, usual: usize, held: usize) -> Result<OwnedSemaphorePermit, ApiError> {
         let shares = bytes.saturating_mul(SHARES).div_ceil(usual.max(1)).clamp(1, LARGEST_BODIES * SHARES);
-        let shares = u32::try_from(shares).unwrap_or(u32::MAX);
-        self.0.clone().try_acquire_many_owned(shares).map_err(|_| ApiError::from(ErrorCode::ServerOverloaded))
+        let more = u32::try_from(shares.saturating_sub(held)).unwrap_or(u32::MAX);
+        self.0.clone().try_acquire_many_owned(more).map_err(|_| ApiError::from(ErrorCode::ServerOverloaded))
     }
 }
 
@@ -117,7 +117,7 @@ async fn collect<B: Buf, E>(
     limits: BodyLimits<'_>,
 ) -> Result<Bytes, ApiError> {
     let mut body = std::pin::pin!(body);
-    let mut collected = Collected { bytes: Vec::new(), share: None };
+    let mut collected = Collected { bytes: Vec::new(), share: None, reserved: 0 };
     // What arrived with the head, nearly always all of it, needs no timer.
     while let Some(chunk) = body.next().now_or_never() {
         let Some(chunk) = chunk else { return Ok(collected.into()) };
@@ -142,6 +142,8 @@ struct Collected {
     bytes: Vec<u8>,
     /// The share of a large body.
     share: Option<OwnedSemaphorePermit>,
+    /// The bytes that the share is for.
+    reserved: usize,
 }
 
 impl Collected {
@@ -158,15 +160,33 @@ impl Collected {
         if length > limits.bytes {
             return Err(ApiError::body_too_large(limits.bytes));
         }
-        if self.share.is_none() && length > SMALL_BODY {
-            // Once and for all, so that bodies that are half read never wait for each other.
-            let bytes = declared.unwrap_or(limits.bytes);
-            self.share = Some(limits.memory.reserve(bytes, limits.usual_bytes)?);
+        if length > SMALL_BODY.max(self.reserved) {
+            self.reserve(length, declared, limits)?;
         }
         if let Some(declared) = declared.filter(|_| self.bytes.is_empty()) {
             self.bytes.reserve_exact(declared.max(length));
         }
         self.bytes.put(&mut chunk);
+        Ok(())
+    }
+
+    /// Takes the share of a body that has reached this length: once and for all if its size was declared; otherwise
+    /// twice as much each time, as few of those that may be very large are. It never waits for others, which may be
+    /// half read as well.
+    fn reserve(
+        &mut self,
+        length: usize,
+        declared: Option<usize>,
+        limits: BodyLimits<'_>,
+    ) -> Result<(), ApiError> {
+        let grown = || length.saturating_mul(2).max(limits.usual_bytes).min(limits.bytes);
+        self.reserved = declared.unwrap_or_else(grown).max(length);
+        let held = self.share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = limits.memory.reserve(self.reserved, limits.usual_bytes, held)?;
+        match &mut self.share {
+            Some(share) => share.merge(more),
+            None => self.share = Some(more),
+        }
         Ok(())
     }
 }
@@ -248,9 +268,11 @@ mod tests {
         let body = read_within(4 * LARGEST, &memory, 3 * LARGEST, true).await.unwrap();
         assert_eq!(memory.0.available_permits(), (LARGEST_BODIES - 3) * SHARES);
         drop(body);
-        let unknown = read_within(4 * LARGEST, &memory, SMALL_BODY + 1, false).await.unwrap();
-        assert_eq!(memory.0.available_permits(), (LARGEST_BODIES - 4) * SHARES);
-        drop(unknown);
+        for (length, taken) in [(SMALL_BODY + 1, 1), (LARGEST, 1), (2 * LARGEST, 4), (4 * LARGEST, 4)] {
+            let unknown = read_within(4 * LARGEST, &memory, length, false).await.unwrap();
+            assert_eq!(memory.0.available_permits(), (LARGEST_BODIES - taken) * SHARES, "{length}");
+            drop(unknown);
+        }
         assert!(read_within(4 * LARGEST, &memory, 4 * LARGEST + 1, false).await.is_err());
         assert_eq!(memory.0.available_permits(), LARGEST_BODIES * SHARES);
     }

@@ -9,6 +9,10 @@ pub(crate) static ATTEMPTS: HeaderName = HeaderName::from_static("x-mk-attempts"
 pub(crate) static MODEL: HeaderName = HeaderName::from_static("x-mk-model");
 /// What was left out of the request, as the model's format has nothing like it.
 pub(crate) static DROPPED: HeaderName = HeaderName::from_static("x-mk-dropped");
+/// The key, as clients of the Messages API send it.
+pub(crate) static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// The request's id, as clients of the Messages API look for it.
+pub(crate) static MESSAGES_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 /// The request's id.
 pub(crate) static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The limit of the window with the fewest requests left.

@@ -13,7 +13,7 @@ use super::header_names;
 use super::local::is_local;
 use super::record::Record;
 use crate::api::console::csv;
-use crate::api::endpoint::Endpoint;
+use crate::api::endpoint::{Door, Endpoint};
 use crate::app::{App, Configured};
 use crate::keys;
 
@@ -32,6 +32,8 @@ pub(crate) struct Incoming {
     pub(crate) authority: Option<Authority>,
     /// What is served at its path.
     pub(crate) endpoint: Option<Endpoint>,
+    /// The door that its path is behind, which decides the form of errors.
+    pub(crate) door: Door,
     /// The request's headers.
     pub(crate) headers: Arc<HeaderMap>,
     /// The request's record.
@@ -52,6 +54,7 @@ impl Incoming {
         Self {
             record: Record::start(app.accounting(), request_id.clone(), address, method, (endpoint, path)),
             endpoint,
+            door: Door::of(path),
             peer: peer.ip(),
             is_proxied: is_trusted(peer.ip(), &configured.trusted_proxies),
             authority: request.uri().authority().cloned(),
@@ -59,6 +62,24 @@ impl Incoming {
             request_id,
             address,
             configured,
+        }
+    }
+
+    /// The key that it was sent with, if there is one: as bearer, and behind Anthropic's door also as `x-api-key`. Of
+    /// several that differ, nobody can say which one is meant: they count as none.
+    pub(crate) fn key(&self) -> Option<&str> {
+        let bearer = bearer(&self.headers);
+        if self.door != Door::Anthropic {
+            return bearer;
+        }
+        let mut values = self.headers.get_all(&header_names::API_KEY).iter();
+        let (first, second) = (values.next(), values.next());
+        let key = first.and_then(|value| value.to_str().ok()).map(str::trim).filter(|key| !key.is_empty());
+        match (key, bearer) {
+            _ if second.is_some() => None,
+            (None, bearer) => bearer,
+            (Some(key), None) if self.headers.get_all(header::AUTHORIZATION).iter().count() < 2 => Some(key),
+            (Some(key), bearer) => bearer.filter(|bearer| *bearer == key),
         }
     }
 
@@ -115,7 +136,7 @@ fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
 
 /// The bearer key of a request, if there is one. Of several, nobody can say which one a proxy on the way has checked:
 /// they count as none.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let value = value.to_str().ok()?;

@@ -1,13 +1,16 @@
-//! `POST /inference/v1/chat/completions`: a model's answer, complete or as a stream.
+//! `POST /inference/v1/chat/completions`, and the same at `/openai/v1`: a model's answer, complete or as a stream.
 //!
 //! Documented fields of the request are checked, everything else is passed on (see `request`); the gateway produces the
 //! answer. A success status is only sent once there is an answer, or the first event of a stream: whatever fails before
 //! that gets an error status.
+//!
+//! Doors of other protocols translate their requests into this format, [`ask`], and give the answer in their own:
+//! whatever holds for a completion holds for them.
 
 mod limited;
 mod message;
 mod request;
-mod stream;
+pub(in crate::server) mod stream;
 
 pub(in crate::server) use message::ROLES;
 pub(in crate::server) use request::{MAX_TOKENS, TEMPERATURE, read};
@@ -17,7 +20,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use warp::reply::Response;
 
 use crate::api::Service;
@@ -35,7 +38,7 @@ use crate::{keys, model_id};
 /// If a body takes longer than this to arrive, its key is checked again: it may have been revoked meanwhile.
 const SLOW_BODY: Duration = Duration::from_millis(50);
 
-/// Answers a request for a completion.
+/// Answers a request for a completion, behind any door that has this format.
 pub(crate) async fn complete<B: Buf, E>(
     context: &Arc<ServerState>,
     incoming: &Incoming,
@@ -43,11 +46,11 @@ pub(crate) async fn complete<B: Buf, E>(
 ) -> Reply {
     let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
         Ok(pass) => pass,
-        Err(refused) => return refused.into_reply(&incoming.request_id),
+        Err(refused) => return refused.into_reply(incoming),
     };
     match answer(context, &pass, incoming, body).await {
         Ok(response) => Reply { rate: Some(pass.rate.into()), ..response.into() },
-        Err(error) => error.with_rate(pass.rate).into_reply(&incoming.request_id),
+        Err(error) => error.with_rate(pass.rate).into_reply(incoming),
     }
 }
 
@@ -58,8 +61,60 @@ pub(in crate::server) async fn answer<B: Buf, E>(
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Result<Response, ApiError> {
-    let body = context.read_json(incoming, body).await?;
-    let (model, completion) = read(&body)?;
+    let body = context.read_inference_json(incoming, body).await?;
+    let Answered { about, answer } = ask(context, pass, incoming, &body).await?;
+    let mut response = match answer {
+        Answer::Whole(completion) => reply::json_bytes(completion),
+        Answer::Stream(stream) => stream.into_response(None),
+    };
+    about.write(response.headers_mut());
+    Ok(response)
+}
+
+/// A model's answer in the chat-completion format, and what is known about it.
+pub(in crate::server) struct Answered {
+    pub(in crate::server) about: About,
+    pub(in crate::server) answer: Answer,
+}
+
+/// An answer in the chat-completion format.
+pub(in crate::server) enum Answer {
+    /// A `chat.completion` object.
+    Whole(Bytes),
+    /// A stream that has begun.
+    Stream(Box<stream::Stream>),
+}
+
+/// What the headers tell about an answer.
+pub(in crate::server) struct About {
+    /// The full identifier of the model that answers.
+    pub(in crate::server) model: Arc<str>,
+    attempts: u32,
+    /// The names of what was left out of the request.
+    pub(in crate::server) left_out: Vec<String>,
+}
+
+impl About {
+    /// Adds the headers.
+    pub(in crate::server) fn write(&self, headers: &mut HeaderMap) {
+        headers.insert(&header_names::ATTEMPTS, HeaderValue::from(self.attempts));
+        if let Ok(model) = HeaderValue::from_str(&self.model) {
+            headers.insert(&header_names::MODEL, model);
+        }
+        if !self.left_out.is_empty() {
+            headers.insert(&header_names::DROPPED, dropped(&self.left_out));
+        }
+    }
+}
+
+/// Asks a model for the completion that `body` describes, within what the key may use and pay for.
+pub(in crate::server) async fn ask(
+    context: &Arc<ServerState>,
+    pass: &Pass,
+    incoming: &Incoming,
+    body: &Bytes,
+) -> Result<Answered, ApiError> {
+    let (model, completion) = read(body)?;
     let chain = chain(&incoming.configured.gateway, pass, &model)?;
     let has_budget = pass.budget().is_set();
     if has_budget || keys::is_limited_to_models(&pass.key) {
@@ -72,7 +127,7 @@ pub(in crate::server) async fn answer<B: Buf, E>(
     } else {
         context.in_flight.register(&pass.key.id, pass.key.expires_at)
     };
-    run(context, pass, incoming, (&completion, &body), chain, registration).await
+    run(context, pass, incoming, (&completion, body), chain, registration).await
 }
 
 /// The models to try: the requested one, and those of its fallbacks that the key may use and pay for.
@@ -111,7 +166,7 @@ async fn run(
     (completion, body): (&CompletionRequest<'_>, &Bytes),
     chain: Vec<Arc<str>>,
     mut registration: Registration,
-) -> Result<Response, ApiError> {
+) -> Result<Answered, ApiError> {
     let token = context.runs.token();
     let account = pass.account(incoming.request_id.clone());
     let meter = Meter::new(account, context.app.accounting());
@@ -123,26 +178,20 @@ async fn run(
     };
     let ChatAnswer { model, attempts, reply, left_out } = answered;
     pass.record.set_answering_model(model.clone());
-    let mut response = match reply {
+    let answer = match reply {
         ChatReply::Whole(body) => {
             yield_to_ready().await;
-            reply::json_bytes(body)
+            Answer::Whole(body)
         }
         ChatReply::Stream(relay) => {
             pass.record.begin_stream();
             let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
-            stream::respond(stream::Stream { relay, registration, keep_alive, record, _token: token })
+            let stream = stream::Stream { relay, registration, keep_alive, record, _token: token };
+            Answer::Stream(Box::new(stream))
         }
     };
-    let headers = response.headers_mut();
-    headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
-    if let Ok(model) = HeaderValue::from_str(&model) {
-        headers.insert(&header_names::MODEL, model);
-    }
-    if !left_out.is_empty() {
-        headers.insert(&header_names::DROPPED, dropped(&left_out));
-    }
-    Ok(response)
+    let about = About { model, attempts, left_out };
+    Ok(Answered { about, answer })
 }
 
 /// The names as a header's value. Fields that callers made up may hold anything.

@@ -1,7 +1,8 @@
 //! The body of a streamed answer. It pulls from the relay, so the reader's pace is the provider's (backpressure).
 //!
 //! It adds what only a stream needs: keep-alive comments, and the last chunk of an answer that is aborted or fails.
-//! Dropping it (the caller left) drops the relay, which stops the provider and books the usage.
+//! Dropping it (the caller left) drops the relay, which stops the provider and books the usage. Behind a door of another
+//! protocol, a [`Transcoder`] turns the chunks into that protocol's events; without one, they go out as they are.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::server::reply::{self, ApiError};
 use crate::server::request::record::{OK, Record};
 
 /// A streamed answer in progress.
-pub(super) struct Stream {
+pub(in crate::server) struct Stream {
     pub(super) relay: Box<Relay>,
     pub(super) registration: Registration,
     pub(super) keep_alive: Duration,
@@ -30,6 +31,21 @@ pub(super) struct Stream {
     pub(super) _token: TaskTrackerToken,
 }
 
+/// Turns the chunks of one answer into the events of another protocol. (`Sync`, as response bodies have to be.)
+pub(in crate::server) trait Transcoder: Send + Sync {
+    /// Translates chunks, `data: {…}` with an empty line after each, whole ones only; behind the last stands `[DONE]`.
+    /// Without anything to say about them, `out` stays empty.
+    fn chunks(&mut self, sse: &[u8], out: &mut Vec<u8>);
+
+    /// Ends an answer that broke off. Nothing follows.
+    fn fail(&mut self, error: ApiError, out: &mut Vec<u8>);
+
+    /// What keeps an idle stream alive.
+    fn keep_alive(&self) -> Bytes {
+        sse::KEEP_ALIVE
+    }
+}
+
 impl Drop for Stream {
     /// However the stream ended, records the model that gave the last part of the answer.
     fn drop(&mut self) {
@@ -37,35 +53,69 @@ impl Drop for Stream {
     }
 }
 
-/// The response with this stream as its body.
-pub(super) fn respond(stream: Stream) -> Response {
-    let mut response = warp::reply::stream(chunks(stream)).into_response();
-    reply::set_stream_headers(response.headers_mut());
-    response
+impl Stream {
+    /// The response with this stream as its body.
+    pub(in crate::server) fn into_response(self, transcoder: Option<Box<dyn Transcoder>>) -> Response {
+        let mut response = warp::reply::stream(events(self, transcoder)).into_response();
+        reply::set_stream_headers(response.headers_mut());
+        response
+    }
+
+    /// The next piece of the answer for a caller, and whether it is the last.
+    async fn next(&mut self, transcoder: &mut Option<Box<dyn Transcoder>>) -> Option<(Bytes, bool)> {
+        let keep_alive_at = Instant::now() + self.keep_alive;
+        let error = loop {
+            tokio::select! {
+                biased;
+                reason = self.registration.aborted() => break ApiError::from(reason),
+                chunks = self.relay.next() => match chunks? {
+                    Ok(chunks) => {
+                        let is_last = self.relay.is_over();
+                        // Set here, as many callers leave once they have read the end marker.
+                        if is_last {
+                            self.record.end_stream(OK);
+                        }
+                        let events = match transcoder {
+                            None => chunks,
+                            Some(transcoder) => transcoded(|out| transcoder.chunks(&chunks, out)),
+                        };
+                        // A revocation while the caller takes its time must not add a second end to a complete answer.
+                        if is_last || !events.is_empty() {
+                            return Some((events, is_last));
+                        }
+                    }
+                    Err(failure) => break ApiError::broken_stream(self.relay.model(), failure),
+                },
+                () = sleep_until(keep_alive_at) => {
+                    let sign = transcoder.as_ref().map_or(sse::KEEP_ALIVE, |transcoder| transcoder.keep_alive());
+                    return Some((sign, false));
+                }
+            }
+        };
+        self.record.end_stream(error.code().to_owned());
+        Some((
+            match transcoder {
+                None => self.relay.end_with_error(&error.into_chunk_error()),
+                Some(transcoder) => transcoded(|out| transcoder.fail(error, out)),
+            },
+            true,
+        ))
+    }
 }
 
-fn chunks(stream: Stream) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
-    futures_util::stream::unfold(Some(stream), |stream| async move {
-        let mut stream = stream?;
-        let keep_alive_at = Instant::now() + stream.keep_alive;
-        let error = tokio::select! {
-            biased;
-            reason = stream.registration.aborted() => ApiError::from(reason),
-            chunk = stream.relay.next() => match chunk? {
-                Ok(chunk) => {
-                    let is_last = stream.relay.is_over();
-                    // Set here, as many callers leave once they have read the end marker.
-                    if is_last {
-                        stream.record.end_stream(OK);
-                    }
-                    // A revocation while the caller takes its time must not add a second end to a complete answer.
-                    return Some((Ok(chunk), (!is_last).then_some(stream)));
-                }
-                Err(failure) => ApiError::broken_stream(stream.relay.model(), failure),
-            },
-            () = sleep_until(keep_alive_at) => return Some((Ok(sse::KEEP_ALIVE), Some(stream))),
-        };
-        stream.record.end_stream(error.code().to_owned());
-        Some((Ok(stream.relay.end_with_error(&error.into_chunk_error())), None))
+fn transcoded(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut out = Vec::new();
+    write(&mut out);
+    Bytes::from(out)
+}
+
+fn events(
+    stream: Stream,
+    transcoder: Option<Box<dyn Transcoder>>,
+) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
+    futures_util::stream::unfold(Some((stream, transcoder)), |state| async move {
+        let (mut stream, mut transcoder) = state?;
+        let (piece, is_last) = stream.next(&mut transcoder).await?;
+        Some((Ok(piece), (!is_last).then_some((stream, transcoder))))
     })
 }

@@ -139,7 +139,7 @@ pub(in crate::server) async fn handle<B: Buf>(
     endpoint: Endpoint,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Response {
-    let request_id = request.incoming.request_id.clone();
+    let incoming = request.incoming.clone();
     let outcome = match endpoint {
         // These have their own gates.
         Endpoint::Session => auth::session(request, body).await,
@@ -151,7 +151,7 @@ pub(in crate::server) async fn handle<B: Buf>(
     };
     without_caching(match outcome {
         Ok((response, rate)) => with_rate(response, rate),
-        Err(error) => error.into_response(&request_id),
+        Err(error) => error.into_response(&incoming),
     })
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn show(context: &ServerState, incoming: &Incoming, file: Optio
             Err(limited) => Err(limited),
         },
     };
-    with_security_headers(outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id)))
+    with_security_headers(outcome.unwrap_or_else(|error| error.into_response(incoming)))
 }
 
 /// Adds the security headers to a response that a browser may show.

@@ -51,7 +51,7 @@ pub(crate) async fn show(context: &ServerState, incoming: &Incoming, path: &str)
             .map(|response| with_rate(response, rate))
             .map_err(|error| error.with_rate(rate))
     });
-    let response = outcome.unwrap_or_else(|error| error.into_response(&incoming.request_id));
+    let response = outcome.unwrap_or_else(|error| error.into_response(incoming));
     dashboard::with_security_headers(response)
 }
 

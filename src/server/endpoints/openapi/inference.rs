@@ -10,41 +10,10 @@ use crate::api::models::{Model, ModelList};
 
 /// The area's paths.
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
-    let models = schemas.response::<ModelList>();
-    let chat::Completion { request, response, chunk } = chat::add(schemas);
-    let complete = Operation::new(
-        "Inference",
-        "createChatCompletion",
-        "Answer a conversation",
-        "Asks a model, tries again where that may help, and then asks its fallbacks. `model` in the answer names who \
-         answered.\n\nWith `stream`, the answer is a stream of `data:` lines, each a chunk, and at the end `data: [DONE]`. \
-         A failure before the first chunk is a status; one behind it is a last chunk with an `error` and the \
-         `finish_reason` `error`.",
-    )
-    .secured(&["inferenceKey"])
-    .body(&request, &[("plain", plain()), ("streamed", streamed())])
-    .response(200, "The answer.", either(json_with_example(&response, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "Cache-Control"])
-    .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
-    let list = Operation::new(
-        "Inference",
-        "listModels",
-        "List models",
-        "The models that this key may ask, with what is known of them.",
-    )
-    .secured(&["inferenceKey"])
-    .response(200, "The models, sorted by identifier.", json_with_example(&models, &example::models()), &[])
-    .errors(&[401, 403, 429, 500, 503]);
-    let model = schemas.response::<Model>();
-    let one = Operation::new(
-        "Inference",
-        "getModel",
-        "Show a model",
-        "A model of the list. Slashes of its identifier may be encoded or not.",
-    )
-    .secured(&["inferenceKey"])
-    .parameters(&["Model"])
-    .response(200, "The model.", json_with_example(&model, &example::models()["data"][0]), &[])
-    .errors(&[401, 403, 404, 429, 500, 503]);
+    let complete = complete(schemas, "createChatCompletion")
+        .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
+    let list = list(schemas, "listModels").errors(&[401, 403, 429, 500, 503]);
+    let one = one(schemas, "getModel").errors(&[401, 403, 404, 429, 500, 503]);
     let health = schemas.add("InferenceHealth", health());
     let status = |status: &str| json!({"status": status, "service": "inference", "version": env!("CARGO_PKG_VERSION")});
     let healthy = Operation::new(
@@ -62,6 +31,55 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         path(Endpoint::Model, [("get", one)]),
         path(Endpoint::InferenceHealth, [("get", healthy)]),
     ]
+}
+
+/// The operation of a completion, without its errors.
+pub(super) fn complete(schemas: &mut Schemas, id: &str) -> Operation {
+    let chat::Completion { request, response, chunk } = chat::add(schemas);
+    Operation::new(
+        "Inference",
+        id,
+        "Answer a conversation",
+        "Asks a model, tries again where that may help, and then asks its fallbacks. `model` in the answer names who \
+         answered.\n\nWith `stream`, the answer is a stream of `data:` lines, each a chunk, and at the end `data: [DONE]`. \
+         A failure before the first chunk is a status; one behind it is a last chunk with an `error` and the \
+         `finish_reason` `error`.",
+    )
+    .secured(&["inferenceKey"])
+    .body(&request, &[("plain", plain()), ("streamed", streamed())])
+    .response(200, "The answer.", either(json_with_example(&response, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "Cache-Control"])
+}
+
+/// The operation of the list of models, without its errors.
+pub(super) fn list(schemas: &mut Schemas, id: &str) -> Operation {
+    let models = schemas.response::<ModelList>();
+    Operation::new(
+        "Inference",
+        id,
+        "List models",
+        "The models that this key may ask, with what is known of them.",
+    )
+    .secured(&["inferenceKey"])
+    .response(
+        200,
+        "The models, sorted by identifier.",
+        json_with_example(&models, &example::models()),
+        &[],
+    )
+}
+
+/// The operation of one model, without its errors.
+pub(super) fn one(schemas: &mut Schemas, id: &str) -> Operation {
+    let model = schemas.response::<Model>();
+    Operation::new(
+        "Inference",
+        id,
+        "Show a model",
+        "A model of the list. Slashes of its identifier may be encoded or not.",
+    )
+    .secured(&["inferenceKey"])
+    .parameters(&["Model"])
+    .response(200, "The model.", json_with_example(&model, &example::models()["data"][0]), &[])
 }
 
 fn health() -> Value {

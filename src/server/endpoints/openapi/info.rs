@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 /// The tags with their descriptions, in the order in which areas are shown.
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("Verify", "From a statement to an assessment of each of its claims, by a panel of models."),
     ("Inference", "Chat completions of several providers, in the chat-completion format."),
+    ("Doors", "The same for what speaks the protocols of other APIs, with errors in their form."),
     ("Apps", "Apps group keys, usage and a budget."),
     ("Keys", "A key works for one service. It is shown once, when it is made."),
     ("Usage", "What was asked of models and what it cost; budgets, statements, and who changed what."),
@@ -24,7 +25,7 @@ Every request needs a key, except those for health, the dashboard's files, `/doc
 **Limits.** A key has 60 requests in any 60 seconds and 1,000 in a UTC day, unless set otherwise. Every answer, errors \
 included, says in its headers what is left.
 
-**Errors** have one shape, `ErrorBody`: `code` is for programs, `message` says what to do next. That also holds for \
+**Errors** have one shape, `ErrorBody`, and behind `/openai/v1` and `/anthropic` that of these protocols: `code` is for programs, `message` says what to do next. That also holds for \
 what is answered before an operation is found: 404 `unknown_route`, 405 `method_not_allowed` (with `Allow`), and 400, \
 414 or 431 for what is not HTTP that this server can read.
 

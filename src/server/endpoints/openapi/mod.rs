@@ -10,6 +10,7 @@
 
 mod chat;
 mod console;
+mod doors;
 mod example;
 mod headers;
 mod inference;
@@ -85,7 +86,7 @@ impl Bounds {
 pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
     match gate::open_page(&context.app, incoming).await {
         Ok(rate) => with_rate(answer(context, incoming), rate),
-        Err(limited) => limited.into_response(&incoming.request_id),
+        Err(limited) => limited.into_response(incoming),
     }
 }
 
@@ -135,6 +136,7 @@ fn describe(bounds: Bounds) -> Value {
     let areas = [
         verify::paths(&mut schemas, bounds),
         inference::paths(&mut schemas),
+        doors::paths(&mut schemas),
         console::paths(&mut schemas),
         pages::paths(),
     ];
@@ -143,7 +145,7 @@ fn describe(bounds: Bounds) -> Value {
     description["paths"] = Value::Object(paths);
     let code = responses::code(&mut schemas);
     let mut schemas = schemas.finish();
-    for name in ["ErrorBody", "ErrorEvent", "ChatFault"] {
+    for name in ["ErrorBody", "ErrorEvent", "ChatFault", "OpenAiError", "AnthropicError"] {
         schemas[name]["properties"]["code"] = code.clone();
     }
     description["components"] = json!({

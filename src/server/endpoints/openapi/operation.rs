@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::schemas::Schemas;
 use super::{headers, responses};
-use crate::api::endpoint::Endpoint;
+use crate::api::endpoint::{Door, Endpoint};
 
 /// A method of a path.
 pub(super) struct Operation(Map<String, Value>);
@@ -20,6 +21,12 @@ impl Operation {
         map.insert("parameters".to_owned(), json!([]));
         map.insert("responses".to_owned(), json!({}));
         Self(map).parameters(&["RequestId"])
+    }
+
+    /// Sets another tag.
+    pub(super) fn tagged(mut self, tag: &str) -> Self {
+        self.0.insert("tags".to_owned(), json!([tag]));
+        self
     }
 
     /// Sets the alternative security schemes; `""` stands for none.
@@ -67,6 +74,14 @@ impl Operation {
     pub(super) fn errors(mut self, statuses: &[u16]) -> Self {
         for status in statuses {
             self.insert_response(*status, responses::reference(*status));
+        }
+        self
+    }
+
+    /// Adds the error responses of these statuses as a door has them.
+    pub(super) fn errors_behind(mut self, door: Door, schemas: &mut Schemas, statuses: &[u16]) -> Self {
+        for status in statuses {
+            self.insert_response(*status, responses::behind(door, schemas, *status));
         }
         self
     }

@@ -4,7 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::headers;
 use super::schemas::{self, Schemas};
+use crate::api::door_error::{AnthropicErrorBody, OpenAiErrorBody};
+use crate::api::endpoint::Door;
 use crate::api::error_code::ErrorCode;
+use crate::server::reply;
 
 /// An error response: status, name among the components, description, and own headers.
 type ErrorResponse = (u16, &'static str, &'static str, &'static [&'static str]);
@@ -93,8 +96,9 @@ pub(super) fn errors() -> Value {
     let all: Map<String, Value> = ERRORS
         .iter()
         .map(|(status, name, description, own)| {
-            let examples: Map<String, Value> =
-                codes(*status).map(|code| (code.as_str().to_owned(), example_body(code))).collect();
+            let examples: Map<String, Value> = codes(*status)
+                .map(|code| (code.as_str().to_owned(), json!({"value": example_body(code)})))
+                .collect();
             let content = json!({"schema": schemas::reference("ErrorBody"), "examples": examples});
             let response = json!({
                 "description": description,
@@ -128,7 +132,29 @@ fn example_body(code: ErrorCode) -> Value {
     if code.as_str().starts_with("provider_") {
         body["provider"] = "openai".into();
     }
-    json!({"value": body})
+    body
+}
+
+/// The error response of a status behind a door, in its form.
+pub(super) fn behind(door: Door, schemas: &mut Schemas, status: u16) -> Value {
+    let Some((_, _, description, own)) = ERRORS.iter().find(|error| error.0 == status) else {
+        return Value::Null;
+    };
+    let schema = match door {
+        Door::Documented => schemas::reference("ErrorBody"),
+        Door::OpenAi => schemas.response::<OpenAiErrorBody>(),
+        Door::Anthropic => schemas.response::<AnthropicErrorBody>(),
+    };
+    let example = |code: ErrorCode| {
+        let body = serde_json::from_value(example_body(code)).ok()?;
+        serde_json::from_slice::<Value>(&reply::error_body(door, code, body)).ok()
+    };
+    let example = codes(status).next().and_then(example);
+    json!({
+        "description": description,
+        "headers": headers::references(own),
+        "content": {"application/json": {"schema": schema, "example": example}},
+    })
 }
 
 /// A reference to the error response of a status.

@@ -1,0 +1,47 @@
+//! The doors of other protocols: `/openai/v1` and `/anthropic`. What they serve is described as in the inference area;
+//! what differs is the form of errors.
+
+use serde_json::{Value, json};
+
+use super::inference;
+use super::operation::{Operation, json_with_example, path};
+use super::schemas::{Schemas, reference};
+use crate::api::endpoint::{Door, Endpoint};
+
+/// The paths of both doors.
+pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
+    let door = Door::OpenAi;
+    let complete = inference::complete(schemas, "createChatCompletionAtOpenAi").errors_behind(
+        door,
+        schemas,
+        &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
+    );
+    let list = inference::list(schemas, "listModelsAtOpenAi");
+    let list = list.errors_behind(door, schemas, &[401, 403, 429, 500, 503]);
+    let one = inference::one(schemas, "getModelAtOpenAi");
+    let one = one.errors_behind(door, schemas, &[401, 403, 404, 429, 500, 503]);
+    vec![
+        path(Endpoint::OpenAiChatCompletions, [("post", complete.tagged(TAG))]),
+        path(Endpoint::OpenAiModels, [("get", list.tagged(TAG))]),
+        path(Endpoint::OpenAiModel, [("get", one.tagged(TAG))]),
+        path(Endpoint::OpenAiBase, [("get", base(schemas, door, "openAiBase"))]),
+        path(Endpoint::AnthropicBase, [("get", base(schemas, Door::Anthropic, "anthropicBase"))]),
+    ]
+}
+
+const TAG: &str = "Doors";
+
+/// A door's own address, which clients look at to find out whether anybody is there.
+fn base(schemas: &mut Schemas, door: Door, id: &str) -> Operation {
+    let status = |status: &str| json!({"status": status, "service": "inference", "version": env!("CARGO_PKG_VERSION")});
+    let health = reference("InferenceHealth");
+    Operation::new(
+        TAG,
+        id,
+        "Whether anybody is there",
+        "As the health of the inference area, for clients that look at the address that they are configured with.",
+    )
+    .response(200, "Healthy.", json_with_example(&health, &status("ok")), &[])
+    .response(503, "Not ready.", json_with_example(&health, &status("draining")), &[])
+    .errors_behind(door, schemas, &[429, 500])
+}
