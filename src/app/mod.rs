@@ -1,4 +1,4 @@
-//! The composition root: opens storage, builds the rooms below the server, and provides them as one [`App`].
+//! The composition root: opens storage, builds the rooms below the server, and provides them as one [`AppState`].
 //!
 //! Everything that depends on the configuration is a single value in it, [`Configured`], which can be swapped while the
 //! server runs; all that is counted, stored or written stays.
@@ -26,8 +26,8 @@ use crate::storage::{self, DatabaseUrl, Store};
 use crate::usage::{Accounting, Ledger};
 use crate::verify::receipt::SigningKey;
 
-/// Everything that a request may need. One per server, shared by all connections.
-pub struct App {
+/// Everything below HTTP that a request may need. One per server, shared by all connections.
+pub struct AppState {
     /// Apps, keys, sessions and usage.
     pub store: Store,
     /// Rate limits, of this server or of all servers that share a limits store.
@@ -68,7 +68,7 @@ pub enum StartError {
     },
 }
 
-impl App {
+impl AppState {
     /// Checks that everything but the database of an app can be set up from `config`. Nothing is connected.
     pub fn check(config: &ServerConfig, clock: &Clock) -> Result<(), StartError> {
         Configured::new(config, clock, None).map(drop)

@@ -6,14 +6,15 @@
 //! minute at most, so it may end up to a minute early, never late.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::authenticate::{Denied, admit};
 use super::{ManageError, mint};
 use crate::api::Service;
-use crate::clock::{Clock, Time};
+use crate::clock::Time;
 use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::{Credential, Error, KeyHash, KeyRow, SessionRow, Store};
+use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store};
 
 /// The maximum lifetime of a session.
 pub const LIFE: Duration = Duration::from_hours(12);
@@ -31,10 +32,11 @@ const TOKEN_CHARS: usize = 43;
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Its console key.
-    pub key: KeyRow,
+    pub key: Arc<KeyRow>,
     /// When it ends at the latest.
     pub expires_at: Time,
-    hash: KeyHash,
+    /// SHA-256 of its cookie's content.
+    pub hash: KeyHash,
     /// Whether its last use is due to be recorded.
     pub needs_touch: bool,
 }
@@ -62,7 +64,7 @@ pub(super) fn new(key_id: &str, now: Time) -> Result<(SecretString, SessionRow),
 /// The session of a row and its key.
 pub(super) fn from_row(row: &SessionRow, key: KeyRow, now: Time) -> Session {
     let needs_touch = now.since(row.seen_at) >= TOUCH_INTERVAL;
-    Session { key, expires_at: row.expires_at, hash: row.hash, needs_touch }
+    Session { key: Arc::new(key), expires_at: row.expires_at, hash: row.hash, needs_touch }
 }
 
 /// The session whose cookie holds `token`, if it is valid for a request from `address`.
@@ -82,11 +84,6 @@ impl Session {
     /// Records that it was used. A write, due once a minute: see [`Session::needs_touch`].
     pub fn record_use(&self, store: &Store, now: Time) -> Result<(), Error> {
         store.touch_session(&self.hash, now)
-    }
-
-    /// The credential for writes with this session, which must still be valid then, like its key.
-    pub fn credential(&self, clock: &Clock) -> Credential {
-        Credential { key_id: self.key.id.clone(), session: Some(self.hash), clock: clock.clone() }
     }
 }
 

@@ -149,7 +149,7 @@ mod tests {
         assert!(is_denied(&setup.complete(&store, wrong.expose_secret(), NOW)));
         let made = setup.complete(&store, token.expose_secret(), NOW).unwrap();
         assert_eq!(service_of(made.key.expose_secret()), Some(Service::Console));
-        assert_eq!(made.session.key, store.key(&made.session.key.id).unwrap());
+        assert_eq!(*made.session.key, store.key(&made.session.key.id).unwrap());
         assert_eq!(
             (made.session.key.name.as_deref(), &*made.session.key.app_name),
             (Some(FIRST_KEY), "default")

@@ -91,7 +91,7 @@ mod tests {
     use warp::Filter;
 
     use super::*;
-    use crate::app::App;
+    use crate::app::AppState;
     use crate::clock::{Clock, Time};
     use crate::config::{Env, ServerArgs, load_server};
     use crate::server::{Options, connection};
@@ -101,7 +101,7 @@ mod tests {
         let now = Time::from_unix_ms(1_795_202_760_000);
         let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
         let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], now)).unwrap();
-        let app = Arc::new(App::in_memory(&config, Clock::manual(now)).unwrap());
+        let app = Arc::new(AppState::in_memory(&config, Clock::manual(now)).unwrap());
         let context = Arc::new(ServerState::new(app, Options::default()));
         let panics = warp::any().map(|| -> Response { panic!("a secret of the handler") }).boxed();
 

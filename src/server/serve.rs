@@ -19,7 +19,7 @@ use super::in_flight::AbortReason;
 use super::routes::Routes;
 use super::state::{Options, ServerState};
 use super::{connection, reply};
-use crate::app::App;
+use crate::app::AppState;
 use crate::limits::LimitState;
 use crate::log_throttle::LogThrottle;
 use crate::net::workers::Workers;
@@ -39,7 +39,7 @@ const FINAL_WRITE_PAUSE: Duration = Duration::from_millis(250);
 /// If the worker threads cannot be started, or usage and the state of the limits cannot be written at the end.
 pub async fn serve(
     listener: TcpListener,
-    app: Arc<App>,
+    app: Arc<AppState>,
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
@@ -74,7 +74,7 @@ pub async fn serve(
 /// Writes usage and counters, and then the verdict cache. A database that is down may be back in a moment, as many are
 /// restarted together with their clients; so may one that is read-only until another has taken over. So the write is
 /// retried until [`FINAL_WRITE_TIMEOUT`] after `start`.
-async fn final_write(app: &Arc<App>, start: Instant) -> io::Result<()> {
+async fn final_write(app: &Arc<AppState>, start: Instant) -> io::Result<()> {
     loop {
         let writer = app.clone();
         let write = move || {

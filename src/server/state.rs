@@ -16,7 +16,7 @@ use super::in_flight::InFlight;
 use super::reply::{ApiError, ErrorCode};
 use super::request::body::{self, BodyLimits, BodyMemory};
 use super::request::incoming::Incoming;
-use crate::app::App;
+use crate::app::AppState;
 use crate::net::inbound::open_connections::OpenConnections;
 use crate::net::thread_pool::ThreadPool;
 use crate::net::workers;
@@ -80,7 +80,7 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state that all requests of a server share.
 pub(crate) struct ServerState {
-    pub(crate) app: Arc<App>,
+    pub(crate) app: Arc<AppState>,
     pub(crate) in_flight: InFlight,
     pub(crate) open_connections: OpenConnections,
     body_memory: BodyMemory,
@@ -101,7 +101,7 @@ pub(crate) struct ServerState {
 }
 
 impl ServerState {
-    pub(crate) fn new(app: Arc<App>, options: Options) -> Self {
+    pub(crate) fn new(app: Arc<AppState>, options: Options) -> Self {
         Self {
             app,
             in_flight: InFlight::default(),

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::exit::Failure;
 #[cfg(unix)]
 use super::supervisor;
-use crate::app::App;
+use crate::app::AppState;
 use crate::cli::target::embedded::cannot_start;
 use crate::clock::Clock;
 use crate::config::{Env, ServerArgs, ServerConfig, changes, keep_fixed, load_server};
@@ -38,7 +38,7 @@ pub(crate) struct Running {
 pub(crate) struct Reloader {
     args: ServerArgs,
     env: Env,
-    app: Arc<App>,
+    app: Arc<AppState>,
     tls: Option<Tls>,
     running: Arc<Mutex<Running>>,
 }
@@ -56,7 +56,13 @@ struct Reloaded {
 }
 
 impl Reloader {
-    pub(crate) fn new(args: ServerArgs, env: Env, app: Arc<App>, tls: Option<Tls>, running: Running) -> Self {
+    pub(crate) fn new(
+        args: ServerArgs,
+        env: Env,
+        app: Arc<AppState>,
+        tls: Option<Tls>,
+        running: Running,
+    ) -> Self {
         Self { args, env, app, tls, running: Arc::new(Mutex::new(running)) }
     }
 

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::database::database_failure;
 use crate::api::Service;
-use crate::app::{App, StartError};
+use crate::app::{AppState, StartError};
 use crate::cli::process::exit::{Failure, Kind};
 use crate::clock::Clock;
 use crate::config::ServerConfig;
@@ -46,7 +46,8 @@ impl Embedded {
         config.limits.keys.per_minute = 0;
         config.limits.keys.per_day = 0;
         let clock = Clock::system();
-        let app = App::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config, cause))?;
+        let app =
+            AppState::in_memory(&config, clock.clone()).map_err(|cause| cannot_start(&config, cause))?;
         let app = match receipt_key {
             Some(key) => app.with_receipt_key(key),
             None => app,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::database::store_failure;
-use crate::app::App;
+use crate::app::AppState;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::private;
 use crate::secret::{ExposeSecret, SecretString};
@@ -44,7 +44,7 @@ impl SetupLink {
     /// Issues a link to the server at `base` if it has no usable console key. If it cannot be shown, it is written to a
     /// file in `data_dir`.
     pub(crate) fn begin(
-        app: &Arc<App>,
+        app: &Arc<AppState>,
         base: &str,
         data_dir: &Path,
         can_be_shown: bool,
@@ -68,7 +68,7 @@ impl SetupLink {
 }
 
 /// Waits until the link is used, expired or void, and then removes its file.
-async fn watch(app: Arc<App>, file: Option<Arc<LinkFile>>) {
+async fn watch(app: Arc<AppState>, file: Option<Arc<LinkFile>>) {
     let has_console_key = || {
         let now = app.clock.now();
         app.store.read_async(ReadPurpose::Console, move |store| store.has_console_key(now))
@@ -150,10 +150,10 @@ mod tests {
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
-    fn app(clock: &Clock) -> Arc<App> {
+    fn app(clock: &Clock) -> Arc<AppState> {
         let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
         let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], NOW)).unwrap();
-        Arc::new(App::in_memory(&config, clock.clone()).unwrap())
+        Arc::new(AppState::in_memory(&config, clock.clone()).unwrap())
     }
 
     #[tokio::test]

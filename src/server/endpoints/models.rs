@@ -16,25 +16,25 @@ use crate::{keys, model_id};
 
 /// Lists the models that the key may use.
 pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response {
-    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(pass) => pass,
+    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(caller) => caller,
         Err(refused) => return refused.into_response(incoming),
     };
     let (gateway, now) = (&incoming.configured.gateway, context.app.clock.now());
     let ids = gateway.models(now).into_iter();
-    let data = ids.filter(|id| keys::may_use(&pass.key, id)).map(|id| model(gateway, id, now)).collect();
-    with_rate(reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data }), pass.rate)
+    let data = ids.filter(|id| keys::may_use(&caller.key, id)).map(|id| model(gateway, id, now)).collect();
+    with_rate(reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data }), caller.rate)
 }
 
 /// Shows one model; slashes in its percent-encoded identifier may be encoded or not.
 pub(crate) async fn one(context: &ServerState, incoming: &Incoming, encoded: &str) -> Response {
-    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(pass) => pass,
+    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(caller) => caller,
         Err(refused) => return refused.into_response(incoming),
     };
-    match find(context, &incoming.configured.gateway, &pass, encoded) {
-        Ok(model) => with_rate(reply::json(StatusCode::OK, &model), pass.rate),
-        Err(error) => error.with_rate(pass.rate).into_response(incoming),
+    match find(context, &incoming.configured.gateway, &caller, encoded) {
+        Ok(model) => with_rate(reply::json(StatusCode::OK, &model), caller.rate),
+        Err(error) => error.with_rate(caller.rate).into_response(incoming),
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn one(context: &ServerState, incoming: &Incoming, encoded: &st
 fn find(
     context: &ServerState,
     gateway: &Gateway,
-    pass: &gate::Pass,
+    caller: &gate::Caller,
     encoded: &str,
 ) -> Result<Model, ApiError> {
     let now = context.app.clock.now();
@@ -54,8 +54,8 @@ fn find(
             "there is no model with this identifier; GET /inference/v1/models lists those there are",
         ));
     };
-    if !keys::may_use(&pass.key, &id) {
-        return Err(ApiError::model_not_allowed(&id, &pass.key.models));
+    if !keys::may_use(&caller.key, &id) {
+        return Err(ApiError::model_not_allowed(&id, &caller.key.models));
     }
     Ok(model(gateway, id, now))
 }

@@ -25,7 +25,7 @@ use crate::clock::Time;
 use crate::keys;
 use crate::log_scope::LogScope;
 use crate::net::inbound::parking;
-use crate::server::gate::{self, Pass};
+use crate::server::gate::{self, Caller};
 use crate::server::in_flight::Registration;
 use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::{self, Incoming};
@@ -51,13 +51,13 @@ pub(crate) async fn handle<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
     work: Work,
 ) -> Response {
-    let pass = match gate::admit(&context.app, incoming, Service::Verify).await {
-        Ok(pass) => pass,
+    let caller = match gate::admit(&context.app, incoming, Service::Verify).await {
+        Ok(caller) => caller,
         Err(refused) => return refused.into_response(incoming),
     };
-    match answer(context, &pass, incoming, body, work).await {
-        Ok(response) => with_rate(response, pass.rate),
-        Err(error) => error.with_rate(pass.rate).into_response(incoming),
+    match answer(context, &caller, incoming, body, work).await {
+        Ok(response) => with_rate(response, caller.rate),
+        Err(error) => error.with_rate(caller.rate).into_response(incoming),
     }
 }
 
@@ -78,7 +78,7 @@ fn body_bytes(verifier: &Verifier) -> usize {
 /// Answers an admitted request.
 pub(in crate::server) async fn answer<B: Buf>(
     context: &Arc<ServerState>,
-    pass: &Pass,
+    caller: &Caller,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, warp::Error>>,
     work: Work,
@@ -90,12 +90,12 @@ pub(in crate::server) async fn answer<B: Buf>(
     let fresh = wants_fresh(&incoming.headers)?;
     let (job, wants_receipt) = read_job(&body, |domain| verifier.settings(domain), now, model_progress)?;
     let mut job = Job { work, fresh, ..job };
-    check_models(verifier, pass, &job)?;
+    check_models(verifier, caller, &job)?;
     if wants_receipt && work == Work::Verify {
         job.receipt = Some(context.app.receipt_key().await?);
     }
 
-    let run = start(context, verifier.clone(), pass, job).await?;
+    let run = start(context, verifier.clone(), caller, job).await?;
     let is_document = match work {
         Work::Verify => incoming::wants_json(&incoming.headers),
         Work::Extract => !incoming::wants_events(&incoming.headers),
@@ -226,17 +226,17 @@ pub(in crate::server) fn panel_size(settings: &PanelSettings) -> u32 {
 }
 
 /// Rejects a verification that might use a model that the key may not use.
-fn check_models(verifier: &Verifier, pass: &Pass, job: &Job) -> Result<(), ApiError> {
-    if pass.key.models.is_empty() {
+fn check_models(verifier: &Verifier, caller: &Caller, job: &Job) -> Result<(), ApiError> {
+    if caller.key.models.is_empty() {
         return Ok(());
     }
-    match verifier.models(job).into_iter().find(|model| !keys::may_use(&pass.key, model)) {
+    match verifier.models(job).into_iter().find(|model| !keys::may_use(&caller.key, model)) {
         None => Ok(()),
         Some(model) => Err(ApiError::new(
             ErrorCode::ModelNotAllowed,
             format!(
                 "this API key cannot use {model}, which is among the models that verify; it is limited to {}",
-                pass.key.models.join(", ")
+                caller.key.models.join(", ")
             ),
         )),
     }
@@ -255,13 +255,13 @@ struct Run {
 async fn start(
     context: &Arc<ServerState>,
     verifier: Arc<Verifier>,
-    pass: &Pass,
+    caller: &Caller,
     job: Job,
 ) -> Result<Run, ApiError> {
     let app = &context.app;
     let id = job.id.clone();
-    let meter = Meter::new(pass.account(id.as_str()), app.accounting());
-    pass.record.set_verification(&id, &meter);
+    let meter = Meter::new(caller.account(id.as_str()), app.accounting());
+    caller.record.set_verification(&id, &meter);
     // If that fails, so does the check.
     let _ = meter.load_spending().await;
     if let Err(unpaid) = verifier.check_budget(&job, &meter)
@@ -270,10 +270,10 @@ async fn start(
     {
         return Err(unpaid.into());
     }
-    let registration = gate::register(context, pass).await?;
+    let registration = gate::register(context, caller).await?;
     let (sender, steps) = mpsc::channel(EVENT_BUFFER);
     // The task keeps the record as well: when aborted, it books its usage after the response is dropped.
-    let record = pass.record.clone();
+    let record = caller.record.clone();
     let task = async move {
         let _record = record;
         verifier.run(&job, &meter, sender).await;
@@ -285,7 +285,7 @@ async fn start(
         steps,
         registration,
         keep_alive: context.options.keep_alive,
-        record: pass.record.clone(),
+        record: caller.record.clone(),
         _task: AbortOnDropHandle::new(task),
     })
 }

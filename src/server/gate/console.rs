@@ -11,12 +11,12 @@ use http::Method;
 use tokio::time::timeout;
 
 use super::{
-    Pass, admit, authenticate, cookie, count_failure, lookup_permit, open_page, open_page_state,
+    Caller, admit, authenticate, cookie, count_failure, lookup_permit, open_page, open_page_state,
     or_count_failure, or_deny, origin, per_minute, quota_of, take,
 };
 use crate::api::Service;
 use crate::api::console::Channel;
-use crate::app::App;
+use crate::app::AppState;
 use crate::keys::sessions::{self, Session};
 use crate::keys::setup::SetupError;
 use crate::keys::{self, Denied};
@@ -25,24 +25,31 @@ use crate::secret::{ExposeSecret, SecretString};
 use crate::server::ServerState;
 use crate::server::reply::{ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
-use crate::storage::{Actor, Credential, KeyRow, ReadPurpose, Store};
+use crate::storage::{Actor, KeyRow, ReadPurpose, Store};
 
 /// How long a request waits for the use of its session to be written: a database may be locked for long.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An admitted request to the console.
-pub(crate) struct Admitted {
-    /// The rate limits that its response describes, this request included.
-    pub(crate) rate: LimitState,
-    /// Who is recorded in the audit log for what it writes.
-    pub(crate) actor: Actor,
-    /// What authorises its writes; checked again when they are made.
-    pub(crate) credential: Credential,
-}
-
 /// The session token of a request without a key: where it has both, the key counts.
 fn session_token<'a>(context: &ServerState, incoming: &'a Incoming) -> Option<&'a str> {
     session_cookie(context, incoming).filter(|_| incoming.key().is_none())
+}
+
+/// The caller behind a request that comes with a session and without a key: counted, and if it writes, sent by one of our
+/// own pages.
+async fn by_session(
+    context: &ServerState,
+    incoming: &Incoming,
+    method: &Method,
+) -> Result<Option<Caller>, ApiError> {
+    let Some(token) = session_token(context, incoming) else { return Ok(None) };
+    let session = find_session(&context.app, incoming, token).await?;
+    if !method.is_safe() {
+        or_count_failure(&context.app, incoming, origin::require_same_origin(incoming)).await?;
+    }
+    let rate = count_session_request(context, incoming, &session).await?;
+    let record = incoming.record.clone();
+    Ok(Some(Caller { key: session.key, rate, record, session: Some(session.hash) }))
 }
 
 /// Admits a request to the console.
@@ -50,22 +57,11 @@ pub(crate) async fn console(
     context: &ServerState,
     incoming: &Incoming,
     method: &Method,
-) -> Result<Admitted, ApiError> {
-    let app = &context.app;
-    let Some(token) = session_token(context, incoming) else {
-        let pass = admit(app, incoming, Service::Console).await?;
-        let actor = actor(&pass.key, Channel::Api, incoming);
-        let credential = Credential { key_id: pass.key.id.clone(), session: None, clock: app.clock.clone() };
-        return Ok(Admitted { rate: pass.rate, actor, credential });
-    };
-    let session = find_session(app, incoming, token).await?;
-    if !method.is_safe() {
-        or_count_failure(app, incoming, origin::require_same_origin(incoming)).await?;
+) -> Result<Caller, ApiError> {
+    match by_session(context, incoming, method).await? {
+        Some(caller) => Ok(caller),
+        None => admit(&context.app, incoming, Service::Console).await,
     }
-    let rate = count_session_request(context, incoming, &session).await?;
-    let actor = actor(&session.key, Channel::Dashboard, incoming);
-    let credential = session.credential(&app.clock);
-    Ok(Admitted { rate, actor, credential })
 }
 
 /// Admits a request that tries `service` out on the account of an app, without a key of that app: with the console key
@@ -76,19 +72,12 @@ pub(crate) async fn trial(
     method: &Method,
     app_id: &str,
     service: Service,
-) -> Result<Pass, ApiError> {
+) -> Result<Caller, ApiError> {
     let app = &context.app;
     let now = app.clock.now();
-    let key = match session_token(context, incoming) {
-        None => authenticate(app, incoming, Service::Console, now).await?,
-        Some(token) => {
-            let session = find_session(app, incoming, token).await?;
-            if !method.is_safe() {
-                or_count_failure(app, incoming, origin::require_same_origin(incoming)).await?;
-            }
-            count_session_request(context, incoming, &session).await?;
-            Arc::new(session.key)
-        }
+    let (key, session) = match by_session(context, incoming, method).await? {
+        Some(caller) => (caller.key, caller.session),
+        None => (authenticate(app, incoming, Service::Console, now).await?, None),
     };
     let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await?;
     let id = app_id.to_owned();
@@ -102,7 +91,7 @@ pub(crate) async fn trial(
         ..KeyRow::clone(&key)
     });
     incoming.record.set_key(key.clone());
-    Ok(Pass { key, rate, record: incoming.record.clone() })
+    Ok(Caller { key, rate, record: incoming.record.clone(), session })
 }
 
 /// Admits a request that asks about its own session. Asking without one is no failed attempt and is not counted: every
@@ -121,7 +110,7 @@ pub(crate) async fn session(
     Ok((session, rate))
 }
 
-async fn find_session(app: &App, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
+async fn find_session(app: &AppState, incoming: &Incoming, token: &str) -> Result<Session, ApiError> {
     let (presented, address, now) = (SecretString::from(token), incoming.address, app.clock.now());
     let recognise = move |store: &Store| sessions::recognise(store, presented.expose_secret(), address, now);
     // What cannot be a token is not worth a query.
@@ -160,7 +149,7 @@ async fn count_session_request(
 }
 
 /// Admits an attempt to start a session, before it is authenticated.
-pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
+pub(crate) async fn login(app: &AppState, incoming: &Incoming) -> Result<LimitState, ApiError> {
     let subject = Subject::Login(incoming.address);
     let rate = take(app, &subject, per_minute(LOGINS_PER_MINUTE), app.clock.now()).await?;
     let outcome = origin::reject_cross_origin(incoming).map_err(|error| error.with_rate(rate));
@@ -170,7 +159,7 @@ pub(crate) async fn login(app: &App, incoming: &Incoming) -> Result<LimitState, 
 
 /// The console key of a login attempt, which is counted in `rate` already.
 pub(crate) async fn console_key(
-    app: &App,
+    app: &AppState,
     incoming: &Incoming,
     presented: &str,
     rate: LimitState,
@@ -185,7 +174,7 @@ pub(crate) async fn console_key(
 
 /// The error for a setup token that makes no first key; the attempt is counted in `rate` already.
 pub(crate) async fn setup_error(
-    app: &App,
+    app: &AppState,
     incoming: &Incoming,
     cause: SetupError,
     rate: LimitState,
@@ -208,36 +197,31 @@ pub(crate) async fn logout(
     Ok((token.map(str::to_owned), open_page(app, incoming).await?))
 }
 
-/// An admitted request of a key about itself.
-pub(crate) struct OwnKeyPass {
-    /// The key, of any service.
-    pub(crate) key: Arc<KeyRow>,
-    /// The state of its rate limits; the request is not counted.
-    pub(crate) limits: LimitState,
-    /// What the response headers describe: the limits of the key, or those of the session. The request does not count
-    /// against the key but against its address, as for an open page.
-    pub(crate) rate: LimitState,
-}
-
-/// Admits a key of any service that asks about itself, or a session that asks about the key it was made from.
-pub(crate) async fn own_key(context: &ServerState, incoming: &Incoming) -> Result<OwnKeyPass, ApiError> {
+/// Admits a key of any service that asks about itself, or a session that asks about the key it was made from. Also
+/// returns the state of the key's limits: the request does not count against it but against its address, as for an open
+/// page.
+pub(crate) async fn own_key(
+    context: &ServerState,
+    incoming: &Incoming,
+    method: &Method,
+) -> Result<(Caller, LimitState), ApiError> {
     let app = &context.app;
     let now = app.clock.now();
-    let (key, session_rate) = if let Some(token) = session_token(context, incoming) {
-        let session = find_session(app, incoming, token).await?;
-        let rate = count_session_request(context, incoming, &session).await?;
-        (Arc::new(session.key), Some(rate))
-    } else {
-        let _permit = lookup_permit(app, incoming, now).await?;
-        let found = keys::identify(&app.store, incoming.key(), incoming.address, now);
-        let key = or_deny(app, incoming, found.await, None).await?;
-        incoming.record.set_key(key.clone());
-        open_page(app, incoming).await?;
-        app.limiter.record_use(&key.id, now);
-        (key, None)
+    let limits = async |key: &KeyRow| {
+        app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, key), now).await
     };
-    let limits = app.limiter.peek(&Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await;
-    Ok(OwnKeyPass { key, limits, rate: session_rate.unwrap_or(limits) })
+    if let Some(caller) = by_session(context, incoming, method).await? {
+        let limits = limits(&caller.key).await;
+        return Ok((caller, limits));
+    }
+    let _permit = lookup_permit(app, incoming, now).await?;
+    let found = keys::identify(&app.store, incoming.key(), incoming.address, now);
+    let key = or_deny(app, incoming, found.await, None).await?;
+    incoming.record.set_key(key.clone());
+    open_page(app, incoming).await?;
+    app.limiter.record_use(&key.id, now);
+    let rate = limits(&key).await;
+    Ok((Caller { key, rate, record: incoming.record.clone(), session: None }, rate))
 }
 
 /// Who is recorded in the audit log for a request with this key.

@@ -7,13 +7,15 @@
 //!
 //! What is defended, how, and by which tests: `gate/threats.md`.
 
+mod caller;
 mod console;
 pub(super) mod cookie;
 pub(super) mod origin;
 
+pub(crate) use caller::Caller;
 pub(crate) use console::{
-    Admitted, OwnKeyPass, actor, anonymous_actor, console, console_key, login, logout, own_key, session,
-    session_cookie, setup_error, trial,
+    actor, anonymous_actor, console, console_key, login, logout, own_key, session, session_cookie,
+    setup_error, trial,
 };
 
 use std::net::IpAddr;
@@ -27,52 +29,22 @@ use super::ServerState;
 use super::in_flight::Registration;
 use super::reply::{ApiError, ErrorCode};
 use super::request::incoming::Incoming;
-use super::request::record::Record;
 use crate::api::Service;
-use crate::app::{App, Configured};
+use crate::app::{AppState, Configured};
 use crate::clock::Time;
 use crate::keys::{self, Denied};
 use crate::limits::{Decision, LimitState, Quota, Subject, Window};
 use crate::storage::KeyRow;
-use crate::usage::{Account, Budget};
 
 /// How long a request waits for a [`lookup_permit`].
 const LOOKUP_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An admitted request.
-pub(crate) struct Pass {
-    /// The caller's key.
-    pub(crate) key: Arc<KeyRow>,
-    /// The state of its rate limits, this request included.
-    pub(crate) rate: LimitState,
-    /// The request's record.
-    pub(crate) record: Arc<Record>,
-}
-
-impl Pass {
-    /// The budgets of the key and its app.
-    pub(crate) fn budget(&self) -> Budget {
-        Budget { key: self.key.budget, app: self.key.app_budget }
-    }
-
-    /// The account that the request is billed to.
-    pub(crate) fn account(&self, request_id: impl Into<Arc<str>>) -> Account {
-        Account {
-            request_id: request_id.into(),
-            app_id: self.key.app_id.clone(),
-            key_id: self.key.id.clone(),
-            service: self.key.service,
-            budget: self.budget(),
-        }
-    }
-}
-
 /// Admits a request with a valid key for `service` that is within its rate limits.
-pub(crate) async fn admit(app: &App, incoming: &Incoming, service: Service) -> Result<Pass, ApiError> {
+pub(crate) async fn admit(app: &AppState, incoming: &Incoming, service: Service) -> Result<Caller, ApiError> {
     let now = app.clock.now();
     let key = authenticate(app, incoming, service, now).await?;
     let rate = take(app, &Subject::Key(key.id.clone()), quota_of(incoming, &key), now).await?;
-    Ok(Pass { key, rate, record: incoming.record.clone() })
+    Ok(Caller { key, rate, record: incoming.record.clone(), session: None })
 }
 
 /// A key's own rate limits, or the server's defaults.
@@ -86,7 +58,7 @@ fn quota_of(incoming: &Incoming, key: &KeyRow) -> Quota {
 
 /// Admits operators: a request from this machine itself, or one with a console key. It counts as a request for an open
 /// page and not against the key: scraping every few seconds would use up any daily limit.
-pub(crate) async fn admit_operator(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
+pub(crate) async fn admit_operator(app: &AppState, incoming: &Incoming) -> Result<LimitState, ApiError> {
     if !incoming.is_local() {
         let now = app.clock.now();
         let key = authenticate(app, incoming, Service::Console, now).await?;
@@ -97,7 +69,7 @@ pub(crate) async fn admit_operator(app: &App, incoming: &Incoming) -> Result<Lim
 
 /// The key of a request, if it is valid for `service`.
 async fn authenticate(
-    app: &App,
+    app: &AppState,
     incoming: &Incoming,
     service: Service,
     now: Time,
@@ -113,7 +85,7 @@ async fn authenticate(
 /// network: a flood of unknown keys must leave the database connections to others. A valid key from such an address
 /// needs one as well.
 async fn lookup_permit<'a>(
-    app: &'a App,
+    app: &'a AppState,
     incoming: &Incoming,
     now: Time,
 ) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
@@ -134,7 +106,7 @@ async fn lookup_permit<'a>(
 
 /// Unwraps the result of an authentication, or turns its error into the response of [`deny`].
 async fn or_deny<T>(
-    app: &App,
+    app: &AppState,
     incoming: &Incoming,
     result: Result<T, Denied>,
     rate: Option<LimitState>,
@@ -148,7 +120,7 @@ async fn or_deny<T>(
 
 /// The error for a caller that could not be authenticated. Counted as a failed attempt of its address, unless it is the
 /// database that has failed. The response describes `rate`, or else the limits of such attempts.
-async fn deny(app: &App, incoming: &Incoming, denied: Denied, rate: Option<LimitState>) -> ApiError {
+async fn deny(app: &AppState, incoming: &Incoming, denied: Denied, rate: Option<LimitState>) -> ApiError {
     let is_counted = !matches!(denied, Denied::Unavailable(_));
     let error = ApiError::from(denied);
     let error = if let Some(rate) = rate { error.with_rate(rate) } else { error };
@@ -160,7 +132,7 @@ async fn deny(app: &App, incoming: &Incoming, denied: Denied, rate: Option<Limit
 }
 
 /// Counts a failed attempt. Returns the error, or the one for too many attempts.
-async fn count_failure(app: &App, incoming: &Incoming, error: ApiError) -> ApiError {
+async fn count_failure(app: &AppState, incoming: &Incoming, error: ApiError) -> ApiError {
     app.metrics.http.count_denied(error.code());
     let quota = per_minute(incoming.configured.limits.failed_auth_per_minute);
     match take(app, &Subject::FailedAuth(incoming.address), quota, app.clock.now()).await {
@@ -171,7 +143,7 @@ async fn count_failure(app: &App, incoming: &Incoming, error: ApiError) -> ApiEr
 
 /// Unwraps a result, counting an error as a failed attempt.
 async fn or_count_failure<T>(
-    app: &App,
+    app: &AppState,
     incoming: &Incoming,
     result: Result<T, ApiError>,
 ) -> Result<T, ApiError> {
@@ -182,7 +154,7 @@ async fn or_count_failure<T>(
 }
 
 /// Counts a request against the limits of its subject, or rejects it.
-async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<LimitState, ApiError> {
+async fn take(app: &AppState, subject: &Subject, quota: Quota, now: Time) -> Result<LimitState, ApiError> {
     match app.limiter.take(subject, quota, now).await {
         Decision::Admitted(state) => Ok(state),
         Decision::Refused(state, window) => Err(rate_limited(app, subject, state, window)),
@@ -190,7 +162,7 @@ async fn take(app: &App, subject: &Subject, quota: Quota, now: Time) -> Result<L
 }
 
 /// The error for a request beyond its limits, which is counted in the metrics.
-fn rate_limited(app: &App, subject: &Subject, state: LimitState, window: Window) -> ApiError {
+fn rate_limited(app: &AppState, subject: &Subject, state: LimitState, window: Window) -> ApiError {
     let name = match subject {
         Subject::Key(_) => "key",
         Subject::Session(_) => "session",
@@ -206,10 +178,10 @@ fn rate_limited(app: &App, subject: &Subject, state: LimitState, window: Window)
 }
 
 /// Registers a request that may take long, so that it is aborted when its key is revoked or expires.
-pub(crate) async fn register(context: &ServerState, pass: &Pass) -> Result<Registration, ApiError> {
-    let registration = context.in_flight.register(&pass.key.id, pass.key.expires_at);
+pub(crate) async fn register(context: &ServerState, caller: &Caller) -> Result<Registration, ApiError> {
+    let registration = context.in_flight.register(&caller.key.id, caller.key.expires_at);
     // A revocation between authentication and registration would be missed by the task that watches for them.
-    match context.app.store.is_key_live(&pass.key.id).await {
+    match context.app.store.is_key_live(&caller.key.id).await {
         Ok(true) => Ok(registration),
         Ok(false) => Err(ApiError::from(ErrorCode::ApiKeyRevoked)),
         Err(cause) => Err(ApiError::store_failed(&cause)),
@@ -217,14 +189,14 @@ pub(crate) async fn register(context: &ServerState, pass: &Pass) -> Result<Regis
 }
 
 /// Admits a request that needs no key: health pages, and routes that do not exist.
-pub(crate) async fn open_page(app: &App, incoming: &Incoming) -> Result<LimitState, ApiError> {
+pub(crate) async fn open_page(app: &AppState, incoming: &Incoming) -> Result<LimitState, ApiError> {
     let quota = per_minute(incoming.configured.limits.open_pages_per_minute);
     take(app, &Subject::OpenPage(incoming.address), quota, app.clock.now()).await
 }
 
 /// The state of the limits of open pages, as counted by this server alone, without counting a request: for responses to
 /// requests that are not counted, some of which cannot wait.
-pub(crate) fn open_page_state(app: &App, configured: &Configured, address: IpAddr) -> LimitState {
+pub(crate) fn open_page_state(app: &AppState, configured: &Configured, address: IpAddr) -> LimitState {
     let quota = per_minute(configured.limits.open_pages_per_minute);
     app.limiter.peek_local(&Subject::OpenPage(address), quota, app.clock.now())
 }

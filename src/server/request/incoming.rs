@@ -14,7 +14,7 @@ use super::local::is_local;
 use super::record::Record;
 use crate::api::console::csv;
 use crate::api::endpoint::{Door, Endpoint};
-use crate::app::{App, Configured};
+use crate::app::{AppState, Configured};
 use crate::keys;
 
 /// What is known about a request before it is routed.
@@ -44,7 +44,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Reads a request's head, and takes its headers out.
-    pub(crate) fn new<B>(request: &mut Request<B>, peer: SocketAddr, app: &App) -> Self {
+    pub(crate) fn new<B>(request: &mut Request<B>, peer: SocketAddr, app: &AppState) -> Self {
         let headers = std::mem::take(request.headers_mut());
         let request_id = request_id(&headers);
         let configured = app.configured();

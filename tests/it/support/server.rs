@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use mk::api::Service;
-use mk::app::App;
+use mk::app::AppState;
 use mk::clock::{Clock, Time};
 use mk::config::{Env, ServerArgs, ServerConfig};
 use mk::keys::{self, NewKey};
@@ -27,7 +27,7 @@ pub fn sandbox() -> ServerConfig {
 /// A server under test. Dropping it begins its shutdown.
 pub struct TestServer {
     pub base: String,
-    pub app: Arc<App>,
+    pub app: Arc<AppState>,
     pub clock: Clock,
     pub dir: Arc<TempDir>,
     stop: Option<oneshot::Sender<()>>,
@@ -66,7 +66,7 @@ impl Setup {
     pub async fn start(self) -> TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let app = Arc::new(App::open(&self.config, self.clock.clone()).unwrap());
+        let app = Arc::new(AppState::open(&self.config, self.clock.clone()).unwrap());
         let (stop, stopped) = oneshot::channel();
         let serving = server::serve(listener, app.clone(), self.options, async move {
             let _ = stopped.await;

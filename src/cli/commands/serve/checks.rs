@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use super::welcome;
-use crate::app::App;
+use crate::app::AppState;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::database::store_failure;
@@ -69,7 +69,7 @@ pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure>
 /// Refuses to listen for other machines while there is no console key, as nobody could administer the server.
 /// `database_flags` comes from [`database_flags`].
 pub(super) fn refuse_exposed_server(
-    app: &App,
+    app: &AppState,
     listen: SocketAddr,
     database_flags: &str,
 ) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::api::Service;
-use crate::app::App;
+use crate::app::AppState;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::{log, reload, resources, supervisor};
@@ -122,13 +122,13 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
     };
     let log_filter = log::filter_from_env(session)?;
     if args.check {
-        App::check(&config, &Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
+        AppState::check(&config, &Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
         return check(session, &config);
     }
     let _log = log::begin(session, log_filter)?;
     disable_core_dumps();
     let options = resources::limit_connections(options);
-    let app = App::open(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
+    let app = AppState::open(&config, Clock::system()).map_err(|cause| cannot_start(&config, cause))?;
     warn_of_unused_database(&config);
     let inherited = supervisor::listener()?;
     let listen = inherited.as_ref().and_then(|socket| socket.local_addr().ok()).unwrap_or(config.listen);
@@ -177,7 +177,7 @@ async fn serve(
     args: &ServeArgs,
     session: &Session,
     config: &ServerConfig,
-    app: App,
+    app: AppState,
     options: Options,
     StartupHandles { inherited, reloads }: StartupHandles,
 ) -> Outcome {

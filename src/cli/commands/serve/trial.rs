@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::api::Service;
-use crate::app::App;
+use crate::app::AppState;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::target::database::store_failure;
 use crate::keys::{self, NewKey};
@@ -37,7 +37,7 @@ struct TrialKey {
 }
 
 impl TrialKeys {
-    pub(super) fn begin(is_requested: bool, app: &App, data_dir: &Path) -> Result<Self, Failure> {
+    pub(super) fn begin(is_requested: bool, app: &AppState, data_dir: &Path) -> Result<Self, Failure> {
         // On a shared database, other servers would accept the keys as well, and call real models with them.
         if !app.store.is_local() {
             return Ok(Self::default());
@@ -57,13 +57,13 @@ impl TrialKeys {
         self.0.iter().find(|made| made.service == service).map(|made| &made.key)
     }
 
-    pub(super) fn end(self, app: &App) {
+    pub(super) fn end(self, app: &AppState) {
         self.0.into_iter().for_each(|made| made.end(app));
     }
 }
 
 impl TrialKey {
-    fn make(service: Service, app: &App, app_id: &str, data_dir: &Path) -> Result<Self, Failure> {
+    fn make(service: Service, app: &AppState, app_id: &str, data_dir: &Path) -> Result<Self, Failure> {
         let now = app.clock.now();
         let mut request = NewKey::new(service, app_id);
         request.name = Some("sandbox trial".to_owned());
@@ -76,7 +76,7 @@ impl TrialKey {
         Ok(Self { id: row.id.to_string(), service, key, mark })
     }
 
-    fn end(self, app: &App) {
+    fn end(self, app: &AppState) {
         match app.store.revoke_key(&self.id, app.clock.now()) {
             Ok(_) => {
                 if let Some(mark) = self.mark {
@@ -130,7 +130,7 @@ fn locked(path: &Path) -> io::Result<File> {
 }
 
 /// Revokes the keys of sandbox servers on this directory that were killed.
-fn revoke_left_over(app: &App, data_dir: &Path) {
+fn revoke_left_over(app: &AppState, data_dir: &Path) {
     let Ok(entries) = fs::read_dir(data_dir) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use warp::{Filter, Reply};
 
 use super::*;
-use crate::app::App;
+use crate::app::AppState;
 use crate::clock::{Clock, Time};
 use crate::config::{Env, ServerArgs, load_server};
 use crate::net::inbound::activity::Activity;
@@ -32,7 +32,7 @@ async fn serve() -> (TcpStream, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Ch
     let now = Time::from_unix_ms(1_795_202_760_000);
     let arguments = ServerArgs { sandbox: true, ..ServerArgs::default() };
     let config = load_server(&arguments, &Env::bare([("MK_DATA_DIR", "/nowhere")], now)).unwrap();
-    let app = Arc::new(App::in_memory(&config, Clock::manual(now)).unwrap());
+    let app = Arc::new(AppState::in_memory(&config, Clock::manual(now)).unwrap());
     let context = Arc::new(crate::server::ServerState::new(app, Options::default()));
     let (requested, feeds) = mpsc::unbounded_channel();
     let routes = warp::any().and(warp::body::bytes()).map(move |body: Bytes| {

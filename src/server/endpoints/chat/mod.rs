@@ -27,7 +27,7 @@ use crate::api::Service;
 use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway};
 use crate::net::workers::yield_to_ready;
 use crate::server::ServerState;
-use crate::server::gate::{self, Pass};
+use crate::server::gate::{self, Caller};
 use crate::server::in_flight::Registration;
 use crate::server::reply::{self, ApiError, ErrorCode, Reply};
 use crate::server::request::header_names;
@@ -44,25 +44,25 @@ pub(crate) async fn complete<B: Buf, E>(
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Reply {
-    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(pass) => pass,
+    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(caller) => caller,
         Err(refused) => return refused.into_reply(incoming),
     };
-    match answer(context, &pass, incoming, body).await {
-        Ok(response) => Reply { rate: Some(pass.rate.into()), ..response.into() },
-        Err(error) => error.with_rate(pass.rate).into_reply(incoming),
+    match answer(context, &caller, incoming, body).await {
+        Ok(response) => Reply { rate: Some(caller.rate.into()), ..response.into() },
+        Err(error) => error.with_rate(caller.rate).into_reply(incoming),
     }
 }
 
 /// Answers an admitted request.
 pub(in crate::server) async fn answer<B: Buf, E>(
     context: &Arc<ServerState>,
-    pass: &Pass,
+    caller: &Caller,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Result<Response, ApiError> {
     let body = context.read_inference_json(incoming, body).await?;
-    let Answered { about, answer } = ask(context, pass, incoming, &body).await?;
+    let Answered { about, answer } = ask(context, caller, incoming, &body).await?;
     let mut response = match answer {
         Answer::Whole(completion) => reply::json_bytes(completion),
         Answer::Stream(stream) => stream.into_response(None),
@@ -110,37 +110,37 @@ impl About {
 /// Asks a model for the completion that `body` describes, within what the key may use and pay for.
 pub(in crate::server) async fn ask(
     context: &Arc<ServerState>,
-    pass: &Pass,
+    caller: &Caller,
     incoming: &Incoming,
     body: &Bytes,
 ) -> Result<Answered, ApiError> {
     let (model, completion) = read(body)?;
-    let chain = chain(&incoming.configured.gateway, pass, &model)?;
-    let has_budget = pass.budget().is_set();
-    if has_budget || keys::is_limited_to_models(&pass.key) {
+    let chain = chain(&incoming.configured.gateway, caller, &model)?;
+    let has_budget = caller.budget().is_set();
+    if has_budget || keys::is_limited_to_models(&caller.key) {
         limited::check(&completion.fields, has_budget)?;
     }
     // The key was checked when the request began, which is enough for a complete answer; a stream takes long, and so
     // may a body.
     let registration = if completion.stream || incoming.record.age() > SLOW_BODY {
-        gate::register(context, pass).await?
+        gate::register(context, caller).await?
     } else {
-        context.in_flight.register(&pass.key.id, pass.key.expires_at)
+        context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
-    run(context, pass, incoming, (&completion, body), chain, registration).await
+    run(context, caller, incoming, (&completion, body), chain, registration).await
 }
 
 /// The models to try: the requested one, and those of its fallbacks that the key may use and pay for.
-fn chain(gateway: &Gateway, pass: &Pass, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
+fn chain(gateway: &Gateway, caller: &Caller, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
     if model_id::parse(model).is_none() || !gateway.knows(model) {
         return Err(ApiError::parameter(ErrorCode::ModelNotFound, "model", unknown_model(gateway, model)));
     }
-    if !keys::may_use(&pass.key, model) {
-        return Err(ApiError::model_not_allowed(model, &pass.key.models));
+    if !keys::may_use(&caller.key, model) {
+        return Err(ApiError::model_not_allowed(model, &caller.key.models));
     }
     let mut chain = gateway.chain(model);
-    chain.retain(|id| keys::may_use(&pass.key, id));
-    if pass.budget().is_set() {
+    chain.retain(|id| keys::may_use(&caller.key, id));
+    if caller.budget().is_set() {
         // Whether the price of the model itself is known is for the gateway to decide, so that its error is reported.
         chain.retain(|id| **id == *model || gateway.model_info(id).price.is_some());
     }
@@ -161,31 +161,31 @@ fn unknown_model(gateway: &Gateway, model: &str) -> String {
 
 async fn run(
     context: &Arc<ServerState>,
-    pass: &Pass,
+    caller: &Caller,
     incoming: &Incoming,
     (completion, body): (&CompletionRequest<'_>, &Bytes),
     chain: Vec<Arc<str>>,
     mut registration: Registration,
 ) -> Result<Answered, ApiError> {
     let token = context.runs.token();
-    let account = pass.account(incoming.request_id.clone());
+    let account = caller.account(incoming.request_id.clone());
     let meter = Meter::new(account, context.app.accounting());
-    pass.record.set_completion(chain.first(), &meter);
+    caller.record.set_completion(chain.first(), &meter);
     let answered = tokio::select! {
         biased;
         answered = incoming.configured.gateway.chat(completion, body, chain, &meter) => answered?,
         reason = registration.aborted() => return Err(reason.into()),
     };
     let ChatAnswer { model, attempts, reply, left_out } = answered;
-    pass.record.set_answering_model(model.clone());
+    caller.record.set_answering_model(model.clone());
     let answer = match reply {
         ChatReply::Whole(body) => {
             yield_to_ready().await;
             Answer::Whole(body)
         }
         ChatReply::Stream(relay) => {
-            pass.record.begin_stream();
-            let (keep_alive, record) = (context.options.keep_alive, pass.record.clone());
+            caller.record.begin_stream();
+            let (keep_alive, record) = (context.options.keep_alive, caller.record.clone());
             let stream = stream::Stream { relay, registration, keep_alive, record, _token: token };
             Answer::Stream(Box::new(stream))
         }

@@ -23,7 +23,7 @@ pub(super) async fn statement(call: Call, app_id: &str) -> Result<Response, ApiE
     let month = query.month(call.context.app.clock.now())?;
     query.finish(&["month"])?;
     let app_id = app_id.to_owned();
-    let wants_csv = wants_csv(&call.headers);
+    let wants_csv = wants_csv(&call.incoming.headers);
     call.report(move |store, now| {
         let statement = usage::statement(store, &app_id, month, now)?;
         Ok::<_, ReportError>(vary_on_accept(if wants_csv {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -34,8 +34,9 @@ use crate::api::endpoint::Endpoint;
 use crate::clock::Time;
 use crate::limits::LimitState;
 use crate::net::thread_pool::ThreadPool;
-use crate::server::gate::{self, Admitted};
+use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError, ErrorCode};
+use crate::server::request::incoming::Incoming;
 use crate::server::request::params::Params;
 use crate::server::routes::Request;
 use crate::server::{ServerState, with_rate};
@@ -45,13 +46,12 @@ use query::Query;
 /// An admitted request with its body.
 struct Call {
     context: Arc<ServerState>,
-    headers: Arc<HeaderMap>,
+    incoming: Incoming,
     /// The query string, without the question mark.
     query: String,
     /// Empty if the method or the endpoint takes none.
     body: Bytes,
-    /// The caller.
-    admitted: Admitted,
+    caller: Caller,
 }
 
 impl Call {
@@ -114,9 +114,8 @@ impl Call {
         E: Into<ApiError> + Send + 'static,
     {
         let app = &self.context.app;
-        let Admitted { actor, credential, .. } = &self.admitted;
-        let (store, now) =
-            (app.store.acting_as(actor.clone()).with_credential(credential.clone()), app.clock.now());
+        let store = app.store.acting_as(self.caller.actor(&self.incoming));
+        let (store, now) = (store.with_credential(self.caller.credential(&app.clock)), app.clock.now());
         match thread_pool.run(move || work(&store, now)).await {
             Ok(outcome) => outcome.map_err(Into::into),
             Err(cause) => Err(pool_error(cause)),
@@ -161,14 +160,14 @@ async fn admit<B: Buf>(
     endpoint: Endpoint,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, LimitState), ApiError> {
-    let admitted = gate::console(&request.context, &request.incoming, &request.method).await?;
-    let rate = admitted.rate;
+    let caller = gate::console(&request.context, &request.incoming, &request.method).await?;
+    let rate = caller.rate;
     let answered = async {
         let body = read_body(&request, endpoint, body).await?;
         let [app, key] = endpoint.ids(request.uri.path()).map(str::to_owned);
         let query = request.query().to_owned();
         let Request { context, incoming, method, .. } = request;
-        let call = Call { context, headers: incoming.headers, query, body, admitted };
+        let call = Call { context, incoming, query, body, caller };
         dispatch(endpoint, &method, call, (&app, &key)).await
     };
     match answered.await {

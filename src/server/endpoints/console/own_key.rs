@@ -2,15 +2,17 @@
 //! does not count against the key's limits, so that a program can ask before it starts, and a person as often as they
 //! like.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use warp::reply::Response;
 
 use super::Request;
 use super::query::Query;
 use crate::api::console::{OwnKey, WindowLeft};
-use crate::app::App;
+use crate::app::AppState;
 use crate::limits::{LimitState, WindowState};
-use crate::server::gate::{self, OwnKeyPass};
+use crate::server::gate;
 use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::storage::{Error, ReadPurpose, Store};
 use crate::{keys, usage};
@@ -18,19 +20,19 @@ use crate::{keys, usage};
 /// Answers the request.
 pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
     let app = &request.context.app;
-    let own = gate::own_key(&request.context, &request.incoming).await?;
+    let (caller, limits) = gate::own_key(&request.context, &request.incoming, &request.method).await?;
     Query::parse(request.query())
         .and_then(|query| query.finish(&[]))
-        .map_err(|error| error.with_rate(own.rate))?;
-    let answer = describe(app, &own).await.map_err(|cause| {
+        .map_err(|error| error.with_rate(caller.rate))?;
+    let answer = describe(app, &caller.key.id, limits).await.map_err(|cause| {
         tracing::error!(%cause, "a key cannot be read");
-        ApiError::from(ErrorCode::StoreUnavailable).with_rate(own.rate)
+        ApiError::from(ErrorCode::StoreUnavailable).with_rate(caller.rate)
     })?;
-    Ok((reply::json(StatusCode::OK, &answer), own.rate))
+    Ok((reply::json(StatusCode::OK, &answer), caller.rate))
 }
 
-async fn describe(app: &App, own: &OwnKeyPass) -> Result<OwnKey, Error> {
-    let (id, now) = (own.key.id.clone(), app.clock.now());
+async fn describe(app: &AppState, id: &Arc<str>, limits: LimitState) -> Result<OwnKey, Error> {
+    let (id, now) = (id.clone(), app.clock.now());
     let found = move |store: &Store| {
         let usage = usage::month_of_key(store, &id, now)?;
         Ok::<_, Error>((store.key(&id)?, keys::spending(store, &id, now)?, usage))
@@ -38,8 +40,8 @@ async fn describe(app: &App, own: &OwnKeyPass) -> Result<OwnKey, Error> {
     let (key, spent, usage) = app.store.read_async(ReadPurpose::Console, found).await?;
     Ok(OwnKey {
         key: keys::record(&key, spent, now),
-        minute: own.limits.minute.map(left),
-        day: own.limits.day.map(left),
+        minute: limits.minute.map(left),
+        day: limits.day.map(left),
         usage,
     })
 }

@@ -16,7 +16,7 @@ use crate::api::console::{DomainOffer, ModelOffer, TryOffer};
 use crate::api::verify::Domain;
 use crate::limits::LimitState;
 use crate::server::endpoints::{chat, models, verify};
-use crate::server::gate::{self, Pass};
+use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError};
 use crate::verify::Work;
 
@@ -48,9 +48,9 @@ pub(super) async fn verify<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, LimitState), ApiError> {
-    let pass = admit(request, Service::Verify).await?;
-    let answered = verify::answer(&request.context, &pass, &request.incoming, body, Work::Verify).await;
-    with_rate(&pass, answered)
+    let caller = admit(request, Service::Verify).await?;
+    let answered = verify::answer(&request.context, &caller, &request.incoming, body, Work::Verify).await;
+    with_rate(&caller, answered)
 }
 
 /// `POST /v1/apps/{id}/try/chat`
@@ -58,26 +58,29 @@ pub(super) async fn chat<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
 ) -> Result<(Response, LimitState), ApiError> {
-    let pass = admit(request, Service::Inference).await?;
-    let answered = chat::answer(&request.context, &pass, &request.incoming, body).await;
-    with_rate(&pass, answered)
+    let caller = admit(request, Service::Inference).await?;
+    let answered = chat::answer(&request.context, &caller, &request.incoming, body).await;
+    with_rate(&caller, answered)
 }
 
-async fn admit(request: &Request, service: Service) -> Result<Pass, ApiError> {
+async fn admit(request: &Request, service: Service) -> Result<Caller, ApiError> {
     let app = match request.incoming.endpoint {
         Some(endpoint) => endpoint.ids(request.uri.path())[0],
         None => "",
     };
-    let pass = gate::trial(&request.context, &request.incoming, &request.method, app, service).await?;
+    let caller = gate::trial(&request.context, &request.incoming, &request.method, app, service).await?;
     match Query::parse(request.query()).and_then(|query| query.finish(&[])) {
-        Ok(()) => Ok(pass),
-        Err(error) => Err(error.with_rate(pass.rate)),
+        Ok(()) => Ok(caller),
+        Err(error) => Err(error.with_rate(caller.rate)),
     }
 }
 
-fn with_rate(pass: &Pass, answered: Result<Response, ApiError>) -> Result<(Response, LimitState), ApiError> {
+fn with_rate(
+    caller: &Caller,
+    answered: Result<Response, ApiError>,
+) -> Result<(Response, LimitState), ApiError> {
     match answered {
-        Ok(response) => Ok((response, pass.rate)),
-        Err(error) => Err(error.with_rate(pass.rate)),
+        Ok(response) => Ok((response, caller.rate)),
+        Err(error) => Err(error.with_rate(caller.rate)),
     }
 }

@@ -17,7 +17,7 @@ const PARAMETERS: [&str; 7] = ["from", "to", "by", "app", "key", "service", "mod
 /// The report for the query, as JSON or CSV.
 pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
     let request = read(call.query()?, call.context.app.clock.now())?;
-    let wants_csv = wants_csv(&call.headers);
+    let wants_csv = wants_csv(&call.incoming.headers);
     call.report(move |store, _| {
         let report = usage::report(store, &request)?;
         Ok::<_, ReportError>(vary_on_accept(if wants_csv {

@@ -13,7 +13,7 @@ use warp::reply::Response;
 use super::Request;
 use super::query::Query;
 use crate::api::console::{Channel, CreatedKey, SessionInfo, SetUp};
-use crate::app::App;
+use crate::app::AppState;
 use crate::keys::sessions::{self, Session};
 use crate::keys::{self};
 use crate::limits::LimitState;
@@ -88,7 +88,9 @@ async fn log_out(request: &Request) -> Result<(Response, LimitState), ApiError> 
             let now = app.clock.now();
             let found = sessions::recognise(&app.store, &token, address, now);
             let actor = match found {
-                Ok(Session { key, .. }) => Actor { id: Some(key.id.to_string()), name: key.name, ..unknown },
+                Ok(Session { key, .. }) => {
+                    Actor { id: Some(key.id.to_string()), name: key.name.clone(), ..unknown }
+                }
                 // It has ended anyway; or the store cannot be read, and so not be written either.
                 Err(_) => unknown,
             };
@@ -152,7 +154,7 @@ async fn secret<B: Buf>(
 }
 
 /// What a session may know about itself and its key.
-fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
+fn info(app: &AppState, session: &Session, key: &KeyRow) -> SessionInfo {
     SessionInfo {
         // A console key uses no models, and spends nothing.
         key: keys::record(key, NanoUsd(0), app.clock.now()),
@@ -165,7 +167,7 @@ fn info(app: &App, session: &Session, key: &KeyRow) -> SessionInfo {
 
 /// Like [`info`], with the last use of the key if it can be read; if not, people must still get in, as they may have to
 /// revoke a key.
-fn full_info(app: &App, session: &Session, found: &Result<KeyRow, Error>) -> SessionInfo {
+fn full_info(app: &AppState, session: &Session, found: &Result<KeyRow, Error>) -> SessionInfo {
     let key = found.as_ref().unwrap_or_else(|cause| {
         tracing::warn!(%cause, "the last use of a key cannot be read");
         &session.key
@@ -190,7 +192,7 @@ fn with_header(mut response: Response, cookie: Option<HeaderValue>) -> Response 
 /// Runs work that writes to storage on the writer thread.
 pub(super) async fn write<T: Send + 'static>(
     context: &ServerState,
-    work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
+    work: impl FnOnce(&AppState) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = context.app.clone();
     match context.writer.run(move || work(&app)).await {

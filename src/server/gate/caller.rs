@@ -1,0 +1,52 @@
+//! Who has been admitted.
+
+use std::sync::Arc;
+
+use super::{Incoming, actor};
+use crate::api::console::Channel;
+use crate::clock::Clock;
+use crate::limits::LimitState;
+use crate::server::request::record::Record;
+use crate::storage::{Actor, Credential, KeyHash, KeyRow};
+use crate::usage::{Account, Budget};
+
+/// The caller of an admitted request.
+pub(crate) struct Caller {
+    /// Its key, or the one that its session was made with.
+    pub(crate) key: Arc<KeyRow>,
+    /// The rate limits that the response describes, this request included.
+    pub(crate) rate: LimitState,
+    /// The request's record.
+    pub(crate) record: Arc<Record>,
+    /// The session that it came with instead of a key.
+    pub(super) session: Option<KeyHash>,
+}
+
+impl Caller {
+    /// The budgets of the key and its app.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget { key: self.key.budget, app: self.key.app_budget }
+    }
+
+    /// The account that the request is billed to.
+    pub(crate) fn account(&self, request_id: impl Into<Arc<str>>) -> Account {
+        Account {
+            request_id: request_id.into(),
+            app_id: self.key.app_id.clone(),
+            key_id: self.key.id.clone(),
+            service: self.key.service,
+            budget: self.budget(),
+        }
+    }
+
+    /// Who is recorded in the audit log for what it writes.
+    pub(crate) fn actor(&self, incoming: &Incoming) -> Actor {
+        let channel = if self.session.is_some() { Channel::Dashboard } else { Channel::Api };
+        actor(&self.key, channel, incoming)
+    }
+
+    /// What authorises its writes; checked again when they are made.
+    pub(crate) fn credential(&self, clock: &Clock) -> Credential {
+        Credential { key_id: self.key.id.clone(), session: self.session, clock: clock.clone() }
+    }
+}
