@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::gateway::ProviderEntry;
 use crate::providers::{
-    CompletionRequest, CompletionResponse, CompletionStream, FailedCall, Failure, Permit, ResponseMeta,
+    CompletionCall, CompletionRequest, CompletionResponse, CompletionStream, FailedCall, Failure, Permit,
+    ResponseMeta,
 };
 
 /// A call, apart from what is asked.
@@ -30,7 +31,8 @@ impl Call<'_> {
         permit: Permit,
         request: &CompletionRequest<'_>,
     ) -> Result<CompletionResponse, FailedCall> {
-        self.entry.provider.chat(permit, request, self.model, &self.meta, self.deadline).await
+        let question = CompletionCall { request, meta: &self.meta };
+        self.entry.provider.complete(permit, &question, self.model, self.deadline).await
     }
 
     /// Opens a stream and waits for its first event. If it fails before that or directly after it, the caller has seen
@@ -41,7 +43,8 @@ impl Call<'_> {
         request: &CompletionRequest<'_>,
     ) -> Result<(CompletionStream, Bytes), FailedCall> {
         let provider = &self.entry.provider;
-        let mut stream = provider.chat_stream(permit, request, self.model, &self.meta, self.deadline).await?;
+        let question = CompletionCall { request, meta: &self.meta };
+        let mut stream = provider.stream(permit, &question, self.model, self.deadline).await?;
         if let Some(head) = self.head {
             stream.continue_from(head);
         }

@@ -1,17 +1,15 @@
-//! Callers' chat completions: the request, the response, and what a dialect does with them.
+//! Chat completions: the request, the response, and the decoder of a stream.
 //!
-//! Callers use the chat-completion format. A [`CompletionRequest`] is checked but not decoded: the dialect of that same
-//! format passes its fields on; the others translate what they can express and refuse the rest by name
-//! ([`Failure::Unsupported`]). Responses are bytes in the same format, written by the dialect itself if they are
-//! complete and through a [`ChunkWriter`] if they are streamed.
+//! Callers use the chat-completion format, and a verification's [`Chat`](super::Chat) is written in it. A
+//! [`CompletionRequest`] is checked but not decoded.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::Failure;
 use super::sse::Event;
 use super::stream::chunk_writer::ChunkWriter;
-use super::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
 use crate::json::fields::Fields;
 use crate::money::Usage;
 
@@ -21,9 +19,9 @@ pub const MAX_CHOICES: u32 = 128;
 /// More tool calls than any answer contains.
 pub(super) const MAX_TOOL_CALLS: usize = 1024;
 
-/// A caller's request for a chat completion. Its documented fields have been checked: `messages` is an array of objects
-/// with known roles, and numbers are in range.
-#[derive(Debug)]
+/// A request for a chat completion. Its documented fields have been checked: `messages` is an array of objects with
+/// known roles, and numbers are in range.
+#[derive(Debug, Default)]
 pub struct CompletionRequest<'a> {
     /// All fields, as sent.
     pub fields: Fields<'a>,
@@ -47,7 +45,7 @@ impl CompletionRequest<'_> {
 /// The metadata of a response that does not come from the provider.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseMeta {
-    /// The full identifier of the model that answers.
+    /// The full identifier of the model that answers; empty to keep the name that the provider reports.
     pub model: Arc<str>,
     /// The creation time in Unix seconds, for providers that do not report one.
     pub created: i64,
@@ -60,6 +58,11 @@ pub(super) const PROVIDER_FINISH_REASON: &str = "provider_finish_reason";
 const FIRST_IN_MILLISECONDS: i64 = 100_000_000_000;
 
 impl ResponseMeta {
+    /// The name of the model to be written into the response.
+    pub(super) fn model<'a>(&'a self, reported: Option<&'a str>) -> &'a str {
+        if self.model.is_empty() { reported.unwrap_or_default() } else { &self.model }
+    }
+
     /// The creation time in Unix seconds: the reported one if it is plausible. Some gateways report milliseconds.
     pub(super) fn created(&self, reported: Option<i64>) -> i64 {
         match reported {
@@ -70,45 +73,13 @@ impl ResponseMeta {
     }
 }
 
-/// A complete response to a caller.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct CompletionResponse {
     /// A `chat.completion` object.
     pub body: Bytes,
     /// The usage; marked in `body` if it is estimated.
     pub usage: Usage,
-}
-
-/// A dialect's side of callers' chat completions.
-pub trait CompletionDialect: Send + Sync {
-    /// Encodes the request that asks `model` for this completion.
-    ///
-    /// # Errors
-    /// [`Failure::Unsupported`] for a field that would affect the answer and that the format cannot express.
-    fn chat_request(
-        &self,
-        request: &CompletionRequest<'_>,
-        model: &Model,
-    ) -> Result<ProviderRequest, Failure>;
-
-    /// Whether the format expresses whatever a request asks for, so that nothing needs to be encoded to find out.
-    fn expresses_everything(&self) -> bool {
-        false
-    }
-
-    /// Decodes a complete response, or an error response of any kind.
-    ///
-    /// # Errors
-    /// As [`super::Dialect::answer`].
-    fn chat_response(
-        &self,
-        response: &ProviderResponse,
-        request: &CompletionRequest<'_>,
-        meta: &ResponseMeta,
-    ) -> Result<CompletionResponse, FailedCall>;
-
-    /// A decoder for one streamed answer to `request`.
-    fn stream_decoder(&self, request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder>;
 }
 
 /// What a [`StreamDecoder`] made of an event.

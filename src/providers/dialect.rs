@@ -1,12 +1,16 @@
-//! What a dialect is: it encodes requests and decodes responses, without I/O.
+//! What a dialect is: it encodes chat completions and decodes their responses, without I/O.
+//!
+//! The dialect of the chat-completion format itself passes a request's fields on; the others translate what they can
+//! express and refuse the rest by name ([`Failure::Unsupported`]). Responses are bytes in the chat-completion format,
+//! written by the dialect itself if they are complete and through a [`ChunkWriter`](super::ChunkWriter) if they are
+//! streamed.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::chat::{Answer, Chat};
-use super::{CompletionDialect, FailedCall, Model};
+use super::{CompletionRequest, CompletionResponse, FailedCall, Failure, Model, ResponseMeta, StreamDecoder};
 use crate::clock::Clock;
 
 /// A request as a dialect encodes it; the transport adds the provider's address and the key.
@@ -54,21 +58,33 @@ pub trait Dialect: Send + Sync {
     /// The header for the key. The transport sets it: no dialect ever sees a key.
     fn key_header(&self) -> KeyHeader;
 
-    /// Encodes the request that asks `model` to complete `chat`.
-    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest;
-
-    /// Decodes a response.
+    /// Encodes the request that asks `model` for this completion.
     ///
     /// # Errors
-    /// With the [`Failure`](super::Failure) that status, headers and body describe;
-    /// [`Failure::Malformed`](super::Failure::Malformed) if they make no sense.
-    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall>;
+    /// [`Failure::Unsupported`] for a field that would affect the answer and that the format cannot express.
+    fn request(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure>;
+
+    /// Whether the format expresses whatever a request asks for, so that nothing needs to be encoded to find out.
+    fn expresses_everything(&self) -> bool {
+        false
+    }
+
+    /// Decodes a complete response, or an error response of any kind.
+    ///
+    /// # Errors
+    /// With the [`Failure`] that status, headers and body describe; [`Failure::Malformed`] if they make no sense.
+    fn response(
+        &self,
+        response: &ProviderResponse,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall>;
+
+    /// A decoder for one streamed answer to `request`.
+    fn stream_decoder(&self, request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder>;
 
     /// The request (a GET without a body) for the list of models, which is free of charge and requires the key.
     fn listing(&self) -> ProviderRequest {
         ProviderRequest { path: "/models".into(), headers: Vec::new(), body: Bytes::new() }
     }
-
-    /// This format's side of callers' chat completions.
-    fn completions(&self) -> &dyn CompletionDialect;
 }

@@ -1,12 +1,10 @@
 //! Model providers: requests, responses, and the wire formats ("dialects") in between.
 //!
-//! A [`Dialect`] encodes a [`Chat`] in one provider's format and decodes the HTTP response into an [`Answer`] or a
-//! [`FailedCall`]. Dialects do no I/O, so each is tested from recorded traffic; `transport` is the only sender, and
-//! [`Provider`] combines the two. The sandbox answers in-process, from the same prompts.
-//!
-//! Callers' own chat completions take another path, as they already are in a format: a [`CompletionRequest`] is
-//! checked but not decoded, and each dialect ([`Dialect::completions`]) passes it on or translates it. A streamed
-//! answer is a pull-based [`CompletionStream`].
+//! All requests are chat completions: a caller's is one ([`CompletionRequest`], checked but not decoded), and a
+//! verification's [`Chat`] becomes one when it is sent. A [`Dialect`] passes it on or translates it, and makes a
+//! [`CompletionResponse`] of the HTTP response, or a [`FailedCall`]. Dialects do no I/O, so each is tested from recorded
+//! traffic; `transport` is the only sender, and [`Provider`] combines the two. A streamed answer is a pull-based
+//! [`CompletionStream`]. The sandbox answers in-process, from the same prompts.
 //!
 //! Nothing in this room knows about the HTTP statuses that callers get, and nothing that a provider sends is trusted:
 //! bodies are capped, and texts are data.
@@ -18,6 +16,7 @@ mod completion;
 mod dialect;
 mod dialects;
 mod failure;
+mod question;
 mod request;
 pub mod sandbox;
 #[cfg(test)]
@@ -32,11 +31,11 @@ pub use catalog::model::{Model, Structure};
 pub use catalog::settings::{Kind, ModelSettings, Settings};
 pub use chat::{Answer, Chat, Finish, Message, Role, Schema};
 pub use completion::{
-    CompletionDialect, CompletionRequest, CompletionResponse, EventOutcome, MAX_CHOICES, ResponseMeta,
-    StreamDecoder,
+    CompletionRequest, CompletionResponse, EventOutcome, MAX_CHOICES, ResponseMeta, StreamDecoder,
 };
 pub use dialect::{Dialect, KeyHeader, ProviderRequest, ProviderResponse};
 pub use failure::{FailedCall, Failure};
+pub use question::{CompletionCall, Question};
 pub use request::ReducedRequest;
 pub use stream::chunk_writer::{ChoiceStage, ChunkWriter};
 pub use stream::completion_stream::CompletionStream;

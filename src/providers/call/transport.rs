@@ -15,9 +15,9 @@ use reqwest::Url;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::open_response::{BufferedResponse, OpenResponse, with_deadline};
+use super::open_response::{OpenResponse, with_deadline};
 use crate::net::loopback::is_loopback;
-use crate::net::outbound::client::{Body, Client};
+use crate::net::outbound::client::{Body, Client, Ready};
 use crate::net::outbound::connect_error;
 use crate::net::outbound::http1::HttpRequest;
 use crate::net::workers::{PerWorker, yield_to_ready};
@@ -111,49 +111,32 @@ impl Transport {
         })
     }
 
-    /// Sends a request and reads the complete response, within the timeouts of `call_policy` and by `deadline` at the
-    /// latest. Until the response begins, the future holds little more than the socket: the request is encoded only
-    /// when there is a connection for it, and only the resulting deadlines are kept of `call_policy`.
+    /// Sends a request and waits for the head of the response; the body must arrive by `deadline` as well. Until then,
+    /// the future holds little more than the socket: the request is encoded only when there is a connection for it, and
+    /// only the resulting deadlines are kept of `call_policy`.
     ///
     /// # Errors
-    /// If no complete response arrived; any status is a response.
-    pub(in crate::providers) fn send<'a>(
+    /// If it cannot be encoded, or no response began; any status is a response.
+    pub(in crate::providers) fn open<'a>(
         &'a self,
-        outgoing: impl FnOnce() -> ProviderRequest + Send + 'a,
+        outgoing: impl FnOnce() -> Result<ProviderRequest, Failure> + Send + 'a,
         call_policy: &CallPolicy,
         deadline: Instant,
-    ) -> impl Future<Output = Result<BufferedResponse, FailedCall>> + Send + 'a {
+    ) -> impl Future<Output = Result<OpenResponse, FailedCall>> + Send + 'a {
         let limits = CallLimits::starting_now(call_policy, deadline);
         async move {
             let client = Box::pin(self.client(limits.end)).await?;
+            // Outside the timeout, whose timer would otherwise be polled at every turn.
             yield_to_ready().await;
             let ready = with_deadline(limits.first_byte, Box::pin(client.ready())).await?;
             let ready = ready.map_err(Failure::from)?;
-            let sending = Box::pin(ready.send(&self.http_request(Method::POST, &outgoing())?));
+            let sending = Box::pin(ready.send(&self.http_request(Method::POST, &outgoing()?)?));
             let begun = with_deadline(limits.first_byte, sending).await?;
-            let opened = limits.apply_to(begun.map_err(FailedCall::before_answer)?);
-            Box::pin(async move {
-                yield_to_ready().await;
-                opened.read_all().await
-            })
-            .await
+            Ok(limits.apply_to(begun.map_err(FailedCall::before_answer)?))
         }
     }
 
-    /// Sends a request and waits for the head of the response; the body must arrive by `deadline` as well.
-    ///
-    /// # Errors
-    /// If no response began; any status is a response.
-    pub(crate) async fn open(
-        &self,
-        outgoing: &ProviderRequest,
-        call_policy: &CallPolicy,
-        deadline: Instant,
-    ) -> Result<OpenResponse, Failure> {
-        self.begin(&self.http_request(Method::POST, outgoing)?, call_policy, deadline).await
-    }
-
-    /// As [`Transport::open`], for a request without a body; `with_key` is whether it carries the key.
+    /// As [`Transport::open`], for a request without a body, encoded before; `with_key` is whether it carries the key.
     ///
     /// # Errors
     /// As [`Transport::open`].
@@ -167,7 +150,10 @@ impl Transport {
         let mut request = self.http_request(Method::GET, outgoing)?;
         let without = self.key.as_ref().filter(|_| !with_key);
         request.headers.retain(|(name, _)| **name != CONTENT_TYPE && Some(*name) != without);
-        self.begin(&request, call_policy, deadline).await
+        let limits = CallLimits::starting_now(call_policy, deadline);
+        let ready = self.ready(&limits).await?;
+        let response = with_deadline(limits.first_byte, ready.send(&request)).await??;
+        Ok(limits.apply_to(response))
     }
 
     /// Whether calls carry a key.
@@ -175,19 +161,12 @@ impl Transport {
         self.key.is_some()
     }
 
-    async fn begin(
-        &self,
-        request: &HttpRequest<'_>,
-        call_policy: &CallPolicy,
-        deadline: Instant,
-    ) -> Result<OpenResponse, Failure> {
-        let client = self.client(deadline).await?;
-        let limits = CallLimits::starting_now(call_policy, deadline);
+    /// A connection that is ready to send.
+    async fn ready(&self, limits: &CallLimits) -> Result<Ready<'_>, Failure> {
+        let client = Box::pin(self.client(limits.end)).await?;
         // Outside the timeout, whose timer would otherwise be polled at every turn.
         yield_to_ready().await;
-        let sending = async { client.ready().await?.send(request).await };
-        let response = with_deadline(limits.first_byte, sending).await??;
-        Ok(limits.apply_to(response))
+        Ok(with_deadline(limits.first_byte, Box::pin(client.ready())).await??)
     }
 
     /// The client of this thread.

@@ -33,6 +33,8 @@ const TOO_LARGE_PHRASES: [&str; 5] = ["too large", "too high", "at most", " > ",
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "parameters that a model accepts or not, each by itself")]
 pub struct Model {
+    /// The format of its provider.
+    pub kind: Kind,
     /// The provider's own name for it.
     pub name: String,
     /// How it can be made to answer with JSON.
@@ -86,6 +88,7 @@ impl Model {
         let is_reasoner = is_openai_reasoner(name);
         let reasons = facts.as_ref().is_some_and(|facts| facts.reasoning);
         Self {
+            kind,
             name: name.to_owned(),
             structure: if takes_schema { Structure::Schema } else { Structure::JsonMode },
             temperature: !is_reasoner && !is_claude_without_temperature(name),
@@ -99,7 +102,13 @@ impl Model {
 
     /// The effort that it is told where this one is wanted; `None` if it is told none.
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
-        self.least_effort.map(|least| wanted.max(least))
+        let effort = self.least_effort.map(|least| wanted.max(least))?;
+        match self.kind {
+            // Without a word about it, Claude does not think.
+            Kind::Anthropic => (effort > Effort::None).then(|| effort.max(Effort::Low)),
+            Kind::Google => Some(effort.min(Effort::High)),
+            Kind::OpenAi | Kind::Sandbox => Some(effort),
+        }
     }
 
     /// This model without the parameters that a provider has just refused, if its message names any that can be left

@@ -2,8 +2,7 @@
 //! `tests/data/providers/<kind>`. Those with a `completion.json` are requests: `asked` is the caller's, and either
 //! `request.json` has the expected body or `unsupported` names the field that is refused. Those with a `completed.json`
 //! are complete responses (`answer.json`), and those with a `chunks.json` are streams (`stream.txt`), byte for byte,
-//! with the expected outcome. The error responses of the other scenarios are played as well: a failure is the same for
-//! every caller.
+//! with the expected outcome.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,25 +16,23 @@ use crate::clock::Clock;
 use crate::json::fields::Fields;
 use crate::money::Tokens;
 use crate::providers::{
-    ChunkWriter, CompletionDialect, CompletionRequest, Dialect, EventOutcome, FailedCall, Failure, Kind,
-    Model, ProviderResponse, ResponseMeta, sse,
+    ChunkWriter, CompletionRequest, Dialect, EventOutcome, FailedCall, Failure, Kind, Model,
+    ProviderResponse, ResponseMeta, sse,
 };
 
-/// Plays every scenario of a dialect and returns their number, not counting the error responses of other scenarios.
+/// Plays every such scenario of a dialect and returns their number.
 pub(in crate::providers) fn play(dialect: &dyn Dialect, kind: Kind) -> usize {
-    let completions = dialect.completions();
     let mut played = 0;
     for entry in fs::read_dir(Path::new(FOLDER).join(kind.name())).unwrap() {
         let scenario = entry.unwrap().path();
         let (outcome, expected) = if scenario.join("completion.json").exists() {
-            request(completions, kind, &scenario)
+            request(dialect, kind, &scenario)
         } else if scenario.join("completed.json").exists() {
-            (answer_for(&json!({"messages": []}), completions, &scenario), load(&scenario, "completed.json"))
+            (answer_for(&json!({"messages": []}), dialect, &scenario), load(&scenario, "completed.json"))
         } else if scenario.join("chunks.json").exists() {
             let stream = fs::read(scenario.join("stream.txt")).unwrap();
-            (decoded(completions, &[&stream]), load(&scenario, "chunks.json"))
+            (decoded(dialect, &[&stream]), load(&scenario, "chunks.json"))
         } else {
-            assert_same_failure(dialect, completions, &scenario);
             continue;
         };
         assert_eq!(outcome, expected, "{}", scenario.display());
@@ -72,12 +69,7 @@ pub(in crate::providers) fn pieces<'s>(stream: &'s [u8], cuts: &[Index]) -> Vec<
 
 /// Asserts that a stream which breaks off at `place` never looks like a complete one with less content, and that
 /// `damage` there does not cause a panic.
-pub(in crate::providers) fn survives(
-    dialect: &dyn CompletionDialect,
-    stream: &[u8],
-    position: usize,
-    damage: &[u8],
-) {
+pub(in crate::providers) fn survives(dialect: &dyn Dialect, stream: &[u8], position: usize, damage: &[u8]) {
     let (head, tail) = stream.split_at(position);
     let (cut, whole) = (decoded(dialect, &[head]), decoded(dialect, &[stream]));
     let content = |lines: &Value| -> Vec<Value> {
@@ -92,16 +84,12 @@ pub(in crate::providers) fn survives(
 
 /// What a caller who asks for the usage receives for a stream that arrives in these pieces: the data of every line, and
 /// the failure at the end.
-pub(in crate::providers) fn decoded(dialect: &dyn CompletionDialect, pieces: &[&[u8]]) -> Value {
+pub(in crate::providers) fn decoded(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Value {
     decoded_for(&json!({"messages": []}), dialect, pieces)
 }
 
 /// The same for a caller who asks this.
-pub(in crate::providers) fn decoded_for(
-    asked: &Value,
-    dialect: &dyn CompletionDialect,
-    pieces: &[&[u8]],
-) -> Value {
+pub(in crate::providers) fn decoded_for(asked: &Value, dialect: &dyn Dialect, pieces: &[&[u8]]) -> Value {
     let body = asked.to_string();
     let mut request = completion(&body);
     (request.stream, request.include_usage) = (true, true);
@@ -138,12 +126,12 @@ pub(in crate::providers) fn decoded_for(
     Value::from(lines)
 }
 
-fn request(dialect: &dyn CompletionDialect, kind: Kind, scenario: &Path) -> (Value, Value) {
+fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> (Value, Value) {
     let given = load(scenario, "completion.json");
     let body = given["asked"].to_string();
     let request = completion(&body);
     let model = Model::known("nobody", kind, given["model"].as_str().unwrap());
-    match dialect.chat_request(&request, &model) {
+    match dialect.request(&request, &model) {
         Ok(outgoing) => {
             assert_eq!(outgoing.path, given["path"].as_str().unwrap_or_default(), "{}", scenario.display());
             (serde_json::from_slice(&outgoing.body).unwrap(), load(scenario, "request.json"))
@@ -154,13 +142,9 @@ fn request(dialect: &dyn CompletionDialect, kind: Kind, scenario: &Path) -> (Val
 }
 
 /// What a caller who asks this receives for the complete response of a scenario.
-pub(in crate::providers) fn answer_for(
-    asked: &Value,
-    dialect: &dyn CompletionDialect,
-    scenario: &Path,
-) -> Value {
+pub(in crate::providers) fn answer_for(asked: &Value, dialect: &dyn Dialect, scenario: &Path) -> Value {
     let body = asked.to_string();
-    match dialect.chat_response(&response(scenario, 200), &completion(&body), &meta()) {
+    match dialect.response(&response(scenario), &completion(&body), &meta()) {
         Ok(completed) => {
             let body: Value = serde_json::from_slice(&completed.body).unwrap();
             let Tokens { prompt, completion, .. } = completed.usage.tokens;
@@ -174,23 +158,9 @@ pub(in crate::providers) fn answer_for(
     }
 }
 
-/// Asserts that an error response is the same failure for both kinds of calls.
-fn assert_same_failure(dialect: &dyn Dialect, completions: &dyn CompletionDialect, scenario: &Path) {
-    let expected = fs::read(scenario.join("expected.json")).unwrap_or_default();
-    let expected: Value = serde_json::from_slice(&expected).unwrap_or_default();
-    let status = u16::try_from(expected["status"].as_u64().unwrap_or(200)).unwrap();
-    if status == 200 {
-        return;
-    }
-    let response = response(scenario, status);
-    let body = json!({"messages": []}).to_string();
-    let chat = completions.chat_response(&response, &completion(&body), &meta()).unwrap_err();
-    assert_eq!(chat, dialect.answer(&response).unwrap_err(), "{}", scenario.display());
-}
-
-fn response(scenario: &Path, status: u16) -> ProviderResponse {
+fn response(scenario: &Path) -> ProviderResponse {
     let body = fs::read(scenario.join("answer.json")).unwrap().into();
-    ProviderResponse { status, headers: HeaderMap::new(), body, clock: Clock::system() }
+    ProviderResponse { status: 200, headers: HeaderMap::new(), body, clock: Clock::system() }
 }
 
 /// A request as the server parses it.

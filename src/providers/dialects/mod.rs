@@ -1,7 +1,6 @@
 //! The wire formats of model APIs, without I/O, so that each is tested with text files of recorded traffic; and what
 //! they share.
 
-pub(super) mod alternating_turns;
 pub(super) mod anthropic;
 #[cfg(test)]
 pub(super) mod chat_scenarios;

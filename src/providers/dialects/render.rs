@@ -110,28 +110,35 @@ pub(in crate::providers) fn tool_call(id: &str, name: &str, arguments: &Value) -
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}})
 }
 
+/// What a provider says about a complete response, as far as it does.
+pub(in crate::providers) struct Reported<'a> {
+    pub(in crate::providers) id: Option<&'a str>,
+    pub(in crate::providers) model: Option<&'a str>,
+    pub(in crate::providers) usage: Option<TokenUsage>,
+}
+
 /// A complete response. If the provider did not report the usage, it is estimated and marked as such.
 pub(in crate::providers) fn completion_response(
-    id: Option<&str>,
+    reported: Reported<'_>,
     choices: &[Value],
-    reported: Option<TokenUsage>,
     request: &CompletionRequest<'_>,
     meta: &ResponseMeta,
 ) -> CompletionResponse {
-    let (usage, shown) = if let Some(reported) = reported {
-        (Usage::reported(reported.tokens), reported.to_json())
+    let (usage, shown) = if let Some(used) = reported.usage {
+        (Usage::reported(used.tokens), used.to_json())
     } else {
         let written = choices.iter().map(|choice| estimate::written_characters(&choice["message"])).sum();
         let completion = estimate::length_tokens(written);
         let tokens = Tokens::new(request.prompt_tokens, completion);
         (Usage::estimated(tokens), usage_json(tokens, true))
     };
-    let id = id.filter(|id| !id.is_empty()).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
+    let id =
+        reported.id.filter(|id| !id.is_empty()).map_or_else(|| crate::id::new("chatcmpl"), str::to_owned);
     let body = json!({
         "id": id,
         "object": "chat.completion",
         "created": meta.created,
-        "model": &*meta.model,
+        "model": meta.model(reported.model),
         "choices": choices,
         "usage": shown,
     });
@@ -189,11 +196,14 @@ mod tests {
     use crate::clock::Clock;
     use crate::providers::{Kind, ProviderResponse, dialect};
 
-    /// The usage that a verification is told of, by a response in this format.
+    /// The usage that is reported by a response in this format.
     fn reported(kind: Kind, body: &Value) -> Option<Tokens> {
         let (headers, body) = (HeaderMap::new(), Bytes::from(body.to_string()));
         let response = ProviderResponse { status: 200, headers, body, clock: Clock::system() };
-        dialect(kind).unwrap().answer(&response).unwrap().usage.map(|tokens| *tokens)
+        let request = CompletionRequest::default();
+        let completed =
+            dialect(kind).unwrap().response(&response, &request, &ResponseMeta::default()).unwrap();
+        (!completed.usage.is_estimated).then_some(completed.usage.tokens)
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Dialects against recorded and hand-written traffic: each folder of `tests/data/providers/<kind>` is one scenario.
-//! Those with a `chat.json` are requests, with the expected body; the others are responses, byte for byte in
-//! `answer.json`, with the expected outcome of decoding them.
+//! Verifications in each dialect, against recorded and hand-written traffic: each folder of
+//! `tests/data/providers/<kind>` is one scenario. Those with a `chat.json` are requests, with the expected body; the
+//! others are responses, byte for byte in `answer.json`, with the expected outcome of decoding them.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::clock::{Clock, Time};
 use crate::money::Tokens;
 use crate::providers::{
-    Chat, Dialect, Effort, FailedCall, Kind, Message, Model, ProviderResponse, Role, Schema, Structure,
+    Chat, Dialect, Effort, FailedCall, Kind, Message, Model, ProviderResponse, Question, Role, Schema,
+    Structure,
 };
 
 pub(in crate::providers) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
@@ -52,11 +53,11 @@ fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
         content: message["content"].as_str().unwrap().to_owned().into(),
     });
     let chat = Chat {
-        messages: messages.collect(),
         temperature: given["temperature"].as_f64(),
         max_tokens: given["max_tokens"].as_u64().map(|limit| u32::try_from(limit).unwrap()),
         schema: given.get("schema").map(|schema| Schema::new("answer", schema.clone())),
         effort: given["effort"].as_str().map(|name| Effort::parse(name).unwrap()).unwrap_or_default(),
+        ..question(messages.collect())
     };
     let known = Model::known("nobody", kind, given["model"].as_str().unwrap());
     let structure = match given["structure"].as_str() {
@@ -65,7 +66,7 @@ fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
         Some(_) => Structure::Plain,
         None => known.structure,
     };
-    let outgoing = dialect.request(&chat, &Model { structure, ..known });
+    let outgoing = chat.encode(dialect, &Model { structure, ..known }).unwrap();
     assert_eq!(outgoing.path, given["path"].as_str().unwrap(), "{}", scenario.display());
     let header = |(name, value): &(HeaderName, _)| {
         (name.to_string(), json!(http::HeaderValue::to_str(value).unwrap()))
@@ -74,6 +75,10 @@ fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
     let expected = given.get("headers").cloned().unwrap_or_else(|| json!({}));
     assert_eq!(Value::Object(headers), expected, "{}", scenario.display());
     serde_json::from_slice(&outgoing.body).unwrap()
+}
+
+fn question(messages: Vec<Message>) -> Chat {
+    Chat { messages, temperature: None, max_tokens: None, schema: None, effort: Effort::Lowest }
 }
 
 fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
@@ -90,7 +95,8 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
         clock: Clock::manual(Time::from_unix_ms(1_795_202_760_000)),
     };
     let tokens = |used: Tokens| json!([used.prompt, used.completion]);
-    match dialect.answer(&response) {
+    // The question makes no difference.
+    match question(Vec::new()).decode(dialect, &response) {
         Ok(answer) => json!({
             "answer": answer.text,
             "finish": format!("{:?}", answer.finish),

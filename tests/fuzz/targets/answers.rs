@@ -10,7 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use mk::clock::{Clock, Time};
 use mk::json::fields::Fields;
 use mk::providers::{
-    CompletionRequest, Dialect, FailedCall, Failure, Kind, ProviderResponse, ResponseMeta, dialect,
+    Chat, CompletionRequest, Dialect, Effort, FailedCall, Failure, Kind, ProviderResponse, Question,
+    ResponseMeta, dialect,
 };
 use mk_fuzz::{is_harmless, is_object, one_of};
 use serde_json::Value;
@@ -28,7 +29,9 @@ fn check(failed: &FailedCall) {
 }
 
 fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
-    let plain = dialect.answer(response);
+    let question =
+        Chat { messages: Vec::new(), temperature: None, max_tokens: None, schema: None, effort: Effort::Lowest };
+    let plain = question.decode(dialect, response);
     let asked = CompletionRequest {
         fields: Fields::default(),
         stream: false,
@@ -37,7 +40,7 @@ fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
         prompt_tokens: 7,
     };
     let meta = ResponseMeta { model: "a/b".into(), created: 7 };
-    let chat = dialect.completions().chat_response(response, &asked, &meta);
+    let chat = dialect.response(response, &asked, &meta);
     let is_success = (200..300).contains(&response.status);
     match (&plain, &chat) {
         (Err(plain), Err(chat)) if !is_success => assert_eq!(plain, chat, "a failure is one to all callers"),

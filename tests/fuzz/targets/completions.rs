@@ -10,8 +10,9 @@ use mk::server::fuzz_entry;
 use mk_fuzz::{is_harmless, is_object, number};
 
 fn check(kind: Kind, asked: &CompletionRequest<'_>, model: &Model) {
+    let model = &Model { kind, ..model.clone() };
     let spoken = dialect(kind).expect("these are spoken over HTTP");
-    let outgoing = match spoken.completions().chat_request(asked, model) {
+    let outgoing = match spoken.request(asked, model) {
         Ok(outgoing) => outgoing,
         Err(Failure::Unsupported { param, message }) => {
             assert!(is_harmless(&param) && param.len() < 500, "{param:?}");
@@ -55,6 +56,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     assert!((1..=128).contains(&asked.choices));
     let model = Model {
+        kind: Kind::OpenAi,
         name,
         structure: Structure::Schema,
         temperature: number(bytes, 0).is_multiple_of(2),

@@ -32,7 +32,7 @@ fn decode(kind: Kind, pieces: &[&[u8]], choices: u32) -> Output {
     // Fixed, as otherwise an id is generated if the provider sends none.
     chunks.begin(Some("fixed"), Some(7));
     let spoken = dialect(kind).expect("these are spoken over HTTP");
-    let (mut events, mut decoder) = (Decoder::default(), spoken.completions().stream_decoder(&asked));
+    let (mut events, mut decoder) = (Decoder::default(), spoken.stream_decoder(&asked));
     let mut outcome = Ok(EventOutcome::More);
     let ends: [&[u8]; 1] = [b"\n\n"];
     for piece in pieces.iter().chain(&ends) {

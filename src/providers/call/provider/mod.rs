@@ -6,9 +6,10 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use foldhash::HashMap;
-use futures_util::poll;
+use futures_util::{FutureExt, poll};
 use tokio::time::{Instant, timeout_at};
 
+use super::open_response::OpenResponse;
 use super::transport::Transport;
 use crate::clock::Clock;
 use crate::lock::Lock;
@@ -17,9 +18,9 @@ use crate::net::semaphore::{self, Semaphore};
 use crate::providers::dialects::anthropic::Anthropic;
 use crate::providers::dialects::google::Google;
 use crate::providers::dialects::openai::OpenAi;
+use crate::providers::question::{CompletionCall, Question};
 use crate::providers::{
-    Answer, CallPolicy, Chat, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, ProviderRequest,
-    Settings, sandbox,
+    CallPolicy, CompletionStream, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, Settings, sandbox,
 };
 
 /// The maximum number of models whose facts are cached, and of those whose refusals are remembered: model names come
@@ -48,6 +49,12 @@ struct ModelCache {
 enum Backend {
     Http { dialect: Box<dyn Dialect>, transport: Box<Transport> },
     Sandbox,
+}
+
+/// What a provider has responded with.
+enum Reply<T> {
+    Whole(T),
+    Stream(Box<OpenResponse>, Permit),
 }
 
 /// Permission to make one call; released on drop.
@@ -177,68 +184,121 @@ impl Provider {
         }
     }
 
-    /// Makes one attempt to have `model` complete `chat`.
+    /// Makes one attempt to have `model` answer a question.
     ///
-    /// If the provider refuses a parameter that can be left out, the request is sent again without it within the same
-    /// attempt, as the refusal cost nothing. Once that succeeds, it is remembered for the model.
+    /// If the provider refuses a parameter that may be left out or has another name, the request is sent again without
+    /// it, or with that name, within the same attempt, as the refusal cost nothing. Once that succeeds, it is remembered
+    /// for the model.
     ///
     /// # Errors
     /// With the reason why the model did not answer, by `deadline` at the latest.
-    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
-    pub fn complete<'a>(
+    pub fn complete<'a, Q: Question>(
         &'a self,
         permit: Permit,
-        chat: &'a Chat,
+        question: &'a Q,
         model: &'a str,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Answer, FailedCall>> + Send + 'a {
+    ) -> impl Future<Output = Result<Q::Answer, FailedCall>> + Send + 'a {
+        self.send(permit, question, false, model, deadline).map(|reply| match reply? {
+            Reply::Whole(answer) => Ok(answer),
+            // Cannot happen unless a stream is asked for.
+            Reply::Stream(..) => Err(Failure::Malformed.into()),
+        })
+    }
+
+    /// Makes one attempt to get a streamed answer from `model`. The permit is released when the stream ends, at
+    /// `deadline` at the latest, or when the stream is dropped.
+    ///
+    /// # Errors
+    /// As [`Provider::complete`], until the answer has begun; later errors are the stream's.
+    pub async fn stream(
+        &self,
+        permit: Permit,
+        question: &CompletionCall<'_>,
+        model: &str,
+        deadline: Instant,
+    ) -> Result<CompletionStream, FailedCall> {
+        let (request, meta) = (question.request, question.meta.clone());
+        let Backend::Http { dialect, .. } = &self.backend else {
+            let script = sandbox::chat::stream(request, model, self.call_policy(model).idle_timeout)?;
+            let decoder = OpenAi.stream_decoder(request);
+            return Ok(CompletionStream::simulated(script, decoder, request, meta, permit));
+        };
+        let decoder = dialect.stream_decoder(request);
+        match self.send(permit, question, true, model, deadline).await? {
+            Reply::Stream(opened, permit) => {
+                let key = self.settings.api_key.clone();
+                Ok(CompletionStream::new(*opened, decoder, request, meta, permit, key))
+            }
+            // A complete answer instead of a stream cannot be passed on as a stream.
+            Reply::Whole(completed) => {
+                Err(FailedCall { failure: Failure::Malformed, usage: Some(completed.usage.tokens) })
+            }
+        }
+    }
+
+    /// Sends a question, again without what the model refuses of it, until there is an answer.
+    #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
+    fn send<'a, Q: Question>(
+        &'a self,
+        permit: Permit,
+        question: &'a Q,
+        stream: bool,
+        model: &'a str,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Reply<Q::Answer>, FailedCall>> + Send + 'a {
         async move {
-            let _held = &permit;
-            let (dialect, transport) = match &self.backend {
-                Backend::Http { dialect, transport } => (dialect, transport),
-                Backend::Sandbox => {
-                    let end = deadline.min(Instant::now() + self.call_policy(model).total_timeout);
-                    // Boxed, so that calls to real providers reserve no space for it.
-                    let simulated = Box::pin(sandbox::complete(chat, model));
-                    return timeout_at(end, simulated).await.unwrap_or(Err(Failure::Timeout.into()));
-                }
+            let Backend::Http { dialect, transport } = &self.backend else {
+                let end = deadline.min(Instant::now() + self.call_policy(model).total_timeout);
+                // Boxed, so that calls to real providers reserve no space for it.
+                let simulated = Box::pin(question.simulate(model));
+                let answer = timeout_at(end, simulated).await.unwrap_or(Err(Failure::Timeout.into()));
+                return answer.map(Reply::Whole);
             };
             let mut target = self.model(model);
             let mut is_reduced = false;
             loop {
                 // Thousands of calls may be waiting for a response, so nothing else may be kept alive meanwhile.
-                let response = {
+                let opened = {
                     let call_policy = self.call_policy(model);
-                    transport.send(|| request(&**dialect, chat, &target), &call_policy, deadline)
+                    transport.open(|| question.encode(&**dialect, &target), &call_policy, deadline)
                 }
-                .await?;
-                let failed = match dialect.answer(&response.with_clock(self.clock.clone())) {
+                .await
+                .map(Box::new)?;
+                let learn = |model: Arc<Model>| {
+                    if is_reduced {
+                        self.learn(model);
+                    }
+                };
+                if stream && opened.is_stream() {
+                    learn(target);
+                    return Ok(Reply::Stream(opened, permit));
+                }
+                let response = Box::pin(opened.read_all()).await?.with_clock(self.clock.clone());
+                let failed = match question.decode(&**dialect, &response) {
                     Ok(answer) => {
-                        if is_reduced {
-                            self.learn(model, target);
-                        }
-                        return Ok(answer);
+                        learn(target);
+                        return Ok(Reply::Whole(answer));
                     }
                     Err(failed) => failed,
                 };
-                let body = |model: &Model| Ok(request(&**dialect, chat, model).body);
-                target = match self.without_overflow(&target, chat, &failed) {
-                    Some(reduced) => reduced,
-                    None => self.without_refused(&target, failed, body)?,
+                let body = |model: &Model| Ok(question.encode(&**dialect, model)?.body);
+                target = if question.has_own_limit() && self.may_fit_without_limit(&target, &failed) {
+                    Arc::new(Model { answer_limit: false, ..Model::clone(&target) })
+                } else {
+                    self.without_refused(&target, failed, body)?
                 };
                 is_reduced = true;
             }
         }
     }
 
-    /// What to try next if the prompt might fit into the context window without the room reserved for the answer, which
-    /// servers of the chat-completion format count with it. `None` if nothing is reserved.
-    fn without_overflow(&self, target: &Model, chat: &Chat, failed: &FailedCall) -> Option<Arc<Model>> {
-        let may_fit = failed.failure == Failure::ContextOverflow
+    /// Whether the prompt might fit into the context window without the room reserved for the answer, which servers of
+    /// the chat-completion format count with it.
+    fn may_fit_without_limit(&self, target: &Model, failed: &FailedCall) -> bool {
+        failed.failure == Failure::ContextOverflow
             && self.settings.kind == Kind::OpenAi
             && target.answer_limit
-            && chat.max_tokens.is_some();
-        may_fit.then(|| Arc::new(Model { answer_limit: false, ..target.clone() }))
     }
 
     /// What to try next after `target` has refused a parameter: the model without that parameter, or with its other
@@ -295,20 +355,12 @@ impl Provider {
 
     /// Remembers the parameters that a model accepts. Call this only once it has answered: a refusal alone may be about
     /// what this caller wrote.
-    fn learn(&self, name: &str, model: Arc<Model>) {
+    fn learn(&self, model: Arc<Model>) {
         let mut models = self.models.locked();
-        if models.learned.len() < MAX_MODELS || models.learned.contains_key(name) {
-            models.learned.insert(name.to_owned(), model);
+        if models.learned.len() < MAX_MODELS || models.learned.contains_key(&model.name) {
+            models.learned.insert(model.name.clone(), model);
         }
     }
-}
-
-/// The request to have `model` complete `chat`, without a limit of the answer's length if it refuses that.
-fn request(dialect: &dyn Dialect, chat: &Chat, model: &Model) -> ProviderRequest {
-    if model.answer_limit || chat.max_tokens.is_none() {
-        return dialect.request(chat, model);
-    }
-    dialect.request(&Chat { max_tokens: None, ..chat.clone() }, model)
 }
 
 /// The dialect of a format; `None` for the sandbox, which runs in-process.
@@ -321,7 +373,9 @@ pub fn dialect(kind: Kind) -> Option<Box<dyn Dialect>> {
     }
 }
 
-mod chat;
+mod check;
+#[cfg(test)]
+mod completion_tests;
 mod probe;
 #[cfg(test)]
 mod tests;

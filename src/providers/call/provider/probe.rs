@@ -12,7 +12,7 @@ use super::{Backend, Provider};
 use crate::clock::Time;
 use crate::providers::call::open_response::OpenResponse;
 use crate::providers::call::transport::Transport;
-use crate::providers::{Dialect, Failure, KeyStatus, ProbeReport};
+use crate::providers::{CompletionRequest, Dialect, Failure, KeyStatus, ProbeReport, ResponseMeta};
 
 /// The maximum number of models in a list; the longest known list has a few hundred.
 const MAX_MODELS: usize = 10_000;
@@ -68,7 +68,8 @@ impl Provider {
             Ok(response) => response,
             Err(failed) => return failed.failure,
         };
-        match dialect.answer(&response.with_clock(self.clock.clone())) {
+        let response = response.with_clock(self.clock.clone());
+        match dialect.response(&response, &CompletionRequest::default(), &ResponseMeta::default()) {
             Err(failed) => failed.failure.redacted(self.settings().api_key.as_ref()),
             Ok(_) => Failure::Malformed,
         }

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::*;
 use crate::providers::scripted::{Scripted, Step, completion, content, message, response};
-use crate::providers::{Effort, Message, Role, Schema};
+use crate::providers::{Chat, Effort, Message, Role, Schema};
 use crate::secret::SecretString;
 
 fn provider(base_url: &str, change: impl FnOnce(&mut Settings)) -> Provider {

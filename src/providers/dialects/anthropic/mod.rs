@@ -9,7 +9,6 @@
 //! shown as the answer.
 
 mod blocks;
-mod completion;
 mod error_body;
 mod response;
 mod schema;
@@ -18,13 +17,10 @@ mod translate;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use serde_json::{Map, Value, json};
 
-use super::alternating_turns::AlternatingTurns;
-use crate::providers::completion::CompletionDialect;
 use crate::providers::{
-    Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role,
-    Structure,
+    CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, KeyHeader, Model, ProviderRequest,
+    ProviderResponse, ResponseMeta, StreamDecoder,
 };
 use response::ParsedResponse;
 pub(in crate::providers) use translate::FIRST_ADAPTIVE;
@@ -45,61 +41,32 @@ impl Dialect for Anthropic {
         KeyHeader { name: HeaderName::from_static("x-api-key"), prefix: "" }
     }
 
-    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
-        let AlternatingTurns { system, turns } = AlternatingTurns::from_chat(chat);
-        let limit = chat.max_tokens.map(u64::from).or(model.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
-        let mut body = Map::new();
-        body.insert("model".to_owned(), json!(model.name));
-        body.insert("max_tokens".to_owned(), json!(limit));
-        if let Some(system) = system {
-            body.insert("system".to_owned(), json!(system));
-        }
-        body.insert("messages".to_owned(), turns.iter().map(message).collect());
-        // Without a word about it, it does not think. One that thinks takes no temperature.
-        let effort = model.effort(chat.effort).filter(|effort| *effort > Effort::None);
-        if let Some(temperature) = chat.temperature.filter(|_| model.temperature && effort.is_none()) {
-            body.insert("temperature".to_owned(), json!(temperature.min(MAX_TEMPERATURE)));
-        }
-        let mut config = Map::new();
-        if let Some(schema) = chat.schema.as_ref().filter(|_| model.structure == Structure::Schema) {
-            config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema.value()}));
-        }
-        if let Some(effort) = effort {
-            body.insert("thinking".to_owned(), json!({"type": "adaptive"}));
-            config.insert("effort".to_owned(), json!(effort.max(Effort::Low).as_str()));
-        }
-        if !config.is_empty() {
-            body.insert("output_config".to_owned(), Value::Object(config));
-        }
-        ProviderRequest {
-            path: "/messages".into(),
-            headers: vec![version()],
-            body: Bytes::from(Value::Object(body).to_string()),
-        }
+    fn request(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
+        translate::translate(request, model)
     }
 
-    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall> {
-        ParsedResponse::parse(response)?.answer()
+    fn response(
+        &self,
+        response: &ProviderResponse,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall> {
+        ParsedResponse::parse(response)?.completion(request, meta)
+    }
+
+    fn stream_decoder(&self, _request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
     }
 
     fn listing(&self) -> ProviderRequest {
         // The maximum page size; the default is twenty.
         ProviderRequest { path: "/models?limit=1000".into(), headers: vec![version()], body: Bytes::new() }
     }
-
-    fn completions(&self) -> &dyn CompletionDialect {
-        self
-    }
 }
 
 /// The API version, which every request must specify.
 fn version() -> (HeaderName, HeaderValue) {
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))
-}
-
-fn message((role, text): &(Role, String)) -> Value {
-    let role = if *role == Role::Assistant { "assistant" } else { "user" };
-    json!({"role": role, "content": text})
 }
 
 #[cfg(test)]

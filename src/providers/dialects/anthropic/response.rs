@@ -1,15 +1,14 @@
-//! Parses a complete response with a success status, which may still be a failure, for verifications and for callers.
+//! Parses a complete response with a success status, which may still be a failure.
 
 use serde_json::{Map, Value};
 
 use super::error_body;
 use crate::money::Tokens;
-use crate::providers::dialects::render::{self, ChoiceBuilder, TokenUsage};
+use crate::providers::dialects::render::{self, ChoiceBuilder, Reported, TokenUsage};
 use crate::providers::dialects::{status, token_count};
 use crate::providers::failure::safe_name;
 use crate::providers::{
-    Answer, CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse,
-    ResponseMeta,
+    CompletionRequest, CompletionResponse, FailedCall, Failure, ProviderResponse, ResponseMeta,
 };
 
 /// A parsed response.
@@ -44,27 +43,7 @@ impl ParsedResponse {
         Ok(Self { body, ending, choice, usage })
     }
 
-    /// The text as the answer for a verification. Any other stop reason than those of a text means that the model
-    /// wanted to do something else, such as call a tool, although none was offered.
-    ///
-    /// # Errors
-    /// If there is no such stop reason, or no text.
-    pub(super) fn answer(self) -> Result<Answer, FailedCall> {
-        let malformed = || failed(Failure::Malformed, self.usage);
-        let finish = Finish::from_reason(self.ending.finish).ok_or_else(malformed)?;
-        let is_readable = self.choice.is_some();
-        let text = self.choice.and_then(|choice| choice.text);
-        // A token limit used up by thinking, or a refusal, leaves no text; the finish reason says so.
-        if text.is_none() && finish == Finish::Stop {
-            let failure = if is_readable { Failure::NoAnswer } else { Failure::Malformed };
-            return Err(failed(failure, self.usage));
-        }
-        let usage = self.usage.map(|usage| Box::new(usage.tokens));
-        let model = self.body["model"].as_str().and_then(Answer::reported_model);
-        Ok(Answer { text: text.unwrap_or_default(), finish, usage, model })
-    }
-
-    /// The complete response for a caller.
+    /// The complete response in the chat-completion format.
     ///
     /// # Errors
     /// If a block cannot be read, or it ended for tool calls and there are none.
@@ -81,7 +60,9 @@ impl ParsedResponse {
         }
         choice.provider_finish_reason = word;
         let choice = choice.build(0, finish);
-        Ok(render::completion_response(self.body["id"].as_str(), &[choice], self.usage, request, meta))
+        let reported =
+            Reported { id: self.body["id"].as_str(), model: self.body["model"].as_str(), usage: self.usage };
+        Ok(render::completion_response(reported, &[choice], request, meta))
     }
 }
 

@@ -9,7 +9,6 @@
 //! of its text.
 
 mod citations;
-mod completion;
 mod error_body;
 mod response;
 mod stream;
@@ -18,13 +17,10 @@ mod translate;
 
 use bytes::Bytes;
 use http::HeaderName;
-use serde_json::{Map, Value, json};
 
-use super::alternating_turns::AlternatingTurns;
-use crate::providers::completion::CompletionDialect;
 use crate::providers::{
-    Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Model, ProviderRequest, ProviderResponse, Role,
-    Structure,
+    CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, KeyHeader, Model, ProviderRequest,
+    ProviderResponse, ResponseMeta, StreamDecoder,
 };
 use response::ParsedResponse;
 pub(in crate::providers) use thinking::least_effort;
@@ -43,58 +39,22 @@ impl Dialect for Google {
         ProviderRequest { path: "/models?pageSize=1000".into(), headers: Vec::new(), body: Bytes::new() }
     }
 
-    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
-        let AlternatingTurns { system, turns } = AlternatingTurns::from_chat(chat);
-        let mut body = Map::new();
-        if let Some(system) = system {
-            body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": system}]}));
-        }
-        body.insert("contents".to_owned(), turns.iter().map(content).collect());
-        let generation = generation_config(chat, model);
-        if !generation.is_empty() {
-            body.insert("generationConfig".to_owned(), Value::Object(generation));
-        }
-        ProviderRequest {
-            path: format!("/models/{}:generateContent", encoded(&model.name)).into(),
-            headers: Vec::new(),
-            body: Bytes::from(Value::Object(body).to_string()),
-        }
+    fn request(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
+        translate::translate(request, model)
     }
 
-    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall> {
-        ParsedResponse::parse(response)?.answer()
+    fn response(
+        &self,
+        response: &ProviderResponse,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall> {
+        ParsedResponse::parse(response)?.completion(request, meta)
     }
 
-    fn completions(&self) -> &dyn CompletionDialect {
-        self
+    fn stream_decoder(&self, request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::new(request.max_tool_calls()))
     }
-}
-
-fn generation_config(chat: &Chat, model: &Model) -> Map<String, Value> {
-    let mut config = Map::new();
-    if let Some(temperature) = chat.temperature.filter(|_| model.temperature) {
-        config.insert("temperature".to_owned(), json!(temperature));
-    }
-    if let Some(limit) = chat.max_tokens {
-        config.insert("maxOutputTokens".to_owned(), json!(limit));
-    }
-    let thinking = model.effort(chat.effort).map(|effort| effort.min(Effort::High).as_str());
-    if let Some(Ok(thinking)) = thinking.map(|effort| thinking::config(effort, &model.name)) {
-        config.insert("thinkingConfig".to_owned(), thinking);
-    }
-    let Some(schema) = chat.schema.as_ref().filter(|_| model.structure != Structure::Plain) else {
-        return config;
-    };
-    config.insert("responseMimeType".to_owned(), json!("application/json"));
-    if model.structure == Structure::Schema {
-        config.insert("responseJsonSchema".to_owned(), schema.value().clone());
-    }
-    config
-}
-
-fn content((role, text): &(Role, String)) -> Value {
-    let role = if *role == Role::Assistant { "model" } else { "user" };
-    json!({"role": role, "parts": [{"text": text}]})
 }
 
 /// Percent-encodes a model's name as one path segment: everything but the unreserved characters of RFC 3986.
@@ -108,6 +68,8 @@ fn encoded(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::providers::Kind;

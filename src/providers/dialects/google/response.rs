@@ -1,15 +1,14 @@
-//! Parses a complete response with a success status, which may still be a failure, for verifications and for callers.
+//! Parses a complete response with a success status, which may still be a failure.
 
 use serde_json::{Value, json};
 
 use super::{citations, error_body};
 use crate::money::Tokens;
-use crate::providers::dialects::render::{self, ChoiceBuilder, TokenUsage};
+use crate::providers::dialects::render::{self, ChoiceBuilder, Reported, TokenUsage};
 use crate::providers::dialects::{status, token_count};
 use crate::providers::failure::safe_name;
 use crate::providers::{
-    Answer, CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse,
-    ResponseMeta,
+    CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse, ResponseMeta,
 };
 
 /// A parsed response.
@@ -41,32 +40,7 @@ impl ParsedResponse {
         Ok(parsed)
     }
 
-    /// The text of the first candidate as the answer for a verification; other parts were not requested and are
-    /// ignored.
-    ///
-    /// # Errors
-    /// If the finish reason is not one of a text, or there is no text.
-    pub(super) fn answer(&self) -> Result<Answer, FailedCall> {
-        let candidate = &self.body["candidates"][0];
-        let ended = ending(&candidate["finishReason"], self.status);
-        let finish = ended.map_err(|failure| self.failed(failure))?.finish;
-        let mut choice = ChoiceBuilder::default();
-        let shown = parts(candidate).iter().filter(|part| part["thought"] != true);
-        shown.filter_map(|part| part["text"].as_str()).for_each(|text| choice.push_text(text));
-        // A content filter, or a token limit used up by thinking, leaves no parts; the finish reason says so.
-        if choice.text.is_none() && finish == Finish::Stop {
-            return Err(self.failed(Failure::NoAnswer));
-        }
-        let model = self.body["modelVersion"].as_str().and_then(Answer::reported_model);
-        Ok(Answer {
-            text: choice.text.unwrap_or_default(),
-            finish,
-            usage: self.tokens().map(Box::new),
-            model,
-        })
-    }
-
-    /// The complete response for a caller.
+    /// The complete response in the chat-completion format.
     ///
     /// # Errors
     /// If a finish reason is missing, or there is a part that chat completions cannot express.
@@ -81,15 +55,16 @@ impl ParsedResponse {
             (0..).zip(candidates).map(|(index, candidate)| choice(candidate, index, max_calls, self.status));
         let choices: Vec<Value> =
             choices.collect::<Result<_, _>>().map_err(|failure| self.failed(failure))?;
-        Ok(render::completion_response(self.body["responseId"].as_str(), &choices, self.usage, request, meta))
-    }
-
-    fn tokens(&self) -> Option<Tokens> {
-        self.usage.map(|usage| usage.tokens)
+        let reported = Reported {
+            id: self.body["responseId"].as_str(),
+            model: self.body["modelVersion"].as_str(),
+            usage: self.usage,
+        };
+        Ok(render::completion_response(reported, &choices, request, meta))
     }
 
     fn failed(&self, failure: Failure) -> FailedCall {
-        FailedCall { failure, usage: self.tokens() }
+        FailedCall { failure, usage: self.usage.map(|usage| usage.tokens) }
     }
 }
 

@@ -5,12 +5,12 @@
 //! incomplete or withheld never looks like a finished one.
 
 mod chunk_template;
-mod completion;
 mod delta;
 mod error_body;
 mod finish_reason;
 mod order;
 mod parts;
+mod request;
 mod response;
 mod stream;
 #[cfg(test)]
@@ -18,16 +18,12 @@ mod stream_scenarios;
 mod tool_calls;
 mod usage;
 
-use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::json::fields::Fields;
-use crate::providers::completion::CompletionDialect;
 use crate::providers::{
-    Answer, Chat, Dialect, Effort, FailedCall, KeyHeader, Message, Model, ProviderRequest, ProviderResponse,
-    Role, Schema, Structure,
+    CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, KeyHeader, Model, ProviderRequest,
+    ProviderResponse, ResponseMeta, StreamDecoder,
 };
 use response::ParsedResponse;
 
@@ -44,87 +40,25 @@ impl Dialect for OpenAi {
         KeyHeader { name: AUTHORIZATION, prefix: "Bearer " }
     }
 
-    fn request(&self, chat: &Chat, model: &Model) -> ProviderRequest {
-        let (max_tokens, max_completion_tokens) =
-            if model.max_completion_tokens { (None, chat.max_tokens) } else { (chat.max_tokens, None) };
-        let body = Body {
-            model: &model.name,
-            messages: chat.messages.iter().map(request_message).collect(),
-            temperature: chat.temperature.filter(|_| model.temperature),
-            max_tokens,
-            max_completion_tokens,
-            reasoning_effort: model.effort(chat.effort).map(Effort::as_str),
-            response_format: chat.schema.as_ref().and_then(|schema| response_format(schema, model.structure)),
-        };
-        let length: usize = chat.messages.iter().map(|message| message.content.len()).sum();
-        let mut bytes = Vec::with_capacity(length + length / 8 + 512);
-        // Strings, numbers and a schema that was JSON always serialize, and writes to memory do not fail.
-        let _ = serde_json::to_writer(&mut bytes, &body);
-        ProviderRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(bytes) }
+    fn request(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
+        Ok(request::encode(request, model))
     }
 
-    fn answer(&self, response: &ProviderResponse) -> Result<Answer, FailedCall> {
-        ParsedResponse::parse(response)?.answer()
+    fn expresses_everything(&self) -> bool {
+        true
     }
 
-    fn completions(&self) -> &dyn CompletionDialect {
-        self
+    fn response(
+        &self,
+        response: &ProviderResponse,
+        request: &CompletionRequest<'_>,
+        meta: &ResponseMeta,
+    ) -> Result<CompletionResponse, FailedCall> {
+        ParsedResponse::parse(response)?.completion(request, meta)
     }
-}
 
-/// The body of a request. It borrows its content, as a verification makes many requests with long prompts.
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    messages: Vec<RequestMessage<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Format<'a>>,
-}
-
-#[derive(Serialize)]
-struct RequestMessage<'a> {
-    role: &'static str,
-    content: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format<'a> {
-    JsonSchema { json_schema: NamedSchema<'a> },
-    JsonObject,
-}
-
-#[derive(Serialize)]
-struct NamedSchema<'a> {
-    name: &'a str,
-    strict: bool,
-    schema: &'a RawValue,
-}
-
-fn request_message(message: &Message) -> RequestMessage<'_> {
-    let role = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
-    RequestMessage { role, content: &message.content }
-}
-
-fn response_format(schema: &Schema, structure: Structure) -> Option<Format<'_>> {
-    match structure {
-        Structure::Schema => Some(Format::JsonSchema {
-            json_schema: NamedSchema { name: schema.name, strict: true, schema: schema.json() },
-        }),
-        Structure::JsonMode => Some(Format::JsonObject),
-        Structure::Plain => None,
+    fn stream_decoder(&self, _request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
     }
 }
 

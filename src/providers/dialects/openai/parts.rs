@@ -1,6 +1,6 @@
 //! Converts content that is a list of parts, as sent by Mistral's reasoning models, to the documented shape: the text
-//! as one string, reasoning and images where other providers of this format have them (`reasoning_content`, `images`),
-//! and parts of other types beside it (`content_parts`), so that nothing is lost.
+//! as one string, reasoning, refusals and images where other providers of this format have them (`reasoning_content`,
+//! `refusal`, `images`), and parts of other types beside it (`content_parts`), so that nothing is lost.
 
 use serde_json::{Map, Value};
 
@@ -14,11 +14,12 @@ pub(super) fn flatten(message: &mut Map<String, Value>) {
     else {
         return;
     };
-    let (mut text, mut reasoning) = (None::<String>, String::new());
+    let (mut text, mut reasoning, mut refusal) = (None::<String>, String::new(), String::new());
     let (mut images, mut rest) = (Vec::new(), Vec::new());
     for part in parts {
         match (part["type"].as_str(), part["text"].as_str()) {
             (Some("text"), Some(piece)) => text.get_or_insert_default().push_str(piece),
+            (Some("refusal"), _) => refusal.push_str(part["refusal"].as_str().unwrap_or_default()),
             (Some("thinking"), _) => reasoning.push_str(&thinking_text(&part["thinking"])),
             (Some("image_url"), _) => match &part["image_url"] {
                 Value::String(url) => images.push(image(url)),
@@ -28,8 +29,10 @@ pub(super) fn flatten(message: &mut Map<String, Value>) {
         }
     }
     message.insert("content".to_owned(), text.map_or(Value::Null, Value::from));
-    if !reasoning.is_empty() && message.get("reasoning_content").is_none_or(Value::is_null) {
-        message.insert("reasoning_content".to_owned(), Value::from(reasoning));
+    for (name, text) in [("reasoning_content", reasoning), ("refusal", refusal)] {
+        if !text.is_empty() && message.get(name).is_none_or(Value::is_null) {
+            message.insert(name.to_owned(), Value::from(text));
+        }
     }
     if !images.is_empty() {
         match message.get_mut("images").and_then(Value::as_array_mut) {

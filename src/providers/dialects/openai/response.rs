@@ -1,8 +1,5 @@
-//! Parses a complete response with a success status, which may still be a failure. Verifications and callers share the
-//! parser: a verification takes the text of the first choice, a caller everything, with the few edits that the
+//! Parses a complete response with a success status, which may still be a failure, and makes the few edits that the
 //! documented shape requires.
-//!
-//! What must hold: both agree on what is an answer, what is a failure in disguise, and what the usage is.
 
 use std::borrow::Cow;
 
@@ -19,8 +16,7 @@ use crate::providers::completion::PROVIDER_FINISH_REASON;
 use crate::providers::dialects::status;
 use crate::providers::stream::chunk_writer::usage_json;
 use crate::providers::{
-    Answer, CompletionRequest, CompletionResponse, FailedCall, Failure, Finish, ProviderResponse,
-    ResponseMeta,
+    CompletionRequest, CompletionResponse, FailedCall, Failure, ProviderResponse, ResponseMeta,
 };
 
 /// A parsed response; its values are raw JSON.
@@ -47,7 +43,6 @@ struct Choice<'a> {
 struct Message<'a> {
     role: Option<Json<'a>>,
     content: Option<Json<'a>>,
-    refusal: Option<Json<'a>>,
     tool_calls: Option<Json<'a>>,
 }
 
@@ -89,39 +84,7 @@ impl<'a> ParsedResponse<'a> {
         Ok(Self { fields, raw_choices, choices, reported })
     }
 
-    /// The first choice as the answer for a verification, which requests only one.
-    ///
-    /// # Errors
-    /// If the model declined, was interrupted, or produced no text.
-    pub(super) fn answer(&self) -> Result<Answer, FailedCall> {
-        let failed = |failure| self.failed(failure);
-        let choice = self.choices.first().ok_or_else(|| failed(Failure::Malformed))?;
-        let message = choice.message.unwrap_or_default();
-        // Only few providers send a list of parts, and it is short.
-        let list = message.content.filter(|content| content.is_array());
-        let parts: Vec<Value> = list.and_then(Json::read).unwrap_or_default();
-        if declines(message, &parts) {
-            return Err(failed(Failure::Refused));
-        }
-        // Some local servers send no reason: a complete answer without one has stopped.
-        let reason = finish_reason::read(choice.reason()).map_err(failed)?;
-        let finish = reason.and_then(Finish::from_reason).unwrap_or(Finish::Stop);
-        let text =
-            match message.content.and_then(Json::string).map(Cow::into_owned).or_else(|| joined_text(&parts))
-            {
-                Some(text) => text,
-                // A content filter, or a token limit used up by reasoning, leaves no content; the finish reason says
-                // so.
-                None if finish != Finish::Stop => String::new(),
-                None if choice.message.is_some() => return Err(failed(Failure::NoAnswer)),
-                None => return Err(failed(Failure::Malformed)),
-            };
-        let model = self.fields.non_null("model").and_then(Json::string);
-        let model = model.and_then(|name| Answer::reported_model(&name));
-        Ok(Answer { text, finish, usage: self.usage().map(Box::new), model })
-    }
-
-    /// The complete response for a caller.
+    /// The complete response, with what the documented shape requires.
     ///
     /// # Errors
     /// If a choice has no message, or was interrupted.
@@ -185,23 +148,9 @@ impl<'a> Choice<'a> {
 
 impl<'a> Message<'a> {
     fn read(reader: &mut Reader<'a>) -> Option<Self> {
-        let [role, content, refusal, tool_calls] =
-            reader.fields(["role", "content", "refusal", "tool_calls"])?;
-        Some(Self { role, content, refusal, tool_calls })
+        let [role, content, tool_calls] = reader.fields(["role", "content", "tool_calls"])?;
+        Some(Self { role, content, tool_calls })
     }
-}
-
-/// Whether the model declined, in the dedicated field or a dedicated part.
-fn declines(message: Message<'_>, parts: &[Value]) -> bool {
-    message.refusal.is_some_and(|refusal| refusal.is_string() && refusal.get() != "\"\"")
-        || parts.iter().any(|part| part["refusal"].as_str().is_some_and(|refusal| !refusal.is_empty()))
-}
-
-/// The text of a list of parts, of which only those of type `text` belong to the answer.
-fn joined_text(parts: &[Value]) -> Option<String> {
-    let texts: Vec<&str> =
-        parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
-    (!texts.is_empty()).then(|| texts.concat())
 }
 
 /// The estimated number of tokens in the messages of these choices, by what the model wrote of them; by their length,
@@ -224,7 +173,8 @@ fn render(answer: &Fields<'_>, choices: &str, meta: &ResponseMeta, usage: &str) 
     fields::write_field(&mut body, "object", "\"chat.completion\"");
     let created = meta.created(answer.read("created"));
     fields::write_field(&mut body, "created", itoa::Buffer::new().format(created));
-    fields::write_string_field(&mut body, "model", &meta.model);
+    let reported = answer.non_null("model").and_then(Json::string);
+    fields::write_string_field(&mut body, "model", meta.model(reported.as_deref()));
     fields::write_field(&mut body, "choices", choices);
     extra_fields(answer).for_each(|(name, value)| fields::write_field_escaped(&mut body, name, value));
     fields::write_field(&mut body, "usage", usage);
@@ -279,6 +229,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::providers::{Answer, Finish};
 
     const USAGE: Tokens = Tokens::new(20, 5);
 
@@ -305,7 +256,9 @@ mod tests {
 
     /// The answer for a verification.
     fn verified(body: &str) -> Result<Answer, FailedCall> {
-        ParsedResponse::parse(&response(body))?.answer()
+        let meta = ResponseMeta::default();
+        let request = CompletionRequest::default();
+        Answer::of(&ParsedResponse::parse(&response(body))?.completion(&request, &meta)?)
     }
 
     #[test]

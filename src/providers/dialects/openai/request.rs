@@ -1,71 +1,42 @@
-//! Callers' chat completions, which are in this format already: bytes are passed on with the few edits required.
+//! Requests, which are in this format already: bytes are passed on with the few edits required.
 //!
 //! A request gets the provider's own model name, streams are always asked for their usage, and the token limit gets the
 //! name that the model expects. Everything else is passed on unchanged, including unknown fields, whose meaning is
-//! between the caller and the provider. A response gets the model's full identifier and what the documented shape
-//! requires; everything that a provider adds is kept.
+//! between the caller and the provider.
 
 use bytes::Bytes;
 
-use super::response::ParsedResponse;
-use super::{OpenAi, stream};
 use crate::json::fields::{self, Fields};
-use crate::providers::completion::{
-    CompletionDialect, CompletionRequest, CompletionResponse, ResponseMeta, StreamDecoder,
-};
-use crate::providers::{FailedCall, Failure, Model, ProviderRequest, ProviderResponse};
+use crate::providers::{CompletionRequest, Model, ProviderRequest};
 
-impl CompletionDialect for OpenAi {
-    fn chat_request(
-        &self,
-        request: &CompletionRequest<'_>,
-        model: &Model,
-    ) -> Result<ProviderRequest, Failure> {
-        let length: usize =
-            request.fields.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
-        let mut body = Vec::with_capacity(length + model.name.len() + 64);
-        body.push(b'{');
-        fields::write_string_field(&mut body, "model", &model.name);
-        let renames_limit =
-            model.max_completion_tokens && request.fields.non_null("max_completion_tokens").is_none();
-        for (name, value) in request.fields.iter() {
-            match name {
-                "model" => {}
-                "stream_options" if request.stream => {}
-                "max_tokens" if renames_limit => {
-                    fields::write_field(&mut body, "max_completion_tokens", value.get());
-                }
-                // An explicit null; the renamed limit would otherwise appear twice.
-                "max_completion_tokens" if renames_limit => {}
-                _ => fields::write_field_escaped(&mut body, name, value.get()),
+/// The request that asks `model` for this completion.
+pub(super) fn encode(request: &CompletionRequest<'_>, model: &Model) -> ProviderRequest {
+    let length: usize = request.fields.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
+    let mut body = Vec::with_capacity(length + model.name.len() + 64);
+    body.push(b'{');
+    fields::write_string_field(&mut body, "model", &model.name);
+    let renames_limit =
+        model.max_completion_tokens && request.fields.non_null("max_completion_tokens").is_none();
+    for (name, value) in request.fields.iter() {
+        match name {
+            "model" => {}
+            "stream_options" if request.stream => {}
+            "max_tokens" if renames_limit => {
+                fields::write_field(&mut body, "max_completion_tokens", value.get());
             }
+            // An explicit null; the renamed limit would otherwise appear twice.
+            "max_completion_tokens" if renames_limit => {}
+            _ => fields::write_field_escaped(&mut body, name, value.get()),
         }
-        if request.stream {
-            let options = stream_options(request, model);
-            if options != "{}" {
-                fields::write_field(&mut body, "stream_options", &options);
-            }
+    }
+    if request.stream {
+        let options = stream_options(request, model);
+        if options != "{}" {
+            fields::write_field(&mut body, "stream_options", &options);
         }
-        body.push(b'}');
-        Ok(ProviderRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(body) })
     }
-
-    fn expresses_everything(&self) -> bool {
-        true
-    }
-
-    fn chat_response(
-        &self,
-        response: &ProviderResponse,
-        request: &CompletionRequest<'_>,
-        meta: &ResponseMeta,
-    ) -> Result<CompletionResponse, FailedCall> {
-        ParsedResponse::parse(response)?.completion(request, meta)
-    }
-
-    fn stream_decoder(&self, _request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder> {
-        Box::new(stream::Decoder::default())
-    }
+    body.push(b'}');
+    ProviderRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Bytes::from(body) }
 }
 
 /// The caller's own options, with the usage always requested, as it is needed for accounting.
@@ -97,7 +68,7 @@ mod tests {
             CompletionRequest { fields, stream, include_usage: false, choices: 1, prompt_tokens: 1 };
         let mut model = Model::known("nobody", Kind::OpenAi, "m");
         change(&mut model);
-        let outgoing = OpenAi.chat_request(&request, &model).unwrap();
+        let outgoing = encode(&request, &model);
         String::from_utf8(outgoing.body.to_vec()).unwrap()
     }
 

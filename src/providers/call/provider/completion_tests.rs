@@ -8,7 +8,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::json::fields::Fields;
 use crate::providers::scripted::{Scripted, Step, content, message, response};
-use crate::providers::{Kind, Settings};
+use crate::providers::{CompletionRequest, Kind, ResponseMeta, Settings};
 
 const BODY: &str =
     r#"{"model":"acme/m","messages":[{"role":"user","content":"Two plus two?"}],"stream":true}"#;
@@ -43,7 +43,9 @@ fn stream(body: &str) -> Vec<Step> {
 async fn collect_stream(provider: &Provider) -> (String, Option<Failure>) {
     let deadline = Instant::now() + Duration::from_secs(20);
     let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await.unwrap().0;
-    let mut stream = provider.chat_stream(permit, &request(true), "m", &meta(), deadline).await.unwrap();
+    let (request, meta) = (request(true), meta());
+    let question = CompletionCall { request: &request, meta: &meta };
+    let mut stream = provider.stream(permit, &question, "m", deadline).await.unwrap();
     let mut text = Vec::new();
     loop {
         match stream.next().await {
@@ -89,7 +91,9 @@ async fn complete_responses_in_other_formats_are_translated() {
         let provider = provider(&server, kind);
         let deadline = Instant::now() + Duration::from_secs(20);
         let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await.unwrap().0;
-        let completed = provider.chat(permit, &request(false), "m", &meta(), deadline).await.unwrap();
+        let (request, meta) = (request(false), meta());
+        let question = CompletionCall { request: &request, meta: &meta };
+        let completed = provider.complete(permit, &question, "m", deadline).await.unwrap();
         let body: Value = serde_json::from_slice(&completed.body).unwrap();
         let message = json!({"role": "assistant", "content": "4"});
         assert_eq!(body["choices"][0], json!({"index": 0, "message": message, "finish_reason": "stop"}));
@@ -107,7 +111,9 @@ async fn a_caller_s_mistake_teaches_nothing_about_the_model() {
     let provider = provider(&server, Kind::OpenAi);
     let deadline = Instant::now() + Duration::from_secs(20);
     let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await.unwrap().0;
-    let opened = provider.chat_stream(permit, &request(true), "m", &meta(), deadline).await;
+    let (request, meta) = (request(true), meta());
+    let question = CompletionCall { request: &request, meta: &meta };
+    let opened = provider.stream(permit, &question, "m", deadline).await;
     assert!(matches!(opened.err().unwrap().failure, Failure::Rejected { .. }));
     let (text, failure) = collect_stream(&provider).await;
     assert_eq!((failure, text.matches("[DONE]").count()), (None, 1));

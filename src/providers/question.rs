@@ -1,0 +1,95 @@
+//! What a model is asked: a verification's [`Chat`], or a caller's completion. Both are sent as chat completions.
+
+use std::future::Future;
+
+use super::dialects::openai::OpenAi;
+use super::{
+    Answer, Chat, CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, Model,
+    ProviderRequest, ProviderResponse, ResponseMeta, sandbox,
+};
+use crate::json::fields::Fields;
+
+/// Something that a model is asked, which is encoded anew for each call: what waits for a connection waits unencoded.
+pub trait Question: Sync {
+    /// A complete answer to it.
+    type Answer: Send;
+
+    /// Encodes the request that asks `model`, without what that is known to refuse, as far as that may be left out.
+    ///
+    /// # Errors
+    /// As [`Dialect::request`].
+    fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure>;
+
+    /// Decodes a complete response, or an error response of any kind.
+    ///
+    /// # Errors
+    /// As [`Dialect::response`].
+    fn decode(&self, dialect: &dyn Dialect, response: &ProviderResponse) -> Result<Self::Answer, FailedCall>;
+
+    /// The answer of a simulated model.
+    ///
+    /// # Errors
+    /// If it fails, as a real one could.
+    fn simulate(&self, model: &str) -> impl Future<Output = Result<Self::Answer, FailedCall>> + Send;
+
+    /// Whether the answer has a limit of ours, which may be left out.
+    fn has_own_limit(&self) -> bool;
+}
+
+impl Question for Chat {
+    type Answer = Answer;
+
+    fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure> {
+        let body = self.body(model);
+        // We wrote it, so this cannot fail.
+        let fields = Fields::parse(&body).map_err(|_| Failure::Malformed)?;
+        dialect.request(&self.request(fields), model)
+    }
+
+    fn decode(&self, dialect: &dyn Dialect, response: &ProviderResponse) -> Result<Answer, FailedCall> {
+        let request = self.request(Fields::default());
+        Answer::of(&dialect.response(response, &request, &ResponseMeta::default())?)
+    }
+
+    async fn simulate(&self, model: &str) -> Result<Answer, FailedCall> {
+        sandbox::complete(self, model).await
+    }
+
+    fn has_own_limit(&self) -> bool {
+        self.max_tokens.is_some()
+    }
+}
+
+/// A caller's chat completion. None of its parameters is ever left out here; only names are changed.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletionCall<'a> {
+    /// What is asked.
+    pub request: &'a CompletionRequest<'a>,
+    /// What the response gets that is not the provider's.
+    pub meta: &'a ResponseMeta,
+}
+
+impl Question for CompletionCall<'_> {
+    type Answer = CompletionResponse;
+
+    fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure> {
+        dialect.request(self.request, model)
+    }
+
+    fn decode(
+        &self,
+        dialect: &dyn Dialect,
+        response: &ProviderResponse,
+    ) -> Result<CompletionResponse, FailedCall> {
+        dialect.response(response, self.request, self.meta)
+    }
+
+    async fn simulate(&self, model: &str) -> Result<CompletionResponse, FailedCall> {
+        let response = sandbox::chat::respond(self.request, model).await?;
+        self.decode(&OpenAi, &response)
+    }
+
+    fn has_own_limit(&self) -> bool {
+        false
+    }
+}
