@@ -2,7 +2,7 @@
 
 use super::check::{Case, Part};
 use super::fault::{Fault, FaultKind, Severity};
-use super::names::{Words, content};
+use super::names::{Words, content, holds, is_told, name_tokens};
 use super::numbers::{near, near_places, parts_meet, shown, unsupported};
 use crate::verify::options::is_yes_or_no;
 use crate::verify::values::{Found, Hedge, Meaning, Number, Unit, Value};
@@ -14,6 +14,7 @@ const MAX_WORDS: usize = 2_000;
 pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     faults.extend(unasked(case));
     faults.extend(asked_otherwise(case));
+    faults.extend(foreign_name(case));
     if is_yes_or_no(case.answer.text()) {
         return;
     }
@@ -115,6 +116,23 @@ fn asked_otherwise(case: &Case<'_>) -> Option<Fault> {
     let is_asked = asked.iter().any(|(asked, _)| asked.may_be(unit));
     let word = question.text().get(question.reading.tokens().all()[*at].range()).unwrap_or_default();
     (!is_asked).then(|| Fault::new(Severity::Soft, FaultKind::Question, word))
+}
+
+/// A name of the question that neither claim nor text has. In German, any noun may look like one.
+fn foreign_name(case: &Case<'_>) -> Option<Fault> {
+    if is_german(case) {
+        return None;
+    }
+    let question = &case.question;
+    let tokens = question.reading.tokens().all();
+    let names = name_tokens(question.text(), &question.reading, 0..tokens.len());
+    let is_known = |at: &usize| {
+        is_told(question, *at, case.finder.stems())
+            || holds(&case.claim, (question, &tokens[*at]))
+            || is_told(question, *at, &Words::stems(&case.claim))
+    };
+    let foreign = names.into_iter().find(|at| !is_known(at))?;
+    Some(Fault::new(Severity::Soft, FaultKind::Question, &question.text()[tokens[foreign].range()]))
 }
 
 /// A value of the answer has to be one of the claim, and near the quote.
@@ -267,10 +285,6 @@ fn is_german(case: &Case<'_>) -> bool {
 
 fn part<'a>(part: &'a Part, token: Option<&Token>) -> &'a str {
     token.and_then(|token| part.text().get(token.range())).unwrap_or(part.text())
-}
-
-fn holds(part: &Part, (answer, token): (&Part, &Token)) -> bool {
-    part.reading.tokens().all().iter().any(|other| is_same_stem((answer.text(), token), (part.text(), other)))
 }
 
 /// Whether the claim has a compound that holds a word, or the other way round.

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::check::{Case, Part};
 use super::fault::{Fault, FaultKind, Severity};
-use crate::verify::values::{Languages, Meaning, Reading};
-use crate::verify::words::{Script, Stems, Token, Tokens};
+use crate::verify::values::{Found, Languages, Meaning, Reading};
+use crate::verify::words::{Script, Stems, Token, Tokens, is_same_stem};
 
 /// German articles and determiners: a noun behind one is no name.
 const GERMAN_DETERMINERS: [&str; 46] = [
@@ -22,11 +22,10 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     let tokens = case.claim.reading.tokens().all();
     let names = name_tokens(case.claim.text(), &case.claim.reading, 0..tokens.len());
     let stems = case.finder.stems();
-    for at in names {
+    let subject = subject(&case.claim.reading).filter(|at| !names.contains(at));
+    for at in names.iter().copied().chain(subject) {
         let token = &tokens[at];
-        let is_known = stems.has_stem(case.claim.text(), token)
-            || stems.has_name_of(token)
-            || is_shortened(tokens, at, stems)
+        let is_known = is_told(&case.claim, at, stems)
             || is_genitive(case.claim.text(), token, stems)
             || is_numeral(case, token)
             || is_compound_of_known(case, token);
@@ -34,6 +33,7 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
             faults.push(Fault::new(Severity::Soft, FaultKind::Name, &case.claim.text()[token.range()]));
         }
     }
+    faults.extend(asked_of_another(case, &names));
     for run in runs(&case.claim.reading) {
         let words = Words { run };
         if words.run.len() > 1 && words.share_in(stems) < KNOWN_PAIRS {
@@ -45,6 +45,58 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     if !is_bound(case) {
         faults.push(Fault::new(Severity::Soft, FaultKind::Bond, ""));
     }
+}
+
+/// Whether words have this one of a part, also as one of a name in full or as its first letters.
+pub(super) fn is_told(part: &Part, at: usize, words: &Stems) -> bool {
+    let tokens = part.reading.tokens().all();
+    words.has_stem(part.text(), &tokens[at])
+        || words.has_name_of(&tokens[at])
+        || is_shortened(tokens, at, words)
+}
+
+/// The first word, where it tells what a claim is about.
+fn subject(reading: &Reading) -> Option<usize> {
+    (reading.tokens().all().first()?.chars > 2 && is_word_of_names(reading, 0)).then_some(0)
+}
+
+/// A name of the claim, or a word if it has none, where the question has none of those that the answer does not give: it
+/// may be about anything.
+fn asked_of_another(case: &Case<'_>, names: &[usize]) -> Option<Fault> {
+    let claim = &case.claim;
+    let tokens = claim.reading.tokens().all();
+    // Given what the question has, and what the answer.
+    let unasked = |is_asked: &dyn Fn(usize) -> bool, is_answered: &dyn Fn(usize) -> bool| {
+        let is_left = |at: &usize| !is_answered(*at);
+        let mut told: Vec<usize> = names.iter().copied().filter(is_left).collect();
+        if told.is_empty() {
+            // "What is 2 + 2" has no word.
+            let claimed = claim.reading.values();
+            let is_claimed = |found: &Found| claimed.iter().any(|one| one.readings == found.readings);
+            if case.question.reading.values().iter().any(is_claimed) {
+                return None;
+            }
+            let words = content(claim);
+            let is_word =
+                |at: &usize| words.binary_search_by_key(&tokens[*at].start, |word| word.start).is_ok();
+            told.extend((0..tokens.len()).filter(is_word).filter(is_left));
+        }
+        // H7 is a name as well.
+        let capitals = (0..tokens.len()).filter(|at| is_word_of_names(&claim.reading, *at)).filter(is_left);
+        let has_any = told.iter().copied().chain(capitals).any(is_asked);
+        told.first().copied().filter(|_| !has_any)
+    };
+    let has = |part: &Part, at: usize| holds(part, (claim, &tokens[at]));
+    unasked(&|at| has(&case.question, at), &|at| has(&case.answer, at))?;
+    // Few come here: a name may be told in full, or by its first letters.
+    let (question, answer) = (Words::stems(&case.question), Words::stems(&case.answer));
+    let first = unasked(&|at| is_told(claim, at, &question), &|at| is_told(claim, at, &answer))?;
+    Some(Fault::new(Severity::Soft, FaultKind::Unasked, &claim.text()[tokens[first].range()]))
+}
+
+/// Whether a part has a word of another, whatever its ending.
+pub(super) fn holds(part: &Part, (other, token): (&Part, &Token)) -> bool {
+    part.reading.tokens().all().iter().any(|word| is_same_stem((other.text(), token), (part.text(), word)))
 }
 
 /// Which of some tokens of a text are names: capitals that nothing else explains.

@@ -305,9 +305,30 @@ fn a_value_that_neither_question_nor_answer_has_is_a_hard_fault() {
     assert!(!is_unasked(climbed, "On which day of May 1953 was Mount Everest climbed?", "29"));
 }
 
+/// Also where it stands first, and where it begins like the text's own.
+#[test]
+fn another_name_is_a_fault() {
+    use super::FaultKind::Name;
+    for (text, claim, answer, is_fault) in [
+        ("France has 67 million people.", "Germany has 67 million people.", "67 million", true),
+        ("Niger has 27 million people.", "Nigeria has 27 million people.", "27 million", true),
+        (
+            "We know Niger has 27 million people.",
+            "We know Nigeria has 27 million people.",
+            "27 million",
+            true,
+        ),
+        ("The Nigerian people are 27 million.", "Nigeria has 27 million people.", "27 million", false),
+        ("It was constructed in 1887.", "Construction ended in 1887.", "1887", false),
+    ] {
+        let found = kinds(text, claim, answer).iter().any(|(_, kind)| *kind == Name);
+        assert_eq!(found, is_fault, "{text} {claim}");
+    }
+}
+
 #[test]
 fn a_question_or_an_answer_of_its_own_is_a_fault() {
-    use super::FaultKind::{AnswerNotInClaim, Question};
+    use super::FaultKind::{AnswerNotInClaim, Question, Unasked};
     for (claim, question, answer, kind) in [
         ("Everest is 8,849 feet tall.", "How many metres tall is Everest?", "8,849", Some(Question)),
         ("Everest is 8,849 feet tall.", "How many feet tall is Everest?", "8,849", None),
@@ -317,7 +338,18 @@ fn a_question_or_an_answer_of_its_own_is_a_fault() {
         ("Venus is not large.", "Which planet is not large?", "Venus", None),
         ("The two are Rome and Bonn.", "Which are the two?", "Rome and Bonn", None),
         ("Sydney is the capital.", "Which is the capital?", "Canberra, the capital", Some(AnswerNotInClaim)),
-        ("The Wall fell in Bonn in 1989.", "When?", "1989 in Berlin", Some(AnswerNotInClaim)),
+        (
+            "The Wall fell in Bonn in 1989.",
+            "When did the Wall fall?",
+            "1989 in Berlin",
+            Some(AnswerNotInClaim),
+        ),
+        ("Paris is the capital of Germany.", "Which city is a capital?", "Paris", Some(Unasked)),
+        ("Paris is the capital of Germany.", "Which city is Germany's capital?", "Paris", None),
+        ("Gold is lighter than water.", "What do people drink?", "Gold", Some(Unasked)),
+        ("Gold is lighter than water.", "What is lighter than water?", "Gold", None),
+        ("Billet H7 kostet 5 Euro.", "Was kostet H7?", "5 Euro", None),
+        ("Sydney is big.", "Which city in Peru is big?", "Sydney", Some(Question)),
         ("The Moon is made of cheese.", "Which symbol is it?", "✅", Some(AnswerNotInClaim)),
         ("The Moon is made of cheese.", "What is the Moon?", "it", Some(AnswerNotInClaim)),
     ] {
@@ -334,7 +366,8 @@ fn a_question_or_an_answer_of_its_own_is_a_fault() {
         };
         let kinds: Vec<_> =
             check(&document, &finder, &anchored).into_iter().map(|fault| fault.kind).collect();
-        assert_eq!(kinds, kind.into_iter().collect::<Vec<_>>(), "{question} {answer}");
+        assert_eq!(kinds.is_empty(), kind.is_none(), "{question} {answer}: {kinds:?}");
+        assert!(kind.is_none_or(|kind| kinds.contains(&kind)), "{question} {answer}: {kinds:?}");
     }
 }
 

@@ -35,15 +35,25 @@ pub(super) fn plain(text: &str) -> Vec<Block> {
             *kind = Kind::Prose;
         }
     };
-    for line in lines(text) {
+    let lines = lines(text).map(|line| {
         let range = trimmed(text, line);
         let shown = text.get(range.clone()).unwrap_or_default();
+        (range, shown, separators(shown))
+    });
+    let (mut lines, mut before) = (lines.peekable(), None);
+    while let Some((range, shown, values)) = lines.next() {
+        // A row of values has as many as one beside it.
+        let is_row =
+            values.is_some() && (values == before || lines.peek().is_some_and(|next| values == next.2));
+        before = values;
         if shown.is_empty() {
             blocks.extend(open.take().map(prose));
             end_table(&mut blocks, &mut table_rows);
             continue;
         }
-        if let Some(kind) = row(shown, table_rows) {
+        if let Some(kind) =
+            row(shown, table_rows).or_else(|| is_row.then(|| row_of_values(shown, table_rows)))
+        {
             blocks.extend(open.take().map(prose));
             table_rows += 1;
             blocks.push(Block { range, kind });
@@ -118,6 +128,33 @@ fn row(line: &str, rows_before: usize) -> Option<Kind> {
     is_row.then_some(if rows_before == 0 { Kind::TableHeader } else { Kind::TableRow })
 }
 
+/// What a row of a file of values is, such as CSV. The first, of bare words, names the columns; anything else may be a
+/// statement.
+fn row_of_values(line: &str, rows_before: usize) -> Kind {
+    let is_no_name = |c: char| c.is_numeric() || c.is_whitespace() || c >= '\u{1100}';
+    if rows_before == 0 && !line.contains(is_no_name) { Kind::TableHeader } else { Kind::TableRow }
+}
+
+/// How many marks separate the values of a line; `None` if it is prose: a space stands behind one of them, or all are
+/// those of numbers.
+pub(super) fn separators(line: &str) -> Option<usize> {
+    let (mut count, mut of_numbers, mut is_quoted, mut before) = (0, 0, false, b' ');
+    let bytes = line.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        is_quoted ^= *byte == b'"';
+        if !is_quoted && matches!(byte, b',' | b';') {
+            let next = bytes.get(at + 1).copied().unwrap_or(*byte);
+            if next == b' ' {
+                return None;
+            }
+            count += 1;
+            of_numbers += usize::from(before.is_ascii_digit() && next.is_ascii_digit());
+        }
+        before = *byte;
+    }
+    (count > of_numbers).then_some(count)
+}
+
 /// Whether a line goes on where the one before it was wrapped.
 fn continues(before: &str, line: &str) -> bool {
     if begins_item(line) {
@@ -165,7 +202,7 @@ pub(super) fn item_number(line: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::verify::document::{Document, Format};
+    use crate::verify::document::{Document, Format, Kind};
 
     #[test]
     fn a_line_with_tabs_or_bars_is_no_header_unless_a_table_follows() {
@@ -182,6 +219,19 @@ mod tests {
                 said.map(|sentence| &text[sentence.range.clone()]).any(|said| said.contains("Berlin")),
                 "{text:?}"
             );
+        }
+        for text in [
+            "name,claim\n\"Gold\",\"is lighter than water\"\n\"Iron\",\"is soft\"",
+            "land;capital\nFrance;Paris\nSpain;Rome",
+            "land,capital,people,founded\nFrance,Paris,1000,1\nSpain,Rome,2000,2",
+        ] {
+            let document = Document::new(text, Format::Text);
+            let exempt: Vec<bool> = document.sentences().iter().map(|sentence| sentence.exempt).collect();
+            assert_eq!(exempt, [true, false, false], "{text:?}");
+        }
+        for text in ["Gold, silver", "The price is 1,000", "A;B"] {
+            let document = Document::new(text, Format::Text);
+            assert!(document.sentences().iter().all(|sentence| sentence.kind != Kind::TableRow), "{text}");
         }
         let table = Document::new("City\tCountry\nBerlin\tGermany\nRome\tItaly", Format::Text);
         assert_eq!(

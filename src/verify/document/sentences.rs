@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::blocks::{item_number, trimmed};
+use super::blocks::{item_number, separators, trimmed};
 use super::text::Kind;
 
 /// The longest word before a stop that is looked up, in bytes.
@@ -21,7 +21,6 @@ const MAX_WORD: usize = 32;
 const FRAGMENT_WORDS: usize = 4;
 /// The same of one with a number in it.
 const NUMBERED_FRAGMENT_WORDS: usize = 2;
-
 /// The most letters and digits of a fragment.
 const FRAGMENT_LETTERS: usize = 48;
 /// The longest reference in brackets and the longest tag, in characters.
@@ -92,8 +91,9 @@ pub(super) fn kind(sentence: &str, is_last: bool) -> Kind {
         // Korean states with this ending, and often without a stop.
         || bare.ends_with('다')
         || sentence.match_indices(['[', '(']).any(|(at, _)| sentence[..at].trim_end().ends_with(is_stop));
-    // "Figure 2" states nothing, "Everest measures 9100 metres" does.
+    // "Figure 2" states nothing, "Everest measures 9100 metres" and "Height: 9100" do.
     let longest = if has_number { NUMBERED_FRAGMENT_WORDS } else { FRAGMENT_WORDS };
+    let has_stop = has_stop || has_number && bare.contains(": ");
     let is_short = || sentence.chars().filter(|c| c.is_alphanumeric()).nth(FRAGMENT_LETTERS).is_none();
     if !has_stop && words <= longest && is_short() { Kind::Fragment } else { Kind::Prose }
 }
@@ -125,13 +125,10 @@ fn words(sentence: &str) -> usize {
             }
         }
         // A term has a hyphen or two; a chain of such marks is a sentence in disguise.
-        let is_joint = |c: &char| matches!(c, '-' | ',' | '+' | '·' | ';' | '<');
+        let is_joint = |c: &char| matches!(c, '-' | '+' | '·' | '<');
         let hyphens = word.chars().filter(is_joint).take(FRAGMENT_WORDS + 1).count();
-        let spaced = match hyphens {
-            _ if !word.contains(char::is_alphanumeric) => 0,
-            0..=2 => 4,
-            more => 4 * (more + 1),
-        };
+        let joints = if hyphens > 2 { hyphens } else { 0 } + separators(word).unwrap_or_default();
+        let spaced = if word.contains(char::is_alphanumeric) { 4 * (joints + 1) } else { 0 };
         quarters += spaced.max(unspaced);
         if quarters > 4 * FRAGMENT_WORDS {
             break;
@@ -482,6 +479,7 @@ mod tests {
             ("Long-term cost-benefit notes", Kind::Fragment),
             ("Everest measures 9100 metres", Kind::Prose),
             ("Figure 2", Kind::Fragment),
+            ("Founded: 1234", Kind::Prose),
         ] {
             assert_eq!(kind(line, true), kind_of, "{line}");
         }

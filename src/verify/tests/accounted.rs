@@ -166,15 +166,21 @@ async fn a_part_is_a_duplicate_only_of_what_is_said() {
     let fact = format!("{PARIS} {EVEREST}");
     let scenario = audited(&fact, |_| answer(&[paris(PARIS)], &[(EVEREST, "duplicate")]), |_| approves());
     assert_eq!(counts(&scenario.complete().await), (2, 1, 1, false));
-    // An honest one.
-    let fact = format!("{PARIS} So the capital of France is Paris.");
-    let scenario = audited(
-        &fact,
-        |_| answer(&[paris(PARIS)], &[("So the capital of France is Paris.", "duplicate")]),
-        |_| approves(),
-    );
-    assert_eq!(counts(&scenario.complete().await), (2, 1, 0, true));
-    assert_eq!(scenario.called_models().len(), 2 + 3);
+    // Honest ones; of words in another order, another model has to say that they say the same.
+    for (second, says_so, unchecked, calls) in [
+        ("So Paris is the capital of France.", true, 0, 2 + 3),
+        ("So the capital of France is Paris.", true, 0, 2 + 2 + 3),
+        ("So the capital of France is Paris.", false, 1, 2 + 2 + 3),
+    ] {
+        let fact = format!("{PARIS} {second}");
+        let scenario = audited(
+            &fact,
+            move |_| answer(&[paris(PARIS)], &[(second, "duplicate")]),
+            move |call| if says_so || call.model == "z/1" { approves() } else { says(&[], &[second]) },
+        );
+        assert_eq!(counts(&scenario.complete().await), (2, 1, unchecked, unchecked == 0), "{second}");
+        assert_eq!(scenario.called_models().len(), calls, "{second}");
+    }
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ async fn the_extractor_is_told_what_is_wrong_and_where() {
 async fn of_a_list_that_is_cut_off_again_the_complete_claims_are_verified_and_the_rest_is_named() {
     let cut = || {
         let whole = extraction(3);
-        whole[..whole.find("Question 2").unwrap()].to_owned()
+        whole[..whole.find("What is claim 2").unwrap()].to_owned()
     };
     for again in [Reply::Fail(Failure::Timeout), Reply::Text("Sorry.".to_owned()), Reply::Text(cut())] {
         let again = std::sync::Mutex::new(Some(again));
@@ -122,7 +122,7 @@ async fn of_a_list_that_is_cut_off_again_the_complete_claims_are_verified_and_th
 async fn a_list_that_was_cut_off_is_repaired_if_possible() {
     let scenario = extracted_by(statement(3), |call| {
         let whole = extraction(3);
-        let cut = whole[..whole.find("Question 2").unwrap()].to_owned();
+        let cut = whole[..whole.find("What is claim 2").unwrap()].to_owned();
         if call.is_repair() { Reply::Text(whole) } else { Reply::TextWithFinish(cut, Finish::Length) }
     });
     let response = scenario.complete().await;

@@ -234,7 +234,7 @@ async fn a_rate_limited_panel_is_to_be_retried_when_its_first_model_is_available
 #[tokio::test]
 async fn a_single_answer_to_any_claim_is_enough_for_a_response() {
     let scenario = Scenario::with_claims(2, |call| match call.model {
-        "b/1" if call.question() == "Question 1?" => call.choose("no 1"),
+        "b/1" if call.question() == "What is claim 1?" => call.choose("no 1"),
         _ => Reply::Fail(Failure::Unreachable),
     });
     let response = scenario.complete().await;
@@ -253,7 +253,7 @@ async fn run_with_hanging_model(
 ) -> (Scenario, VerifyResponse) {
     let mut scenario = Scenario::with_claims(claims, move |call| match call.model {
         called if called == model => Reply::Hang,
-        _ => call.choose(&call.question().replace("Question", "yes").replace('?', "")),
+        _ => call.choose(&call.question().replace("What is claim", "yes").replace('?', "")),
     });
     scenario.settings.general.panel = [model, "a/1", "b/1"].map(str::to_owned).to_vec();
     scenario.settings.max_concurrent = max_concurrent;
@@ -283,8 +283,8 @@ async fn calls_that_wait_for_a_provider_do_not_delay_calls_to_others() {
 #[tokio::test(start_paused = true)]
 async fn the_deadline_closes_open_claims_and_keeps_the_other_results() {
     let mut scenario = Scenario::with_claims(2, |call| match call.model {
-        "b/1" | "c/1" if call.question() == "Question 1?" => Reply::Hang,
-        _ => call.choose(if call.question() == "Question 1?" { "yes 1" } else { "yes 0" }),
+        "b/1" | "c/1" if call.question() == "What is claim 1?" => Reply::Hang,
+        _ => call.choose(if call.question() == "What is claim 1?" { "yes 1" } else { "yes 0" }),
     });
     scenario.settings.general.deadline = Duration::from_millis(300);
     let response = scenario.complete().await;

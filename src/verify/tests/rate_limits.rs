@@ -50,7 +50,7 @@ fn limited(retry_after: Option<u64>) -> Reply {
 }
 
 fn agree(call: &Call<'_>) -> Reply {
-    call.choose(&call.question().replace("Question", "yes").replace('?', ""))
+    call.choose(&call.question().replace("What is claim", "yes").replace('?', ""))
 }
 
 /// A scenario without standby models in which `a/1` replies like this, and the others agree with every claim. The

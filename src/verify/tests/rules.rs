@@ -62,7 +62,7 @@ async fn a_tie_of_two_pairs_is_no_consensus() {
 #[tokio::test]
 async fn events_come_in_order_and_say_what_the_result_says() {
     let scenario = Scenario::with_claims(2, |call| {
-        call.choose(&call.question().replace("Question", "yes").replace('?', ""))
+        call.choose(&call.question().replace("What is claim", "yes").replace('?', ""))
     });
     let events = scenario.run().await;
     assert_eq!(

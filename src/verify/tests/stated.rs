@@ -79,6 +79,12 @@ async fn a_claim_of_a_heading_is_skipped_and_said_so() {
     let scenario = markdown(&fact, vec![paris()], &[HEADING]);
     assert!(scenario.complete().await.complete);
     assert_eq!(scenario.called_models().len(), 2 + 3, "nothing goes back");
+    // Nor is one of code.
+    let mut code = everest();
+    code["quote"] = EVEREST.into();
+    let fact = format!("```\n{EVEREST}\n```\n\n{PARIS}");
+    let response = markdown(&fact, vec![code, paris()], &[]).complete().await;
+    assert_eq!((skipped(&response), response.complete), (vec![(EVEREST, SkipReason::NoClaim)], true));
     // A sentence is one also with the marks of a heading, or indented.
     for sentence in [format!("# {EVEREST}\n\n"), format!("    {EVEREST}\n\n"), format!("{EVEREST}\n---\n\n")]
     {

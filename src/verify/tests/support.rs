@@ -277,7 +277,7 @@ pub(super) fn extraction(claims: usize) -> String {
         json!({
             "quote": format!("Claim number {n} is, as everybody says, yes {n}."),
             "claim": format!("Claim number {n} is, as everybody says, yes {n}."),
-            "question": format!("Question {n}?"),
+            "question": format!("What is claim {n}?"),
             "claimed_answer": format!("yes {n}"),
             "rivals": [format!("no {n}"), format!("maybe {n}"), format!("never {n}")],
         })

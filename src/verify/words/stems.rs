@@ -1,7 +1,8 @@
 //! Which words a text has, whatever their ending: Moscow's words for Moscow, Germany and German.
 //!
 //! Two words have the same stem if they agree in at least four letters and in all but the last three of each. Kept are
-//! the hashes of each word's beginnings that are long enough, so that a look-up takes four steps.
+//! the hashes of each word's beginnings that are long enough, so that a look-up takes four steps. Some endings make
+//! another name of one, though they are as short as those of its cases: Niger and Nigeria, George and Georgia.
 
 use std::collections::HashSet;
 
@@ -13,6 +14,11 @@ use super::tokens::{SEED, Script, Token, hashed, small};
 pub(super) const MIN_SHARED: usize = 4;
 /// How many of the last letters may differ.
 const ENDING: usize = 3;
+
+/// Endings of names that begin alike and mean something else: Niger, Nigeria; India, Indiana; George, Georgia; Alexander,
+/// Alexandria; Martin, Martinez; Johnson, Johnston.
+const OTHER_NAMES: [(&str, &str); 6] =
+    [("", "ia"), ("", "na"), ("e", "ia"), ("er", "ria"), ("", "ez"), ("on", "ton")];
 
 /// The words of a text.
 #[derive(Debug, Default)]
@@ -82,9 +88,26 @@ impl Stems {
 
     /// Whether the text has a word with the same stem.
     pub fn has_stem(&self, folded: &str, token: &Token) -> bool {
+        let word = folded.get(token.range()).unwrap_or_default();
         self.has_word(token)
-            || stems_of(folded.get(token.range()).unwrap_or_default())
-                .any(|stem| self.beginnings.contains(&stem))
+            || stems_of(word).any(|stem| self.beginnings.contains(&stem)) && !self.has_other_name(word)
+    }
+
+    /// Whether the text has another name that begins like this one, and none that has more of it.
+    fn has_other_name(&self, word: &str) -> bool {
+        let is_other = |from: &str, to: &str| {
+            let Some(stem) = word.strip_suffix(from) else { return false };
+            let hash = |ending: &str| {
+                stem.chars().chain(ending.chars()).fold(SEED, |hash, c| hashed(hash, small(c)))
+            };
+            let shared = stem.chars().count();
+            let mut more = stems_of(word).zip(MIN_SHARED.max(word.chars().count().saturating_sub(ENDING))..);
+            shared >= MIN_SHARED
+                && self.words.contains(&hash(to))
+                && !more.any(|(stem, chars)| chars > shared && self.beginnings.contains(&stem))
+        };
+        word.starts_with(char::is_uppercase)
+            && OTHER_NAMES.iter().any(|(one, other)| is_other(one, other) || is_other(other, one))
     }
 
     /// Whether the text has these two characters side by side.
@@ -109,7 +132,16 @@ pub fn is_same_stem((text, token): (&str, &Token), (other_text, other): (&str, &
     let other_word = other_text.get(other.range()).unwrap_or_default();
     let shared =
         word.chars().zip(other_word.chars()).take_while(|(one, other)| small(*one) == small(*other)).count();
-    shared + ENDING >= longest
+    shared + ENDING >= longest && !are_other_names(word, other_word)
+}
+
+/// Whether two words are different names though they begin alike.
+fn are_other_names(one: &str, other: &str) -> bool {
+    let is_pair = |one: &str, other: &str, endings: &(&str, &str)| {
+        one.strip_suffix(endings.0).is_some_and(|stem| other.strip_suffix(endings.1) == Some(stem))
+    };
+    one.starts_with(char::is_uppercase)
+        && OTHER_NAMES.iter().any(|endings| is_pair(one, other, endings) || is_pair(other, one, endings))
 }
 
 const fn pair(one: &Token, other: &Token) -> u64 {
@@ -143,6 +175,28 @@ mod tests {
         }
         for word in ["Moskau", "Gerard", "Par", "Parma", "dies"] {
             assert!(!has(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn names_that_begin_alike_are_told_apart() {
+        for (text, name, is_known) in [
+            ("Niger", "Nigeria", false),
+            ("Nigeria", "Niger", false),
+            ("Nigerian", "Nigeria", true),
+            ("the Nigerian and Niger", "Nigeria", true),
+            ("George", "Georgia", false),
+            ("Alexandria", "Alexander", false),
+            ("Johnson", "Johnston", false),
+            ("Egyptian", "Egypt", true),
+            ("Germany", "German", true),
+        ] {
+            let (tokens, token) = (Tokens::new(text), Tokens::new(name).all()[0]);
+            let mut stems = Stems::default();
+            stems.add(text, tokens.all());
+            assert_eq!(stems.has_stem(name, &token), is_known, "{text} {name}");
+            let one = tokens.all().iter().any(|other| is_same_stem((name, &token), (text, other)));
+            assert_eq!(one, is_known, "{text} {name}");
         }
     }
 }

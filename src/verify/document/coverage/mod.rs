@@ -20,10 +20,13 @@ use super::finder::Finder;
 use super::text::{Document, Format, Kind, Sentence};
 use crate::verify::anchors::{is_shortened, name_tokens};
 use crate::verify::values::{Marker, Number, Value, roman};
-use crate::verify::words::Script;
+use crate::verify::words::{Script, Token};
 
 /// So many words of a sentence that nothing says may be but other words for what is said.
 const MAX_OTHER_WORDS: usize = 2;
+/// The fewest words, or characters of a script without spaces, of a part between marks of a sentence that nothing else may
+/// stand for.
+const CLAUSE: [usize; 2] = [3, 4];
 /// The most claims and sentences among which that is looked for which a duplicate repeats.
 const MAX_ORIGINALS: usize = 400;
 /// The most values of a sentence that are looked for in each claim about it. No honest sentence has so many.
@@ -42,7 +45,7 @@ pub struct Gap {
     pub unasked: Vec<String>,
     /// The claims that take these for granted, by their positions among the accounts.
     pub presuming: Vec<usize>,
-    /// Names of it that stand in no claim and no skipped part.
+    /// Names of it that stand in no claim and no skipped part, and parts between marks of which no word does.
     pub names: Vec<String>,
     /// Whether a claim or a skipped part is about it.
     pub touched: bool,
@@ -179,17 +182,23 @@ impl Accounted<'_> {
         let content = content_of(self.finder, &sentence.range);
         let holds = |parts: &[Range<usize>]| !parts.is_empty() && is_most_within(&content, parts);
         let is_double = touched.by_repeated || holds(&touched.duplicates);
-        let original = is_double.then(|| self.original(sentence, &content, Said::has_all)).flatten();
+        let original = is_double.then(|| self.original(sentence, &content, Said::has_all_in_order)).flatten();
         // What its pronoun stands for may be something else.
         let original = original.filter(|_| !begins_with_pronoun(self.finder, &sentence.range));
+        let left = self.left(&content, touched);
         let is_said = original.is_some()
             || holds(&touched.skipped)
-            || touched.by_claim && self.is_mostly_said(&content, touched);
+            || touched.by_claim && self.is_mostly_said(&content, &left);
+        let repeats =
+            |says: fn(&Said, &Finder, &[usize]) -> bool| self.original(sentence, &content, says).is_some();
         let is_repeated =
-            || touched.by_repeated && self.original(sentence, &content, Said::has_most).is_some();
+            || touched.by_repeated && repeats(Said::has_most) || is_double && repeats(Said::has_all);
         let is_touched = is_said || is_repeated();
         let (values, unasked) = self.missing_values(sentence, touched, original);
-        let names = self.missing_names(sentence, original.unwrap_or(&self.said), names);
+        let mut names = self.missing_names(sentence, original.unwrap_or(&self.said), names);
+        if is_said && touched.by_claim {
+            names.extend(self.unsaid_clauses(&content, &left));
+        }
         if is_said && values.is_empty() && unasked.is_empty() && names.is_empty() {
             return None;
         }
@@ -213,18 +222,43 @@ impl Accounted<'_> {
         })
     }
 
-    /// Whether most words of a sentence are said or skipped, whatever became of its values.
-    fn is_mostly_said(&self, content: &[usize], touched: &Touched) -> bool {
+    /// Which words of a sentence are neither said nor skipped, whatever became of its values.
+    fn left(&self, content: &[usize], touched: &Touched) -> Vec<usize> {
         let tokens = self.finder.reading().tokens().all();
-        let is_left = |at: &&usize| {
-            !self.said.has_token(self.finder, **at)
-                && !self.is_name_of(&self.said, **at)
-                && !touched.skipped.iter().any(|part| part.contains(*at))
-                && value_around(self.finder, &tokens[**at]).is_none()
-                && !is_mark(self.finder, &tokens[**at])
+        let is_left = |at: &usize| {
+            !self.said.has_token(self.finder, *at)
+                && !self.is_name_of(&self.said, *at)
+                && !touched.skipped.iter().any(|part| part.contains(at))
+                && value_around(self.finder, &tokens[*at]).is_none()
+                && !is_mark(self.finder, &tokens[*at])
         };
-        let left = content.iter().filter(is_left).count();
-        left <= MAX_OTHER_WORDS || is_most(self.finder, content, content.len() - left)
+        content.iter().copied().filter(is_left).collect()
+    }
+
+    /// Whether most words of a sentence are said, given which are not.
+    fn is_mostly_said(&self, content: &[usize], left: &[usize]) -> bool {
+        left.len() <= MAX_OTHER_WORDS || is_most(self.finder, content, content.len() - left.len())
+    }
+
+    /// The parts between marks of which no word is said, as they stand in the text: of a long sentence, most may be said
+    /// without them.
+    fn unsaid_clauses(&self, content: &[usize], left: &[usize]) -> Vec<String> {
+        let (tokens, text) = (self.finder.reading().tokens().all(), self.finder.folded().text());
+        let is_mark = |token: &Token| {
+            matches!(token.first, ',' | ';' | ':' | '、' | '—' | '–' | '(' | ')' | '|')
+                && token.script == Script::Mark
+        };
+        let goes_on = |one: &usize, next: &usize| !tokens[*one..*next].iter().any(is_mark);
+        let is_unsaid = |clause: &&[usize]| {
+            let is_letters = clause.iter().any(|at| tokens[*at].script == Script::Letters);
+            clause.len() >= CLAUSE[usize::from(!is_letters)]
+                && clause.iter().all(|at| left.binary_search(at).is_ok())
+        };
+        let shown = |clause: &[usize]| {
+            let [first, .., last] = clause else { return String::new() };
+            text[tokens[*first].start as usize..tokens[*last].end as usize].to_owned()
+        };
+        content.chunk_by(goes_on).filter(is_unsaid).map(shown).collect()
     }
 
     /// The claims about a sentence that say one of these values: of very many values, all claims about it.

@@ -11,6 +11,8 @@ use crate::verify::words::{Folded, Script, Stems, Token};
 pub(super) struct Said {
     pub(super) index: Index,
     pub(super) stems: Stems,
+    /// The hashes of its words, in order.
+    words: Vec<u64>,
 }
 
 impl Said {
@@ -21,7 +23,8 @@ impl Said {
         let reading = Reading::within(folded.text(), finder.reading().languages());
         let mut stems = Stems::default();
         stems.add(folded.text(), reading.tokens().all());
-        Self { index: Index::new(folded.text(), &reading), stems }
+        let words = reading.tokens().all().iter().filter(|token| token.is_word()).map(|token| token.hash);
+        Self { index: Index::new(folded.text(), &reading), stems, words: words.collect() }
     }
 
     /// What claims and skipped parts say. Parts of the text itself are not read again: most of a text may be skipped.
@@ -97,6 +100,21 @@ impl Said {
     /// Whether all of it is said.
     pub(super) fn has_all(&self, finder: &Finder, content: &[usize]) -> bool {
         content.iter().all(|at| self.has_token(finder, *at))
+    }
+
+    /// Whether all of it is said in the same order: in another, the same words may say the opposite.
+    pub(super) fn has_all_in_order(&self, finder: &Finder, content: &[usize]) -> bool {
+        let tokens = finder.reading().tokens().all();
+        let mut rest = self.words.as_slice();
+        let mut is_next = |at: &usize| {
+            let hash = tokens[*at].hash;
+            match rest.iter().position(|word| *word == hash) {
+                Some(place) => rest = &rest[place + 1..],
+                None => return !self.words.contains(&hash),
+            }
+            true
+        };
+        self.has_all(finder, content) && content.iter().all(&mut is_next)
     }
 }
 

@@ -63,6 +63,24 @@ fn a_claim_does_not_account_for_a_sentence_of_other_words() {
 }
 
 #[test]
+fn a_part_between_marks_of_which_nothing_is_said_is_missing() {
+    use AccountKind::Claim;
+    for (said, unsaid) in [
+        ("Paris, the old town on the river Seine, is the capital of France", "gold is lighter than water"),
+        ("パリはフランスの首都で", "月は地球より大きい"),
+        ("巴黎是法国的首都", "月球比地球大"),
+        ("파리는 프랑스의 수도이고", "달은 지구보다 크다"),
+    ] {
+        let text = format!("{said}, {unsaid}.");
+        let found = gaps(&text, &[(Claim, said, said)], "");
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(gaps(&text, &[(Claim, said, said), (Claim, unsaid, unsaid)], ""), [], "{text}");
+    }
+    let text = "Paris, as we all know, is the capital of France.";
+    assert_eq!(gaps(text, &[(Claim, text, "Paris is the capital of France.")], ""), []);
+}
+
+#[test]
 fn marks_in_brackets_need_not_be_said() {
     use AccountKind::Claim;
     let says = "The capital of Japan is Tokyo.";
@@ -159,6 +177,8 @@ fn a_duplicate_counts_for_what_is_said_elsewhere() {
         ("Penguins can swim well.", "Penguins cannot swim well."),
         ("Smoking causes cancer in adults.", "Smoking cures cancer in adults."),
         ("It is 8,849 m tall.", "It is 8,849 m tall."),
+        ("Jupiter is larger than Mars.", "Mars is larger than Jupiter."),
+        ("Cats hunt dogs.", "Dogs hunt cats."),
     ] {
         let text = format!("{first} {second}");
         let document = Document::new(&text, Format::Text);

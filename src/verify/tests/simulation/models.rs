@@ -201,7 +201,7 @@ impl ModelClient for SimulatedModels {
 /// The letter and the text of the option of this kind, as shown in this call.
 fn option(call: &Call<'_>, kind: usize) -> (String, String) {
     let question = call.question();
-    let claim = question.trim_start_matches("Question ").trim_end_matches('?');
+    let claim = question.trim_start_matches("What is claim ").trim_end_matches('?');
     let text = match kind {
         0 => format!("yes {claim}"),
         1 => format!("no {claim}"),
