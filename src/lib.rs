@@ -11,18 +11,19 @@
 //! | room | what it does | names |
 //! |---|---|---|
 //! | `cli` | the terminal side; the only room that prints | app client config keys limits manual metrics providers server storage usage verify |
-//! | `config` | flags, environment and files, resolved and checked once | inference limits providers storage verify |
-//! | `app` | opens storage and builds the rooms | config inference keys limits metrics providers storage usage verify |
-//! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits manual metrics storage usage verify |
+//! | `config` | flags, environment and files, resolved and checked once | inference limits providers storage traces verify |
+//! | `app` | opens storage and builds the rooms | config inference keys limits metrics providers storage traces usage verify |
+//! | `server` | HTTP: connections, gate, routes, answers | app config inference keys limits manual metrics storage traces usage verify |
 //! | `client` | a running server over HTTP | nobody |
-//! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference usage |
-//! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers usage |
+//! | `verify` | from a statement to an assessment of each claim; knows no HTTP | inference traces usage |
+//! | `inference` | from a model's identifier to an answer: choice, retries, fallbacks, accounts | providers traces usage |
 //! | `providers` | formats of model APIs, and the only sender | nobody |
 //! | `keys` | creating, recognising and admitting keys; apps, sessions, the setup link | storage |
 //! | `limits` | an exact sliding minute and a UTC day, here or in Redis | storage |
-//! | `usage` | what requests cost, a row per attempt; budgets; reports and statements | metrics storage |
+//! | `usage` | what requests cost, a row per attempt; budgets; reports and statements | metrics storage traces |
 //! | `manual` | the topics of the manual, from Markdown to roff, HTML and text | nobody |
 //! | `metrics` | what the server counts about itself, for Prometheus | nobody |
+//! | `traces` | what became of requests, as spans for a collector (OTLP) | nobody |
 //! | `storage` | SQLite, or PostgreSQL | nobody |
 //! | `api` | the wire's types, shared by client and server | open to all |
 //! | `net` | the engine: connections in and out, streams, threads; knows no product | open to all |
@@ -61,6 +62,7 @@ pub mod providers;
 pub mod secret;
 pub mod server;
 pub mod storage;
+pub mod traces;
 pub mod unsafe_chars;
 pub mod usage;
 pub mod verify;

@@ -13,6 +13,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use http::HeaderMap;
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::clock::{Clock, Time};
@@ -23,6 +24,7 @@ use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::net::workers::PerWorker;
 use crate::storage::{self, DatabaseUrl, Store};
+use crate::traces::{Span, TraceContext, Tracer};
 use crate::usage::{Accounting, Ledger};
 use crate::verify::receipt::SigningKey;
 
@@ -42,6 +44,8 @@ pub struct AppState {
     pub setup: Setup,
     /// A single permit for all clients that have failed to authenticate too often.
     pub suspects: Semaphore,
+    /// Traces, if somebody is to get them.
+    pub traces: Option<Arc<Tracer>>,
     /// The time of day.
     pub clock: Clock,
     /// Signs receipts; made or looked up when the first one is asked for.
@@ -113,6 +117,7 @@ impl AppState {
             verdicts,
             suspects: Semaphore::new(1),
             receipt_key: OnceCell::new(),
+            traces: Tracer::new(&config.traces),
             clock,
             configured: ArcSwap::from_pointee(configured),
             exchange: Mutex::default(),
@@ -139,6 +144,12 @@ impl AppState {
             made.unwrap_or_else(|cause| Err(io::Error::other(cause).into())).map(Arc::new)
         });
         key.await.cloned()
+    }
+
+    /// The span of a request with these headers, which arrives now; nothing without traces.
+    pub fn begin_trace(&self, headers: &HeaderMap) -> Span {
+        let Some(tracer) = &self.traces else { return Span::default() };
+        tracer.begin(TraceContext::of_caller(headers), self.clock.now())
     }
 
     /// This worker's [`Accounting`], for a new request.

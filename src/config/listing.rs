@@ -80,6 +80,8 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
         ("limits_url", quoted(&config.limits_store.to_string())),
         ("tls_cert", tls.map(|tls| tls.cert.written()).unwrap_or_default()),
         ("tls_key", tls.map(|tls| tls.key.written()).unwrap_or_default()),
+        ("otlp_endpoint", config.traces.endpoint.written()),
+        ("otlp_headers", set_or_not(!config.traces.headers.is_empty())),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into();

@@ -14,7 +14,7 @@ use super::followed::Followed;
 use super::gateway::{Gateway, ProviderEntry};
 use super::relay::Relay;
 use super::upstream::{Started, Upstream};
-use super::{max_cost, retry};
+use super::{max_cost, noted, retry};
 use crate::money::{Tokens, Usage};
 use crate::providers::catalog::estimate;
 use crate::providers::{
@@ -201,6 +201,7 @@ impl Candidate<'_> {
         let max_cost = || max_cost::for_completion(self.request, provider, model, price);
         let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), max_cost)?;
         attempt.set_expected(Tokens::of_prompt(self.request.prompt_tokens));
+        attempt.note(|span| noted::request(span, self.request));
         Ok(attempt)
     }
 
@@ -323,6 +324,7 @@ impl Candidate<'_> {
 /// Settles and books an attempt that has got a whole answer.
 fn book_answer(attempt: Attempt, ticket: Ticket<'_>, completed: CompletionResponse) -> ChatReply {
     ticket.succeeded();
+    attempt.note(|span| noted::completion(span, &completed.body));
     attempt.finish("ok", completed.usage);
     ChatReply::Whole(completed.body)
 }

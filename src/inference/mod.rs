@@ -14,6 +14,7 @@ mod followed;
 mod gateway;
 mod max_cost;
 mod models;
+mod noted;
 mod relay;
 mod resume;
 mod retry;

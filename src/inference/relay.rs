@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::breaker::Ticket;
 use super::chat::is_final;
 use super::followed::stream_usage;
+use super::noted;
 use super::resume::{BrokenStream, Resumption, Search, Successor};
 use crate::log_scope::LogScope;
 use crate::providers::{CompletionStream, Failure};
@@ -176,6 +177,7 @@ impl Relay {
                 tracing::warn!(model, skipped, "chunks of a stream could not be read and were left out");
             });
         }
+        attempt.note(|span| noted::stream(span, &self.flow));
         attempt.finish(outcome, self.flow.usage());
     }
 }

@@ -7,12 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Uri;
 use tokio::time::Instant;
 
 use super::breaker::{CallTime, Threshold, Ticket};
 use super::gateway::ProviderEntry;
 use super::retry;
 use crate::providers::{CallPolicy, Failure, Permit};
+use crate::traces::Span;
 use crate::usage::{Attempt, BudgetError, Meter};
 
 /// A model to be called, and what all attempts share. As every waiting call holds one, it has only those settings of
@@ -76,8 +78,19 @@ impl<'a> Upstream<'a> {
             // It is forgotten if the call has waited for long.
             let at = self.load_spending(at).await?;
             let attempt = reserve(at)?;
+            attempt.note(|span| self.tell_server(span));
+            let permit = permit.in_trace(attempt.traceparent());
             Ok(Started { permit, ticket, attempt, at })
         }
+    }
+
+    /// Tells a span which server is called.
+    fn tell_server(&self, span: &mut Span) {
+        let settings = self.entry.provider.settings();
+        let Ok(address) = settings.base_url.parse::<Uri>() else { return };
+        span.set_some("server.address", address.host().map(str::to_owned));
+        let usual = if address.scheme_str() == Some("http") { 80 } else { 443 };
+        span.set_some("server.port", address.host().map(|_| address.port_u16().unwrap_or(usual)));
     }
 
     /// Makes sure that the caller's spending is known. Returns the time after that: `now`, unless it may have taken some,

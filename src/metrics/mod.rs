@@ -52,6 +52,19 @@ pub struct Readings {
     pub breakers: Vec<Breaker>,
     /// What was looked for in the verdict cache.
     pub verdicts: VerdictLookUps,
+    /// What became of spans, if there are traces.
+    pub spans: Option<Spans>,
+}
+
+/// What became of the spans of traces since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spans {
+    /// The collector has taken them.
+    pub sent: u64,
+    /// There was no room for them.
+    pub dropped: u64,
+    /// The collector did not take them.
+    pub failed: u64,
 }
 
 /// How many entries were looked for in the verdict cache since the start.
@@ -148,6 +161,13 @@ impl Metrics {
                 [("hit", hits), ("miss", misses)]
                     .map(|(outcome, count)| (vec![entry.to_owned(), outcome.to_owned()], Value::Count(count)))
             }),
+        );
+        let spans = readings.spans.into_iter().flat_map(|Spans { sent, dropped, failed }| {
+            [("sent", sent), ("dropped", dropped), ("failed", failed)]
+        });
+        page.add(
+            &table::SPANS,
+            spans.map(|(outcome, count)| (vec![outcome.to_owned()], Value::Count(count))),
         );
         page
     }

@@ -169,8 +169,14 @@ pub(super) static VERDICTS: Metric = counter(
     "Entries that were looked for in the verdict cache; entry is what a text says or the votes on a claim, outcome is hit or miss.",
 );
 
+pub(super) static SPANS: Metric = counter(
+    "mk_trace_spans_total",
+    &["outcome"],
+    "Spans of traces; outcome is sent, dropped (there was no room for more) or failed (the collector did not take them); left out without traces.",
+);
+
 /// All metrics, in the order of the page.
-pub static ALL: [&Metric; 25] = [
+pub static ALL: [&Metric; 26] = [
     &BUILD,
     &STARTED,
     &REQUESTS,
@@ -196,6 +202,7 @@ pub static ALL: [&Metric; 25] = [
     &LIMITS_STORE,
     &LIMITED_ALONE,
     &VERDICTS,
+    &SPANS,
 ];
 
 impl Metric {

@@ -22,6 +22,7 @@ mod late;
 mod ledger;
 mod meter;
 mod report;
+mod spans;
 mod spending;
 
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use report::{ReportError, ReportRequest, month_of_key, report};
 use std::sync::Arc;
 
 use crate::api::Service;
+use crate::traces::Parent;
 
 /// On whose account a request runs.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub struct Account {
     pub service: Service,
     /// What the key and the app may spend.
     pub budget: Budget,
+    /// The span of the request.
+    pub trace: Parent,
 }
 
 /// What an attempt is made for, so that a request can report the usage of each stage.

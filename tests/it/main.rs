@@ -131,6 +131,7 @@ mod supervisor;
 mod support;
 mod threats;
 mod tls;
+mod traces;
 mod usage;
 mod verdict_cache;
 mod verdict_cache_kept;

@@ -62,6 +62,10 @@ pub fn keep_fixed(
         fixed.extend(["tls_cert", "tls_key"]);
         next.tls.clone_from(&running.tls);
     }
+    if next.traces != running.traces {
+        fixed.extend(["otlp_endpoint", "otlp_capture"]);
+        next.traces.clone_from(&running.traces);
+    }
     next.listen = running.listen;
     next.limits_store.clone_from(&running.limits_store);
     next.database.clone_from(&running.database);

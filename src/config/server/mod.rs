@@ -51,6 +51,8 @@ pub struct ServerConfig {
     pub inference: crate::inference::Settings,
     /// How long single attempts stay in the ledger; `None` for ever. Their totals always stay.
     pub usage_retention: Option<Duration>,
+    /// Where traces are sent.
+    pub traces: crate::traces::Settings,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
     /// What was found and chosen at start, and why, to be shown.
@@ -77,6 +79,7 @@ impl Default for ServerConfig {
             verify: crate::verify::Settings::default(),
             inference: crate::inference::Settings::default(),
             usage_retention: None,
+            traces: crate::traces::Settings::default(),
             file: None,
             notes: Vec::new(),
             warnings: Vec::new(),
@@ -154,8 +157,10 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
     found.warnings.extend(panel_doubts(&verify, &origins));
 
+    let traces = traces::traces(file.otlp_endpoint.as_ref(), env, &mut origins, &mut found.warnings)?;
     let mut config = ServerConfig {
         listen,
+        traces,
         data_dir: data_dir(args, env, file.data_dir.as_ref(), &mut origins)?,
         database: database(file.database_url.as_ref(), env, &mut origins)?,
         tls: tls(&file, &mut origins)?,
@@ -450,3 +455,4 @@ pub(super) mod init;
 pub(super) mod server_file;
 #[cfg(test)]
 mod tests;
+mod traces;

@@ -25,6 +25,7 @@ pub(in crate::config) struct ServerFile {
     pub(in crate::config) limits_url: Option<Located<LimitsStore>>,
     pub(in crate::config) tls_cert: Option<Located<PathBuf>>,
     pub(in crate::config) tls_key: Option<Located<PathBuf>>,
+    pub(in crate::config) otlp_endpoint: Option<Located<String>>,
     pub(in crate::config) general: GeneralTable,
     pub(in crate::config) limits: LimitsTable,
     pub(in crate::config) providers: Vec<ProviderFile>,
@@ -44,6 +45,8 @@ settings_table! {
         max_body_bytes: usize = number(1..=1024 * 1024 * 1024);
         /// The largest body of a request to a model: agents send long conversations, and images.
         inference_max_body_bytes: usize = number(1..=1024 * 1024 * 1024);
+        /// True: traces hold what callers and models write, up to some thousand characters of each text.
+        otlp_capture at traces.capture: bool = flag();
     }
 }
 
@@ -212,6 +215,7 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
         limits_url: root.parsed_unseen("limits_url", LIMITS, LimitsStore::parse)?,
         tls_cert: root.path("tls_cert")?,
         tls_key: root.path("tls_key")?,
+        otlp_endpoint: root.parsed_unseen("otlp_endpoint", values::PROVIDER_URL, super::traces::address)?,
         general: GeneralTable::read(&mut root)?,
         limits: whole_table(root.section("limits")?)?,
         usage: whole_table(root.section("usage")?)?,

@@ -29,7 +29,7 @@ const fn var(name: &'static str, purpose: &'static str) -> Variable {
 }
 
 /// Our own variables.
-pub const VARIABLES: [Variable; 30] = [
+pub const VARIABLES: [Variable; 36] = [
     var("MK_LISTEN", "address and port that `mk serve` listens on"),
     var("MK_DATA_DIR", "directory that holds the database, mk.db"),
     var("MK_CONFIG", "the server's configuration file"),
@@ -38,6 +38,7 @@ pub const VARIABLES: [Variable; 30] = [
         "where apps, keys and usage are stored: sqlite, or the address of a PostgreSQL database",
     ),
     var("MK_LIMITS_URL", "where rate limits are counted: memory, or the address of a Redis or Valkey server"),
+    var("MK_OTLP_ENDPOINT", "collector that takes traces over OTLP/HTTP, such as http://127.0.0.1:4318"),
     var("MK_LOG", "what the server logs, such as `info` or `mk=debug`"),
     var("MK_SERVER", "base address of the server that client commands call"),
     var("MK_API_KEY", "key for that server; its prefix tells for which service"),
@@ -68,6 +69,23 @@ pub const VARIABLES: [Variable; 30] = [
         "set by systemd: files named like variables of providers' keys, where those are not set",
     ),
     var("SSL_CERT_FILE", "PEM file of certificate authorities to trust instead of the system's"),
+    var(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "collector of traces, where neither MK_OTLP_ENDPOINT nor server.toml names one; also OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    ),
+    var(
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "headers for it, such as authorization=Basic%20…; also OTEL_EXPORTER_OTLP_TRACES_HEADERS; may be a credential",
+    ),
+    var(
+        "OTEL_EXPORTER_OTLP_TIMEOUT",
+        "how long a call to it may take, in milliseconds; also OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+    ),
+    var("OTEL_SERVICE_NAME", "name of this server in traces; OTEL_RESOURCE_ATTRIBUTES adds more about it"),
+    var(
+        "OTEL_TRACES_SAMPLER",
+        "which requests are traced, as OpenTelemetry says; with OTEL_TRACES_SAMPLER_ARG; none with OTEL_SDK_DISABLED=true",
+    ),
     var("OLLAMA_HOST", "where an Ollama of this machine listens, as Ollama itself reads it"),
 ];
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::breaker::{BreakerReport, BreakerTable, CallTime, Threshold};
 use super::followed::Followed;
 use super::upstream::{Started, Upstream};
-use super::{Settings, max_cost, retry};
+use super::{Settings, max_cost, noted, retry};
 use crate::clock::Clock;
 use crate::model_id;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
@@ -308,6 +308,9 @@ impl Call<'_> {
                 }
             };
             if let Some(attempt) = attempt {
+                if let Ok(answer) = &result {
+                    attempt.note(|span| noted::answer(span, self.chat, answer));
+                }
                 attempt.finish(outcome, usage);
             }
             result.map_err(|failed| failed.failure)

@@ -193,6 +193,16 @@ impl ChunkWriter {
         self.text = None;
     }
 
+    /// The text that went to the caller, if another model can continue it.
+    pub(in crate::providers) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Why the choices that have ended did.
+    pub(in crate::providers) fn finish_reasons(&self) -> impl Iterator<Item = &str> {
+        self.choices.iter().filter_map(|choice| Some(choice.finish.as_ref()?.reason.as_str()))
+    }
+
     /// Takes the text that went to the caller, if another model can continue it.
     pub(in crate::providers) fn take_text(&mut self) -> Option<String> {
         self.text.take()

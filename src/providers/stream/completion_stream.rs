@@ -136,6 +136,16 @@ impl CompletionStream {
         self.chunks.head()
     }
 
+    /// The text passed on so far, as [`CompletionStream::take_text`] would take it.
+    pub fn text(&self) -> Option<&str> {
+        self.chunks.text()
+    }
+
+    /// Why the choices that have ended did.
+    pub fn finish_reasons(&self) -> impl Iterator<Item = &str> {
+        self.chunks.finish_reasons()
+    }
+
     /// Takes the text passed on so far; `None` if there was anything but text, too much of it, or if it has been taken.
     /// Only after a failure is it certain that the caller has pulled all of it.
     pub fn take_text(&mut self) -> Option<String> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::clock_stability::ClockStability;
@@ -39,6 +40,9 @@ const PRUNE_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Background {
     shutdown: watch::Sender<()>,
     flush: JoinHandle<()>,
+    /// Delivers traces.
+    traces: Option<JoinHandle<()>>,
+    closing: CancellationToken,
     _watch: AbortOnDropHandle<()>,
     _prune: AbortOnDropHandle<()>,
     _adopt: AbortOnDropHandle<()>,
@@ -48,8 +52,11 @@ pub(crate) struct Background {
 /// Starts them.
 pub(crate) fn start(context: &Arc<ServerState>) -> Background {
     let (shutdown, on_shutdown) = watch::channel(());
+    let (closing, traces) = (CancellationToken::new(), context.app.traces.clone());
     Background {
         shutdown,
+        traces: traces.map(|traces| tokio::spawn(traces.deliver(closing.clone()))),
+        closing,
         flush: tokio::spawn(flush(context.clone(), on_shutdown)),
         _watch: AbortOnDropHandle::new(tokio::spawn(watch_keys(context.clone()))),
         _prune: AbortOnDropHandle::new(tokio::spawn(prune(context.clone()))),
@@ -59,11 +66,16 @@ pub(crate) fn start(context: &Arc<ServerState>) -> Background {
 }
 
 impl Background {
-    /// Ends them, after waiting for a write in progress: its rows are in no queue any more.
+    /// Ends them, after waiting for a write in progress, whose rows are in no queue any more, and for the last traces,
+    /// which take no longer than a few seconds.
     pub(crate) async fn end(self) {
         drop(self.shutdown);
+        self.closing.cancel();
         // The rows of a flush that panicked are lost.
         let _ = self.flush.await;
+        if let Some(traces) = self.traces {
+            let _ = traces.await;
+        }
     }
 }
 

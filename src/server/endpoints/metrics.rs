@@ -5,10 +5,11 @@ use warp::reply::Response;
 
 use crate::inference::{self, BreakerReport};
 use crate::limits::StoreReading;
-use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings};
+use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings, Spans};
 use crate::server::reply::{ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate, with_rate};
+use crate::traces::Counts;
 
 /// Answers a request for the page.
 pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
@@ -35,6 +36,10 @@ fn limits_store(StoreReading { is_up, decided_alone }: StoreReading) -> LimitsSt
     LimitsStore { is_up, decided_alone }
 }
 
+fn spans(Counts { sent, dropped, failed }: Counts) -> Spans {
+    Spans { sent, dropped, failed }
+}
+
 async fn page(context: &ServerState, incoming: &Incoming) -> Result<Response, ApiError> {
     let app = &context.app;
     let readings = Readings {
@@ -43,6 +48,7 @@ async fn page(context: &ServerState, incoming: &Incoming) -> Result<Response, Ap
         ledger_rows_lost: app.ledger.lost_rows(),
         limits_store: app.limiter.store().map(limits_store),
         verdicts: app.verdicts.look_ups(),
+        spans: app.traces.as_ref().map(|traces| spans(traces.counts())),
         breakers: incoming.configured.gateway.breakers().into_iter().map(breaker).collect(),
     };
     let page = app.metrics.page(&readings).map_err(|cause| {

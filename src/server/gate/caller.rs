@@ -36,6 +36,7 @@ impl Caller {
             key_id: self.key.id.clone(),
             service: self.key.service,
             budget: self.budget(),
+            trace: self.record.trace(),
         }
     }
 

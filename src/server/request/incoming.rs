@@ -52,7 +52,14 @@ impl Incoming {
         let (method, path) = (request.method().clone(), request.uri().path());
         let endpoint = Endpoint::find(path);
         Self {
-            record: Record::start(app.accounting(), request_id.clone(), address, method, (endpoint, path)),
+            record: Record::start(
+                app.accounting(),
+                request_id.clone(),
+                address,
+                method,
+                (endpoint, path),
+                app.begin_trace(&headers),
+            ),
             endpoint,
             door: Door::of(path),
             peer: peer.ip(),

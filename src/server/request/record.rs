@@ -18,6 +18,7 @@ use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::money::NanoUsd;
 use crate::storage::KeyRow;
+use crate::traces::{Parent, Span};
 use crate::usage::{Accounting, Meter};
 
 /// The outcome of a request that succeeded.
@@ -35,6 +36,7 @@ pub(crate) struct Record {
     endpoint: Option<Endpoint>,
     path: Cow<'static, str>,
     notes: Mutex<Notes>,
+    span: Span,
 }
 
 #[derive(Default)]
@@ -61,13 +63,14 @@ struct Stream {
 }
 
 impl Record {
-    /// Starts the record of a request whose head has arrived.
+    /// Starts the record of a request whose head has arrived, and whose `span` has begun.
     pub(crate) fn start(
         books: Arc<Accounting>,
         request_id: Arc<str>,
         client: IpAddr,
         method: Method,
         (endpoint, path): (Option<Endpoint>, &str),
+        span: Span,
     ) -> Arc<Self> {
         Arc::new(Self {
             books,
@@ -78,12 +81,18 @@ impl Record {
             endpoint,
             path: log_fields::path(endpoint, path),
             notes: Mutex::default(),
+            span,
         })
     }
 
     /// How long ago the head arrived.
     pub(crate) fn age(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// What the spans of its parts hang on.
+    pub(crate) fn trace(&self) -> Parent {
+        self.span.as_parent()
     }
 
     /// The request's path as it is logged.
@@ -170,6 +179,47 @@ impl Drop for Record {
             first_token_ms = notes.stream.as_ref().map(|stream| milliseconds(stream.first_token)),
             ms = milliseconds(elapsed),
         );
+        if self.span.is_recorded() {
+            self.end_span();
+        }
+    }
+}
+
+impl Record {
+    /// Tells the span what became of the request. One without a key is not traced: health checks, pages, and what
+    /// strangers try would be most of what there is.
+    fn end_span(&mut self) {
+        let (span, notes) = (&mut self.span, self.notes.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let Some(key) = &notes.key else { return span.discard() };
+        let endpoint = self.endpoint.filter(|endpoint| endpoint.allows(self.method.as_str()));
+        let method = if endpoint.is_some() { self.method.as_str().to_owned() } else { "_OTHER".to_owned() };
+        let route = self.endpoint.map(Endpoint::path);
+        span.rename(route.map_or_else(|| method.clone(), |route| format!("{method} {route}")));
+        span.set("http.request.method", method);
+        span.set_some("http.route", route);
+        span.set("url.path", self.path.clone());
+        span.set("mk.request_id", self.request_id.clone());
+        span.set("mk.key_id", key.id.clone());
+        span.set("mk.app_id", key.app_id.clone());
+        if let Some(work) = &mut notes.work {
+            let sum = work.meter.sum();
+            span.set_some("mk.verification_id", work.verification.take());
+            span.set_some("mk.model", work.model.take());
+            span.set_some("mk.answered_by", work.answered_by.take());
+            span.set("mk.attempts", sum.attempts);
+            span.set_some("mk.cost_usd", sum.cost.map(NanoUsd::usd));
+        }
+        let status = notes.status.map(|status| status.as_u16());
+        span.set_some("http.response.status_code", status);
+        match notes.outcome.take() {
+            Some(Cow::Borrowed(OK)) => {}
+            // What a caller did wrong is no error of this server; a stream that broke is one, whatever its status was.
+            Some(code) if status.is_some_and(|status| (400..500).contains(&status)) => {
+                span.set("error.type", code)
+            }
+            Some(code) => span.fail(code),
+            None => span.set("error.type", CANCELLED),
+        }
     }
 }
 

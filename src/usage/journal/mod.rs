@@ -24,6 +24,7 @@ use crate::lock::Lock;
 use crate::money::{Price, Tokens};
 use crate::net::workers::PerWorker;
 use crate::storage::AttemptRow;
+use crate::traces::Span;
 
 /// The age from which on a call is written down, and the least time between two writes of it. With the time between two
 /// flushes, it is what a killed server loses of a call.
@@ -61,6 +62,9 @@ pub(super) struct Call {
     written: SharedTokens,
     /// When that was, in milliseconds after it began; 0 as long as nothing was.
     written_at: AtomicU64,
+    /// Its part of the request's trace, until it is booked. Here, as whoever waits for a call holds nothing larger than
+    /// a pointer to it.
+    pub(super) span: Mutex<Span>,
 }
 
 /// Tokens that one thread sets and others read: they may see some of the numbers alone, and the others the next time.
@@ -157,7 +161,13 @@ impl Journal {
 
 impl Call {
     /// A call that has used nothing yet.
-    pub(super) fn new(meter: Meter, model: Arc<str>, price: Option<Price>, begun: Instant) -> Self {
+    pub(super) fn new(
+        meter: Meter,
+        model: Arc<str>,
+        price: Option<Price>,
+        begun: Instant,
+        span: Span,
+    ) -> Self {
         Self {
             meter,
             model,
@@ -167,6 +177,7 @@ impl Call {
             number: AtomicU64::new(0),
             written: SharedTokens::default(),
             written_at: AtomicU64::new(0),
+            span: Mutex::new(span),
         }
     }
 

@@ -6,16 +6,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use http::HeaderValue;
 use tokio::sync::futures::OwnedNotified;
 
 use super::budgets::Reservation;
 use super::journal::{Call, Registration};
+use super::spans;
 use super::{Account, Accounting, BudgetError, Purpose};
 use crate::clock::Time;
 use crate::lock::Lock;
 use crate::metrics;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
 use crate::storage::{AttemptRow, CallId, INTERRUPTED};
+use crate::traces::{self, Kind, Parent, Span};
 
 /// The outcome of an attempt that was simply dropped: the caller left.
 pub(super) const CANCELLED: &str = "cancelled";
@@ -92,7 +95,9 @@ impl Meter {
         } else {
             None
         };
-        let call = Call::new(self.clone(), model.into(), price, now);
+        let model = model.into();
+        let span = spans::begin(self, &model, purpose, now);
+        let call = Call::new(self.clone(), model, price, now, span);
         Ok(Attempt {
             registration: accounting.ledger.journal().begin(call),
             purpose,
@@ -155,6 +160,21 @@ impl Meter {
         RequestTotal { attempts: self.0.attempts.load(Ordering::Relaxed), ..sum }
     }
 
+    /// A part of the request's work in its trace, inside the span that this thread is in.
+    pub fn span(&self, name: &'static str) -> Span {
+        self.place().child(name, Kind::Internal, Instant::now())
+    }
+
+    /// What begins now is a part of this span: the one that this thread is in, or else the request's.
+    pub(super) fn place(&self) -> Parent {
+        let request = &self.0.account.trace;
+        if request.is_none() {
+            return Parent::default();
+        }
+        let inner = traces::current();
+        if inner.is_none() { request.clone() } else { inner }
+    }
+
     /// Counts a retry of a failed attempt at `model`.
     pub fn count_retry(&self, model: &str) {
         self.0.accounting.metrics().attempts.count_retry(model);
@@ -192,6 +212,10 @@ impl Meter {
             cost,
         };
         self.0.accounting.metrics().attempts.count(&counted);
+        if !account.trace.is_none() {
+            let span = std::mem::take(&mut *call.span.locked());
+            spans::end(span, &counted, is_estimated);
+        }
         let row = self.row(call, outcome, used, took, position);
         tracing::debug!(
             request_id = &*account.request_id,
@@ -316,6 +340,25 @@ impl Attempt {
     /// completion received so far.
     pub fn set_expected(&mut self, tokens: Tokens) {
         self.registration.call().set_used(tokens);
+    }
+
+    /// The header that tells the provider which trace it is part of; `None` without traces.
+    pub fn traceparent(&self) -> Option<HeaderValue> {
+        if self.registration.call().meter.0.account.trace.is_none() {
+            return None;
+        }
+        self.registration.call().span.locked().traceparent()
+    }
+
+    /// Tells its span something, if it is recorded.
+    pub fn note(&self, tell: impl FnOnce(&mut Span)) {
+        let call = self.registration.call();
+        if !call.meter.0.account.trace.is_none() {
+            let mut span = call.span.locked();
+            if span.is_recorded() {
+                tell(&mut span);
+            }
+        }
     }
 
     /// Records that the first event of its stream has arrived.

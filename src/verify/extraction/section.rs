@@ -20,8 +20,9 @@ use super::feed::Feed;
 use super::mend::Mending;
 use super::review::{Faulty, Kept, MAX_PLACES, Part, Review, overlap, review};
 use super::statement::{Statement, passage};
-use crate::api::verify::SkipReason;
+use crate::api::verify::{SkipReason, Span as Position};
 use crate::inference::{Answer, Failure, Message, Role};
+use crate::traces::Span;
 use crate::usage::Purpose;
 use crate::verify::claim::Claim;
 use crate::verify::document::{Account, AccountKind, Gap, Quote, Section, coverage, nearest};
@@ -47,6 +48,13 @@ pub(super) struct Desk<'a> {
     pub(super) settings: &'a PanelSettings,
     pub(super) statement: &'a Statement<'a>,
     pub(super) feed: &'a Feed,
+}
+
+/// Tells a span why a call has no outcome.
+fn judge<T>(outcome: &Result<T, Failure>, span: &mut Span) {
+    if let Err(failure) = outcome {
+        span.fail(failure.code());
+    }
 }
 
 /// What was made of a section.
@@ -95,7 +103,8 @@ impl Desk<'_> {
             })?;
             Ok((draft, answer.to_owned()))
         };
-        let first = calls.structured(model, Purpose::Extraction, if_limited, || Some(prompt()), read).await;
+        let first = calls.structured(model, Purpose::Extraction, if_limited, || Some(prompt()), read);
+        let first = self.span("extract", section).around(first, judge).await;
         let (draft, answer) = match first {
             Ok(first) => first,
             Err(failure) if failure == Failure::Refused => return Err(failure),
@@ -127,7 +136,8 @@ impl Desk<'_> {
                 .or_else(|problem| draft::read_cut_off(answer, MAX_ANSWER_BYTES).ok_or(problem))
         };
         let if_limited = IfLimited::Wait { again: false };
-        let second = calls.structured(model, Purpose::Extraction, if_limited, prompt, read).await;
+        let second = calls.structured(model, Purpose::Extraction, if_limited, prompt, read);
+        let second = self.span("mend", section).around(second, judge).await;
         let second = second.unwrap_or_else(|failure| {
             warn!(verification = %statement.job.id, model, code = failure.code(), "an extraction was not mended");
             Draft::default()
@@ -148,6 +158,17 @@ impl Desk<'_> {
         if let Some(recorder) = self.calls.recorder {
             recorder.output(task, self.statement.span(&section.range), model, answer);
         }
+    }
+
+    /// A span for work on a section.
+    fn span(&self, name: &'static str, section: &Section) -> Span {
+        let mut span = self.calls.meter.span(name);
+        if span.is_recorded() {
+            let Position { start, end } = self.statement.span(&section.range);
+            span.set("mk.section.start", start as u64);
+            span.set("mk.section.end", end as u64);
+        }
+        span
     }
 
     fn calls(&self, has_fallback: bool) -> Calls<'_> {
@@ -195,7 +216,8 @@ impl Desk<'_> {
             Err(problem)
         };
         let calls = self.calls(false);
-        let audit = calls.structured(model, Purpose::Extraction, IfLimited::Fail, prompt, read).await;
+        let audit = calls.structured(model, Purpose::Extraction, IfLimited::Fail, prompt, read);
+        let audit = self.span("audit", section).around(audit, judge).await;
         audit
             .inspect_err(|failure| {
                 warn!(verification = %statement.job.id, model, code = failure.code(), "an audit gave no whole answer");

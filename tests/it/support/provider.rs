@@ -36,6 +36,8 @@ pub struct ModelRequest {
     pub raw: String,
     /// The API key, from the header that the format uses.
     pub key: Option<String>,
+    /// The trace that it is part of.
+    pub traceparent: Option<String>,
     /// When it had been received.
     pub at: Instant,
     /// Whether a stream was requested.
@@ -335,6 +337,7 @@ async fn play(
     let path = request.uri().path().to_owned();
     let format = Format::at(&path);
     let key = format.key(request.headers());
+    let traceparent = request.headers().get("traceparent").map(|value| value.to_str().unwrap().to_owned());
     let bytes =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -348,6 +351,7 @@ async fn play(
         body,
         raw,
         key,
+        traceparent,
         at: Instant::now(),
     };
     record(&shared, &ask);

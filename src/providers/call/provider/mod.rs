@@ -7,6 +7,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use foldhash::HashMap;
 use futures_util::{FutureExt, poll};
+use http::{HeaderName, HeaderValue};
 use tokio::time::{Instant, timeout_at};
 
 use super::open_response::OpenResponse;
@@ -61,6 +62,23 @@ enum Reply<T> {
 #[derive(Debug)]
 pub struct Permit {
     _held: semaphore::Permit,
+    /// What tells the provider which trace the call is part of.
+    traceparent: Option<Box<HeaderValue>>,
+}
+
+impl Permit {
+    /// This permit, of a call that is part of a trace.
+    #[must_use]
+    pub fn in_trace(self, traceparent: Option<HeaderValue>) -> Self {
+        Self { traceparent: traceparent.map(Box::new), ..self }
+    }
+
+    /// A request as it is sent with this permit.
+    fn stamped(&self, mut request: ProviderRequest) -> ProviderRequest {
+        let header = self.traceparent.as_deref().cloned();
+        request.headers.extend(header.map(|header| (HeaderName::from_static("traceparent"), header)));
+        request
+    }
 }
 
 /// Why a provider cannot be set up.
@@ -176,10 +194,10 @@ impl Provider {
         // No timer is needed if a permit is available.
         let mut waiting = pin!(self.calls.acquire_for(key_id));
         match poll!(waiting.as_mut()) {
-            Poll::Ready(held) => Ok((Permit { _held: held }, now)),
+            Poll::Ready(held) => Ok((Permit { _held: held, traceparent: None }, now)),
             Poll::Pending => {
                 let held = timeout_at(deadline, waiting).await.map_err(|_| Failure::Timeout)?;
-                Ok((Permit { _held: held }, Instant::now()))
+                Ok((Permit { _held: held, traceparent: None }, Instant::now()))
             }
         }
     }
@@ -261,7 +279,8 @@ impl Provider {
                 // Thousands of calls may be waiting for a response, so nothing else may be kept alive meanwhile.
                 let opened = {
                     let call_policy = self.call_policy(model);
-                    transport.open(|| question.encode(&**dialect, &target), &call_policy, deadline)
+                    let stamped = || Ok(permit.stamped(question.encode(&**dialect, &target)?));
+                    transport.open(stamped, &call_policy, deadline)
                 }
                 .await
                 .map(Box::new)?;

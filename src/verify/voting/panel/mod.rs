@@ -14,8 +14,9 @@ mod order;
 mod results;
 
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -29,6 +30,8 @@ use super::answer::read_vote;
 use super::ballot::{Next, PanelAnswer, Roster};
 use crate::api::verify::ClaimResult;
 use crate::inference::{Answer, Chat, Failure, Finish};
+use crate::lock::Lock;
+use crate::traces::{Kind, Span};
 use crate::usage::Purpose;
 use crate::verify::Job;
 use crate::verify::claim::Claim;
@@ -51,11 +54,34 @@ struct Asked {
     claim: Claim,
     /// Whether its votes are no longer needed: it was taken back, or those still to come could not change the outcome.
     given_up: AtomicBool,
+    /// From its first vote to its report.
+    span: Mutex<Span>,
 }
 
 impl Asked {
-    const fn new(claim: Claim) -> Self {
-        Self { claim, given_up: AtomicBool::new(false) }
+    fn new(claim: Claim, mut span: Span) -> Self {
+        if span.is_recorded() {
+            span.set("mk.claim.id", claim.id.clone());
+            if span.captures() {
+                span.set("mk.claim", claim.text.clone());
+            }
+        }
+        Self { claim, given_up: AtomicBool::new(false), span: Mutex::new(span) }
+    }
+
+    /// A span for one of its votes.
+    fn begin_vote(&self) -> Span {
+        let claim = self.span.locked();
+        if claim.is_none() {
+            return Span::default();
+        }
+        claim.as_parent().child("vote", Kind::Internal, Instant::now())
+    }
+
+    /// Ends its span with the result.
+    fn end_span(&self, assessment: &'static str) {
+        let mut span = std::mem::take(&mut *self.span.locked());
+        span.set("mk.claim.assessment", assessment);
     }
 
     fn is_given_up(&self) -> bool {
@@ -172,7 +198,7 @@ impl Panel<'_> {
         Ok((results.finish(outbox)?, found))
     }
 
-    #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
+    /// One model's vote on one claim. Not an `async fn`, which would store its arguments twice while it waits.
     fn ask(
         &self,
         asked: Arc<Asked>,
@@ -180,16 +206,21 @@ impl Panel<'_> {
         seat: usize,
         if_limited: IfLimited,
     ) -> impl Future<Output = CallOutcome> {
-        async move {
+        let span = asked.begin_vote();
+        let work = async move {
             let Some(model) = self.roster.model(seat) else {
                 return CallOutcome { claim: at, seat, answer: Err(Failure::UnknownModel) };
             };
-            let order = option_order(&self.job.id, &asked.claim, model).into_boxed_slice();
-            let vote = Vote { panel: self, asked, order };
-            let (prompt, read) = (|| vote.prompt(), |answer: &Answer| vote.read(answer, model));
+            let vote = Vote { panel: self, asked };
+            let (prompt, read) = (|| vote.prompt(model), |answer: &Answer| vote.read(answer, model));
             let answer = self.calls.structured(model, Purpose::Verification, if_limited, prompt, read).await;
             CallOutcome { claim: at, seat, answer }
-        }
+        };
+        span.around(work, |outcome, span| {
+            if let Err(failure) = &outcome.answer {
+                span.fail(failure.code());
+            }
+        })
     }
 }
 
@@ -205,24 +236,28 @@ async fn done(extraction: &mut Option<BoxFuture<'_, Result<Found, Error>>>) -> R
 struct Vote<'a> {
     panel: &'a Panel<'a>,
     asked: Arc<Asked>,
-    /// The order in which the model is shown the options.
-    order: Box<[usize]>,
 }
 
 impl Vote<'_> {
     /// `None` once the vote is no longer needed.
-    fn prompt(&self) -> Option<Chat> {
+    fn prompt(&self, model: &str) -> Option<Chat> {
         let is_needed = !self.asked.is_given_up();
-        is_needed.then(|| prompts::panel(self.panel.job, self.panel.fences, &self.asked.claim, &self.order))
+        is_needed
+            .then(|| prompts::panel(self.panel.job, self.panel.fences, &self.asked.claim, &self.order(model)))
+    }
+
+    /// The order in which the model is shown the options. Not kept, as thousands of votes wait.
+    fn order(&self, model: &str) -> Vec<usize> {
+        option_order(&self.panel.job.id, &self.asked.claim, model)
     }
 
     fn read(&self, answer: &Answer, model: &str) -> Result<PanelAnswer, String> {
-        let claim = &self.asked.claim;
+        let (claim, order) = (&self.asked.claim, self.order(model));
         if let Some(recorder) = self.panel.calls.recorder {
-            recorder.vote(claim, model, &self.order, answer);
+            recorder.vote(claim, model, &order, answer);
         }
         let is_cut_off = answer.finish == Finish::Length;
-        read_vote(&answer.text, is_cut_off, claim.options(), &self.order, self.panel.job.explain)
+        read_vote(&answer.text, is_cut_off, claim.options(), &order, self.panel.job.explain)
     }
 }
 

@@ -80,7 +80,7 @@ impl<'a> PanelResults<'a> {
     }
 
     fn add(&mut self, claim: Claim, ballot: Ballot<'a>) -> usize {
-        self.asked.push(Arc::new(Asked::new(claim)));
+        self.asked.push(Arc::new(Asked::new(claim, self.panel.calls.meter.span("claim"))));
         self.ballots.push(ballot);
         self.positions.push(None);
         self.asked.len() - 1
@@ -225,6 +225,7 @@ impl<'a> PanelResults<'a> {
                 model_answers: result.model_answers.clone(),
                 result: self.panel.job.model_progress.then(|| Box::new(result.clone())),
             }));
+            self.asked[at].end_span(result.assessment.as_str());
             self.results[position] = Some(result);
         }
     }
