@@ -29,7 +29,7 @@ pub(super) fn request(span: &mut Span, request: &CompletionRequest<'_>) {
             let role = message["role"].as_str().unwrap_or_default();
             json!({"role": shortened(role), "parts": parts(&message["content"])})
         });
-        span.set("gen_ai.input.messages", Value::from_iter(last).to_string());
+        span.set("gen_ai.input.messages", last.collect::<Value>().to_string());
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn completion(span: &mut Span, body: &[u8]) {
         let messages = choices.iter().map(|choice| {
             json!({"role": "assistant", "parts": parts(&choice.message["content"]), "finish_reason": reason(choice)})
         });
-        span.set("gen_ai.output.messages", Value::from_iter(messages).to_string());
+        span.set("gen_ai.output.messages", messages.collect::<Value>().to_string());
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn answer(span: &mut Span, chat: &Chat, answer: &Answer) {
             };
             json!({"role": role, "parts": [part(&message.content)]})
         });
-        span.set("gen_ai.input.messages", Value::from_iter(messages).to_string());
+        span.set("gen_ai.input.messages", messages.collect::<Value>().to_string());
         let output = json!([{"role": "assistant", "parts": [part(&answer.text)], "finish_reason": reason}]);
         span.set("gen_ai.output.messages", output.to_string());
     }

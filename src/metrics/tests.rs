@@ -197,6 +197,7 @@ fn labels_of_breakers_are_bounded_too() {
         ledger_rows_lost: 2,
         limits_store: Some(LimitsStore { is_up: false, decided_alone: 7 }),
         verdicts: VerdictLookUps { texts: (1, 2), claims: (3, 4) },
+        spans: Some(Spans { sent: 5, dropped: 1, failed: 0 }),
     };
     let page = metrics().page(&readings).unwrap();
     assert_has(
@@ -212,6 +213,8 @@ fn labels_of_breakers_are_bounded_too() {
             "mk_limits_alone_total 7",
             r#"mk_verdict_cache_total{entry="text",outcome="miss"} 2"#,
             r#"mk_verdict_cache_total{entry="claim",outcome="hit"} 3"#,
+            r#"mk_trace_spans_total{outcome="sent"} 5"#,
+            r#"mk_trace_spans_total{outcome="dropped"} 1"#,
         ],
     );
     assert!(!page.contains("made-up"), "{page}");

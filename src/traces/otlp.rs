@@ -14,8 +14,8 @@ const PARENT_IS_REMOTE: u32 = 0x200;
 
 /// The body of a call that delivers these spans.
 pub(super) fn request(spans: &[Ended], settings: &Settings) -> Vec<u8> {
-    let own = settings.resource.iter().map(|(key, value)| attribute(key, json!({"stringValue": value})));
-    let version = attribute("service.version", json!({"stringValue": env!("CARGO_PKG_VERSION")}));
+    let own = settings.resource.iter().map(|(key, value)| attribute(key, &json!({"stringValue": value})));
+    let version = attribute("service.version", &json!({"stringValue": env!("CARGO_PKG_VERSION")}));
     let resource: Vec<Json> = own.chain([version]).collect();
     let spans: Vec<Json> = spans.iter().map(span).collect();
     json!({"resourceSpans": [{
@@ -27,7 +27,8 @@ pub(super) fn request(spans: &[Ended], settings: &Settings) -> Vec<u8> {
 }
 
 fn span(span: &Ended) -> Json {
-    let attributes: Vec<Json> = span.attributes.iter().map(|(key, one)| attribute(key, value(one))).collect();
+    let attributes: Vec<Json> =
+        span.attributes.iter().map(|(key, one)| attribute(key, &value(one))).collect();
     let is_remote = span.kind == Kind::Server && span.parent.is_some();
     let place = PARENT_IS_KNOWN | if is_remote { PARENT_IS_REMOTE } else { 0 };
     let mut object = json!({
@@ -47,7 +48,7 @@ fn span(span: &Ended) -> Json {
     object
 }
 
-fn attribute(key: &str, value: Json) -> Json {
+fn attribute(key: &str, value: &Json) -> Json {
     json!({"key": key, "value": value})
 }
 

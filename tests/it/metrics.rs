@@ -232,7 +232,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
         key_id: "".into(),
         service: Service::Inference,
         budget: Budget::default(),
-        trace: Default::default(),
+        trace: mk::traces::Parent::default(),
     };
     let app = &gateway.server.app;
     let meter = Meter::new(account, app.accounting());

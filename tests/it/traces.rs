@@ -174,7 +174,8 @@ async fn texts_are_in_traces_if_the_operator_says_so() {
     gateway.server.shutdown().await;
 
     let spans = spans(&collector);
-    let calls = named(&spans, "chat m");
+    let mut calls = named(&spans, "chat m");
+    calls.sort_by_key(|call| call.get("gen_ai.request.stream") == Some(&json!({"boolValue": false})));
     let input = json!([{"role": "user", "parts": [{"type": "text", "content": "Hello"}]}]);
     for (call, text) in calls.iter().zip(["Hello!", ANSWER]) {
         let read = |key: &str| serde_json::from_str::<Value>(call.text(key)).unwrap();

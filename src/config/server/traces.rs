@@ -77,16 +77,16 @@ fn endpoint(
         Ok(Some(address))
     };
     if let Some(address) = variable(ENDPOINT)? {
-        return Ok(Some((with_path(address), false)));
+        return Ok(Some((with_path(&address), false)));
     }
     if let Some(found) = file {
         origins.record(KEY, Some(found));
-        return Ok(Some((with_path(found.value.clone()), false)));
+        return Ok(Some((with_path(&found.value), false)));
     }
     if let Some(address) = variable(STANDARD_TRACES)? {
         return Ok(Some((address, true)));
     }
-    Ok(variable(STANDARD)?.map(|address| (with_path(address), true)))
+    Ok(variable(STANDARD)?.map(|address| (with_path(&address), true)))
 }
 
 /// An address, as far as it can be shown to anybody.
@@ -95,10 +95,10 @@ pub(super) fn address(text: &str) -> Option<String> {
 }
 
 /// The address for traces of a collector, whether or not it already is that.
-fn with_path(address: String) -> String {
+fn with_path(address: &str) -> String {
     let (base, query) = match address.split_once('?') {
         Some((base, query)) => (base, Some(query)),
-        None => (address.as_str(), None),
+        None => (address, None),
     };
     let base = base.trim_end_matches('/');
     let path = if base.ends_with(PATH) { "" } else { PATH };

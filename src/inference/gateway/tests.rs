@@ -40,7 +40,7 @@ fn meter_of(key_id: &str, budget: Option<NanoUsd>, accounting: Arc<Accounting>) 
         key_id: key_id.into(),
         service: Service::Verify,
         budget: Budget { key: budget, app: None },
-        trace: Default::default(),
+        trace: crate::traces::Parent::default(),
     };
     Meter::new(account, accounting)
 }

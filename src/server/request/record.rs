@@ -215,7 +215,7 @@ impl Record {
             Some(Cow::Borrowed(OK)) => {}
             // What a caller did wrong is no error of this server; a stream that broke is one, whatever its status was.
             Some(code) if status.is_some_and(|status| (400..500).contains(&status)) => {
-                span.set("error.type", code)
+                span.set("error.type", code);
             }
             Some(code) => span.fail(code),
             None => span.set("error.type", CANCELLED),

@@ -25,7 +25,7 @@ fn account(key: Option<u64>, app: Option<u64>) -> Account {
         key_id: "key_1".into(),
         service: Service::Inference,
         budget: Budget { key: key.map(NanoUsd), app: app.map(NanoUsd) },
-        trace: Default::default(),
+        trace: crate::traces::Parent::default(),
     }
 }
 

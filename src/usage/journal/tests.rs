@@ -18,7 +18,7 @@ fn meter(ledger: &Ledger, request: &str, clock: &Clock) -> Meter {
         key_id: "key_1".into(),
         service: Service::Verify,
         budget: Budget::default(),
-        trace: Default::default(),
+        trace: crate::traces::Parent::default(),
     };
     Meter::new(account, Accounting::new(ledger.clone(), clock.clone()))
 }

@@ -38,7 +38,7 @@ fn account(budget: NanoUsd) -> Account {
         key_id: "key_1".into(),
         service: Service::Verify,
         budget: Budget { key: Some(budget), app: None },
-        trace: Default::default(),
+        trace: crate::traces::Parent::default(),
     }
 }
 

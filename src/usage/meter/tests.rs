@@ -23,7 +23,7 @@ fn desk() -> Desk {
         key_id: "key_1".into(),
         service: Service::Verify,
         budget: Budget::default(),
-        trace: Default::default(),
+        trace: crate::traces::Parent::default(),
     };
     let meter = Meter::new(account, Accounting::new(ledger.clone(), Clock::manual(NOW)));
     Desk { store, ledger, meter }

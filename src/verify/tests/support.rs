@@ -267,6 +267,7 @@ pub(super) fn meter() -> Meter {
         key_id: "".into(),
         service: Service::Verify,
         budget: Budget::default(),
+        trace: crate::traces::Parent::default(),
     };
     Meter::new(account, Accounting::new(Ledger::new(store), clock))
 }

@@ -215,6 +215,7 @@ impl Plan {
             key_id: "".into(),
             service: Service::Verify,
             budget: Budget::default(),
+            trace: crate::traces::Parent::default(),
         };
         let meter =
             Meter::new(account, Accounting::new(ledger.clone(), Clock::manual(Time::from_unix_ms(0))));
