@@ -44,6 +44,10 @@ pub enum Endpoint {
     OpenAiModel,
     OpenAiBase,
     AnthropicBase,
+    Messages,
+    CountTokens,
+    AnthropicModels,
+    AnthropicModel,
 }
 
 /// An entrance to the API, with a protocol of its own.
@@ -69,7 +73,7 @@ impl Door {
 }
 
 /// Each endpoint with its methods, as `Allow` lists them, and its path. In the order of the enum; the busiest first.
-const TABLE: [(Endpoint, &str, &str); 35] = [
+const TABLE: [(Endpoint, &str, &str); 39] = [
     (Endpoint::ChatCompletions, "POST", "/inference/v1/chat/completions"),
     (Endpoint::Verify, "POST", "/verify/v1/stream"),
     (Endpoint::Extract, "POST", "/verify/v1/extract"),
@@ -105,6 +109,10 @@ const TABLE: [(Endpoint, &str, &str); 35] = [
     (Endpoint::OpenAiModel, "GET, HEAD", "/openai/v1/models/{model}"),
     (Endpoint::OpenAiBase, "GET, HEAD", "/openai/v1"),
     (Endpoint::AnthropicBase, "GET, HEAD", "/anthropic"),
+    (Endpoint::Messages, "POST", "/anthropic/v1/messages"),
+    (Endpoint::CountTokens, "POST", "/anthropic/v1/messages/count_tokens"),
+    (Endpoint::AnthropicModels, "GET, HEAD", "/anthropic/v1/models"),
+    (Endpoint::AnthropicModel, "GET, HEAD", "/anthropic/v1/models/{model}"),
 ];
 
 const _: () = {

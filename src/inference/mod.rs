@@ -36,7 +36,7 @@ pub use crate::json::reader::{Json, Reader};
 pub use crate::providers::catalog::estimate;
 pub use crate::providers::{
     Answer, Chat, CompletionRequest, Effort, Failure, Finish, MAX_BREAKER_PAUSE, MAX_CHOICES, Message, Role,
-    Schema, SetupError,
+    Schema, SetupError, Takes,
 };
 
 /// The operator's settings for chat completions.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Gateway, is_pattern};
 use crate::clock::Time;
 use crate::money::Price;
-use crate::providers::{catalog, sandbox};
+use crate::providers::{Takes, catalog, sandbox};
 
 /// Words in a model's own name that say that it does something other than to answer people: it judges texts, makes
 /// vectors, speech, music, pictures or films of them, or drives a machine.
@@ -101,6 +101,18 @@ impl Gateway {
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
             deprecation: facts.and_then(|facts| facts.deprecation),
         }
+    }
+
+    /// What all models that may answer a request for `id` take of what tunes an answer.
+    pub fn takes(&self, id: &str) -> Takes {
+        let chain = self.chain(id);
+        let each = chain.iter().filter_map(|id| self.find(id).map(|(provider, model)| provider.takes(model)));
+        each.reduce(Takes::both).unwrap_or_default()
+    }
+
+    /// Whether what a model's format does not have is left out of a request, instead of the request being refused.
+    pub const fn drops_unsupported(&self) -> bool {
+        self.settings().drop_unsupported
     }
 
     /// The names of the configured providers, sorted.

@@ -29,6 +29,7 @@ pub use call::provider::{Permit, Provider, SetupError, dialect};
 pub use catalog::effort::Effort;
 pub use catalog::model::{Model, Structure};
 pub use catalog::settings::{Kind, ModelSettings, Settings};
+pub use catalog::takes::Takes;
 pub use chat::{Answer, Chat, Finish, Message, Role, Schema};
 pub use completion::{
     CompletionRequest, CompletionResponse, EventOutcome, MAX_CHOICES, ResponseMeta, StreamDecoder,

@@ -18,7 +18,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::endpoints::{
-    chat, console, dashboard, docs, health, metrics, models, openapi, receipt_key, verify,
+    chat, console, dashboard, docs, health, messages, metrics, models, openapi, receipt_key, verify,
 };
 use super::reply::{ApiError, ErrorCode, Reply};
 use super::request::incoming::Incoming;
@@ -140,6 +140,10 @@ async fn dispatch<B: Buf + Send>(
         }
         Endpoint::Models | Endpoint::OpenAiModels => models::list(context, incoming).await,
         Endpoint::Model | Endpoint::OpenAiModel => models::one(context, incoming, id).await,
+        Endpoint::Messages => Box::pin(messages::create(context, incoming, body)).await.into(),
+        Endpoint::CountTokens => Box::pin(messages::count(context, incoming, body)).await.into(),
+        Endpoint::AnthropicModels => messages::list(context, incoming, request.query()).await,
+        Endpoint::AnthropicModel => messages::one(context, incoming, id).await,
         Endpoint::ReceiptKey => receipt_key::show(context, incoming).await,
         Endpoint::Metrics => metrics::show(context, incoming).await,
         Endpoint::OpenApi => openapi::show(context, incoming).await,

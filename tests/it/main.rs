@@ -106,6 +106,7 @@ mod limits;
 mod limits_shared;
 mod logs;
 mod many;
+mod messages;
 mod metrics;
 mod models;
 mod openapi;

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True  # the folder holds nothing but what is committed
 
 import desk
 
-CLIENTS = ("openai", "langchain-openai", "llm", "schemathesis")
+CLIENTS = ("anthropic", "openai", "langchain-openai", "llm", "schemathesis")
 
 
 def main():
@@ -29,7 +29,7 @@ def main():
         desk.close()
     clients = ", ".join(f"{name} {version(name)}" for name in CLIENTS)
     failed = len(result.failures) + len(result.errors)
-    print(f"clients ({clients}, openai for Node): tests {result.testsRun}, failed {failed}")
+    print(f"clients ({clients}, openai and anthropic for Node): tests {result.testsRun}, failed {failed}")
     return 0 if result.wasSuccessful() and result.testsRun else 1
 
 

@@ -1,4 +1,4 @@
-"""Runs openai.test.mjs, the tests of the `openai` package for Node, against the same server."""
+"""Runs openai.test.mjs and anthropic.test.mjs, the tests of packages for Node, against the same server."""
 
 import os
 import shutil
@@ -14,10 +14,17 @@ FOLDER = Path(os.environ.get("MK_NODE", HERE.parents[1] / "target/clients/node")
 
 class Node(unittest.TestCase):
     def test_openai(self):
+        self.passes("openai.test.mjs")
+
+    def test_anthropic(self):
+        self.passes("anthropic.test.mjs")
+
+    def passes(self, name):
         # Node looks for packages beside the file that asks for them.
-        script = shutil.copy(HERE / "openai.test.mjs", FOLDER)
+        script = shutil.copy(HERE / name, FOLDER)
         env = {
             "PATH": os.environ["PATH"],
+            "MK_ADDRESS": desk().address,
             "MK_BASE_URL": desk().base_url,
             "MK_KEY": desk().key,
             "MK_KEY_ELSEWHERE": desk().make_key("--address", "192.0.2.0/24"),

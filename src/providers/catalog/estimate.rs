@@ -12,6 +12,9 @@ const CHARS_PER_TOKEN: u64 = 4;
 /// The overhead of chat formats for each message.
 pub const TOKENS_PER_MESSAGE: u64 = 4;
 
+/// About what a large image takes: Anthropic scales images down to 1,600 tokens, others make fewer of them.
+pub const TOKENS_PER_IMAGE: u64 = 1_600;
+
 /// The estimated number of tokens in a text.
 pub fn text_tokens(text: &str) -> u64 {
     length_tokens(characters(text))

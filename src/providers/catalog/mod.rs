@@ -10,6 +10,7 @@ pub(super) mod effort;
 pub mod estimate;
 pub(super) mod model;
 pub(super) mod settings;
+pub(super) mod takes;
 
 use std::sync::LazyLock;
 

@@ -32,6 +32,10 @@ impl TokenUsage {
         if let Some(cached) = self.cached_tokens {
             value["prompt_tokens_details"] = json!({"cached_tokens": cached});
         }
+        // As `OpenRouter` calls it.
+        if self.tokens.cache_written > 0 {
+            value["prompt_tokens_details"]["cache_write_tokens"] = json!(self.tokens.cache_written);
+        }
         if let Some(reasoning) = self.reasoning_tokens {
             value["completion_tokens_details"] = json!({"reasoning_tokens": reasoning});
         }

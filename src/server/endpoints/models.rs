@@ -20,10 +20,15 @@ pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(incoming),
     };
-    let (gateway, now) = (&incoming.configured.gateway, context.app.clock.now());
-    let ids = gateway.models(now).into_iter();
-    let data = ids.filter(|id| keys::may_use(&caller.key, id)).map(|id| model(gateway, id, now)).collect();
+    let data = usable(context, &incoming.configured.gateway, &caller);
     with_rate(reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data }), caller.rate)
+}
+
+/// The models that a key may use, sorted by identifier.
+pub(in crate::server) fn usable(context: &ServerState, gateway: &Gateway, caller: &gate::Caller) -> Vec<Model> {
+    let now = context.app.clock.now();
+    let ids = gateway.models(now).into_iter();
+    ids.filter(|id| keys::may_use(&caller.key, id)).map(|id| model(gateway, id, now)).collect()
 }
 
 /// Shows one model; slashes in its percent-encoded identifier may be encoded or not.
@@ -39,7 +44,7 @@ pub(crate) async fn one(context: &ServerState, incoming: &Incoming, encoded: &st
 }
 
 /// The listed model with this percent-encoded identifier.
-fn find(
+pub(in crate::server) fn find(
     context: &ServerState,
     gateway: &Gateway,
     caller: &gate::Caller,

@@ -127,6 +127,17 @@ impl ApiError {
         self
     }
 
+    /// With the parameter's name in the caller's request, which was translated.
+    #[must_use]
+    pub(crate) fn renamed(mut self, name: impl FnOnce(&str) -> String) -> Self {
+        if let Some(param) = &mut self.param {
+            let translated = std::mem::take(param);
+            *param = name(&translated);
+            self.message = self.message.replace(&format!("`{translated}`"), &format!("`{param}`")).into();
+        }
+        self
+    }
+
     /// Sets the rate limits that the headers describe; a 429 keeps its own.
     #[must_use]
     pub(crate) fn with_rate(mut self, rate: LimitState) -> Self {

@@ -42,6 +42,12 @@ impl Params {
         }
     }
 
+    /// The parameters themselves, without those that are null.
+    pub(crate) fn into_fields(mut self) -> Map<String, Value> {
+        self.fields.retain(|_, value| !value.is_null());
+        self.fields
+    }
+
     /// A required string.
     pub(crate) fn required_text(&mut self, name: &'static str) -> Result<String, ApiError> {
         match self.fields.remove(name) {
@@ -176,11 +182,12 @@ pub(crate) fn invalid(name: &str, message: impl Into<Cow<'static, str>>) -> ApiE
 }
 
 /// 400 for a required parameter that is missing.
-fn missing(name: &str) -> ApiError {
+pub(crate) fn missing(name: &str) -> ApiError {
     ApiError::parameter(ErrorCode::MissingParameter, name, format!("`{name}` is required"))
 }
 
-fn wrong_type(name: &str, expected: &str, found: &Value) -> ApiError {
+/// 400 for a parameter with a value of another type.
+pub(crate) fn wrong_type(name: &str, expected: &str, found: &Value) -> ApiError {
     invalid(name, format!("`{name}` must be {expected}, not {}", kind(found)))
 }
 

@@ -21,7 +21,8 @@ use crate::providers::dialects::google::Google;
 use crate::providers::dialects::openai::OpenAi;
 use crate::providers::question::{CompletionCall, Question};
 use crate::providers::{
-    CallPolicy, CompletionStream, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, Settings, sandbox,
+    CallPolicy, CompletionStream, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, ProviderRequest,
+    Settings, Takes, sandbox,
 };
 
 /// The maximum number of models whose facts are cached, and of those whose refusals are remembered: model names come
@@ -357,6 +358,11 @@ impl Provider {
             "a parameter was refused; asking without it, or by another name"
         );
         Ok(Arc::new(reduced))
+    }
+
+    /// What `model` takes of what tunes an answer.
+    pub fn takes(&self, model: &str) -> Takes {
+        if self.is_sandbox() { Takes::default() } else { Takes::of(self.settings.kind, &self.model(model)) }
     }
 
     /// The model of this name, without what it is known to refuse.

@@ -21,10 +21,11 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use http::{HeaderMap, HeaderValue};
+use memchr::memmem;
 use warp::reply::Response;
 
 use crate::api::Service;
-use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway};
+use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway, Json, estimate};
 use crate::net::workers::yield_to_ready;
 use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
@@ -92,6 +93,8 @@ pub(in crate::server) struct About {
     attempts: u32,
     /// The names of what was left out of the request.
     pub(in crate::server) left_out: Vec<String>,
+    /// The estimated length of the prompt in tokens.
+    pub(in crate::server) prompt_tokens: u64,
 }
 
 impl About {
@@ -128,6 +131,22 @@ pub(in crate::server) async fn ask(
         context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
     run(context, caller, incoming, (&completion, body), chain, registration).await
+}
+
+/// The estimated length in tokens of the prompt of the completion that `body` describes, if the key may ask for it:
+/// texts and tools, and a fixed number for each image.
+pub(in crate::server) fn prompt_tokens(
+    caller: &Caller,
+    incoming: &Incoming,
+    body: &[u8],
+) -> Result<u64, ApiError> {
+    let (model, completion) = read(body)?;
+    chain(&incoming.configured.gateway, caller, &model)?;
+    let tools = completion.fields.get("tools").map_or(0, |tools| estimate::characters(tools.get()));
+    let messages = completion.fields.get("messages").map_or("", Json::get);
+    let images = memmem::find_iter(messages.as_bytes(), b"\"image_url\":{").count() as u64;
+    let others = estimate::length_tokens(tools).saturating_add(images * estimate::TOKENS_PER_IMAGE);
+    Ok(completion.prompt_tokens.saturating_add(others))
 }
 
 /// The models to try: the requested one, and those of its fallbacks that the key may use and pay for.
@@ -190,7 +209,7 @@ async fn run(
             Answer::Stream(Box::new(stream))
         }
     };
-    let about = About { model, attempts, left_out };
+    let about = About { model, attempts, left_out, prompt_tokens: completion.prompt_tokens };
     Ok(Answered { about, answer })
 }
 

@@ -66,6 +66,12 @@ pub(super) fn security() -> Value {
         "verifyKey": key("verify", "verifications"),
         "inferenceKey": key("inference", "chat completions"),
         "consoleKey": key("console", "administration"),
+        "messagesKey": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "x-api-key",
+            "description": "A key of the service `inference`, as clients of the Messages API send it.",
+        },
         "consoleSession": {
             "type": "apiKey",
             "in": "cookie",

@@ -15,6 +15,7 @@ mod example;
 mod headers;
 mod inference;
 mod info;
+mod messages;
 mod operation;
 mod pages;
 mod parameters;
@@ -137,6 +138,7 @@ fn describe(bounds: Bounds) -> Value {
         verify::paths(&mut schemas, bounds),
         inference::paths(&mut schemas),
         doors::paths(&mut schemas),
+        messages::paths(&mut schemas),
         console::paths(&mut schemas),
         pages::paths(),
     ];

@@ -47,6 +47,14 @@ pub(super) fn all() -> Value {
             "schema": {"type": "string", "minLength": 1},
             "example": "openai/gpt-5.4-mini",
         },
+        "ModelLimit": query(
+            "limit",
+            "The most models of the page.",
+            json!({"type": "integer", "minimum": 1, "maximum": 1000, "default": 20}),
+            1000.into(),
+        ),
+        "AfterModel": query("after_id", "`last_id` of the page before.", text(), "openai/gpt-5.4-mini".into()),
+        "BeforeModel": query("before_id", "`first_id` of the page after.", text(), "openai/gpt-5.4-mini".into()),
         "Limit": query(
             "limit",
             "The most records of the page.",

@@ -1,0 +1,382 @@
+//! A streamed answer as the events of the Messages API: `message_start`, for each block its start, deltas and stop, then
+//! `message_delta` with the reason of the end and the usage, and `message_stop`. Pure.
+//!
+//! Blocks come one after the other, as clients expect, so a chunk of another kind ends the one that is open. Texts go
+//! from the chunk into the event as they are in JSON, without being decoded.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::answer::{MATCHED, Stop, Usage, citation, message_id};
+use crate::api::endpoint::Door;
+use crate::inference::{Json, Reader};
+use crate::server::endpoints::chat::stream::Transcoder;
+use crate::server::reply::{ApiError, ErrorCode};
+
+/// The event that keeps an idle stream alive.
+const PING: &[u8] = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
+
+/// The state of one answer.
+pub(super) struct Events {
+    request_id: Arc<str>,
+    shows_thinking: bool,
+    stop_sequences: Vec<String>,
+    usage: Usage,
+    has_begun: bool,
+    /// The block that is open.
+    open: Option<Block>,
+    /// How many blocks have begun.
+    blocks: usize,
+    /// The number of the last call of a tool that has begun.
+    last_call: Option<u64>,
+    stop: Option<Stop>,
+    /// Whether the end has been written, after which nothing follows.
+    is_over: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Block {
+    Thinking,
+    Text,
+    /// The call of a tool with this number.
+    Call(u64),
+}
+
+impl Events {
+    pub(super) fn new(
+        request_id: Arc<str>,
+        prompt_tokens: u64,
+        shows_thinking: bool,
+        stop_sequences: Vec<String>,
+    ) -> Self {
+        Self {
+            request_id,
+            shows_thinking,
+            stop_sequences,
+            usage: Usage::before(prompt_tokens),
+            has_begun: false,
+            open: None,
+            blocks: 0,
+            last_call: None,
+            stop: None,
+            is_over: false,
+        }
+    }
+
+    /// Translates a chunk; `None` if it cannot be read.
+    fn chunk(&mut self, chunk: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let [id, model, choices, usage] = chunk.fields(["id", "model", "choices", "usage"])?;
+        if !self.has_begun {
+            self.begin(&id?.string()?, &model?.string()?, out);
+        }
+        if let Some(usage) = usage {
+            self.usage = Usage::read(&usage.read()?);
+        }
+        for choice in choices?.items()? {
+            let [delta, finish, ..] = choice.fields(["delta", "finish_reason"])?;
+            if let Some(delta) = delta {
+                self.delta(delta, out)?;
+            }
+            if let Some(finish) = finish {
+                let matched = choice.fields(MATCHED)?.into_iter().flatten().find_map(Json::string);
+                let has_calls = self.last_call.is_some();
+                let finish = finish.string()?;
+                self.stop = Some(Stop::new(&finish, has_calls, matched.as_deref(), &self.stop_sequences));
+            }
+        }
+        Some(())
+    }
+
+    fn begin(&mut self, id: &str, model: &str, out: &mut Vec<u8>) {
+        self.has_begun = true;
+        let message = json!({
+            "id": message_id(id),
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": [],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": self.usage.to_json(),
+        });
+        write(out, "message_start", &json!({"type": "message_start", "message": message}));
+    }
+
+    fn delta(&mut self, delta: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
+        const FIELDS: [&str; 6] =
+            ["content", "reasoning_content", "reasoning", "refusal", "annotations", "tool_calls"];
+        let [content, reasoning, other_reasoning, refusal, annotations, calls] = delta.fields(FIELDS)?;
+        let is_text = |text: &Json<'_>| text.is_string() && text.get() != "\"\"";
+        if let Some(thoughts) = reasoning.or(other_reasoning).filter(|_| self.shows_thinking).filter(is_text)
+        {
+            self.ensure(Block::Thinking, out);
+            self.text_delta("thinking_delta", "thinking", thoughts, out);
+        }
+        for text in [content, refusal].into_iter().flatten().filter(is_text) {
+            self.ensure(Block::Text, out);
+            self.text_delta("text_delta", "text", text, out);
+        }
+        if let Some(annotations) = annotations.filter(|_| self.open == Some(Block::Text)) {
+            for annotation in annotations.items()? {
+                if let Some(citation) = annotation.read::<Value>().as_ref().and_then(citation) {
+                    let delta = json!({"type": "citations_delta", "citation": citation});
+                    let index = self.blocks - 1;
+                    let event = json!({"type": "content_block_delta", "index": index, "delta": delta});
+                    write(out, "content_block_delta", &event);
+                }
+            }
+        }
+        for call in calls.map(Json::items).unwrap_or_default().unwrap_or_default() {
+            self.call(call, out)?;
+        }
+        Some(())
+    }
+
+    /// Translates a piece of a call; `None` if it belongs to none, or to one that has ended.
+    fn call(&mut self, call: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let [number, id, function] = call.fields(["index", "id", "function"])?;
+        let number = number.map_or(Some(0), Json::read::<u64>)?;
+        let [name, arguments] =
+            function.map_or(Some([None; 2]), |function| function.fields(["name", "arguments"]))?;
+        if self.open != Some(Block::Call(number)) {
+            if self.last_call.is_some_and(|last| number <= last) {
+                return None;
+            }
+            self.close(out);
+            self.last_call = Some(number);
+            let block =
+                json!({"type": "tool_use", "id": id?.string()?, "name": name?.string()?, "input": {}});
+            self.start(Block::Call(number), &block, out);
+        }
+        match arguments {
+            Some(piece) if piece.is_string() && piece.get() != "\"\"" => {
+                self.text_delta("input_json_delta", "partial_json", piece, out);
+            }
+            // Some servers send the object itself.
+            Some(whole) if whole.is_object() => {
+                let text = serde_json::to_string(whole.get()).ok()?;
+                self.raw_delta("input_json_delta", "partial_json", &text, out);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Opens a block, unless it is open.
+    fn ensure(&mut self, block: Block, out: &mut Vec<u8>) {
+        if self.open == Some(block) {
+            return;
+        }
+        self.close(out);
+        let content = match block {
+            Block::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
+            Block::Text | Block::Call(_) => json!({"type": "text", "text": ""}),
+        };
+        self.start(block, &content, out);
+    }
+
+    fn start(&mut self, block: Block, content: &Value, out: &mut Vec<u8>) {
+        let event = json!({"type": "content_block_start", "index": self.blocks, "content_block": content});
+        write(out, "content_block_start", &event);
+        self.open = Some(block);
+        self.blocks += 1;
+    }
+
+    fn close(&mut self, out: &mut Vec<u8>) {
+        if self.open.take().is_some() {
+            let event = json!({"type": "content_block_stop", "index": self.blocks - 1});
+            write(out, "content_block_stop", &event);
+        }
+    }
+
+    fn text_delta(&self, kind: &str, field: &str, text: Json<'_>, out: &mut Vec<u8>) {
+        self.raw_delta(kind, field, text.get(), out);
+    }
+
+    /// Writes a delta of the open block; `text` is a JSON string.
+    fn raw_delta(&self, kind: &str, field: &str, text: &str, out: &mut Vec<u8>) {
+        let index = self.blocks.saturating_sub(1);
+        let mut number = itoa::Buffer::new();
+        for piece in [
+            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":",
+            number.format(index),
+            ",\"delta\":{\"type\":\"",
+            kind,
+            "\",\"",
+            field,
+            "\":",
+            text,
+            "}}\n\n",
+        ] {
+            out.extend_from_slice(piece.as_bytes());
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.close(out);
+        let stop = self.stop.take().unwrap_or_else(|| Stop::new("stop", false, None, &[]));
+        let delta = json!({"stop_reason": stop.reason, "stop_sequence": stop.sequence});
+        let event = json!({"type": "message_delta", "delta": delta, "usage": self.usage.to_json()});
+        write(out, "message_delta", &event);
+        write(out, "message_stop", &json!({"type": "message_stop"}));
+        self.is_over = true;
+    }
+}
+
+impl Transcoder for Events {
+    fn chunks(&mut self, sse: &[u8], out: &mut Vec<u8>) {
+        let Ok(text) = std::str::from_utf8(sse) else { return };
+        for line in text.split_terminator("\n\n") {
+            if self.is_over {
+                return;
+            }
+            match line.strip_prefix("data: ") {
+                Some("[DONE]") => self.end(out),
+                Some(chunk) => {
+                    let read = Reader::new(chunk).value().and_then(|chunk| self.chunk(chunk, out));
+                    if read.is_none() {
+                        self.fail(ErrorCode::ProviderInvalidResponse.into(), out);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn fail(&mut self, error: ApiError, out: &mut Vec<u8>) {
+        if !self.is_over {
+            let (body, _) = error.into_parts(Door::Anthropic, &self.request_id);
+            out.extend_from_slice(b"event: error\ndata: ");
+            out.extend_from_slice(&body);
+            out.extend_from_slice(b"\n\n");
+            self.is_over = true;
+        }
+    }
+
+    fn keep_alive(&self) -> Bytes {
+        Bytes::from_static(PING)
+    }
+}
+
+fn write(out: &mut Vec<u8>, name: &str, data: &Value) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    // A value always serializes, and writes to memory do not fail.
+    let _ = serde_json::to_writer(&mut *out, data);
+    out.extend_from_slice(b"\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(delta: &Value, finish: &Value) -> String {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        format!("data: {}\n\n", json!({"id": "chatcmpl-1", "model": "a/b", "choices": [choice]}))
+    }
+
+    /// The events of these chunks: name and data.
+    fn events(chunks: &[String]) -> Vec<Value> {
+        let mut events = Events::new("req-1".into(), 7, true, Vec::new());
+        let mut out = Vec::new();
+        for chunk in chunks {
+            events.chunks(chunk.as_bytes(), &mut out);
+        }
+        let text = String::from_utf8(out).unwrap();
+        let event = |frame: &str| {
+            let (name, data) = frame.split_once("\ndata: ").unwrap();
+            let data: Value = serde_json::from_str(data).unwrap();
+            assert_eq!(name, format!("event: {}", data["type"].as_str().unwrap()));
+            data
+        };
+        text.split_terminator("\n\n").map(event).collect()
+    }
+
+    fn types(events: &[Value]) -> Vec<&str> {
+        events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn blocks_follow_each_other() {
+        let call = |number: u64, piece: &str| json!({"tool_calls": [{"index": number, "id": format!("c{number}"), "function": {"name": "f", "arguments": piece}}]});
+        let more = |number: u64, piece: &str| json!({"tool_calls": [{"index": number, "function": {"arguments": piece}}]});
+        let null = Value::Null;
+        let usage = json!({"prompt_tokens": 9, "completion_tokens": 3});
+        let got = events(&[
+            chunk(&json!({"role": "assistant", "content": ""}), &null),
+            chunk(&json!({"reasoning_content": "hm"}), &null),
+            chunk(&json!({"content": "é\n\"x"}), &null),
+            chunk(&json!({"content": "y"}), &null),
+            chunk(&call(0, ""), &null),
+            chunk(&more(0, "{\"a\":"), &null),
+            chunk(&more(0, "1}"), &null),
+            chunk(&call(1, "{}"), &null),
+            chunk(&json!({}), &json!("tool_calls")),
+            format!("data: {}\n\n", json!({"id": "c", "model": "a/b", "choices": [], "usage": usage})),
+            "data: [DONE]\n\n".to_owned(),
+        ]);
+        let (start, delta, stop) = ("content_block_start", "content_block_delta", "content_block_stop");
+        let expected = [
+            "message_start",
+            start,
+            delta,
+            stop,
+            start,
+            delta,
+            delta,
+            stop,
+            start,
+            delta,
+            delta,
+            stop,
+            start,
+            delta,
+            stop,
+            "message_delta",
+            "message_stop",
+        ];
+        assert_eq!(types(&got), expected);
+        assert_eq!(got[0]["message"]["usage"]["input_tokens"], 7);
+        assert_eq!(got[5]["delta"], json!({"type": "text_delta", "text": "é\n\"x"}));
+        assert_eq!(
+            got[8]["content_block"],
+            json!({"type": "tool_use", "id": "c0", "name": "f", "input": {}})
+        );
+        assert_eq!((&got[10]["index"], &got[10]["delta"]["partial_json"]), (&json!(2), &json!("1}")));
+        assert_eq!(got[15]["delta"], json!({"stop_reason": "tool_use", "stop_sequence": null}));
+        assert_eq!(
+            (&got[15]["usage"]["input_tokens"], &got[15]["usage"]["output_tokens"]),
+            (&json!(9), &json!(3))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_told_ends_with_an_error() {
+        let call = |number: u64| json!({"tool_calls": [{"index": number, "id": "c", "function": {"name": "f", "arguments": ""}}]});
+        let interleaved =
+            [chunk(&call(0), &Value::Null), chunk(&call(1), &Value::Null), chunk(&call(0), &Value::Null)];
+        for chunks in
+            [&interleaved[..], &["data: {\"id\":7}\n\n".to_owned()], &["data: nonsense\n\n".to_owned()]]
+        {
+            let mut chunks = chunks.to_vec();
+            chunks.push("data: [DONE]\n\n".to_owned());
+            let got = events(&chunks);
+            let last = got.last().unwrap();
+            assert_eq!((&last["type"], &last["error"]["type"]), (&json!("error"), &json!("api_error")));
+            assert_eq!(last["request_id"], "req-1");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_chunk_makes_it_panic(
+            chunk in r#"data: \{("(id|model|choices|usage)":("x"|null|\[\{("(delta|finish_reason)":("stop"|\{("(content|annotations|tool_calls)":("a"|\[\{\}\]|7),?){0,2}\}),?){0,2}\}\]|\{\}),?){0,4}\}?"#
+        ) {
+            let mut events = Events::new("".into(), 0, true, Vec::new());
+            events.chunks(format!("{chunk}\n\ndata: [DONE]\n\n").as_bytes(), &mut Vec::new());
+        }
+    }
+}
