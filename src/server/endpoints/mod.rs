@@ -10,4 +10,5 @@ pub(super) mod metrics;
 pub(super) mod models;
 pub(super) mod openapi;
 pub(super) mod receipt_key;
+pub(super) mod responses;
 pub(super) mod verify;

@@ -13,7 +13,9 @@ mod request;
 pub(in crate::server) mod stream;
 
 pub(in crate::server) use message::ROLES;
-pub(in crate::server) use request::{MAX_TOKENS, TEMPERATURE, read};
+pub(in crate::server) use request::{
+    MAX_TOKENS, TEMPERATURE, boolean, invalid, missing, object, read, whole,
+};
 
 use std::sync::Arc;
 use std::time::Duration;

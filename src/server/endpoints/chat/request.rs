@@ -9,7 +9,7 @@
 use std::ops::RangeInclusive;
 
 use super::message;
-use crate::inference::{CompletionRequest, Fields, Json, MAX_CHOICES};
+use crate::inference::{CompletionRequest, Fields, Json, MAX_CHOICES, Reader};
 use crate::server::reply::{ApiError, ErrorCode};
 
 /// The allowed range of `temperature`.
@@ -43,8 +43,11 @@ fn ensure_unambiguous(fields: &Fields<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Reads a request: the model it names, and the completion.
-pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiError> {
+/// Reads a body as an object. `each` reads the value of each field, so that it can descend into it.
+fn object_with<'a>(
+    body: &'a [u8],
+    each: impl FnMut(&str, &mut Reader<'a>) -> Option<()>,
+) -> Result<Fields<'a>, ApiError> {
     if body.is_empty() {
         return Err(ApiError::from(ErrorCode::InvalidJson));
     }
@@ -53,12 +56,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiEr
     };
     // Checked once here: otherwise each value that is kept as raw JSON would be checked again.
     let json = std::str::from_utf8(body).map_err(|cause| malformed(&cause))?;
-    let mut messages = None;
-    let fields = Fields::parse_with(json, |name, reader| match name {
-        "messages" => reader.try_read(message::read_all).map(|read| messages = read),
-        _ => reader.value().map(drop),
-    });
-    let fields = fields.map_err(|cause| {
+    Fields::parse_with(json, each).map_err(|cause| {
         if cause.is_data() && !json.trim_ascii_start().starts_with('{') {
             // The cause would repeat a string in full.
             return ApiError::new(
@@ -67,6 +65,20 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiEr
             );
         }
         malformed(&cause)
+    })
+}
+
+/// Reads a body as an object.
+pub(in crate::server) fn object(body: &[u8]) -> Result<Fields<'_>, ApiError> {
+    object_with(body, |_, reader| reader.skip_value())
+}
+
+/// Reads a request: the model it names, and the completion.
+pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiError> {
+    let mut messages = None;
+    let fields = object_with(body, |name, reader| match name {
+        "messages" => reader.try_read(message::read_all).map(|read| messages = read),
+        _ => reader.value().map(drop),
     })?;
     ensure_unambiguous(&fields)?;
     let model = model(&fields)?;
@@ -107,7 +119,12 @@ fn number(fields: &Fields<'_>, name: &'static str, range: &RangeInclusive<f64>) 
     }
 }
 
-fn whole(fields: &Fields<'_>, name: &'static str, max: u64) -> Result<Option<u64>, ApiError> {
+/// A field that is a whole number from 1, if given.
+pub(in crate::server) fn whole(
+    fields: &Fields<'_>,
+    name: &'static str,
+    max: u64,
+) -> Result<Option<u64>, ApiError> {
     let Some(value) = fields.non_null(name) else { return Ok(None) };
     match value.read::<u64>() {
         Some(number) if (1..=max).contains(&number) => Ok(Some(number)),
@@ -115,20 +132,25 @@ fn whole(fields: &Fields<'_>, name: &'static str, max: u64) -> Result<Option<u64
     }
 }
 
-fn boolean(fields: &Fields<'_>, name: &str, path: &'static str) -> Result<bool, ApiError> {
+/// A field that is true or, also if it is not given, false.
+pub(in crate::server) fn boolean(
+    fields: &Fields<'_>,
+    name: &str,
+    path: &'static str,
+) -> Result<bool, ApiError> {
     let Some(value) = fields.non_null(name) else { return Ok(false) };
     value.read().ok_or_else(|| invalid(path, "true or false", value))
 }
 
 /// 400 for a required parameter that is missing.
-pub(super) fn missing(path: impl Into<String>) -> ApiError {
+pub(in crate::server) fn missing(path: impl Into<String>) -> ApiError {
     let path = path.into();
     let message = format!("`{path}` is required");
     ApiError::parameter(ErrorCode::MissingParameter, path, message)
 }
 
 /// 400 for a value that is not allowed.
-pub(super) fn invalid(path: impl Into<String>, allowed: &str, value: Json<'_>) -> ApiError {
+pub(in crate::server) fn invalid(path: impl Into<String>, allowed: &str, value: Json<'_>) -> ApiError {
     let path = path.into();
     let message = format!("`{path}` must be {allowed}, not {}", describe(value));
     ApiError::parameter(ErrorCode::InvalidParameter, path, message)

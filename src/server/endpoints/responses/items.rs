@@ -1,0 +1,264 @@
+//! The items of a request's `input`, as messages of the chat-completion format.
+//!
+//! What a model did in one turn is several items and one message: its text and its calls are joined again. Texts stay
+//! the bytes they are. Reasoning is left out: only the model that wrote it can make something of it. Items are written
+//! one by one as they are read, since a body can have millions of them.
+
+use std::borrow::Cow;
+
+use super::content::{Content, Said, string, unsupported};
+use super::raw;
+use super::tools::{self, Tool};
+use crate::inference::{Json, Reader};
+use crate::json::fields::{write_field, write_string_field};
+use crate::server::endpoints::chat::{invalid, missing};
+use crate::server::reply::{ApiError, ErrorCode};
+
+const ITEM: [&str; 8] =
+    ["type", "role", "call_id", "name", "namespace", "arguments", "input", tools::EXTRA_CONTENT];
+
+/// An item: the values of [`ITEM`], and of its two fields with a content.
+#[derive(Debug, Default)]
+struct Item<'a> {
+    fields: [Option<Json<'a>>; ITEM.len()],
+    content: Option<Result<Content<'a>, ApiError>>,
+    output: Option<Result<Content<'a>, ApiError>>,
+}
+
+impl<'a> Item<'a> {
+    /// Reads an object; `None` if it is something else, or has a field twice.
+    fn read(reader: &mut Reader<'a>, index: usize) -> Option<Self> {
+        let mut item = Self::default();
+        item.fields = reader.fields_with(ITEM, |name, reader| {
+            let (content, name) = match name {
+                "content" => (&mut item.content, "content"),
+                "output" => (&mut item.output, "output"),
+                _ => return reader.skip_value(),
+            };
+            let begin = reader.position();
+            let read = Content::read(reader, || format!("input[{index}].{name}"))?;
+            let is_null = reader.value_since(begin).is_some_and(Json::is_null);
+            content.replace(read).is_none().then_some(())?;
+            if is_null {
+                *content = None;
+            }
+            Some(())
+        })?;
+        Some(item)
+    }
+}
+
+/// Writes the messages of a request.
+#[derive(Debug)]
+pub(super) struct Messages<'o, 'a> {
+    out: &'o mut Vec<u8>,
+    /// What the model did in the turn that the last items were from.
+    turn: Option<Turn<'a>>,
+    /// The index of the item that each message begins with; `None` for the instructions.
+    origins: Vec<Option<usize>>,
+    has_reasoning: bool,
+}
+
+/// What the model did in one turn.
+#[derive(Debug)]
+struct Turn<'a> {
+    origin: usize,
+    /// The inside of its text.
+    text: Option<Cow<'a, str>>,
+    /// The inside of its refusal.
+    refusal: Option<&'a str>,
+    /// The calls, with commas between.
+    calls: Vec<u8>,
+}
+
+/// What there is to know about messages that were written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) origins: Vec<Option<usize>>,
+    /// Whether reasoning was left out.
+    pub(super) has_reasoning: bool,
+}
+
+impl<'o, 'a> Messages<'o, 'a> {
+    /// Begins a list of messages.
+    pub(super) fn begin(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'[');
+        Self { out, turn: None, origins: Vec::new(), has_reasoning: false }
+    }
+
+    /// Adds a message with a text.
+    pub(super) fn text(&mut self, role: &'static str, text: Json<'_>, origin: Option<usize>) {
+        self.message(role, origin, |out| write_field(out, "content", text.get()));
+    }
+
+    /// Adds the items of a list.
+    pub(super) fn items(&mut self, list: Json<'a>) -> Result<(), ApiError> {
+        let (mut index, mut read) = (0, Ok(()));
+        let mut reader = Reader::new(list.get());
+        let is_list = reader.array(|reader| {
+            let begin = reader.position();
+            let item = reader.try_read(|reader| Item::read(reader, index))?;
+            let value = reader.value_since(begin)?;
+            read = match item {
+                Some(item) => self.item(index, item),
+                None => Err(invalid(format!("input[{index}]"), "an object with each field once", value)),
+            };
+            index += 1;
+            read.is_ok().then_some(())
+        });
+        read?;
+        is_list.ok_or_else(|| invalid("input", "a string or an array of items", list))
+    }
+
+    /// Ends the list.
+    pub(super) fn end(mut self) -> Written {
+        self.end_turn();
+        self.out.push(b']');
+        Written { origins: self.origins, has_reasoning: self.has_reasoning }
+    }
+
+    fn item(&mut self, index: usize, item: Item<'a>) -> Result<(), ApiError> {
+        let path = |rest: &str| format!("input[{index}]{rest}");
+        let [kind, role, call_id, name, namespace, arguments, input, extra] = item.fields;
+        let word = match kind {
+            Some(kind) => raw::inside(string(Some(kind), || path(".type"))?),
+            None if role.is_some() => "message",
+            None => return Err(missing(path(".type"))),
+        };
+        match word {
+            "message" => {
+                let role = role.ok_or_else(|| missing(path(".role")))?;
+                let content = item.content.ok_or_else(|| missing(path(".content")))??;
+                match raw::inside(role) {
+                    "user" => self.content("user", index, content),
+                    // The newer word for the same; many servers know the older one alone.
+                    "system" | "developer" => self.content("system", index, content),
+                    "assistant" => {
+                        let said = content.into_said().ok_or_else(|| {
+                            let message = format!("`{}`: what a model said is text alone", path(".content"));
+                            ApiError::parameter(ErrorCode::UnsupportedParameter, path(".content"), message)
+                        })?;
+                        self.said(index, said);
+                    }
+                    _ => return Err(invalid(path(".role"), "user, assistant, system or developer", role)),
+                }
+            }
+            "function_call" | "custom_tool_call" => {
+                let is_custom = word == "custom_tool_call";
+                let arguments = if is_custom {
+                    tools::arguments_of(string(input, || path(".input"))?).into()
+                } else {
+                    Cow::Borrowed(string(arguments, || path(".arguments"))?.get())
+                };
+                let id = string(call_id, || path(".call_id"))?;
+                let name = string(name, || path(".name"))?.string().unwrap_or_default().into_owned();
+                let namespace = namespace.and_then(Json::string).map(Into::into);
+                let tool = Tool { name, namespace, is_custom };
+                self.called(index, (id, &tool, &arguments), extra);
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                let id = string(call_id, || path(".call_id"))?;
+                let output = item.output.ok_or_else(|| missing(path(".output")))??;
+                self.message("tool", Some(index), |out| {
+                    write_field(out, "tool_call_id", id.get());
+                    write_field(out, "content", "");
+                    output.write("\\n", out);
+                });
+            }
+            "reasoning" => self.has_reasoning = true,
+            "item_reference" => {
+                let message = format!(
+                    "`{}`: answers are not stored here, so that items cannot be referred to; send them themselves, as \
+                     clients do with `store` set to false",
+                    path("")
+                );
+                return Err(ApiError::parameter(ErrorCode::UnsupportedParameter, path(".type"), message));
+            }
+            _ => return Err(unsupported(path(".type"), kind)),
+        }
+        Ok(())
+    }
+
+    /// Adds to what the model said.
+    fn said(&mut self, index: usize, said: Said<'a>) {
+        // Behind a call, it still belongs to the same turn: the results have to follow the message with the calls.
+        if self.turn.as_ref().is_some_and(|turn| turn.calls.is_empty()) {
+            self.end_turn();
+        }
+        let turn = self.turn(index);
+        turn.refusal = said.refusal.or(turn.refusal);
+        match (&mut turn.text, said.text) {
+            (Some(before), Some(text)) => {
+                let before = before.to_mut();
+                before.push_str(raw::EMPTY_LINE);
+                before.push_str(&text);
+            }
+            (before @ None, text) => *before = text,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Adds a call by the model: its id, its tool, and its arguments as a JSON string.
+    fn called(
+        &mut self,
+        index: usize,
+        (id, tool, arguments): (Json<'_>, &Tool, &str),
+        extra: Option<Json<'_>>,
+    ) {
+        let calls = &mut self.turn(index).calls;
+        if !calls.is_empty() {
+            calls.push(b',');
+        }
+        calls.push(b'{');
+        write_field(calls, "id", id.get());
+        calls.extend_from_slice(b",\"type\":\"function\",\"function\":{");
+        write_string_field(calls, "name", &tool.function_name());
+        write_field(calls, "arguments", arguments);
+        calls.push(b'}');
+        if let Some(extra) = extra {
+            write_field(calls, tools::EXTRA_CONTENT, extra.get());
+        }
+        calls.push(b'}');
+    }
+
+    fn turn(&mut self, origin: usize) -> &mut Turn<'a> {
+        self.turn.get_or_insert_with(|| Turn { origin, text: None, refusal: None, calls: Vec::new() })
+    }
+
+    fn end_turn(&mut self) {
+        let Some(Turn { origin, text, refusal, calls }) = self.turn.take() else { return };
+        self.message("assistant", Some(origin), |out| {
+            match text {
+                Some(text) => write_field(out, "content", &raw::quoted(&text)),
+                None => write_field(out, "content", "null"),
+            }
+            if let Some(refusal) = refusal {
+                write_field(out, "refusal", &raw::quoted(refusal));
+            }
+            if !calls.is_empty() {
+                write_field(out, "tool_calls", "[");
+                out.extend_from_slice(&calls);
+                out.push(b']');
+            }
+        });
+    }
+
+    fn content(&mut self, role: &'static str, index: usize, content: Content<'_>) {
+        self.message(role, Some(index), |out| {
+            write_field(out, "content", "");
+            content.write(raw::EMPTY_LINE, out);
+        });
+    }
+
+    fn message(&mut self, role: &'static str, origin: Option<usize>, rest: impl FnOnce(&mut Vec<u8>)) {
+        self.end_turn();
+        if !self.origins.is_empty() {
+            self.out.push(b',');
+        }
+        self.out.push(b'{');
+        write_string_field(self.out, "role", role);
+        rest(self.out);
+        self.out.push(b'}');
+        self.origins.push(origin);
+    }
+}

@@ -1,0 +1,486 @@
+//! Requests of all kinds as chat completions, and answers as responses and events.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::Transcoder;
+use super::events::Events;
+use super::request::{Translated, name_here, translate};
+use super::response::{self, Response};
+use crate::server::reply::ApiError;
+
+fn translated(body: &Value) -> Result<Translated, ApiError> {
+    translate(body.to_string().as_bytes())
+}
+
+/// The request with these fields beside a model, as a chat completion without its model.
+fn chat(fields: &Value) -> Value {
+    let mut body = json!({"model": "a/b", "input": "Hi"});
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    let translated = translated(&body).unwrap();
+    let mut chat: Value = serde_json::from_slice(&translated.body).unwrap();
+    assert_eq!(chat.as_object_mut().unwrap().remove("model"), Some(json!("a/b")));
+    chat
+}
+
+/// The messages that items become.
+fn messages(input: &Value) -> Value {
+    chat(&json!({"input": input}))["messages"].take()
+}
+
+/// The parameter at fault in a request with these fields, and its message.
+fn refused(fields: &Value) -> (String, String) {
+    let mut body = json!({"model": "a/b", "input": "Hi"});
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    let error = translated(&body).unwrap_err().into_body("");
+    (error.param.unwrap_or_default(), error.message)
+}
+
+#[test]
+fn a_text_is_the_message_of_a_user() {
+    let expected = json!({"messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hi"},
+    ]});
+    assert_eq!(chat(&json!({"instructions": "Be brief.", "store": false, "background": null})), expected);
+}
+
+#[test]
+fn a_turn_of_the_model_is_one_message() {
+    let call = |id: &str, arguments: &str| json!({"type": "function_call", "id": "fc_1", "call_id": id, "name": "look", "arguments": arguments});
+    let result =
+        |id: &str, output: Value| json!({"type": "function_call_output", "call_id": id, "output": output});
+    let told = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "look", "arguments": arguments}});
+    let input = json!([
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Two\n"}, {"type": "input_text", "text": "\"parts\""}]},
+        {"role": "user", "content": "Look"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"},
+        {"type": "message", "role": "assistant", "id": "msg_1", "content": [{"type": "output_text", "text": "I ", "annotations": []}, {"type": "output_text", "text": "look"}]},
+        call("c1", "{\"at\": 1}"),
+        call("c2", "{}"),
+        {"role": "assistant", "content": "Still looking"},
+        result("c1", json!("here")),
+        result("c2", json!([{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}])),
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
+        {"role": "assistant", "content": []},
+    ]);
+    let expected = json!([
+        {"role": "system", "content": "Two\n\n\n\"parts\""},
+        {"role": "user", "content": "Look"},
+        {"role": "assistant", "content": "I look\n\nStill looking", "tool_calls": [told("c1", "{\"at\": 1}"), told("c2", "{}")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "here"},
+        {"role": "tool", "tool_call_id": "c2", "content": "a\nb"},
+        {"role": "assistant", "content": null, "refusal": "No."},
+        {"role": "assistant", "content": ""},
+    ]);
+    assert_eq!(messages(&input), expected);
+    let translated = translated(&json!({"model": "a/b", "instructions": "x", "input": input})).unwrap();
+    assert_eq!(translated.left_out, ["input.reasoning"]);
+    let origins = [None, Some(0), Some(1), Some(3), Some(7), Some(8), Some(9), Some(10)];
+    assert_eq!(translated.origins, origins);
+    assert_eq!(name_here("messages[3].tool_calls[0]", &origins).as_deref(), Some("input[3]"));
+    assert_eq!(name_here("messages[0].content", &origins).as_deref(), Some("instructions"));
+    assert_eq!(name_here("max_tokens", &origins).as_deref(), Some("max_output_tokens"));
+    assert_eq!(name_here("messages[99]", &origins), None);
+    assert_eq!(name_here("top_k", &origins), None);
+}
+
+#[test]
+fn images_files_and_sounds_are_parts() {
+    let content = json!([
+        {"type": "input_text", "text": "See"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "auto"},
+        {"type": "input_image", "image_url": "https://a/b", "detail": "original"},
+        {"type": "input_text", "text": "and"},
+        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="},
+        {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+    ]);
+    let expected = json!([
+        {"type": "text", "text": "See"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+        {"type": "image_url", "image_url": {"url": "https://a/b", "detail": "high"}},
+        {"type": "text", "text": "and"},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}},
+        {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+    ]);
+    assert_eq!(
+        messages(&json!([{"role": "user", "content": content}])),
+        json!([{"role": "user", "content": expected}])
+    );
+    let input = json!([{"type": "function_call_output", "call_id": "c", "output": content}]);
+    assert_eq!(messages(&input), json!([{"role": "tool", "tool_call_id": "c", "content": expected}]));
+}
+
+#[test]
+fn tools_are_functions_whatever_their_type() {
+    let schema = json!({"type": "object"});
+    let grammar = json!({"type": "grammar", "syntax": "lark", "definition": "start: \"x\""});
+    let body = json!({
+        "tools": [
+            {"type": "function", "name": "look", "description": "d", "parameters": schema, "strict": true},
+            {"type": "custom", "name": "patch", "description": "Patches.", "format": grammar},
+            {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "close", "parameters": schema, "strict": null}]},
+            {"type": "web_search", "external_web_access": false},
+        ],
+        "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "custom", "name": "patch"}, {"type": "function", "name": "close"}, {"type": "web_search"}]},
+        "parallel_tool_calls": false,
+        "input": [
+            {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "a \"b\"\n"},
+            {"type": "function_call", "call_id": "e", "name": "close", "namespace": "agents", "arguments": "{}", "extra_content": {"google": {}}},
+        ],
+    });
+    let expected = json!({
+        "messages": [{"role": "assistant", "content": null, "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "patch", "arguments": "{\"input\":\"a \\\"b\\\"\\n\"}"}},
+            {"id": "e", "type": "function", "function": {"name": "agents__close", "arguments": "{}"}, "extra_content": {"google": {}}},
+        ]}],
+        "tools": [
+            {"type": "function", "function": {
+                "name": "patch",
+                "description": "Patches.\n\n`input` must match this grammar (lark):\n\nstart: \"x\"",
+                "parameters": {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"], "additionalProperties": false},
+            }},
+            {"type": "function", "function": {"name": "agents__close", "parameters": schema}},
+        ],
+        "tool_choice": "required",
+        "parallel_tool_calls": false,
+    });
+    assert_eq!(chat(&body), expected);
+    let mut body = body;
+    body["model"] = json!("a/b");
+    assert_eq!(translated(&body).unwrap().left_out, ["tools.web_search"]);
+    body["tool_choice"] = json!({"type": "function", "name": "look"});
+    let chosen = json!({"type": "function", "function": {"name": "look"}});
+    assert_eq!(chat(&body)["tool_choice"], chosen);
+    // Without tools, there is nothing to choose.
+    assert_eq!(chat(&json!({"tool_choice": "auto", "tools": []})).as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn a_long_name_in_a_namespace_is_cut_to_one_of_its_own() {
+    let names: Vec<String> = ["a", "b"]
+        .map(|end| {
+            let tool = json!({"type": "function", "name": format!("{}{end}", "é".repeat(40))});
+            let tools = json!([{"type": "namespace", "name": "mcp__x__", "tools": [tool]}]);
+            let name = chat(&json!({"tools": tools}))["tools"][0]["function"]["name"].take();
+            name.as_str().unwrap().to_owned()
+        })
+        .into();
+    assert!(
+        names[0] != names[1] && names.iter().all(|name| name.len() <= 64 && name.starts_with("mcp__x__é"))
+    );
+}
+
+#[test]
+fn parameters_have_their_names_of_the_other_format() {
+    let format = json!({"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": true});
+    let body = json!({
+        "text": {"format": format, "verbosity": "low"}, "reasoning": {"effort": "low", "summary": "auto"},
+        "max_output_tokens": 9, "temperature": 0.5, "top_p": 0.5, "top_logprobs": 2, "safety_identifier": "u",
+        "stream": true, "stream_options": {"include_obfuscation": false}, "top_k": 3,
+        "include": ["reasoning.encrypted_content"], "truncation": "disabled", "service_tier": "auto",
+    });
+    let expected = json!({
+        "messages": [{"role": "user", "content": "Hi"}],
+        "verbosity": "low",
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {"type": "object"}}},
+        "reasoning_effort": "low", "logprobs": true, "top_logprobs": 2, "max_tokens": 9, "user": "u",
+        "stream": true, "stream_options": {"include_usage": true}, "temperature": 0.5, "top_p": 0.5, "top_k": 3,
+    });
+    assert_eq!(chat(&body), expected);
+    assert_eq!(
+        chat(&json!({"text": {"format": {"type": "json_object"}}}))["response_format"]["type"],
+        "json_object"
+    );
+    let tuning = json!({
+        "model": "a/b", "input": "Hi", "client_metadata": {"a": "b"}, "prompt_cache_key": "k", "metadata": {},
+        "truncation": "auto", "service_tier": "flex", "include": ["file_search_call.results"],
+    });
+    let left_out = ["include", "client_metadata", "prompt_cache_key", "truncation", "service_tier"];
+    assert_eq!(translated(&tuning).unwrap().left_out, left_out);
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_by_name() {
+    for (fields, param, says) in [
+        (json!({"previous_response_id": "resp_1"}), "previous_response_id", "whole conversation in `input`"),
+        (json!({"conversation": "conv_1"}), "conversation", "whole conversation"),
+        (json!({"background": true}), "background", "as a stream"),
+        (json!({"store": true}), "store", "leave it out"),
+        (json!({"messages": []}), "messages", "`input`"),
+        (json!({"max_tokens": 1}), "max_tokens", "`max_output_tokens`"),
+        (json!({"prompt": {"id": "p"}}), "prompt", "leave it out"),
+        (json!({"max_output_tokens": 0}), "max_output_tokens", "from 1"),
+        (json!({"input": null}), "input", "required"),
+        (json!({"input": []}), "input", "non-empty"),
+        (json!({"input": 7}), "input", "a string"),
+        (json!({"input": [7]}), "input[0]", "an object"),
+        (json!({"input": [{"type": "item_reference", "id": "msg_1"}]}), "input[0].type", "not stored"),
+        (json!({"input": [{"type": "web_search_call", "id": "ws_1"}]}), "input[0].type", "web_search_call"),
+        (json!({"input": [{"role": "tool", "content": "x"}]}), "input[0].role", "user, assistant"),
+        (json!({"input": [{"role": "user"}]}), "input[0].content", "required"),
+        (
+            json!({"input": [{"role": "user", "content": [{"type": "x\u{7}y"}]}]}),
+            "input[0].content[0].type",
+            "`xy`",
+        ),
+        (
+            json!({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]}),
+            "input[0].content[0].file_id",
+            "`image_url`",
+        ),
+        (
+            json!({"input": [{"role": "user", "content": [{"type": "input_file", "file_url": "f"}]}]}),
+            "input[0].content[0].file_url",
+            "`file_data`",
+        ),
+        (json!({"input": [{"type": "function_call_output", "call_id": "c"}]}), "input[0].output", "required"),
+        (
+            json!({"input": [{"type": "function_call", "call_id": "c", "name": "n"}]}),
+            "input[0].arguments",
+            "required",
+        ),
+        (json!({"tools": [{"type": "web_search"}]}), "tools", "`web_search`"),
+        (
+            json!({"tools": [{"type": "function", "name": "a"}, {"type": "mcp"}], "tool_choice": {"type": "mcp"}}),
+            "tool_choice.type",
+            "`mcp`",
+        ),
+        (
+            json!({"tools": [{"type": "function", "name": "a"}, {"type": "custom", "name": "a"}]}),
+            "tools[1].name",
+            "unique",
+        ),
+        (
+            json!({"tools": [{"type": "function", "name": "a"}], "tool_choice": {"type": "function", "name": "b"}}),
+            "tool_choice.name",
+            "one of `tools`",
+        ),
+        (json!({"tools": [{"type": "function"}]}), "tools[0].name", "required"),
+        (json!({"text": {"format": {"type": "xml"}}}), "text.format.type", "json_schema"),
+    ] {
+        let (named, message) = refused(&fields);
+        assert_eq!(named, param, "{fields}");
+        assert!(message.contains(says), "{fields}: {message}");
+    }
+    // With nothing to be called, what cannot be called does not matter.
+    assert_eq!(
+        chat(&json!({"tools": [{"type": "web_search"}], "tool_choice": "none"})).as_object().unwrap().len(),
+        1
+    );
+}
+
+const TOOLS: &str = r#"[{"type":"custom","name":"patch"},{"type":"namespace","name":"agents","tools":[{"type":"function","name":"close"}]}]"#;
+
+/// A request with the tools.
+fn asked() -> Translated {
+    let tools: Value = serde_json::from_str(TOOLS).unwrap();
+    translated(&json!({"model": "a/b", "input": "Hi", "tools": tools, "temperature": 0.5})).unwrap()
+}
+
+fn whole(choice: &Value) -> Value {
+    let Translated { echo, names, .. } = asked();
+    let completion = json!({
+        "id": "c", "object": "chat.completion", "created": 7, "model": "a/b", "choices": [choice],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": {"cached_tokens": 2}},
+    });
+    let body = response::whole(&Bytes::from(completion.to_string()), echo, &names, "a/b").unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// Takes the ids, which must be unique and of this kind.
+fn take_ids(output: &mut Value, prefixes: &[&str]) {
+    let items = output.as_array_mut().unwrap();
+    assert_eq!(items.len(), prefixes.len());
+    for (item, prefix) in items.iter_mut().zip(prefixes) {
+        let id = item.as_object_mut().unwrap().remove("id").unwrap();
+        assert!(id.as_str().unwrap().starts_with(prefix), "{id}");
+    }
+}
+
+#[test]
+fn a_whole_answer_is_a_response() {
+    let citation = json!({"type": "url_citation", "url_citation": {"url": "https://a", "title": "A", "start_index": 0, "end_index": 2}});
+    let mut response = whole(&json!({"index": 0, "finish_reason": "stop", "message": {
+        "role": "assistant", "content": "Hi \u{1f600}\n", "reasoning_content": "Hm", "annotations": [citation],
+        "images": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}],
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "patch", "arguments": "{\"input\":\"a\\nb\"}"}},
+            {"id": "c2", "type": "function", "function": {"name": "patch", "arguments": "a patch"}},
+            {"id": "c3", "type": "function", "function": {"name": "agents__close", "arguments": "{}"}, "extra_content": {"google": {}}},
+        ],
+    }}));
+    take_ids(&mut response["output"], &["rs_", "msg_", "ig_", "ctc_", "ctc_", "fc_"]);
+    let source =
+        json!({"type": "url_citation", "url": "https://a", "title": "A", "start_index": 0, "end_index": 2});
+    assert_eq!(
+        response["output"],
+        json!([
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm"}], "encrypted_content": null, "status": "completed"},
+            {"type": "message", "role": "assistant", "status": "completed", "content": [
+                {"type": "output_text", "text": "Hi \u{1f600}\n", "annotations": [source], "logprobs": []},
+            ]},
+            {"type": "image_generation_call", "result": "AA==", "status": "completed"},
+            {"type": "custom_tool_call", "input": "a\nb", "call_id": "c1", "name": "patch", "status": "completed"},
+            {"type": "custom_tool_call", "input": "a patch", "call_id": "c2", "name": "patch", "status": "completed"},
+            {"type": "function_call", "arguments": "{}", "call_id": "c3", "name": "close", "namespace": "agents", "extra_content": {"google": {}}, "status": "completed"},
+        ])
+    );
+    assert_eq!(
+        (&response["status"], &response["created_at"], &response["model"]),
+        (&json!("completed"), &json!(7), &json!("a/b"))
+    );
+    assert_eq!(
+        response["usage"],
+        json!({
+            "input_tokens": 5, "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 0},
+            "output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 8,
+        })
+    );
+    let tools: Value = serde_json::from_str(TOOLS).unwrap();
+    assert_eq!(
+        (&response["tools"], &response["temperature"], &response["error"]),
+        (&tools, &json!(0.5), &Value::Null)
+    );
+}
+
+#[test]
+fn an_answer_that_is_cut_or_withheld_is_incomplete() {
+    for (finish, reason) in [("length", "max_output_tokens"), ("content_filter", "content_filter")] {
+        let response = whole(
+            &json!({"finish_reason": finish, "message": {"role": "assistant", "content": null, "refusal": "No."}}),
+        );
+        assert_eq!(response["status"], "incomplete");
+        assert_eq!(response["incomplete_details"]["reason"], reason);
+        assert_eq!(response["output"][0]["status"], "incomplete");
+        assert_eq!(response["output"][0]["content"], json!([{"type": "refusal", "refusal": "No."}]));
+    }
+    let empty = whole(
+        &json!({"finish_reason": "stop", "provider_finish_reason": "eot", "message": {"role": "assistant", "content": ""}}),
+    );
+    assert_eq!(empty["output"][0]["content"][0]["text"], "");
+    assert_eq!(empty["provider_finish_reason"], "eot");
+}
+
+/// The events that chunks with these deltas become, the last with this finish reason; without one, it breaks.
+fn events(deltas: &[Value], finish: Option<&str>) -> Vec<Value> {
+    let Translated { echo, names, .. } = asked();
+    let mut events = Events::new(Response::new(echo, "a/b", 7), names);
+    let chunk = |choice: &Value| format!("data: {}\n\n", json!({"id": "c", "choices": [choice]}));
+    let mut out = Vec::new();
+    for delta in deltas {
+        events
+            .chunks(chunk(&json!({"index": 0, "delta": delta, "finish_reason": null})).as_bytes(), &mut out);
+    }
+    if let Some(finish) = finish {
+        let usage =
+            json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}});
+        let last = chunk(&json!({"index": 0, "delta": {}, "finish_reason": finish}));
+        events.chunks(format!("{last}data: {usage}\n\ndata: [DONE]\n\n").as_bytes(), &mut out);
+    } else {
+        events.fail(ApiError::from(crate::server::reply::ErrorCode::ServerOverloaded), &mut out);
+    }
+    let text = String::from_utf8(out).unwrap();
+    let frames = text.strip_suffix("\n\n").unwrap().split("\n\n");
+    let read = frames.enumerate().map(|(number, frame)| {
+        let (name, data) = frame.strip_prefix("event: ").unwrap().split_once("\ndata: ").unwrap();
+        let event: Value = serde_json::from_str(data).unwrap();
+        assert_eq!((&event["type"], &event["sequence_number"]), (&json!(name), &json!(number)), "{frame}");
+        event
+    });
+    read.collect()
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap().strip_prefix("response.").unwrap()).collect()
+}
+
+#[test]
+fn a_stream_is_typed_events_in_order() {
+    let call = |index: u32, id: Value, name: Value, arguments: &str| json!({"tool_calls": [{"index": index, "id": id, "function": {"name": name, "arguments": arguments}}]});
+    let deltas = [
+        json!({"role": "assistant", "content": ""}),
+        json!({"reasoning_content": "H"}),
+        json!({"reasoning_content": "m"}),
+        json!({"content": "a\""}),
+        json!({"content": "b"}),
+        call(0, json!("c1"), json!("agents__close"), "{\"x\""),
+        call(1, json!("c2"), json!("patch"), "{\"input\":"),
+        call(0, Value::Null, Value::Null, ":1}"),
+        call(1, Value::Null, Value::Null, "\"p\"}"),
+    ];
+    let mut events = events(&deltas, Some("tool_calls"));
+    let expected = [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "custom_tool_call_input.delta",
+        "custom_tool_call_input.done",
+        "output_item.done",
+        "completed",
+    ];
+    assert_eq!(types(&events), expected);
+    assert_eq!(events[0]["response"]["status"], "in_progress");
+    assert_eq!((&events[12]["delta"], &events[13]["text"]), (&json!("b"), &json!("a\"b")));
+    assert_eq!(events[19]["output_index"], 2);
+    assert_eq!(events[20]["arguments"], "{\"x\":1}");
+    assert_eq!(events[23]["input"], "p");
+    let added: Vec<&Value> =
+        events.iter().filter(|event| event["type"] == "response.output_item.added").collect();
+    assert_eq!(added[2]["item"]["arguments"], "");
+    let done: Vec<Value> = events
+        .iter()
+        .filter(|event| event["type"] == "response.output_item.done")
+        .map(|event| event["item"].clone())
+        .collect();
+    let response = events.last_mut().unwrap()["response"].take();
+    assert_eq!(response["output"], json!(done));
+    assert_eq!(response["usage"]["total_tokens"], 8);
+    assert_eq!(response["id"], events[0]["response"]["id"]);
+}
+
+#[test]
+fn a_stream_ends_as_its_answer_does() {
+    let text = [json!({"content": "a"})];
+    let cut = events(&text, Some("length"));
+    assert_eq!(cut.last().unwrap()["type"], "response.incomplete");
+    assert_eq!(cut.last().unwrap()["response"]["output"][0]["status"], "incomplete");
+    let empty = events(&[], Some("stop"));
+    assert_eq!(empty.last().unwrap()["response"]["output"][0]["content"][0]["text"], "");
+    let refused = events(&[json!({"refusal": "No"}), json!({"refusal": "."})], Some("stop"));
+    assert_eq!(refused.last().unwrap()["response"]["output"][0]["content"][0]["refusal"], "No.");
+    let broken = events(&text, None);
+    let expected =
+        ["created", "in_progress", "output_item.added", "content_part.added", "output_text.delta", "failed"];
+    assert_eq!(types(&broken), expected);
+    let response = &broken[5]["response"];
+    assert_eq!(
+        (&response["status"], &response["error"]["code"]),
+        (&json!("failed"), &json!("server_overloaded"))
+    );
+    assert_eq!(response["output"][0]["content"][0]["text"], "a");
+    assert_eq!(response["output"][0]["status"], "incomplete");
+}
