@@ -40,6 +40,7 @@ pub enum Endpoint {
     Topic,
     Llms,
     OpenAiChatCompletions,
+    Responses,
     OpenAiModels,
     OpenAiModel,
     OpenAiBase,
@@ -73,7 +74,7 @@ impl Door {
 }
 
 /// Each endpoint with its methods, as `Allow` lists them, and its path. In the order of the enum; the busiest first.
-const TABLE: [(Endpoint, &str, &str); 39] = [
+const TABLE: [(Endpoint, &str, &str); 40] = [
     (Endpoint::ChatCompletions, "POST", "/inference/v1/chat/completions"),
     (Endpoint::Verify, "POST", "/verify/v1/stream"),
     (Endpoint::Extract, "POST", "/verify/v1/extract"),
@@ -105,6 +106,7 @@ const TABLE: [(Endpoint, &str, &str); 39] = [
     (Endpoint::Topic, "GET, HEAD", "/docs/{topic}"),
     (Endpoint::Llms, "GET, HEAD", "/llms.txt"),
     (Endpoint::OpenAiChatCompletions, "POST", "/openai/v1/chat/completions"),
+    (Endpoint::Responses, "POST", "/openai/v1/responses"),
     (Endpoint::OpenAiModels, "GET, HEAD", "/openai/v1/models"),
     (Endpoint::OpenAiModel, "GET, HEAD", "/openai/v1/models/{model}"),
     (Endpoint::OpenAiBase, "GET, HEAD", "/openai/v1"),

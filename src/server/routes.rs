@@ -18,7 +18,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::endpoints::{
-    chat, console, dashboard, docs, health, messages, metrics, models, openapi, receipt_key, verify,
+    chat, console, dashboard, docs, health, messages, metrics, models, openapi, receipt_key, responses,
+    verify,
 };
 use super::reply::{ApiError, ErrorCode, Reply};
 use super::request::incoming::Incoming;
@@ -54,6 +55,10 @@ impl Routes {
             {
                 let body = request.into_body().into_data_stream();
                 return Box::pin(chat::complete(&self.context, incoming, body));
+            }
+            Some(Endpoint::Responses) if request.method() == Method::POST => {
+                let body = request.into_body().into_data_stream();
+                return Box::pin(responses::create(&self.context, incoming, body));
             }
             Some(Endpoint::VerifyHealth) if request.method() == Method::GET => {
                 return Box::pin(health::answer(&self.context, incoming, health::verify));
@@ -132,6 +137,7 @@ async fn dispatch<B: Buf + Send>(
         Endpoint::ChatCompletions | Endpoint::OpenAiChatCompletions => {
             Box::pin(chat::complete(context, incoming, body)).await.into()
         }
+        Endpoint::Responses => Box::pin(responses::create(context, incoming, body)).await.into(),
         Endpoint::Verify => Box::pin(verify::handle(context, incoming, body, Work::Verify)).await,
         Endpoint::Extract => Box::pin(verify::handle(context, incoming, body, Work::Extract)).await,
         Endpoint::VerifyHealth => health::answer(context, incoming, health::verify).await.into(),

@@ -123,6 +123,7 @@ mod reload;
 mod reload_kept;
 mod reload_process;
 mod reports_memory;
+mod responses;
 mod shutdown;
 mod slow;
 mod slow_peers;

@@ -127,14 +127,13 @@ impl ApiError {
         self
     }
 
-    /// With the parameter's name in the caller's request, which was translated.
+    /// The same about a parameter that is called otherwise in the caller's request, if `name` knows it.
     #[must_use]
-    pub(crate) fn renamed(mut self, name: impl FnOnce(&str) -> String) -> Self {
-        if let Some(param) = &mut self.param {
-            let translated = std::mem::take(param);
-            *param = name(&translated);
-            self.message = self.message.replace(&format!("`{translated}`"), &format!("`{param}`")).into();
-        }
+    pub(crate) fn renamed(mut self, name: impl FnOnce(&str) -> Option<String>) -> Self {
+        let Some(param) = &mut self.param else { return self };
+        let Some(new) = name(param) else { return self };
+        self.message = self.message.replace(&format!("`{param}`"), &format!("`{new}`")).into();
+        *param = new;
         self
     }
 

@@ -81,7 +81,7 @@ async fn ask(
     translated: Translated,
 ) -> Result<Response, ApiError> {
     let Translated { body, names, left_out, shows_thinking, stop_sequences } = translated;
-    let named = |error: ApiError| error.renamed(|param| names.of(param));
+    let named = |error: ApiError| error.renamed(|param| Some(names.of(param)));
     let Answered { mut about, answer } = chat::ask(context, caller, incoming, &body).await.map_err(named)?;
     drop(body);
     let mut response = match answer {
@@ -104,7 +104,7 @@ async fn ask(
 
 /// The estimated length of a request in tokens.
 fn estimate(caller: &Caller, incoming: &Incoming, translated: &Translated) -> Result<Response, ApiError> {
-    let named = |error: ApiError| error.renamed(|param| translated.names.of(param));
+    let named = |error: ApiError| error.renamed(|param| Some(translated.names.of(param)));
     let tokens = chat::prompt_tokens(caller, incoming, &translated.body).map_err(named)?;
     Ok(reply::json(StatusCode::OK, &json!({"input_tokens": tokens, "estimated": true})))
 }

@@ -20,6 +20,7 @@ mod operation;
 mod pages;
 mod parameters;
 mod responses;
+mod responses_api;
 mod schemas;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,6 @@
 //! where something else begins; calls, which may arrive mixed, all end with the answer. What is kept of the answer for
 //! its end is as long as the answer, which the relay bounds.
 
-use super::Transcoder;
 use super::frame::Frames;
 use super::output::{self, Call, Item, Kind, Status};
 use super::raw;
@@ -13,6 +12,7 @@ use super::response::{End, Reason, Response};
 use super::tools::Names;
 use crate::inference::{Json, Reader};
 use crate::json::fields::write_field;
+use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::ApiError;
 
 /// The fields of a delta.

@@ -61,7 +61,7 @@ const OF_CHAT: [(&str, &str); 11] = [
     ("verbosity", "text.verbosity"),
     ("functions", "tools"),
     ("function_call", "tool_choice"),
-    ("logprobs", "include"),
+    ("logprobs", "top_logprobs"),
     ("n", ""),
     ("prompt", ""),
 ];

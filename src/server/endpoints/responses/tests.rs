@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::Transcoder;
 use super::events::Events;
 use super::request::{Translated, name_here, translate};
 use super::response::{self, Response};
+use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::ApiError;
 
 fn translated(body: &Value) -> Result<Translated, ApiError> {

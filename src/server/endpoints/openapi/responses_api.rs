@@ -1,0 +1,150 @@
+//! Schemas of the Responses API, as far as this server translates it. The words for what is refused and left out are
+//! here; `server/endpoints/responses` does it.
+
+use serde_json::{Value, json};
+
+use super::operation::{Operation, json_with_example};
+use super::schemas::Schemas;
+use crate::server::endpoints::chat::MAX_TOKENS;
+
+/// The operation of a response, without its errors.
+pub(super) fn create(schemas: &mut Schemas) -> Operation {
+    let request = schemas.add("ResponseRequest", request());
+    let response = schemas.add("Response", response());
+    let event = schemas.add("ResponseEvent", event(&response));
+    let mut content = json_with_example(&response, &example());
+    let frame = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,…}\n\n";
+    content["text/event-stream"] = json!({"schema": event, "example": frame});
+    let plain =
+        json!({"model": "openai/gpt-5.4-mini", "input": "What is the capital of Australia?", "store": false});
+    Operation::new(
+        "Inference",
+        "createResponse",
+        "Answer a conversation, as the Responses API does",
+        "Stateless: nothing is stored, and each request brings its whole conversation. Any model can be asked. With \
+         `stream`, the answer is a stream of typed events, numbered from 0; the last is `response.completed`, \
+         `response.incomplete` or `response.failed`.\n\nTools of type `custom` and those in a `namespace` are offered to \
+         the model as functions, and their calls come back as their own. Tools that run at a provider are left out \
+         beside others, and refused alone. `X-Mk-Dropped` names what was left out.",
+    )
+    .secured(&["inferenceKey"])
+    .body(&request, &[("plain", plain)])
+    .response(
+        200,
+        "The answer.",
+        content,
+        &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "Cache-Control"],
+    )
+}
+
+fn request() -> Value {
+    let items = json!({"type": "object"});
+    json!({
+        "type": "object",
+        "description": "What is to be answered. Fields that are not described here are passed on; null is the same as left out.",
+        "required": ["model", "input"],
+        "properties": {
+            "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, as `GET /openai/v1/models` lists it."},
+            "input": {
+                "description": "A text, or items: messages, calls of tools and their results, in order. Reasoning is left out; references to stored items are refused.",
+                "anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": items}],
+            },
+            "instructions": {"type": ["string", "null"], "description": "Comes before the input."},
+            "max_output_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TOKENS, "description": "The most tokens of the answer, reasoning included."},
+            "stream": {"type": ["boolean", "null"], "description": "Whether the answer comes as events; left out, it does not."},
+            "store": {"enum": [false, null], "description": "Nothing is stored."},
+            "background": {"enum": [false, null], "description": "The answer is waited for."},
+            "previous_response_id": {"type": "null", "description": "Send the whole conversation instead."},
+            "conversation": {"type": "null", "description": "Send the whole conversation instead."},
+            "tools": {"type": ["array", "null"], "items": items, "description": "What the model may call."},
+            "tool_choice": {"type": ["string", "object", "null"], "description": "Whether and which of them it must call."},
+            "parallel_tool_calls": {"type": ["boolean", "null"], "description": "Whether several at once."},
+            "text": {"type": ["object", "null"], "description": "The form of the answer (`format`), and `verbosity`."},
+            "reasoning": {"type": ["object", "null"], "description": "How long the model may think (`effort`)."},
+        },
+    })
+}
+
+fn response() -> Value {
+    json!({
+        "type": "object",
+        "description": "An answer, with the parameters that it was asked with.",
+        "required": ["id", "object", "created_at", "status", "model", "output", "usage", "error", "incomplete_details"],
+        "properties": {
+            "id": {"type": "string"},
+            "object": {"type": "string", "const": "response"},
+            "created_at": {"type": "integer", "description": "In Unix seconds."},
+            "status": {"type": "string", "enum": ["in_progress", "completed", "incomplete", "failed"]},
+            "model": {"type": "string", "description": "Who answered."},
+            "output": {
+                "type": "array",
+                "description": "What the model thought (`reasoning`) and said (`message`), and what it calls (`function_call`, `custom_tool_call`).",
+                "items": {"type": "object", "required": ["id", "type", "status"]},
+            },
+            "usage": {
+                "type": ["object", "null"],
+                "required": ["input_tokens", "output_tokens", "total_tokens"],
+                "properties": {
+                    "input_tokens": {"type": "integer"},
+                    "input_tokens_details": {"type": "object"},
+                    "output_tokens": {"type": "integer"},
+                    "output_tokens_details": {"type": "object"},
+                    "total_tokens": {"type": "integer"},
+                    "estimated": {"type": "boolean", "description": "Whether the provider left them out."},
+                },
+            },
+            "error": {
+                "type": ["object", "null"],
+                "description": "Why the answer broke off.",
+                "required": ["code", "message"],
+                "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+            },
+            "incomplete_details": {"type": ["object", "null"], "description": "`reason`: `max_output_tokens` or `content_filter`."},
+        },
+    })
+}
+
+fn event(response: &Value) -> Value {
+    json!({
+        "type": "object",
+        "description": "A frame of a streamed answer: a line `event: NAME`, a line `data: JSON` and an empty one.",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"type": "string", "description": "The type of the data."},
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": {
+                    "type": "object",
+                    "required": ["type", "sequence_number"],
+                    "properties": {
+                        "type": {"type": "string"},
+                        "sequence_number": {"type": "integer"},
+                        "response": response,
+                    },
+                },
+            },
+        },
+    })
+}
+
+fn example() -> Value {
+    let content = json!([{"type": "output_text", "text": "Canberra.", "annotations": [], "logprobs": []}]);
+    json!({
+        "id": "resp_019b0f5c9d7e7c3a8f0f6f1b2c3d4e5f",
+        "object": "response",
+        "created_at": 1_795_000_000,
+        "status": "completed",
+        "model": "openai/gpt-5.4-mini",
+        "output": [{"id": "msg_019b0f5c9d7e7c3a8f0f6f1b2c3d4e60", "type": "message", "role": "assistant", "content": content, "status": "completed"}],
+        "usage": {
+            "input_tokens": 14,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": 3,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 17,
+        },
+        "error": null,
+        "incomplete_details": null,
+    })
+}
