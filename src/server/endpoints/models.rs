@@ -25,7 +25,11 @@ pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response
 }
 
 /// The models that a key may use, sorted by identifier.
-pub(in crate::server) fn usable(context: &ServerState, gateway: &Gateway, caller: &gate::Caller) -> Vec<Model> {
+pub(in crate::server) fn usable(
+    context: &ServerState,
+    gateway: &Gateway,
+    caller: &gate::Caller,
+) -> Vec<Model> {
     let now = context.app.clock.now();
     let ids = gateway.models(now).into_iter();
     ids.filter(|id| keys::may_use(&caller.key, id)).map(|id| model(gateway, id, now)).collect()

@@ -28,7 +28,7 @@ use self::response::Response;
 use super::chat::{self, Answer, Answered};
 use crate::api::Service;
 use crate::server::ServerState;
-use crate::server::gate::{self, Pass};
+use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError, ErrorCode, Reply};
 use crate::server::request::incoming::Incoming;
 
@@ -38,26 +38,26 @@ pub(crate) async fn create<B: Buf, E>(
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Reply {
-    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(pass) => pass,
+    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
+        Ok(caller) => caller,
         Err(refused) => return refused.into_reply(incoming),
     };
-    match answer(context, &pass, incoming, body).await {
-        Ok(response) => Reply { rate: Some(pass.rate.into()), ..response.into() },
-        Err(error) => error.with_rate(pass.rate).into_reply(incoming),
+    match answer(context, &caller, incoming, body).await {
+        Ok(response) => Reply { rate: Some(caller.rate.into()), ..response.into() },
+        Err(error) => error.with_rate(caller.rate).into_reply(incoming),
     }
 }
 
 /// Answers an admitted request.
 async fn answer<B: Buf, E>(
     context: &Arc<ServerState>,
-    pass: &Pass,
+    caller: &Caller,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Result<warp::reply::Response, ApiError> {
     let body = context.read_inference_json(incoming, body).await?;
     let Translated { body, names, echo, left_out, origins } = request::translate(&body)?;
-    let answered = chat::ask(context, pass, incoming, &body).await;
+    let answered = chat::ask(context, caller, incoming, &body).await;
     let name_here = |name: &str| request::name_here(name, &origins);
     let Answered { mut about, answer } = answered.map_err(|error| error.renamed(name_here))?;
     for name in &mut about.left_out {
