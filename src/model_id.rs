@@ -1,5 +1,5 @@
 //! Model identifiers: `<provider>/<model_name>`, such as `groq/openai/gpt-oss-120b`. The first slash divides them, as a
-//! model's own name may contain slashes.
+//! model's own name may contain slashes. A name without a slash may be that of a pool of models.
 //!
 //! Whatever is configured or requested must satisfy [`parse`]. Databases may hold anything: [`split`] and [`provider`]
 //! accept it as it is.
@@ -41,6 +41,11 @@ pub fn is_model_name(name: &str) -> bool {
     let is_plain = || name.bytes().all(|byte| byte.is_ascii_graphic());
     let is_one_word = || !name.contains(|c: char| c.is_whitespace() || unsafe_chars::is_hazard(c));
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && (is_plain() || is_one_word())
+}
+
+/// Whether this is a valid name for a pool of models: a model's name that is no identifier and no pattern.
+pub fn is_pool_name(name: &str) -> bool {
+    is_model_name(name) && !name.contains(['/', '*'])
 }
 
 #[cfg(test)]

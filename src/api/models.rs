@@ -17,7 +17,7 @@ pub struct ModelList {
 /// A model that can be asked for. What is unknown is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Model {
-    /// `<provider>/<model_name>`.
+    /// `<provider>/<model_name>`, or a name of the operator's own, which has no slash.
     pub id: String,
     /// Always `model`.
     #[serde(default)]
@@ -25,9 +25,12 @@ pub struct Model {
     /// Unix seconds. Nobody here knows when a model was made: the time at which it is listed.
     #[serde(default)]
     pub created: i64,
-    /// The configured name of its provider.
+    /// The configured name of its provider; `pool` for a name of the operator's own.
     #[serde(default)]
     pub owned_by: String,
+    /// The models behind a name of the operator's own. What is said about it holds for each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
     /// The most tokens of a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::client::client_file::{self, ChatTable, NetworkTable, OutputTable};
 use super::providers::models;
+use super::providers::pool_file::{self, PoolTable};
 use super::providers::provider_file::{self, ProviderTable};
 use super::providers::resilience_file::{ModelPolicy, ProviderPolicy};
 use super::server::server_file::{
@@ -88,6 +89,8 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     values.extend(GeneralTable::list("", config));
     values.extend(LimitsTable::list("limits", &config.limits));
     values.extend(config.providers.iter().flat_map(provider));
+    let pools = config.inference.pools.iter();
+    values.extend(pools.flat_map(|(name, pool)| PoolTable::list(&pool_file::table(name), pool)));
     values.extend(PanelTable::list("verify", &config.verify.general));
     values.extend(VerifyTable::list("verify", &config.verify));
     let general = PanelTable::list(models::LEGAL, &config.verify.general);

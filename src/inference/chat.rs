@@ -12,18 +12,17 @@
 //! support what another does not (a prefill, a tool, a temperature), and the caller has not chosen the fallback. The
 //! failure that is reported is that of the requested model.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::candidate::{Candidate, MAX_ATTEMPTS, Predecessor};
-use super::fallbacks;
 use super::gateway::Gateway;
 use super::relay::Relay;
 use super::resume::Resumption;
 use crate::api::error_code::DEFAULT_RETRY_AFTER;
+use crate::json::reader::Json;
 use crate::providers::{CompletionRequest, Failure};
 use crate::usage::Meter;
 
@@ -59,21 +58,6 @@ pub struct ChatError {
 }
 
 impl Gateway {
-    /// The models to call for a request for `id`, in order: the model itself, the fallbacks in its own settings, then
-    /// those in the settings for chat completions. Fallbacks of fallbacks are not followed.
-    pub fn chain(&self, id: &str) -> Vec<Arc<str>> {
-        let mut chain = vec![id.into()];
-        let own = self.find(id).and_then(|(provider, model)| provider.model_settings(model));
-        let own = own.map(|settings| settings.fallbacks.as_slice()).unwrap_or_default();
-        let general = fallbacks::of(&self.settings().fallbacks, id);
-        for fallback in own.iter().map(|fallback| Cow::Borrowed(fallback.as_str())).chain(general) {
-            if chain.iter().all(|id: &Arc<str>| **id != *fallback) {
-                chain.push(fallback.into());
-            }
-        }
-        chain
-    }
-
     /// Calls the models of `chain` in order until one answers or its stream has begun. `body` is what `request` was
     /// parsed from: it is needed again to resume a stream that breaks.
     ///
@@ -95,6 +79,7 @@ impl Gateway {
                 break;
             }
             let (id, before) = (&chain[position], attempts);
+            let load = self.loads().begin(id);
             let failure = match self.candidate(&chain, position, (request, body), meter) {
                 None => Failure::UnknownModel,
                 Some(candidate) => {
@@ -104,6 +89,7 @@ impl Gateway {
                         Ok((mut reply, left_out)) => {
                             let model = id.clone();
                             if let ChatReply::Stream(relay) = &mut reply {
+                                relay.load = load;
                                 let retries = (attempts - before).saturating_sub(1);
                                 relay.set_resumption(Resumption {
                                     gateway: self.clone(),
@@ -124,7 +110,8 @@ impl Gateway {
                     }
                 }
             };
-            if is_final(&failure, position) || (first.is_none() && failure.is_unpaid()) {
+            let is_final = is_final(&failure, position) && !(self.chose_for(request) && is_unsent(&failure));
+            if is_final || (first.is_none() && failure.is_unpaid()) {
                 return Err(ChatError { model: id.to_owned(), failure, attempts });
             }
             if let Some(wait) = wait_before_retry(&failure) {
@@ -142,6 +129,18 @@ impl Gateway {
         let model = chain.first().cloned().unwrap_or_else(|| "".into());
         Err(ChatError { model, failure: first.unwrap_or(Failure::UnknownModel), attempts })
     }
+
+    /// Whether the request names a pool: then not the caller has chosen the model, and what one target's format cannot
+    /// express may be no matter for the next.
+    fn chose_for(&self, request: &CompletionRequest<'_>) -> bool {
+        let model = request.fields.get("model").and_then(Json::string);
+        model.is_some_and(|name| self.pool(&name).is_some())
+    }
+}
+
+/// Whether the model was not called, as its format cannot express the request.
+const fn is_unsent(failure: &Failure) -> bool {
+    matches!(failure, Failure::Unsupported { .. })
 }
 
 /// Whether this failure of the model at `position` in the chain rules out calling any other.

@@ -15,6 +15,7 @@ mod gateway;
 mod max_cost;
 mod models;
 mod noted;
+mod pool;
 mod relay;
 mod resume;
 mod retry;
@@ -28,6 +29,7 @@ pub use chat::{ChatAnswer, ChatError, ChatReply, wait_before_retry};
 pub use fallbacks::{WILDCARD, is_pattern};
 pub use gateway::{Gateway, Target};
 pub use models::ModelInfo;
+pub use pool::{Balance, Conversation, Pool};
 pub use relay::Relay;
 pub use retry::jitter;
 
@@ -51,6 +53,8 @@ pub struct Settings {
     pub fallbacks: BTreeMap<String, Vec<String>>,
     /// Whether what a model's format does not have is left out of a request, instead of the request being refused.
     pub drop_unsupported: bool,
+    /// By name.
+    pub pools: BTreeMap<String, Pool>,
 }
 
 impl Default for Settings {
@@ -60,6 +64,7 @@ impl Default for Settings {
             whole_answer_timeout_with_fallback: Duration::from_mins(1),
             fallbacks: BTreeMap::new(),
             drop_unsupported: false,
+            pools: BTreeMap::new(),
         }
     }
 }

@@ -46,7 +46,7 @@ pub struct ModelInfo {
 
 impl Gateway {
     /// The identifiers of all known models, sorted: those in the catalogue for configured providers, unless retired by
-    /// `now`, and those that the configuration names. Other models of a configured provider can be requested as well,
+    /// `now`, and those that the configuration names, pools included. Other models of a configured provider can be requested as well,
     /// as providers add models faster than lists follow.
     pub fn models(&self, now: Time) -> Vec<String> {
         let today = now.utc_date();
@@ -70,14 +70,20 @@ impl Gateway {
         let settings = self.settings();
         ids.extend(self.extra_models().iter().chain(settings.fallbacks.keys()).cloned());
         ids.extend(settings.fallbacks.values().flatten().cloned());
+        let pools = &settings.pools;
+        ids.extend(pools.values().flat_map(|pool| pool.targets.iter().chain(&pool.fallbacks)).cloned());
         ids.retain(|id| !is_pattern(id) && self.target(id).is_some());
+        ids.extend(pools.keys().cloned());
         ids.into_iter().collect()
     }
 
     /// The identifiers of [`Gateway::models`] that people can chat with, as far as names tell.
     pub fn chat_models(&self, now: Time) -> Vec<String> {
         let mut ids = self.models(now);
-        ids.retain(|id| is_for_chat(id));
+        ids.retain(|id| match self.pool(id) {
+            Some(pool) => pool.targets.iter().all(|target| is_for_chat(target)),
+            None => is_for_chat(id),
+        });
         ids
     }
 
@@ -91,8 +97,24 @@ impl Gateway {
         chosen.map(str::to_owned).chain(starters).find(is_offered).or_else(|| ids.first().cloned())
     }
 
-    /// What is known about a model.
+    /// What is known about a model, or holds for each target of a pool.
     pub fn model_info(&self, id: &str) -> ModelInfo {
+        match self.pool(id) {
+            Some(pool) => in_common(pool.targets.iter().map(|target| self.about(target))),
+            None => self.about(id),
+        }
+    }
+
+    /// Whether the answers of a model, or of all targets of a pool, are simulated.
+    pub fn is_simulated(&self, id: &str) -> bool {
+        let is_sandbox = |id: &str| self.target(id).is_some_and(|target| target.sandbox);
+        match self.pool(id) {
+            Some(pool) => pool.targets.iter().all(|target| is_sandbox(target)),
+            None => is_sandbox(id),
+        }
+    }
+
+    fn about(&self, id: &str) -> ModelInfo {
         let Some((provider, model)) = self.find(id) else { return ModelInfo::default() };
         let facts = catalog::model(id);
         ModelInfo {
@@ -105,7 +127,7 @@ impl Gateway {
 
     /// What all models that may answer a request for `id` take of what tunes an answer.
     pub fn takes(&self, id: &str) -> Takes {
-        let chain = self.chain(id);
+        let chain = self.chain(id, None);
         let each = chain.iter().filter_map(|id| self.find(id).map(|(provider, model)| provider.takes(model)));
         each.reduce(Takes::both).unwrap_or_default()
     }
@@ -119,6 +141,17 @@ impl Gateway {
     pub fn provider_names(&self) -> Vec<&str> {
         self.providers().map(crate::providers::Provider::name).collect()
     }
+}
+
+/// What can be relied on whichever of these models answers: the smallest sizes, and the price that all have.
+fn in_common(mut models: impl Iterator<Item = ModelInfo>) -> ModelInfo {
+    let first = models.next().unwrap_or_default();
+    models.fold(first, |all, one| ModelInfo {
+        price: all.price.filter(|price| one.price == Some(*price)),
+        context_window: all.context_window.zip(one.context_window).map(|(all, one)| all.min(one)),
+        max_output_tokens: all.max_output_tokens.zip(one.max_output_tokens).map(|(all, one)| all.min(one)),
+        deprecation: all.deprecation.filter(|date| one.deprecation == Some(*date)),
+    })
 }
 
 /// Whether a model answers people, as far as its own name tells.

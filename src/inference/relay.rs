@@ -14,6 +14,7 @@ use super::breaker::Ticket;
 use super::chat::is_final;
 use super::followed::stream_usage;
 use super::noted;
+use super::pool::Load;
 use super::resume::{BrokenStream, Resumption, Search, Successor};
 use crate::log_scope::LogScope;
 use crate::providers::{CompletionStream, Failure};
@@ -30,6 +31,8 @@ pub struct Relay {
     attempt: Option<Attempt>,
     /// `None` once settled.
     ticket: Option<Ticket<'static>>,
+    /// Counts the call for the pool that it was made for.
+    pub(super) load: Option<Load>,
     /// What is needed to resume if the flow breaks.
     resumption: Option<Box<Resumption>>,
     /// In progress since the flow broke.
@@ -52,6 +55,7 @@ impl Relay {
             flow,
             attempt: Some(attempt),
             ticket: Some(ticket.into_streaming()),
+            load: None,
             resumption: None,
             search: None,
             log_scope: LogScope::current(),

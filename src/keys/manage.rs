@@ -27,7 +27,7 @@ pub struct NewKey {
     pub per_minute: Option<u32>,
     /// Its own limit for a UTC day; 0 is unlimited.
     pub per_day: Option<u32>,
-    /// Patterns of the models it may use: `provider/model`, `provider/*` or `*`; empty for all.
+    /// Patterns of the models it may use: `provider/model`, `provider/*`, a pool's name or `*`; empty for all.
     pub models: Vec<String>,
     /// Networks (CIDR, or single addresses) it may be used from; empty for all.
     pub addresses: Vec<String>,

@@ -1,4 +1,5 @@
-//! The models a key may use: patterns `*`, `provider/*` and `provider/model`; an empty list allows every model.
+//! The models a key may use: patterns `*`, `provider/*`, `provider/model` and the name of a pool; an empty list allows
+//! every model. Who may use a pool may use, through it, what the pool names.
 
 use crate::storage::KeyRow;
 

@@ -127,15 +127,15 @@ fn network(text: &str) -> Result<String, String> {
     Ok(network.to_string())
 }
 
-/// `*`, `provider/*` or `provider/model`; the model's name may contain `/`, as some providers' do.
+/// `*`, `provider/*`, `provider/model` or the name of a pool; a model's name may contain `/`, as some providers' do.
 fn model_pattern(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_one_or_all = |(_, model): (&str, &str)| model == "*" || !model.contains('*');
-    if text == "*" || model_id::parse(text).is_some_and(is_one_or_all) {
+    if text == "*" || model_id::parse(text).is_some_and(is_one_or_all) || model_id::is_pool_name(text) {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "{} is not a model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, or *",
+        "{} is not a model pattern; write openai/gpt-5.4-mini for a model, openai/* for a provider's, the name of a pool, or *",
         quoted(text)
     ))
 }

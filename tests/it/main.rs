@@ -115,6 +115,7 @@ mod openapi_console;
 mod openapi_requests;
 mod parked;
 mod patience;
+mod pools;
 mod postgres;
 mod provider_faults;
 mod random;

@@ -29,13 +29,14 @@ Examples:
 pub(crate) const NOTES: &str = "\
 In a pipe, lines are tab-separated: model, dollars per million tokens of input
 and of output, tokens of context and of the longest answer, date of retirement,
-dollars per million tokens of cached input. What is unknown is `-`.";
+dollars per million tokens of cached input and, where there are pools, their
+targets. What is unknown is `-`.";
 
 /// How long the list may take by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Also the fields of a line in a pipe. Prices are in dollars per million tokens.
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     column("model"),
     number("$/M in"),
     number("$/M out"),
@@ -43,13 +44,17 @@ const COLUMNS: [Column; 7] = [
     number("output"),
     column("retired on"),
     column("$/M cached"),
+    column("targets"),
 ];
 
 /// The index of the retirement date, which few models have.
 const RETIRED_ON_COLUMN: usize = 5;
 
-/// Columns that a narrow terminal drops: what cached input costs, and the sizes.
-const DROPPABLE: [usize; 3] = [6, 4, 3];
+/// The index of the targets, which is left out where there are no pools.
+const TARGETS_COLUMN: usize = 7;
+
+/// Columns that a narrow terminal drops: what cached input costs, the sizes, the targets.
+const DROPPABLE: [usize; 4] = [6, 4, 3, TARGETS_COLUMN];
 
 /// The arguments of `mk models`.
 #[derive(Args, Debug)]
@@ -83,12 +88,16 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
         return Ok(0);
     }
     let is_for_people = printer.terminal.out.is_terminal;
-    let rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
+    let mut rows: Vec<_> = models.iter().map(|model| row(model, is_for_people)).collect();
+    let mut columns = COLUMNS.to_vec();
+    if models.iter().all(|model| model.targets.is_empty()) {
+        columns.truncate(TARGETS_COLUMN);
+        rows.iter_mut().for_each(|row| row.truncate(TARGETS_COLUMN));
+    }
     if !is_for_people {
-        tabular::print(&printer, &COLUMNS, &rows)?;
+        tabular::print(&printer, &columns, &rows)?;
         return Ok(0);
     }
-    let mut columns = COLUMNS;
     columns[RETIRED_ON_COLUMN].for_people = models.iter().any(|model| model.deprecation_date.is_some());
     tabular::print_fitting(&printer, &columns, &rows, &DROPPABLE)?;
     Ok(0)
@@ -117,6 +126,7 @@ fn row(model: &Model, is_for_people: bool) -> Vec<String> {
         or_dash(model.max_output_tokens.map(tokens)),
         or_dash(model.deprecation_date.clone()),
         or_dash(model.cached_input_usd_per_mtok.map(|dollars| dollars.to_string())),
+        or_dash((!model.targets.is_empty()).then(|| model.targets.join(","))),
     ]
 }
 
@@ -127,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_unknown_is_a_dash_and_never_zero() {
         let unknown = Model { id: "a/b".to_owned(), ..Model::default() };
-        assert_eq!(row(&unknown, false), ["a/b", "-", "-", "-", "-", "-", "-"]);
+        assert_eq!(row(&unknown, false), ["a/b", "-", "-", "-", "-", "-", "-", "-"]);
     }
 
     #[test]
@@ -140,9 +150,11 @@ mod tests {
             output_usd_per_mtok: Some(4.5),
             cached_input_usd_per_mtok: Some(0.004),
             deprecation_date: Some("2027-01-01".to_owned()),
+            targets: vec!["a/b".to_owned(), "c/d".to_owned()],
             ..Model::default()
         };
-        assert_eq!(row(&model, false), ["a/b", "0.0375", "4.5", "200000", "64000", "2027-01-01", "0.004"]);
+        let fields = ["a/b", "0.0375", "4.5", "200000", "64000", "2027-01-01", "0.004", "a/b,c/d"];
+        assert_eq!(row(&model, false), fields);
         assert_eq!(row(&model, true)[3..5], ["200,000", "64,000"]);
     }
 }

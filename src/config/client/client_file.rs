@@ -12,7 +12,6 @@ use crate::config::sources::reader::{Document, Located, Section};
 use crate::config::sources::table::{settings_table, whole_table};
 use crate::config::sources::values;
 use crate::config::{ColorMode, ConfigError, FailOn, ProgressMode, View};
-use crate::model_id;
 
 /// The contents of a file; `None` for keys that it does not have.
 #[derive(Default)]
@@ -72,13 +71,9 @@ settings_table! {
         /// what mk chat asks without -m
         model at chat_model: String = parsed(
             values::MODEL,
-            model
+            values::model
         ), such as "\"openai/gpt-5.4-mini\"";
     }
-}
-
-fn model(text: &str) -> Option<String> {
-    model_id::parse(text).map(|_| text.to_owned())
 }
 
 fn domain(text: &str) -> Option<Domain> {

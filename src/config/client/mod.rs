@@ -12,7 +12,6 @@ use super::sources::{paths, values};
 use super::{ColorMode, ConfigError, Env, FailOn, ProgressMode, View, suggest};
 use crate::api::Service;
 use crate::api::verify::Domain;
-use crate::model_id;
 use crate::secret::SecretString;
 use api_keys::ApiKeys;
 use client_file::{ChatTable, ClientFile, NetworkTable, OutputTable, VerifyTable};
@@ -209,11 +208,9 @@ impl ClientConfig {
             self.ca_cert = Some(path);
         }
         if let Some(text) = env.text("MK_MODEL")? {
-            if model_id::parse(text).is_none() {
-                return Err(ConfigError::new(format!("MK_MODEL must be {}", values::MODEL)));
-            }
+            let wrong = || ConfigError::new(format!("MK_MODEL must be {}", values::MODEL));
+            self.chat_model = Some(values::model(text).ok_or_else(wrong)?);
             origins.set(CHAT_MODEL, Origin::Variable("MK_MODEL"));
-            self.chat_model = Some(text.to_owned());
         }
         Ok(())
     }

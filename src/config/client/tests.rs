@@ -125,9 +125,9 @@ fn the_chat_model_comes_from_the_variable_or_the_file() {
         entry.value == "\"openai/gpt-5.4-mini\"" && matches!(entry.origin, Origin::File { .. }),
         "{entry:?}"
     );
-    let wrong = chosen(None, &[("MK_MODEL", "gpt")]).unwrap_err();
+    let wrong = chosen(None, &[("MK_MODEL", "gpt 5")]).unwrap_err();
     assert!(wrong.message.starts_with("MK_MODEL must be a model, written as provider/model_name"), "{wrong}");
-    let wrong = chosen(Some("[chat]\nmodel = \"gpt\""), &[]).unwrap_err();
+    let wrong = chosen(Some("[chat]\nmodel = \"gpt 5\""), &[]).unwrap_err();
     assert!(wrong.message.contains("line 2 must be a model"), "{wrong}");
     let of_project = fixture(None, Some(FILE), &[]).load().unwrap_err();
     assert!(of_project.message.contains("a model costs its caller's money"), "{of_project}");

@@ -5,5 +5,6 @@ pub(super) mod discovery;
 pub(super) mod models;
 pub(super) mod ollama;
 pub(super) mod panel;
+pub(super) mod pool_file;
 pub(super) mod provider_file;
 pub(super) mod resilience_file;

@@ -140,7 +140,8 @@ impl Providers<'_> {
         Ok(settings)
     }
 
-    fn check_list(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
+    /// Checks a list of different models.
+    pub(super) fn check_list(&self, found: &Located<Vec<String>>) -> Result<(), ConfigError> {
         self.check_all(found)?;
         refuse_duplicates(found)
     }
@@ -176,6 +177,9 @@ impl Providers<'_> {
             origins
                 .set(format!("inference.fallbacks.{}", values::quoted(&model.value)), model.place.origin());
             settings.fallbacks.insert(model.value.clone(), list.clone());
+        }
+        for pool in &file.pools {
+            settings.pools.extend([pool.settings(self, origins)?]);
         }
         Ok(settings)
     }
@@ -265,7 +269,8 @@ pub(in crate::config) fn retirements(
     const SOON: Duration = Duration::from_hours(60 * 24);
     let of_models =
         providers.iter().flat_map(|provider| provider.models.values()).flat_map(|model| &model.fallbacks);
-    let fallbacks = inference.fallbacks.values().flatten().chain(of_models);
+    let of_pools = inference.pools.values().flat_map(|pool| pool.targets.iter().chain(&pool.fallbacks));
+    let fallbacks = inference.fallbacks.values().flatten().chain(of_models).chain(of_pools);
     let mut used: Vec<&str> = verify.models().chain(fallbacks.map(String::as_str)).collect();
     used.sort_unstable();
     used.dedup();

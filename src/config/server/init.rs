@@ -5,11 +5,13 @@ use std::io;
 use std::path::PathBuf;
 
 use super::server_file::{GeneralTable, InferenceTable, LimitsTable, PanelTable, UsageTable, VerifyTable};
+use crate::config::providers::pool_file::PoolTable;
 use crate::config::providers::provider_file::ProviderTable;
 use crate::config::providers::resilience_file::ProviderPolicy;
 use crate::config::sources::files;
 use crate::config::sources::table::{self, Table};
 use crate::config::{ConfigError, Env, ServerArgs, ServerConfig, server_path};
+use crate::inference::Pool;
 use crate::providers::{Kind, Settings};
 
 /// A `server.toml` in which every setting is explained and commented out: as it is, it changes nothing.
@@ -21,6 +23,7 @@ pub fn example() -> String {
         ("limits", LimitsTable::rows(&defaults.limits)),
         ("provider", ProviderTable::rows(&provider)),
         ("policy", ProviderPolicy::rows(&provider.call_policy)),
+        ("pool", PoolTable::rows(&Pool::default())),
         ("panel", PanelTable::rows(&defaults.verify.general)),
         ("verify", VerifyTable::rows(&defaults.verify)),
         ("inference", InferenceTable::rows(&defaults.inference)),

@@ -316,6 +316,7 @@ fn ignored_by_sandbox(path: Option<&Path>, file: &ServerFile) -> Option<String> 
     let parts = [
         (!file.providers.is_empty(), "[providers]"),
         (names_models, "the models of [verify]"),
+        (!file.pools.is_empty(), "[models]"),
         (!file.fallbacks.is_empty(), "[inference.fallbacks]"),
     ];
     let parts: Vec<&str> = parts.into_iter().filter(|(is_set, _)| *is_set).map(|(_, part)| part).collect();

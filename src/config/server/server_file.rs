@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::config::providers::pool_file::{self, PoolFile};
 use crate::config::providers::provider_file::{self, ProviderFile};
 use crate::config::sources::reader::{Document, Located, Named, Section};
 use crate::config::sources::table::{Table, settings_table, whole_table};
@@ -29,6 +30,7 @@ pub(in crate::config) struct ServerFile {
     pub(in crate::config) general: GeneralTable,
     pub(in crate::config) limits: LimitsTable,
     pub(in crate::config) providers: Vec<ProviderFile>,
+    pub(in crate::config) pools: Vec<PoolFile>,
     pub(in crate::config) verify: VerifyFile,
     pub(in crate::config) inference: InferenceTable,
     pub(in crate::config) fallbacks: Named<Vec<String>>,
@@ -223,6 +225,9 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
     };
     if let Some(providers) = root.section("providers")? {
         file.providers = provider_file::read_all(&providers)?;
+    }
+    if let Some(models) = root.section("models")? {
+        file.pools = pool_file::read_all(&models)?;
     }
     if let Some(section) = root.section("verify")? {
         file.verify = verify(section)?;

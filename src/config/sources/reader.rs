@@ -158,11 +158,7 @@ impl<'d> Section<'d> {
         T: TryFrom<u64> + PartialOrd + std::fmt::Display,
     {
         let expected = values::whole_numbers(&range);
-        self.read(key, &expected, |value| {
-            let integer = value.as_integer()?;
-            let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
-            T::try_from(number).ok().filter(|number| range.contains(number))
-        })
+        self.read(key, &expected, |value| whole(value, &range))
     }
 
     /// True or false.
@@ -205,6 +201,19 @@ impl<'d> Section<'d> {
         key: &'static str,
     ) -> Result<Option<Located<Vec<String>>>, ConfigError> {
         self.read(key, "a list of strings", strings)
+    }
+
+    /// A list of whole numbers within a range.
+    pub(in crate::config) fn numbers(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u32>,
+    ) -> Result<Option<Located<Vec<u32>>>, ConfigError> {
+        let (low, high) = (range.start(), range.end());
+        let expected = format!("a list of whole numbers from {low} to {high}");
+        self.read(key, &expected, |value| {
+            value.as_array()?.iter().map(|item| whole(item.get_ref(), &range)).collect()
+        })
     }
 
     /// A list of strings that is parsed as something else.
@@ -320,8 +329,14 @@ fn strings(value: &DeValue<'_>) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
 }
 
+fn whole<T: TryFrom<u64> + PartialOrd>(value: &DeValue<'_>, range: &RangeInclusive<T>) -> Option<T> {
+    let integer = value.as_integer()?;
+    let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
+    T::try_from(number).ok().filter(|number| range.contains(number))
+}
+
 /// The key, quoted unless TOML allows it without quotes. Quoting escapes control characters.
-fn quoted_unless_bare(key: &str) -> String {
+pub(in crate::config) fn quoted_unless_bare(key: &str) -> String {
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if bare { key.to_owned() } else { format!("{key:?}") }
 }

@@ -12,9 +12,9 @@ use reqwest::Url;
 use crate::api::verify::Domain;
 use crate::config::client::choices;
 use crate::config::{ColorMode, FailOn, ProgressMode, View};
-use crate::duration_text;
 use crate::inference::Effort;
 use crate::net::loopback::is_loopback;
+use crate::{duration_text, model_id};
 
 /// What [`duration`] expects.
 pub(in crate::config) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"1m30s\" or \"1h\"";
@@ -173,6 +173,7 @@ written! {
     Duration: |span| quoted(&duration_text(*span));
     PathBuf: |path| quoted(&path.to_string_lossy());
     Vec<String>: |list| list_text(list);
+    Vec<u32>: |list| if list.is_empty() { String::new() } else { format!("{list:?}") };
     Vec<IpNet>: |list| list_text(&list.iter().map(ToString::to_string).collect::<Vec<_>>());
     Vec<FailOn>: |list| list_text(&list.iter().map(choices::word).collect::<Vec<_>>());
     HeaderName: |name| quoted(name.as_str());
@@ -183,9 +184,14 @@ written! {
     View: |choice| quoted(&choices::word(choice));
 }
 
-/// What [`model_id::parse`](crate::model_id::parse) expects.
+/// What [`model`] expects.
 pub(in crate::config) const MODEL: &str =
-    "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\"";
+    "a model, written as provider/model_name, such as \"openai/gpt-5.4-mini\", or the name of a pool";
+
+/// What a request may ask for.
+pub(in crate::config) fn model(text: &str) -> Option<String> {
+    (model_id::parse(text).is_some() || model_id::is_pool_name(text)).then(|| text.to_owned())
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::breaker::{BreakerReport, BreakerTable, CallTime, Threshold};
 use super::followed::Followed;
+use super::pool::Loads;
 use super::upstream::{Started, Upstream};
 use super::{Settings, max_cost, noted, retry};
 use crate::clock::Clock;
@@ -36,6 +37,7 @@ pub struct Gateway {
     settings: Settings,
     /// Models to list that the configuration names in other places.
     extra_models: Vec<String>,
+    loads: Loads,
 }
 
 /// A configured provider and its circuit breakers.
@@ -87,18 +89,20 @@ impl Gateway {
                 return Err(SetupError { provider: name, message });
             }
         }
-        Ok(Self::with_entries(by_name))
+        Ok(Self { loads: previous.loads.clone(), ..Self::with_entries(by_name) })
     }
 
     fn with_entries(providers: BTreeMap<String, Arc<ProviderEntry>>) -> Self {
-        Self { providers, settings: Settings::default(), extra_models: Vec::new() }
+        let (settings, loads) = (Settings::default(), Loads::default());
+        Self { providers, settings, extra_models: Vec::new(), loads }
     }
 
     /// The gateway with these settings for chat completions. It also lists `extra_models`, those that the configuration
     /// names in other places.
     #[must_use]
     pub fn with_settings(self, settings: Settings, extra_models: Vec<String>) -> Self {
-        Self { settings, extra_models, ..self }
+        let loads = self.loads.replacing(settings.pools.values());
+        Self { settings, extra_models, loads, ..self }
     }
 
     /// Applies the concurrency limits and breaker thresholds of providers that replaced those of a previous gateway.
@@ -111,6 +115,10 @@ impl Gateway {
 
     pub(super) const fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    pub(super) const fn loads(&self) -> &Loads {
+        &self.loads
     }
 
     pub(super) fn extra_models(&self) -> &[String] {
@@ -133,9 +141,9 @@ impl Gateway {
         })
     }
 
-    /// Whether [`Gateway::target`] would find this model.
+    /// Whether a request for this model can be answered: whether [`Gateway::target`] would find it, or it is a pool.
     pub fn knows(&self, id: &str) -> bool {
-        self.find_entry(id).is_some()
+        self.pool(id).is_some() || self.find_entry(id).is_some()
     }
 
     /// The circuit breakers that have recorded failures, by provider and model. All others are closed.

@@ -1,5 +1,6 @@
 //! What the server answers: a file or folder for each group of paths, behind the gate.
 
+mod asked_models;
 pub(super) mod chat;
 pub(super) mod console;
 pub(super) mod dashboard;

@@ -14,6 +14,9 @@ use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate, with_rate};
 use crate::{keys, model_id};
 
+/// The owner of a name of the operator's own.
+const POOL: &str = "pool";
+
 /// Lists the models that the key may use.
 pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response {
     let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
@@ -32,7 +35,7 @@ pub(in crate::server) fn usable(
 ) -> Vec<Model> {
     let now = context.app.clock.now();
     let ids = gateway.models(now).into_iter();
-    ids.filter(|id| keys::may_use(&caller.key, id)).map(|id| model(gateway, id, now)).collect()
+    ids.filter(|id| is_offered(gateway, caller, id)).map(|id| model(gateway, id, now)).collect()
 }
 
 /// Shows one model; slashes in its percent-encoded identifier may be encoded or not.
@@ -63,18 +66,26 @@ pub(in crate::server) fn find(
             "there is no model with this identifier; GET /inference/v1/models lists those there are",
         ));
     };
-    if !keys::may_use(&caller.key, &id) {
+    if !is_offered(gateway, caller, &id) {
         return Err(ApiError::model_not_allowed(&id, &caller.key.models));
     }
     Ok(model(gateway, id, now))
 }
 
+/// Whether the key may use the model, or at least one target of the pool.
+fn is_offered(gateway: &Gateway, caller: &gate::Caller, id: &str) -> bool {
+    let targets = gateway.pool(id).map(|pool| pool.targets.as_slice()).unwrap_or_default();
+    keys::may_use(&caller.key, id) || targets.iter().any(|target| keys::may_use(&caller.key, target))
+}
+
 /// What is known about the model with this identifier.
 pub(in crate::server) fn model(gateway: &Gateway, id: String, now: Time) -> Model {
     let about = gateway.model_info(&id);
-    let owned_by = model_id::provider(&id).to_owned();
+    let targets = gateway.pool(&id).map(|pool| pool.targets.clone()).unwrap_or_default();
+    let owned_by = if targets.is_empty() { model_id::provider(&id) } else { POOL }.to_owned();
     Model {
         id,
+        targets,
         object: "model".to_owned(),
         created: now.unix_ms().div_euclid(1000),
         owned_by,

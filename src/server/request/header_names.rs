@@ -1,7 +1,7 @@
 //! Header names that the `http` crate does not define. A name given as text is validated and looked up each time it is
 //! used; a response has eight of these, which was a fiftieth of the work of a short completion.
 
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 
 /// How many calls to providers it took.
 pub(crate) static ATTEMPTS: HeaderName = HeaderName::from_static("x-mk-attempts");
@@ -25,3 +25,20 @@ pub(crate) static RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-
 pub(crate) static RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// What is left of all windows, in the format of the IETF draft.
 pub(crate) static RATE_STATE: HeaderName = HeaderName::from_static("ratelimit");
+
+/// The headers in which clients name the session that a request belongs to, which is not the request's id: Claude Code
+/// (from 2.1.86 on), Codex (today and formerly), several agents and gateways, `OpenCode`, clients of LiteLLM.
+const SESSIONS: [&str; 7] = [
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "x-session-id",
+    "x-session-affinity",
+    "x-opencode-session",
+    "x-litellm-session-id",
+];
+
+/// The session that a request names.
+pub(crate) fn session(headers: &HeaderMap) -> Option<&[u8]> {
+    SESSIONS.iter().find_map(|name| headers.get(*name)).map(http::HeaderValue::as_bytes)
+}

@@ -105,9 +105,9 @@ impl Record {
         self.notes.locked().key = Some(key.into());
     }
 
-    /// Notes that the request is a completion of `model`, metered by `meter`.
-    pub(crate) fn set_completion(&self, model: Option<&Arc<str>>, meter: &Meter) {
-        let model = model.cloned();
+    /// Notes that the request asks for an answer of `model`, or of one of the pool of that name, metered by `meter`.
+    pub(crate) fn set_completion(&self, model: Arc<str>, meter: &Meter) {
+        let model = Some(model);
         self.notes.locked().work =
             Some(Work { meter: meter.clone(), verification: None, model, answered_by: None });
     }

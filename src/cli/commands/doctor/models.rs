@@ -26,6 +26,10 @@ impl ConfiguredModels {
             configured.add("standby", &domain.standby);
         }
         configured.add("fallbacks", config.inference.fallbacks.values().flatten());
+        for pool in config.inference.pools.values() {
+            configured.add("targets", &pool.targets);
+            configured.add("fallbacks", &pool.fallbacks);
+        }
         let models = config.providers.iter().flat_map(|settings| settings.models.values());
         configured.add("fallbacks", models.flat_map(|model| &model.fallbacks));
         configured

@@ -51,7 +51,7 @@ pub(super) struct CreateArgs {
     #[arg(long = "address", value_name = "CIDR")]
     addresses: Vec<String>,
 
-    /// A model it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several [default: all]
+    /// A model or pool it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several [default: all]
     #[arg(long = "model", value_name = "PATTERN")]
     models: Vec<String>,
 

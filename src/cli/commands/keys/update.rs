@@ -60,7 +60,7 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "addresses")]
     all_addresses: bool,
 
-    /// A model it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several. Replaces the
+    /// A model or pool it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several. Replaces the
     /// current ones
     #[arg(long = "model", value_name = "PATTERN")]
     models: Vec<String>,

@@ -27,16 +27,17 @@ use memchr::memmem;
 use warp::reply::Response;
 
 use crate::api::Service;
-use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Gateway, Json, estimate};
+use crate::inference::{ChatAnswer, ChatReply, CompletionRequest, Conversation, Json, estimate};
+use crate::keys;
 use crate::net::workers::yield_to_ready;
 use crate::server::ServerState;
+use crate::server::endpoints::asked_models::AskedModels;
 use crate::server::gate::{self, Caller};
 use crate::server::in_flight::Registration;
-use crate::server::reply::{self, ApiError, ErrorCode, Reply};
+use crate::server::reply::{self, ApiError, Reply};
 use crate::server::request::header_names;
 use crate::server::request::incoming::Incoming;
 use crate::usage::Meter;
-use crate::{keys, model_id};
 
 /// If a body takes longer than this to arrive, its key is checked again: it may have been revoked meanwhile.
 const SLOW_BODY: Duration = Duration::from_millis(50);
@@ -120,7 +121,9 @@ pub(in crate::server) async fn ask(
     body: &Bytes,
 ) -> Result<Answered, ApiError> {
     let (model, completion) = read(body)?;
-    let chain = chain(&incoming.configured.gateway, caller, &model)?;
+    let gateway = &incoming.configured.gateway;
+    let conversation = || Conversation::of(&completion.fields, header_names::session(&incoming.headers));
+    let asked = AskedModels::of(gateway, caller, &model, conversation)?;
     let has_budget = caller.budget().is_set();
     if has_budget || keys::is_limited_to_models(&caller.key) {
         limited::check(&completion.fields, has_budget)?;
@@ -132,7 +135,7 @@ pub(in crate::server) async fn ask(
     } else {
         context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
-    run(context, caller, incoming, (&completion, body), chain, registration).await
+    run(context, caller, incoming, (&completion, body), asked, registration).await
 }
 
 /// The estimated length in tokens of the prompt of the completion that `body` describes, if the key may ask for it:
@@ -143,7 +146,7 @@ pub(in crate::server) fn prompt_tokens(
     body: &[u8],
 ) -> Result<u64, ApiError> {
     let (model, completion) = read(body)?;
-    chain(&incoming.configured.gateway, caller, &model)?;
+    AskedModels::of(&incoming.configured.gateway, caller, &model, || None)?;
     let tools = completion.fields.get("tools").map_or(0, |tools| estimate::characters(tools.get()));
     let messages = completion.fields.get("messages").map_or("", Json::get);
     let images = memmem::find_iter(messages.as_bytes(), b"\"image_url\":{").count() as u64;
@@ -151,47 +154,18 @@ pub(in crate::server) fn prompt_tokens(
     Ok(completion.prompt_tokens.saturating_add(others))
 }
 
-/// The models to try: the requested one, and those of its fallbacks that the key may use and pay for.
-fn chain(gateway: &Gateway, caller: &Caller, model: &str) -> Result<Vec<Arc<str>>, ApiError> {
-    if model_id::parse(model).is_none() || !gateway.knows(model) {
-        return Err(ApiError::parameter(ErrorCode::ModelNotFound, "model", unknown_model(gateway, model)));
-    }
-    if !keys::may_use(&caller.key, model) {
-        return Err(ApiError::model_not_allowed(model, &caller.key.models));
-    }
-    let mut chain = gateway.chain(model);
-    chain.retain(|id| keys::may_use(&caller.key, id));
-    if caller.budget().is_set() {
-        // Whether the price of the model itself is known is for the gateway to decide, so that its error is reported.
-        chain.retain(|id| **id == *model || gateway.model_info(id).price.is_some());
-    }
-    Ok(chain)
-}
-
-fn unknown_model(gateway: &Gateway, model: &str) -> String {
-    let configured = gateway.provider_names().join(", ");
-    let reason = match model_id::split(model) {
-        Some((provider, _)) if gateway.provider_names().contains(&provider) => {
-            "`model` names a model that its provider does not have".to_owned()
-        }
-        Some(_) => "`model` names a provider that is not configured".to_owned(),
-        None => "`model` is not of the form <provider>/<model_name>".to_owned(),
-    };
-    format!("{reason}; configured providers: {configured}. GET /inference/v1/models lists their models")
-}
-
 async fn run(
     context: &Arc<ServerState>,
     caller: &Caller,
     incoming: &Incoming,
     (completion, body): (&CompletionRequest<'_>, &Bytes),
-    chain: Vec<Arc<str>>,
+    AskedModels { requested, chain }: AskedModels,
     mut registration: Registration,
 ) -> Result<Answered, ApiError> {
     let token = context.runs.token();
     let account = caller.account(incoming.request_id.clone());
     let meter = Meter::new(account, context.app.accounting());
-    caller.record.set_completion(chain.first(), &meter);
+    caller.record.set_completion(requested, &meter);
     let answered = tokio::select! {
         biased;
         answered = incoming.configured.gateway.chat(completion, body, chain, &meter) => answered?,

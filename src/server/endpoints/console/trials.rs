@@ -36,7 +36,7 @@ pub(super) async fn offer(call: Call, app: &str) -> Result<Response, ApiError> {
     let panel = &verifier.settings(Domain::General).panel;
     let default_model = gateway.first_choice(panel.iter().map(String::as_str), &ids);
     let models = ids.into_iter().map(|id| ModelOffer {
-        is_simulated: gateway.target(&id).is_some_and(|target| target.sandbox),
+        is_simulated: gateway.is_simulated(&id),
         model: models::model(gateway, id, now),
     });
     let offer = TryOffer { domains: domains.to_vec(), default_model, models: models.collect() };
