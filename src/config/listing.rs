@@ -116,7 +116,11 @@ fn provider(settings: &Settings) -> Vec<(String, String)> {
     let mut values = vec![(key_of("kind"), quoted(settings.kind.name()))];
     if settings.kind != Kind::Sandbox {
         values.push((key_of("base_url"), quoted(&settings.base_url)));
-        values.push((key_of("api_key"), set_or_not(settings.api_key.is_some())));
+        let keys = match settings.api_keys().count() {
+            count @ 2.. => format!("{count} set"),
+            count => set_or_not(count == 1),
+        };
+        values.push((key_of("api_key"), keys));
     }
     values.extend(ProviderTable::list(&table, settings));
     values.extend(ProviderPolicy::list(&table, &settings.call_policy));

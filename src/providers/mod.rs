@@ -24,6 +24,7 @@ pub(crate) mod scripted;
 mod stream;
 
 pub use call::call_policy::{CallPolicy, CallPolicyOverrides, MAX_BREAKER_PAUSE};
+pub use call::key_ring::MAX_KEYS;
 pub use call::probe::{KeyStatus, ProbeReport};
 pub use call::provider::{Permit, Provider, SetupError, dialect};
 pub use catalog::effort::Effort;

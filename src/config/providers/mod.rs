@@ -2,6 +2,7 @@
 //! the panel.
 
 pub(super) mod discovery;
+pub(super) mod key_places;
 pub(super) mod models;
 pub(super) mod ollama;
 pub(super) mod panel;

@@ -1,11 +1,11 @@
 //! Parses `[providers.NAME]`, and turns it into provider settings.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderName;
 
+use super::key_places::KeyPlaces;
 use super::resilience_file::{ModelPolicy, ProviderPolicy};
 use crate::config::sources::origin::Origins;
 use crate::config::sources::reader::{Located, Section};
@@ -15,8 +15,7 @@ use crate::config::{ConfigError, Env};
 use crate::money::{NanoUsd, Price};
 use crate::providers::catalog::{self, KnownProvider};
 use crate::providers::{Kind, ModelSettings, Settings};
-use crate::secret::{self, SecretString};
-use crate::{model_id, os_error};
+use crate::model_id;
 
 /// The name of the simulated provider, and of its kind.
 pub(in crate::config) const SANDBOX: &str = "sandbox";
@@ -29,8 +28,7 @@ pub(in crate::config) struct ProviderFile {
     pub(in crate::config) name: Located<String>,
     kind: Option<Located<String>>,
     base_url: Option<Located<String>>,
-    api_key_env: Option<Located<String>>,
-    api_key_file: Option<Located<PathBuf>>,
+    keys: KeyPlaces,
     calls: ProviderTable,
     policy: ProviderPolicy,
     models: Vec<ModelFile>,
@@ -68,18 +66,12 @@ fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderF
     if !model_id::is_provider_name(&name.value) {
         return Err(name.place.error("names a provider, which may only have a-z, 0-9, - and _ in its name"));
     }
-    section.forbid(
-        "api_key",
-        "is not taken from the file",
-        "name a variable by `api_key_env`, or a file by `api_key_file`",
-    )?;
     let url = |text: &str| values::provider_url(text).map(|url| values::url_text(&url));
     let file = ProviderFile {
         name,
         kind: section.text("kind")?,
         base_url: section.parsed_unseen("base_url", values::PROVIDER_URL, url)?,
-        api_key_env: section.text("api_key_env")?,
-        api_key_file: section.path("api_key_file")?,
+        keys: KeyPlaces::read(&mut section)?,
         calls: ProviderTable::read(&mut section)?,
         policy: ProviderPolicy::read(&mut section)?,
         models: match section.section("models")? {
@@ -177,9 +169,12 @@ impl ProviderFile {
         let key = |field: &str| format!("providers.{name}.{field}");
         origins.record(key("kind"), self.kind.as_ref());
         origins.record(key("base_url"), self.base_url.as_ref());
-        origins.record(key("api_key"), self.api_key_env.as_ref());
-        origins.record(key("api_key"), self.api_key_file.as_ref());
-        settings.api_key = self.api_key(env)?;
+        let mut keys = self.keys.keys(name, env, &key("api_key"), origins)?.into_iter();
+        settings.api_key = keys.next();
+        settings.further_api_keys = keys.collect();
+        if let Some(found) = self.calls.api_key_header.as_ref().filter(|_| settings.api_key.is_none()) {
+            return Err(found.place.error("needs a key").hint("set `api_key_env` or `api_key_file` too"));
+        }
         let table = format!("providers.{name}");
         self.calls.apply(&table, &mut settings, origins);
         self.policy.apply(&table, &mut settings.call_policy, origins);
@@ -244,39 +239,6 @@ impl ProviderFile {
         }
     }
 
-    fn api_key(&self, env: &Env) -> Result<Option<SecretString>, ConfigError> {
-        match (&self.api_key_env, &self.api_key_file) {
-            (None, None) => match &self.calls.api_key_header {
-                Some(found) => {
-                    Err(found.place.error("needs a key").hint("set `api_key_env` or `api_key_file` too"))
-                }
-                None => Ok(None),
-            },
-            (Some(_), Some(file)) => {
-                Err(file.place.error("and `api_key_env` are both set").hint("keep one of them"))
-            }
-            (Some(variable), None) => self.key_from_variable(variable, env).map(Some),
-            (None, Some(file)) => key_from_file(file).map(Some),
-        }
-    }
-
-    fn key_from_variable(&self, variable: &Located<String>, env: &Env) -> Result<SecretString, ConfigError> {
-        if is_likely_a_key(&variable.value) {
-            let complaint =
-                "must be the name of an environment variable, such as \"OPENAI_API_KEY\", not the key itself";
-            return Err(variable.place.error(complaint));
-        }
-        if let Some(key) = env.secret(&variable.value)? {
-            return Ok(key);
-        }
-        let name = &variable.value;
-        let complaint = format!("names the environment variable {name}, which is not set");
-        Err(variable
-            .place
-            .error(&complaint)
-            .hint(format!("set {name}, or use `api_key_file`, or take out [providers.{}]", self.name.value)))
-    }
-
     fn model_settings(&self, origins: &mut Origins) -> BTreeMap<String, ModelSettings> {
         let mut settings = |model: &ModelFile| {
             let table = model_table(&self.name.value, &model.name.value);
@@ -332,24 +294,6 @@ impl ProviderFile {
 /// The table of a model, as listings name it.
 pub(in crate::config) fn model_table(provider: &str, model: &str) -> String {
     format!("providers.{provider}.models.{}", values::quoted(model))
-}
-
-/// Whether a text that should name a variable is more likely a secret. By convention names are in capitals, and keys
-/// are not; an error message that repeated a key would put it into a log.
-fn is_likely_a_key(name: &str) -> bool {
-    let in_a_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    name.is_empty()
-        || name.len() > 64
-        || name.starts_with(|c: char| c.is_ascii_digit())
-        || !name.chars().all(in_a_name)
-}
-
-fn key_from_file(file: &Located<PathBuf>) -> Result<SecretString, ConfigError> {
-    secret::from_file(&file.value).map_err(|error| {
-        let complaint =
-            format!("names {}, which cannot be read: {}", file.value.display(), os_error::message(&error));
-        file.place.error(&complaint)
-    })
 }
 
 /// The provider known to have this address.

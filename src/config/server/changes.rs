@@ -26,11 +26,11 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Vec<String> {
             changed.push(format!("providers.{} ({what})", settings.name));
         }
     }
-    // The listing shows whether there is a key, not which one.
+    // The listing shows how many keys there are, not which.
     for settings in &after.providers {
         let before = before.providers.iter().find(|before| before.name == settings.name);
         let key = format!("providers.{}.api_key", settings.name);
-        if before.is_some_and(|before| !before.has_same_key(settings)) && !changed.contains(&key) {
+        if before.is_some_and(|before| !before.has_same_keys(settings)) && !changed.contains(&key) {
             changed.push(key);
         }
     }

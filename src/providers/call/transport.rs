@@ -32,10 +32,12 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 #[derive(Debug)]
 pub(in crate::providers) struct Transport {
     base: Base,
-    /// The headers of every request, including the key.
+    /// The headers of every request, but for the key.
     headers: HeaderMap,
-    /// The name of the header that carries the key, if there is a key.
-    key: Option<HeaderName>,
+    /// The header that carries a key.
+    key_name: HeaderName,
+    /// The values of that header, one for each key.
+    keys: Vec<HeaderValue>,
     connect_timeout: Duration,
     max_concurrent: usize,
     /// One client per worker thread, created at the first call: reading the system's root certificates takes some 20
@@ -98,20 +100,19 @@ impl Transport {
         if HeaderValue::from_str(base.authority.as_str()).is_err() {
             return Err("base_url holds characters that no header can".to_owned());
         }
-        if let Some(key) = &settings.api_key {
-            headers.insert(header.name.clone(), sensitive(header.prefix, key.expose_secret())?);
-        }
+        let keys = settings.api_keys().map(|key| sensitive(header.prefix, key.expose_secret()));
         Ok(Self {
             base,
             headers,
-            key: settings.api_key.is_some().then_some(header.name),
+            keys: keys.collect::<Result<_, _>>()?,
+            key_name: header.name,
             connect_timeout: settings.connect_timeout,
             max_concurrent: settings.max_concurrent,
             clients: PerWorker::new(OnceCell::new),
         })
     }
 
-    /// Sends a request and waits for the head of the response; the body must arrive by `deadline` as well. Until then,
+    /// Sends a request with the key at this place and waits for the head of the response; the body must arrive by `deadline` as well. Until then,
     /// the future holds little more than the socket: the request is encoded only when there is a connection for it, and
     /// only the resulting deadlines are kept of `call_policy`.
     ///
@@ -120,6 +121,7 @@ impl Transport {
     pub(in crate::providers) fn open<'a>(
         &'a self,
         outgoing: impl FnOnce() -> Result<ProviderRequest, Failure> + Send + 'a,
+        key: usize,
         call_policy: &CallPolicy,
         deadline: Instant,
     ) -> impl Future<Output = Result<OpenResponse, FailedCall>> + Send + 'a {
@@ -130,13 +132,13 @@ impl Transport {
             yield_to_ready().await;
             let ready = with_deadline(limits.first_byte, Box::pin(client.ready())).await?;
             let ready = ready.map_err(Failure::from)?;
-            let sending = Box::pin(ready.send(&self.http_request(Method::POST, &outgoing()?)?));
+            let sending = Box::pin(ready.send(&self.http_request(Method::POST, &outgoing()?, Some(key))?));
             let begun = with_deadline(limits.first_byte, sending).await?;
             Ok(limits.apply_to(begun.map_err(FailedCall::before_answer)?))
         }
     }
 
-    /// As [`Transport::open`], for a request without a body, encoded before; `with_key` is whether it carries the key.
+    /// As [`Transport::open`], for a request without a body, encoded before; `with_key` is whether it carries the first key.
     ///
     /// # Errors
     /// As [`Transport::open`].
@@ -147,9 +149,8 @@ impl Transport {
         call_policy: &CallPolicy,
         deadline: Instant,
     ) -> Result<OpenResponse, Failure> {
-        let mut request = self.http_request(Method::GET, outgoing)?;
-        let without = self.key.as_ref().filter(|_| !with_key);
-        request.headers.retain(|(name, _)| **name != CONTENT_TYPE && Some(*name) != without);
+        let mut request = self.http_request(Method::GET, outgoing, with_key.then_some(0))?;
+        request.headers.retain(|(name, _)| **name != CONTENT_TYPE);
         let limits = CallLimits::starting_now(call_policy, deadline);
         let ready = self.ready(&limits).await?;
         let response = with_deadline(limits.first_byte, ready.send(&request)).await??;
@@ -158,7 +159,7 @@ impl Transport {
 
     /// Whether calls carry a key.
     pub(in crate::providers) const fn has_key(&self) -> bool {
-        self.key.is_some()
+        !self.keys.is_empty()
     }
 
     /// A connection that is ready to send.
@@ -183,14 +184,16 @@ impl Transport {
         &'a self,
         method: Method,
         outgoing: &'a ProviderRequest,
+        key: Option<usize>,
     ) -> Result<HttpRequest<'a>, Failure> {
         // Fails only if a dialect puts a caller's bytes into the path without encoding them.
         let target = self.base.target(outgoing).map_err(|_| Failure::Unreachable)?;
         let own = outgoing.headers.iter().map(|(name, value)| (name, value));
+        let key = key.and_then(|index| self.keys.get(index)).map(|value| (&self.key_name, value));
         Ok(HttpRequest {
             method,
             target,
-            headers: self.headers.iter().chain(own).collect(),
+            headers: self.headers.iter().chain(key).chain(own).collect(),
             body: outgoing.body.clone(),
         })
     }
@@ -325,7 +328,7 @@ mod tests {
     #[test]
     fn the_key_is_in_no_debug_output() {
         let transport_with_key = transport(&settings("https://api.example.com/v1")).unwrap();
-        assert!(transport_with_key.key.is_some());
+        assert!(transport_with_key.has_key());
         assert!(!format!("{transport_with_key:?}").contains("secret"));
         let mut broken = settings("https://api.example.com/v1");
         broken.api_key = Some(SecretString::from("sk-secret\nx"));

@@ -59,6 +59,8 @@ pub struct Settings {
     pub base_url: String,
     /// Sent in `api_key_header`; `None` to send no key.
     pub api_key: Option<SecretString>,
+    /// Further keys, sent in its place while it is refused or limited; at most [`MAX_KEYS`](crate::providers::MAX_KEYS) in all.
+    pub further_api_keys: Vec<SecretString>,
     /// The header that carries the key, as [`Settings::parse_key_header`] parses it; `None` for the format's own.
     pub api_key_header: Option<HeaderName>,
     /// The maximum number of concurrent calls.
@@ -92,6 +94,7 @@ impl Settings {
             kind,
             base_url: base_url.trim_end_matches('/').to_owned(),
             api_key: None,
+            further_api_keys: Vec::new(),
             api_key_header: None,
             max_concurrent: 64,
             connect_timeout: Duration::from_secs(5),
@@ -126,6 +129,7 @@ impl Settings {
             kind,
             base_url,
             api_key: _,
+            further_api_keys: _,
             api_key_header,
             max_concurrent,
             connect_timeout,
@@ -143,20 +147,22 @@ impl Settings {
             && *models == other.models
     }
 
-    /// Whether both call the same server with the same key, so that what one has learned about it holds for the other.
+    /// Whether both call the same server with the same keys, so that what one has learned about it holds for the other.
     pub fn has_same_target(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.base_url == other.base_url
             && self.api_key_header == other.api_key_header
-            && self.has_same_key(other)
+            && self.has_same_keys(other)
     }
 
-    /// Whether both have the same key, or none.
-    pub fn has_same_key(&self, other: &Self) -> bool {
-        match (&self.api_key, &other.api_key) {
-            (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
-            (one, other) => one.is_none() && other.is_none(),
-        }
+    /// All keys, in the order in which they are preferred.
+    pub fn api_keys(&self) -> impl Iterator<Item = &SecretString> {
+        self.api_key.iter().chain(&self.further_api_keys)
+    }
+
+    /// Whether both have the same keys, or none.
+    pub fn has_same_keys(&self, other: &Self) -> bool {
+        self.api_keys().map(ExposeSecret::expose_secret).eq(other.api_keys().map(ExposeSecret::expose_secret))
     }
 
     /// Parses the name of a header that can carry a key; `None` if it is invalid, or has another meaning in HTTP.

@@ -11,6 +11,7 @@ use crate::cli::terminal::humanize;
 use crate::clock::Clock;
 use crate::config::NamedProvider;
 use crate::providers::{Failure, KeyStatus, Provider, Settings};
+use crate::secret::SecretString;
 
 /// Time limit per provider; its list of models is a small response.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,21 +21,43 @@ pub(super) async fn ask(
     found: Vec<NamedProvider>,
     configured: &ConfiguredModels,
 ) -> Vec<(Vec<Check>, Option<ClockReading>)> {
-    join_all(found.into_iter().map(|(name, settings)| async move {
+    let each_key = |(name, settings): NamedProvider| match settings {
+        Ok(settings) => by_key(&settings).into_iter().map(|(label, one)| (label, Ok(one))).collect(),
+        Err(error) => vec![(label(&name), Err(error))],
+    };
+    join_all(found.into_iter().flat_map(each_key).map(|(label, settings)| async move {
         match settings {
-            Ok(settings) => one(settings, configured).await,
-            Err(error) => (vec![Check::misconfigured(label(&name), error)], None),
+            Ok(settings) => one(label, settings, configured).await,
+            Err(error) => (vec![Check::misconfigured(label, error)], None),
         }
     }))
     .await
+}
+
+/// The provider once for each of its keys, as if it had no other.
+fn by_key(settings: &Settings) -> Vec<(String, Settings)> {
+    let count = settings.api_keys().count();
+    if count < 2 {
+        return vec![(label(&settings.name), settings.clone())];
+    }
+    let with_key = |(at, key): (usize, &SecretString)| {
+        let api_key = Some(key.clone());
+        let one = Settings { api_key, further_api_keys: Vec::new(), ..settings.clone() };
+        (format!("{}, key {} of {count}", label(&settings.name), at + 1), one)
+    };
+    settings.api_keys().enumerate().map(with_key).collect()
 }
 
 fn label(name: &str) -> String {
     format!("provider {name}")
 }
 
-async fn one(settings: Settings, configured: &ConfiguredModels) -> (Vec<Check>, Option<ClockReading>) {
-    let (name, address) = (label(&settings.name), shown(&settings.base_url));
+async fn one(
+    name: String,
+    settings: Settings,
+    configured: &ConfiguredModels,
+) -> (Vec<Check>, Option<ClockReading>) {
+    let address = shown(&settings.base_url);
     let (who, has_key) = (settings.name.clone(), settings.api_key.is_some());
     let is_on_this_machine = clock::is_on_this_machine(&settings.base_url);
     let clock = Clock::system();

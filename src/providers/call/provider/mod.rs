@@ -10,6 +10,7 @@ use futures_util::{FutureExt, poll};
 use http::{HeaderName, HeaderValue};
 use tokio::time::{Instant, timeout_at};
 
+use super::key_ring::{CallKey, KeyRing};
 use super::open_response::OpenResponse;
 use super::transport::Transport;
 use crate::clock::Clock;
@@ -37,6 +38,7 @@ pub struct Provider {
     backend: Backend,
     clock: Clock,
     models: Mutex<ModelCache>,
+    keys: KeyRing,
 }
 
 /// The models of a provider, by name.
@@ -56,7 +58,7 @@ enum Backend {
 /// What a provider has responded with.
 enum Reply<T> {
     Whole(T),
-    Stream(Box<OpenResponse>, Permit),
+    Stream(Box<OpenResponse>, CallKey, Permit),
 }
 
 /// Permission to make one call; released on drop.
@@ -114,6 +116,7 @@ impl Provider {
         };
         Ok(Self {
             calls: Arc::new(Semaphore::new(settings.max_concurrent)),
+            keys: KeyRing::new(settings.api_keys().count()),
             settings,
             backend,
             clock,
@@ -245,8 +248,8 @@ impl Provider {
         };
         let decoder = dialect.stream_decoder(request);
         match self.send(permit, question, true, model, deadline).await? {
-            Reply::Stream(opened, permit) => {
-                let key = self.settings.api_key.clone();
+            Reply::Stream(opened, key, permit) => {
+                let key = self.settings.api_keys().nth(key.index()).cloned();
                 Ok(CompletionStream::new(*opened, decoder, request, meta, permit, key))
             }
             // A complete answer instead of a stream cannot be passed on as a stream.
@@ -276,23 +279,25 @@ impl Provider {
             };
             let mut target = self.model(model);
             let mut is_reduced = false;
+            let mut key = self.keys.first(model, Instant::now());
             loop {
                 // Thousands of calls may be waiting for a response, so nothing else may be kept alive meanwhile.
                 let opened = {
                     let call_policy = self.call_policy(model);
                     let stamped = || Ok(permit.stamped(question.encode(&**dialect, &target)?));
-                    transport.open(stamped, &call_policy, deadline)
+                    transport.open(stamped, key.index(), &call_policy, deadline)
                 }
                 .await
                 .map(Box::new)?;
-                let learn = |model: Arc<Model>| {
+                let learn = |target: Arc<Model>| {
+                    self.keys.worked(key, model);
                     if is_reduced {
-                        self.learn(model);
+                        self.learn(target);
                     }
                 };
                 if stream && opened.is_stream() {
                     learn(target);
-                    return Ok(Reply::Stream(opened, permit));
+                    return Ok(Reply::Stream(opened, key, permit));
                 }
                 let response = Box::pin(opened.read_all()).await?.with_clock(self.clock.clone());
                 let failed = match question.decode(&**dialect, &response) {
@@ -302,6 +307,10 @@ impl Provider {
                     }
                     Err(failed) => failed,
                 };
+                if let Some(next) = self.next_key(key, model, &failed.failure) {
+                    key = next;
+                    continue;
+                }
                 let body = |model: &Model| Ok(question.encode(&**dialect, model)?.body);
                 target = if question.has_own_limit() && self.may_fit_without_limit(&target, &failed) {
                     Arc::new(Model { answer_limit: false, ..Model::clone(&target) })
@@ -332,7 +341,7 @@ impl Provider {
         failed: FailedCall,
         body: impl Fn(&Model) -> Result<Bytes, Failure>,
     ) -> Result<Arc<Model>, FailedCall> {
-        let failed = failed.redacted(self.settings.api_key.as_ref());
+        let failed = self.redacted(failed);
         let Failure::Rejected { message, param, .. } = &failed.failure else { return Err(failed) };
         // It is about the model's answer and may quote that.
         if failed.failure.is_malformed_output() {
@@ -363,6 +372,20 @@ impl Provider {
     /// What `model` takes of what tunes an answer.
     pub fn takes(&self, model: &str) -> Takes {
         if self.is_sandbox() { Takes::default() } else { Takes::of(self.settings.kind, &self.model(model)) }
+    }
+
+    /// Another key to make a call of `model` with that has failed with `key`, if it may succeed with that: nothing was
+    /// done for the one that was refused.
+    fn next_key(&self, key: CallKey, model: &str, failure: &Failure) -> Option<CallKey> {
+        let next = self.keys.next(key, model, failure, &self.call_policy(model), Instant::now())?;
+        let (provider, key, outcome) = (self.name(), key.index() + 1, failure.code());
+        tracing::warn!(provider, model, key, outcome, "a key is set aside for a while; another one is used");
+        Some(next)
+    }
+
+    /// The failed call without what its words may repeat of our keys.
+    fn redacted(&self, failed: FailedCall) -> FailedCall {
+        self.settings.api_keys().fold(failed, |failed, key| failed.redacted(Some(key)))
     }
 
     /// The model of this name, without what it is known to refuse.

@@ -70,7 +70,7 @@ impl Provider {
         };
         let response = response.with_clock(self.clock.clone());
         match dialect.response(&response, &CompletionRequest::default(), &ResponseMeta::default()) {
-            Err(failed) => failed.failure.redacted(self.settings().api_key.as_ref()),
+            Err(failed) => self.redacted(failed).failure,
             Ok(_) => Failure::Malformed,
         }
     }
