@@ -14,6 +14,7 @@ pub enum Endpoint {
     Extract,
     VerifyHealth,
     InferenceHealth,
+    Embeddings,
     Models,
     Model,
     ReceiptKey,
@@ -41,6 +42,7 @@ pub enum Endpoint {
     Llms,
     OpenAiChatCompletions,
     Responses,
+    OpenAiEmbeddings,
     OpenAiModels,
     OpenAiModel,
     OpenAiBase,
@@ -74,12 +76,13 @@ impl Door {
 }
 
 /// Each endpoint with its methods, as `Allow` lists them, and its path. In the order of the enum; the busiest first.
-const TABLE: [(Endpoint, &str, &str); 40] = [
+const TABLE: [(Endpoint, &str, &str); 42] = [
     (Endpoint::ChatCompletions, "POST", "/inference/v1/chat/completions"),
     (Endpoint::Verify, "POST", "/verify/v1/stream"),
     (Endpoint::Extract, "POST", "/verify/v1/extract"),
     (Endpoint::VerifyHealth, "GET, HEAD", "/verify/v1/health"),
     (Endpoint::InferenceHealth, "GET, HEAD", "/inference/v1/health"),
+    (Endpoint::Embeddings, "POST", "/inference/v1/embeddings"),
     (Endpoint::Models, "GET, HEAD", "/inference/v1/models"),
     (Endpoint::Model, "GET, HEAD", "/inference/v1/models/{model}"),
     (Endpoint::ReceiptKey, "GET, HEAD", "/verify/v1/receipt-key"),
@@ -107,6 +110,7 @@ const TABLE: [(Endpoint, &str, &str); 40] = [
     (Endpoint::Llms, "GET, HEAD", "/llms.txt"),
     (Endpoint::OpenAiChatCompletions, "POST", "/openai/v1/chat/completions"),
     (Endpoint::Responses, "POST", "/openai/v1/responses"),
+    (Endpoint::OpenAiEmbeddings, "POST", "/openai/v1/embeddings"),
     (Endpoint::OpenAiModels, "GET, HEAD", "/openai/v1/models"),
     (Endpoint::OpenAiModel, "GET, HEAD", "/openai/v1/models/{model}"),
     (Endpoint::OpenAiBase, "GET, HEAD", "/openai/v1"),

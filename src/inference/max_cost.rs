@@ -44,6 +44,9 @@ pub(super) fn max_completion_tokens(
     provider: &Provider,
     model: &str,
 ) -> Option<u64> {
+    if request.is_for_embeddings() {
+        return Some(0);
+    }
     // Providers differ in which of the two names they honour.
     let limits = ["max_tokens", "max_completion_tokens"].into_iter();
     let limit = limits.filter_map(|name| request.fields.read::<u64>(name)).max();

@@ -36,6 +36,11 @@ pub struct CompletionRequest<'a> {
 }
 
 impl CompletionRequest<'_> {
+    /// Whether it asks for embeddings, which have an `input` in the place of messages.
+    pub fn is_for_embeddings(&self) -> bool {
+        self.fields.get("messages").is_none() && self.fields.get("input").is_some()
+    }
+
     /// The maximum number of tool calls in one choice of the answer.
     pub(super) fn max_tool_calls(&self) -> usize {
         if self.fields.read("parallel_tool_calls") == Some(false) { 1 } else { MAX_TOOL_CALLS }

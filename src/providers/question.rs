@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use super::call::open_response::{MAX_BODY_BYTES, MAX_VECTORS_BYTES};
 use super::dialects::openai::OpenAi;
 use super::{
     Answer, Chat, CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, Model,
@@ -34,6 +35,11 @@ pub trait Question: Sync {
 
     /// Whether the answer has a limit of ours, which may be left out.
     fn has_own_limit(&self) -> bool;
+
+    /// The most bytes that a complete response may have.
+    fn max_response_bytes(&self) -> usize {
+        MAX_BODY_BYTES
+    }
 }
 
 impl Question for Chat {
@@ -91,5 +97,9 @@ impl Question for CompletionCall<'_> {
 
     fn has_own_limit(&self) -> bool {
         false
+    }
+
+    fn max_response_bytes(&self) -> usize {
+        if self.request.is_for_embeddings() { MAX_VECTORS_BYTES } else { MAX_BODY_BYTES }
     }
 }

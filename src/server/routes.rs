@@ -18,8 +18,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::endpoints::{
-    chat, console, dashboard, docs, health, messages, metrics, models, openapi, receipt_key, responses,
-    verify,
+    chat, console, dashboard, docs, embeddings, health, messages, metrics, models, openapi, receipt_key,
+    responses, verify,
 };
 use super::reply::{ApiError, ErrorCode, Reply};
 use super::request::incoming::Incoming;
@@ -138,6 +138,9 @@ async fn dispatch<B: Buf + Send>(
             Box::pin(chat::complete(context, incoming, body)).await.into()
         }
         Endpoint::Responses => Box::pin(responses::create(context, incoming, body)).await.into(),
+        Endpoint::Embeddings | Endpoint::OpenAiEmbeddings => {
+            Box::pin(embeddings::create(context, incoming, body)).await
+        }
         Endpoint::Verify => Box::pin(verify::handle(context, incoming, body, Work::Verify)).await,
         Endpoint::Extract => Box::pin(verify::handle(context, incoming, body, Work::Extract)).await,
         Endpoint::VerifyHealth => health::answer(context, incoming, health::verify).await.into(),

@@ -12,10 +12,10 @@ use crate::config::sources::reader::{Located, Section};
 use crate::config::sources::table::{Table, settings_table};
 use crate::config::sources::values;
 use crate::config::{ConfigError, Env};
+use crate::model_id;
 use crate::money::{NanoUsd, Price};
 use crate::providers::catalog::{self, KnownProvider};
 use crate::providers::{Kind, ModelSettings, Settings};
-use crate::model_id;
 
 /// The name of the simulated provider, and of its kind.
 pub(in crate::config) const SANDBOX: &str = "sandbox";

@@ -72,7 +72,8 @@ impl KeyRing {
             return CallKey::at(0, 0);
         }
         let aside = self.aside.locked();
-        let free_at = |index: usize| aside.get(&(index, model.to_owned())).map_or(now, |aside| aside.until.max(now));
+        let free_at =
+            |index: usize| aside.get(&(index, model.to_owned())).map_or(now, |aside| aside.until.max(now));
         let index = (0..self.count).min_by_key(|index| free_at(*index)).unwrap_or_default();
         CallKey::at(index, 0)
     }
@@ -126,7 +127,9 @@ impl KeyRing {
 /// the pause, as those of a model do that is paused.
 fn pause(failure: &Failure, before: Option<Duration>, policy: &CallPolicy) -> Option<Duration> {
     match failure {
-        Failure::RateLimited { retry_after } => Some(retry_after.unwrap_or(SHORT_PAUSE).min(MAX_BREAKER_PAUSE)),
+        Failure::RateLimited { retry_after } => {
+            Some(retry_after.unwrap_or(SHORT_PAUSE).min(MAX_BREAKER_PAUSE))
+        }
         Failure::Unauthorized | Failure::QuotaExhausted => {
             let longest = policy.breaker_max_pause.max(policy.breaker_pause);
             Some(before.map_or(policy.breaker_pause, |before| before.saturating_mul(2)).min(longest))

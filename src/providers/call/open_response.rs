@@ -17,7 +17,9 @@ use crate::net::outbound::client::Body;
 use crate::providers::{FailedCall, Failure, ProviderResponse};
 
 /// The largest body that is buffered; a completion of 100,000 tokens takes about half a megabyte.
-const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+pub(in crate::providers) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+/// The largest body of vectors: 2,048 of 1,536 numbers each take some 40 MB, written as numbers.
+pub(in crate::providers) const MAX_VECTORS_BYTES: usize = 64 * 1024 * 1024;
 
 /// A response with its complete body, not yet parsed.
 #[derive(Debug)]
@@ -85,16 +87,21 @@ impl OpenResponse {
     ///
     /// # Errors
     /// If it does not arrive in time, breaks off, or is too large.
-    pub(in crate::providers) async fn read_all(mut self) -> Result<BufferedResponse, FailedCall> {
+    pub(in crate::providers) async fn read_all(self) -> Result<BufferedResponse, FailedCall> {
+        self.read_up_to(MAX_BODY_BYTES).await
+    }
+
+    /// As [`OpenResponse::read_all`], of at most so many bytes.
+    pub(super) async fn read_up_to(mut self, bytes: usize) -> Result<BufferedResponse, FailedCall> {
         let announced = self.body.size_hint().lower();
-        if announced > MAX_BODY_BYTES as u64 {
+        if announced > bytes as u64 {
             return Err(self.too_large(announced).into());
         }
-        let body = self.collect_body().await?;
+        let body = self.collect_body(bytes).await?;
         Ok(BufferedResponse { status: self.head.status.as_u16(), headers: self.head.headers, body })
     }
 
-    async fn collect_body(&mut self) -> Result<Bytes, FailedCall> {
+    async fn collect_body(&mut self, max_bytes: usize) -> Result<Bytes, FailedCall> {
         let first = self.next().await.map_err(FailedCall::before_answer)?.unwrap_or_default();
         if self.body.is_end_stream() {
             // Nearly every body arrives as one piece; it is not copied.
@@ -103,7 +110,7 @@ impl OpenResponse {
         let mut body = BytesMut::from(first);
         while let Some(piece) = self.next().await? {
             let length = body.len() + piece.len();
-            if length > MAX_BODY_BYTES {
+            if length > max_bytes {
                 return Err(self.too_large(length as u64).into());
             }
             body.extend_from_slice(&piece);

@@ -4,6 +4,7 @@
 pub(super) mod anthropic;
 #[cfg(test)]
 pub(super) mod chat_scenarios;
+pub(super) mod embeddings;
 pub(super) mod google;
 pub(super) mod openai;
 pub(super) mod render;

@@ -50,7 +50,7 @@ const KNOWN_FIELDS: [&str; 19] = [
 
 /// The fields that have no effect on the answer: who asks (`user`, `safety_identifier`), what the provider should store
 /// (`store`, `metadata`), and cache hints. They are not passed on, as they were meant for another company.
-const IGNORED_FIELDS: [&str; 6] =
+pub(super) const IGNORED_FIELDS: [&str; 6] =
     ["user", "safety_identifier", "store", "metadata", "prompt_cache_key", "prompt_cache_retention"];
 
 /// A decoded request.

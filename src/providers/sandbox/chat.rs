@@ -29,7 +29,7 @@ use super::reading::arithmetic::Sum;
 use super::reading::triggers::{self, Act};
 use super::reading::{fences, numbers};
 use super::script::ScriptStep;
-use super::{MODELS, answer, knowledge, latency, open};
+use super::{MODELS, answer, embeddings, knowledge, latency, open};
 use crate::clock::Clock;
 use crate::providers::catalog::estimate;
 use crate::providers::{CompletionRequest, Failure, ProviderResponse, request};
@@ -71,6 +71,9 @@ const ACCEPTED_FIELDS: [&str; 24] = [
 /// # Errors
 /// [`Failure::Unsupported`] for what cannot be simulated.
 pub(in crate::providers) fn check(request: &CompletionRequest<'_>) -> Result<(), Failure> {
+    if request.is_for_embeddings() {
+        return embeddings::check(request);
+    }
     check_fields(request)?;
     question(request).map(drop)
 }
@@ -83,6 +86,9 @@ pub(in crate::providers) async fn respond(
     request: &CompletionRequest<'_>,
     model: &str,
 ) -> Result<ProviderResponse, Failure> {
+    if request.is_for_embeddings() {
+        return embeddings::respond(request).await;
+    }
     let PlannedAnswer { text, finish, acts } = prepare(request, model)?;
     if acts.contains(&Act::Slow) {
         sleep(latency(model)).await;

@@ -28,6 +28,7 @@
 mod answer;
 mod audit;
 pub(super) mod chat;
+mod embeddings;
 mod extract;
 mod knowledge;
 mod open;

@@ -5,6 +5,7 @@ pub(super) mod chat;
 pub(super) mod console;
 pub(super) mod dashboard;
 pub(super) mod docs;
+pub(super) mod embeddings;
 pub(super) mod health;
 pub(super) mod messages;
 pub(super) mod metrics;

@@ -299,7 +299,8 @@ impl Provider {
                     learn(target);
                     return Ok(Reply::Stream(opened, key, permit));
                 }
-                let response = Box::pin(opened.read_all()).await?.with_clock(self.clock.clone());
+                let response = Box::pin(opened.read_up_to(question.max_response_bytes())).await?;
+                let response = response.with_clock(self.clock.clone());
                 let failed = match question.decode(&**dialect, &response) {
                     Ok(answer) => {
                         learn(target);

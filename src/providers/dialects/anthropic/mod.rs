@@ -18,6 +18,7 @@ mod translate;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 
+use crate::providers::dialects::embeddings;
 use crate::providers::{
     CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, KeyHeader, Model, ProviderRequest,
     ProviderResponse, ResponseMeta, StreamDecoder,
@@ -42,6 +43,9 @@ impl Dialect for Anthropic {
     }
 
     fn request(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
+        if request.is_for_embeddings() {
+            return Err(embeddings::none_here());
+        }
         translate::translate(request, model)
     }
 

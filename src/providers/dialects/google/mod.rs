@@ -9,6 +9,7 @@
 //! of its text.
 
 mod citations;
+mod embeddings;
 mod error_body;
 mod response;
 mod stream;
@@ -40,6 +41,9 @@ impl Dialect for Google {
     }
 
     fn request(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
+        if request.is_for_embeddings() {
+            return embeddings::encode(request, model);
+        }
         translate::translate(request, model)
     }
 
@@ -49,6 +53,9 @@ impl Dialect for Google {
         request: &CompletionRequest<'_>,
         meta: &ResponseMeta,
     ) -> Result<CompletionResponse, FailedCall> {
+        if request.is_for_embeddings() {
+            return embeddings::decode(response, request, meta);
+        }
         ParsedResponse::parse(response)?.completion(request, meta)
     }
 

@@ -6,6 +6,7 @@
 
 mod chunk_template;
 mod delta;
+mod embeddings;
 mod error_body;
 mod finish_reason;
 mod order;
@@ -41,7 +42,8 @@ impl Dialect for OpenAi {
     }
 
     fn request(&self, request: &CompletionRequest<'_>, model: &Model) -> Result<ProviderRequest, Failure> {
-        Ok(request::encode(request, model))
+        let encode = if request.is_for_embeddings() { embeddings::encode } else { request::encode };
+        Ok(encode(request, model))
     }
 
     fn expresses_everything(&self) -> bool {
@@ -54,6 +56,9 @@ impl Dialect for OpenAi {
         request: &CompletionRequest<'_>,
         meta: &ResponseMeta,
     ) -> Result<CompletionResponse, FailedCall> {
+        if request.is_for_embeddings() {
+            return embeddings::decode(response, request, meta);
+        }
         ParsedResponse::parse(response)?.completion(request, meta)
     }
 

@@ -9,7 +9,7 @@
 
 mod limited;
 mod message;
-mod request;
+pub(super) mod request;
 pub(in crate::server) mod stream;
 
 pub(in crate::server) use message::ROLES;
@@ -121,9 +121,20 @@ pub(in crate::server) async fn ask(
     body: &Bytes,
 ) -> Result<Answered, ApiError> {
     let (model, completion) = read(body)?;
+    ask_for(context, caller, incoming, (&model, &completion), body).await
+}
+
+/// As [`ask`], for what was read of `body`: the model and the request.
+pub(in crate::server) async fn ask_for(
+    context: &Arc<ServerState>,
+    caller: &Caller,
+    incoming: &Incoming,
+    (model, completion): (&str, &CompletionRequest<'_>),
+    body: &Bytes,
+) -> Result<Answered, ApiError> {
     let gateway = &incoming.configured.gateway;
     let conversation = || Conversation::of(&completion.fields, header_names::session(&incoming.headers));
-    let asked = AskedModels::of(gateway, caller, &model, conversation)?;
+    let asked = AskedModels::of(gateway, caller, model, conversation)?;
     let has_budget = caller.budget().is_set();
     if has_budget || keys::is_limited_to_models(&caller.key) {
         limited::check(&completion.fields, has_budget)?;
@@ -135,7 +146,7 @@ pub(in crate::server) async fn ask(
     } else {
         context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
-    run(context, caller, incoming, (&completion, body), asked, registration).await
+    run(context, caller, incoming, (completion, body), asked, registration).await
 }
 
 /// The estimated length in tokens of the prompt of the completion that `body` describes, if the key may ask for it:

@@ -18,8 +18,8 @@ pub(in crate::server) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
 pub(in crate::server) const MAX_TOKENS: u64 = u32::MAX as u64;
 
 /// The fields that say what is asked of which model and how much of it, or how it is routed and counted.
-const OWN_FIELDS: [&str; 7] =
-    ["model", "messages", "max_tokens", "max_completion_tokens", "n", "stream", "stream_options"];
+const OWN_FIELDS: [&str; 8] =
+    ["model", "messages", "input", "max_tokens", "max_completion_tokens", "n", "stream", "stream_options"];
 
 /// Whether two names are the same to decoders that ignore case, such as Go's, which also folds the long s and the
 /// Kelvin sign (<https://pkg.go.dev/encoding/json#Unmarshal>).
@@ -76,11 +76,10 @@ pub(in crate::server) fn object(body: &[u8]) -> Result<Fields<'_>, ApiError> {
 /// Reads a request: the model it names, and the completion.
 pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiError> {
     let mut messages = None;
-    let fields = object_with(body, |name, reader| match name {
+    let fields = fields_of(body, |name, reader| match name {
         "messages" => reader.try_read(message::read_all).map(|read| messages = read),
         _ => reader.value().map(drop),
     })?;
-    ensure_unambiguous(&fields)?;
     let model = model(&fields)?;
     let prompt_tokens = match fields.get("messages") {
         None => return Err(missing("messages")),
@@ -104,7 +103,17 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiEr
     Ok((model, CompletionRequest { fields, stream, include_usage, choices, prompt_tokens }))
 }
 
-fn model(fields: &Fields<'_>) -> Result<String, ApiError> {
+/// As [`object`], with `each` as in [`Fields::parse_with`], and fails if a name could be taken for one of our own.
+pub(in crate::server::endpoints) fn fields_of<'b>(
+    body: &'b [u8],
+    each: impl FnMut(&str, &mut Reader<'b>) -> Option<()>,
+) -> Result<Fields<'b>, ApiError> {
+    let fields = object_with(body, each)?;
+    ensure_unambiguous(&fields)?;
+    Ok(fields)
+}
+
+pub(in crate::server::endpoints) fn model(fields: &Fields<'_>) -> Result<String, ApiError> {
     let value = fields.get("model").ok_or_else(|| missing("model"))?;
     let model =
         value.string().ok_or_else(|| invalid("model", "a string such as openai/gpt-5.4-mini", value))?;

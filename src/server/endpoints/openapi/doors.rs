@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::operation::{Operation, json_with_example, path};
 use super::schemas::{Schemas, reference};
-use super::{inference, responses_api};
+use super::{embeddings, inference, responses_api};
 use crate::api::endpoint::{Door, Endpoint};
 
 /// The paths of both doors.
@@ -21,6 +21,11 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         schemas,
         &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
     );
+    let embed = embeddings::create(schemas, "createEmbeddingsAtOpenAi").errors_behind(
+        door,
+        schemas,
+        &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
+    );
     let list = inference::list(schemas, "listModelsAtOpenAi");
     let list = list.errors_behind(door, schemas, &[401, 403, 429, 500, 503]);
     let one = inference::one(schemas, "getModelAtOpenAi");
@@ -28,6 +33,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     vec![
         path(Endpoint::OpenAiChatCompletions, [("post", complete.tagged(TAG))]),
         path(Endpoint::Responses, [("post", respond.tagged(TAG))]),
+        path(Endpoint::OpenAiEmbeddings, [("post", embed.tagged(TAG))]),
         path(Endpoint::OpenAiModels, [("get", list.tagged(TAG))]),
         path(Endpoint::OpenAiModel, [("get", one.tagged(TAG))]),
         path(Endpoint::OpenAiBase, [("get", base(schemas, door, "openAiBase"))]),

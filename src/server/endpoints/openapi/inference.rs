@@ -4,13 +4,15 @@ use serde_json::{Value, json};
 
 use super::operation::{Operation, either, json_string, json_with_example, path};
 use super::schemas::Schemas;
-use super::{chat, example};
+use super::{chat, embeddings, example};
 use crate::api::endpoint::Endpoint;
 use crate::api::models::{Model, ModelList};
 
 /// The area's paths.
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let complete = complete(schemas, "createChatCompletion")
+        .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
+    let embed = embeddings::create(schemas, "createEmbeddings")
         .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
     let list = list(schemas, "listModels").errors(&[401, 403, 429, 500, 503]);
     let one = one(schemas, "getModel").errors(&[401, 403, 404, 429, 500, 503]);
@@ -27,6 +29,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .errors(&[429, 500]);
     vec![
         path(Endpoint::ChatCompletions, [("post", complete)]),
+        path(Endpoint::Embeddings, [("post", embed)]),
         path(Endpoint::Models, [("get", list)]),
         path(Endpoint::Model, [("get", one)]),
         path(Endpoint::InferenceHealth, [("get", healthy)]),

@@ -11,6 +11,7 @@
 mod chat;
 mod console;
 mod doors;
+mod embeddings;
 mod example;
 mod headers;
 mod inference;
