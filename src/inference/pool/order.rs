@@ -75,7 +75,8 @@ mod tests {
     fn the_least_busy_comes_first_and_chance_decides_between_equals() {
         let load = |id: &str| if id == "b/m" || id == "c/m" { 1 } else { 3 };
         let chance = |id: &str| if id == "c/m" { 0.9 } else { 0.1 };
-        let order = targets(&pool(Balance::LeastBusy, &[]), false, chance, load);
+        let pool = pool(Balance::LeastBusy, &[]);
+        let order = targets(&pool, false, chance, load);
         assert_eq!(order[..2], ["c/m", "b/m"]);
     }
 

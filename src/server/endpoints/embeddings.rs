@@ -34,7 +34,7 @@ pub(crate) async fn create<B: Buf, E>(
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
 ) -> Response {
-    let pass = match gate::admit(&context.app, incoming, Service::Inference).await {
+    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(incoming),
     };

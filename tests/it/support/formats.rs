@@ -19,7 +19,10 @@ impl Format {
     pub fn at(path: &str) -> Self {
         match path {
             _ if path.ends_with("/messages") => Self::Anthropic,
-            _ if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") => {
+            _ if [":generateContent", ":streamGenerateContent", ":batchEmbedContents"]
+                .iter()
+                .any(|method| path.ends_with(method)) =>
+            {
                 Self::Google
             }
             _ => Self::Chat,
