@@ -23,7 +23,8 @@ use commands::{
     receipt, serve, usage, verify, whoami,
 };
 use guide::usage_error;
-pub use process::exit::End;
+use process::end;
+pub use process::end::End;
 use process::exit::{self, Outcome};
 use process::{panic_hook, resources};
 
@@ -175,7 +176,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
     };
     let mut session = Session::begin(cli.globals, env);
     let outcome = panic_hook::catch(|| dispatch(&cli.command, &mut session));
-    exit::report(outcome, &session.printer, cli.command.wants_json())
+    end::report(outcome, &session.printer, cli.command.wants_json())
 }
 
 fn dispatch(command: &Command, session: &mut Session) -> Outcome {

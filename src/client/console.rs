@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::{Client, Error, body, document};
 use crate::api::Service;
 use crate::api::console::{
-    App, AppPatch, AuditEntry, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyPatch, Page,
+    App, AppPatch, AuditEntry, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyChange, Page,
     RevokedKey, Rotation, Statement, UsageReport,
 };
 
@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// Changes a key (both given by id).
-    pub async fn update_key(&self, app: &str, key: &str, change: &KeyPatch) -> Result<Key, Error> {
+    pub async fn update_key(&self, app: &str, key: &str, change: &KeyChange) -> Result<Key, Error> {
         self.send_json(Method::PATCH, &["apps", app, "keys", key], change).await
     }
 

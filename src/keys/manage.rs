@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use super::{mint, state_of, validate};
 use crate::api::Service;
-use crate::api::console::{Dimension, Key, KeyLimits};
+use crate::api::console::{Dimension, Key, KeyChange, KeyLimits, KeySettings};
 use crate::clock::Time;
 use crate::money::{NanoUsd, threshold, used_percent};
 use crate::secret::SecretString;
-use crate::storage::{Error, KeyChange, KeyRow, Store, SubjectMonth, UsageQuery};
+use crate::storage::{Error, KeyRow, Store, SubjectMonth, UsageQuery};
 
 /// The properties of a new key.
 #[derive(Clone, Debug)]
@@ -19,36 +20,28 @@ pub struct NewKey {
     pub service: Service,
     /// The app's id or name.
     pub app: String,
-    /// A name to remember it by.
-    pub name: Option<String>,
-    /// It is refused from then on.
-    pub expires_at: Option<Time>,
-    /// Its own limit for any 60 seconds; 0 is unlimited.
-    pub per_minute: Option<u32>,
-    /// Its own limit for a UTC day; 0 is unlimited.
-    pub per_day: Option<u32>,
-    /// Patterns of the models it may use: `provider/model`, `provider/*`, a pool's name or `*`; empty for all.
-    pub models: Vec<String>,
-    /// Networks (CIDR, or single addresses) it may be used from; empty for all.
-    pub addresses: Vec<String>,
-    /// What it may spend in a calendar month (UTC), in nano-dollars.
-    pub budget: Option<NanoUsd>,
+    /// What is set from the beginning; it can be asked and changed directly.
+    pub settings: KeySettings,
 }
 
 impl NewKey {
     /// An unrestricted key for `service` in `app` (its id or name).
     pub fn new(service: Service, app: &str) -> Self {
-        Self {
-            service,
-            app: app.to_owned(),
-            name: None,
-            expires_at: None,
-            per_minute: None,
-            per_day: None,
-            models: Vec::new(),
-            addresses: Vec::new(),
-            budget: None,
-        }
+        Self { service, app: app.to_owned(), settings: KeySettings::default() }
+    }
+}
+
+impl Deref for NewKey {
+    type Target = KeySettings;
+
+    fn deref(&self) -> &KeySettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for NewKey {
+    fn deref_mut(&mut self) -> &mut KeySettings {
+        &mut self.settings
     }
 }
 
@@ -69,26 +62,20 @@ pub enum ManageError {
 
 /// Creates and stores a key. [`Error::NotFound`] if there is no such app.
 pub fn create(store: &Store, new: &NewKey, now: Time) -> Result<(SecretString, KeyRow), ManageError> {
-    let valid = validate::new_key(new, now)?;
-    let app = store.app(&valid.app)?;
-    let minted = mint(valid.service)?;
+    let settings = validate::new_key(new, now)?;
+    let app = store.app(&new.app)?;
+    let minted = mint(new.service)?;
     let row = KeyRow {
         id: crate::id::new("key").into(),
         app_id: app.id.into(),
         app_name: app.name,
-        service: valid.service,
-        name: valid.name,
+        service: new.service,
         last4: minted.last4,
         created_at: now,
-        expires_at: valid.expires_at,
         last_used_at: None,
         revoked_at: None,
         replaced_by: None,
-        per_minute: valid.per_minute,
-        per_day: valid.per_day,
-        models: valid.models,
-        addresses: valid.addresses,
-        budget: valid.budget,
+        settings,
         app_budget: app.budget,
     };
     store.create_key(&row, &minted.hash)?;
@@ -111,7 +98,10 @@ pub fn rotate(
         id: crate::id::new("key").into(),
         last4,
         created_at: now,
-        expires_at: old.expires_at.map(|at| now.plus(at.since(old.created_at))),
+        settings: KeySettings {
+            expires_at: old.expires_at.map(|at| now.plus(at.since(old.created_at))),
+            ..old.settings.clone()
+        },
         last_used_at: None,
         revoked_at: None,
         replaced_by: None,

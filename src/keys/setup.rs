@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq;
 use super::sessions::{self, Session};
 use super::{ManageError, mint};
 use crate::api::Service;
+use crate::api::console::KeySettings;
 use crate::clock::Time;
 use crate::lock::Lock;
 use crate::secret::{ExposeSecret, SecretString};
@@ -102,18 +103,12 @@ fn make(store: &Store, now: Time) -> Result<CompletedSetup, ManageError> {
         app_id: "".into(),
         app_name: String::new(),
         service: Service::Console,
-        name: Some(FIRST_KEY.to_owned()),
         last4: minted.last4,
         created_at: now,
-        expires_at: None,
         last_used_at: None,
         revoked_at: None,
         replaced_by: None,
-        per_minute: None,
-        per_day: None,
-        models: Vec::new(),
-        addresses: Vec::new(),
-        budget: None,
+        settings: KeySettings { name: Some(FIRST_KEY.to_owned()), ..KeySettings::default() },
         app_budget: None,
     };
     let (token, session) = sessions::new(&row.id, now)?;

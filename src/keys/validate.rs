@@ -2,10 +2,10 @@
 
 use super::{ManageError, NewKey, addresses};
 use crate::api::Service;
+use crate::api::console::{KeyChange, KeySettings};
 use crate::clock::Time;
 use crate::model_id;
 use crate::money::NanoUsd;
-use crate::storage::KeyChange;
 use crate::unsafe_chars::{breaks_line, is_invisible, overrides_direction};
 
 /// The maximum length of a key's name.
@@ -24,19 +24,25 @@ pub(super) fn app_name(name: &str) -> Result<String, ManageError> {
     one_line("name", name, MAX_APP_NAME_CHARS)
 }
 
-/// `new` with its texts in their stored form.
-pub(super) fn new_key(new: &NewKey, now: Time) -> Result<NewKey, ManageError> {
-    check_expiry(new.expires_at, now, "leave it out")?;
-    check_model_fields(new.service, &new.models, new.budget)?;
-    let name = new.name.as_deref().map(key_name).transpose()?;
-    let models = list("models", &new.models, model_pattern)?;
-    let networks = list("addresses", &new.addresses, network)?;
-    Ok(NewKey { name, models, addresses: networks, ..new.clone() })
+/// The settings of a new key, with their texts in their stored form.
+pub(super) fn new_key(new: &NewKey, now: Time) -> Result<KeySettings, ManageError> {
+    let change = checked(new.settings.clone().into(), new.service, now, "leave it out")?;
+    Ok(change.applied_to(&KeySettings::default()))
 }
 
 /// `change` to a key for `service`, with its texts in their stored form.
 pub(super) fn key_change(change: &KeyChange, service: Service, now: Time) -> Result<KeyChange, ManageError> {
-    check_expiry(change.expires_at.flatten(), now, "set it to null")?;
+    checked(change.clone(), service, now, "set it to null")
+}
+
+/// `no_expiry` says how to leave a key without expiry.
+fn checked(
+    change: KeyChange,
+    service: Service,
+    now: Time,
+    no_expiry: &str,
+) -> Result<KeyChange, ManageError> {
+    check_expiry(change.expires_at.flatten(), now, no_expiry)?;
     let models = change.models.as_deref().unwrap_or_default();
     check_model_fields(service, models, change.budget.flatten())?;
     let name = |name: &Option<String>| name.as_deref().map(key_name).transpose();
@@ -44,7 +50,7 @@ pub(super) fn key_change(change: &KeyChange, service: Service, now: Time) -> Res
         name: change.name.as_ref().map(name).transpose()?,
         models: change.models.as_ref().map(|models| list("models", models, model_pattern)).transpose()?,
         addresses: change.addresses.as_ref().map(|nets| list("addresses", nets, network)).transpose()?,
-        ..change.clone()
+        ..change
     })
 }
 

@@ -9,14 +9,14 @@ use super::endpoints::{chat, verify};
 use super::reply::ApiError;
 use super::request::params::Params;
 use crate::api::Service;
-use crate::api::console::KeyState;
+use crate::api::console::{KeyChange, KeyState};
 use crate::api::error::ErrorBody;
 use crate::api::verify::Domain;
 use crate::clock::Time;
 use crate::inference::CompletionRequest;
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
-use crate::storage::{AppChange, KeyChange, Order, PageRequest};
+use crate::storage::{AppChange, Order, PageRequest};
 use crate::usage::ReportRequest;
 use crate::verify::{Job, Settings};
 

@@ -32,8 +32,8 @@ pub use postgres::{DatabaseUrl, PostgresAddress, PostgresError, examine_postgres
 pub use queries::{Credential, InvalidCredential, LAST_APP, Seed};
 pub use rows::{
     Actor, AppChange, AppDeletion, AppRow, AttemptRow, AuditFilter, AuditRow, DayCount, FoundVerdict,
-    KeyChange, KeyFilter, KeyHash, KeyLife, KeyRow, NamedKey, Names, Order, PageRequest, SessionRow,
-    SubjectMonth, VerdictRow,
+    KeyFilter, KeyHash, KeyLife, KeyRow, NamedKey, Names, Order, PageRequest, SessionRow, SubjectMonth,
+    VerdictRow,
 };
 pub use sqlite::{examine, names};
 pub use store::{ReadPurpose, Store};

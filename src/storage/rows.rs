@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::CallId;
 use crate::api::Service;
-use crate::api::console::Channel;
+use crate::api::console::{Channel, KeySettings};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 
@@ -68,32 +69,34 @@ pub struct KeyRow {
     pub app_name: String,
     /// What it is for.
     pub service: Service,
-    /// Given at creation.
-    pub name: Option<String>,
     /// The key's last four characters.
     pub last4: String,
     /// When it was made.
     pub created_at: Time,
-    /// It is refused from then on.
-    pub expires_at: Option<Time>,
     /// Up to a minute behind. Only filled in by listings, not by look-ups for authentication.
     pub last_used_at: Option<Time>,
     /// It is refused from then on, for good.
     pub revoked_at: Option<Time>,
     /// The key that took its place when it was rotated. Only filled in by listings, like its last use.
     pub replaced_by: Option<Arc<str>>,
-    /// Its own limit for any 60 seconds: 0 is unlimited, `None` means the server's.
-    pub per_minute: Option<u32>,
-    /// Its own limit for a UTC day: 0 is unlimited, `None` means the server's.
-    pub per_day: Option<u32>,
-    /// Patterns of the models it may use; empty for all.
-    pub models: Vec<String>,
-    /// Networks (CIDR) it may be used from; empty for all.
-    pub addresses: Vec<String>,
-    /// What it may spend in a calendar month (UTC).
-    pub budget: Option<NanoUsd>,
+    /// What was set; the row can be asked for it directly.
+    pub settings: KeySettings,
     /// The app's budget, which all keys of the app share.
     pub app_budget: Option<NanoUsd>,
+}
+
+impl Deref for KeyRow {
+    type Target = KeySettings;
+
+    fn deref(&self) -> &KeySettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for KeyRow {
+    fn deref_mut(&mut self) -> &mut KeySettings {
+        &mut self.settings
+    }
 }
 
 /// A dashboard session: everything but the content of its cookie.
@@ -157,25 +160,6 @@ pub struct PageRequest {
     pub after: String,
     /// The maximum number of records.
     pub limit: u32,
-}
-
-/// Changes to a key; `None` leaves a field as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyChange {
-    /// A new name, or none.
-    pub name: Option<Option<String>>,
-    /// A new expiry, or none.
-    pub expires_at: Option<Option<Time>>,
-    /// A new limit for any 60 seconds, or the server's.
-    pub per_minute: Option<Option<u32>>,
-    /// A new limit for a UTC day, or the server's.
-    pub per_day: Option<Option<u32>>,
-    /// New patterns of models; empty for all.
-    pub models: Option<Vec<String>>,
-    /// New networks; empty for all.
-    pub addresses: Option<Vec<String>>,
-    /// A new budget, or none.
-    pub budget: Option<Option<NanoUsd>>,
 }
 
 /// The order of a list's pages.

@@ -161,7 +161,8 @@ fn invalid_filters_are_reported_by_name() {
 fn the_audit_fits_every_terminal_without_control_characters() {
     let (store, mk) = local();
     website(&mk);
-    let new = NewKey { name: Some("x".to_owned()), ..NewKey::new(Service::Verify, "default") };
+    let mut new = NewKey::new(Service::Verify, "default");
+    new.name = Some("x".to_owned());
     keys::create(&store, &new, Clock::system().now()).unwrap();
     let mk = mk.env("SUDO_USER", "a\u{1b}[31m\u{202e}b");
     run(&mk, &["keys", "revoke", "x", "--yes"]);

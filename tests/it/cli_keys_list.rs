@@ -15,8 +15,11 @@ use crate::support::pty;
 fn with_keys() -> (Mk, Vec<KeyRow>) {
     let (store, mk) = local();
     let now = Clock::system().now();
-    let named =
-        |service, name: &str| NewKey { name: Some(name.to_owned()), ..NewKey::new(service, "default") };
+    let named = |service, name: &str| {
+        let mut new = NewKey::new(service, "default");
+        new.name = Some(name.to_owned());
+        new
+    };
     let mut nightly = named(Service::Inference, "the nightly build");
     nightly.expires_at = Some(now.plus(std::time::Duration::from_hours(24 * 90)));
     let rows = [nightly, named(Service::Verify, "ci"), NewKey::new(Service::Inference, "default")]

@@ -328,7 +328,8 @@ fn apps_and_keys_are_distinguished_from_deleted_namesakes() {
     let now = Clock::system().now();
     fixture.store.delete_app(&fixture.app_id, now).unwrap();
     let second = apps::create(&fixture.store, "website", None, now).unwrap();
-    let new = NewKey { name: Some("till".to_owned()), ..NewKey::new(Service::Inference, "website") };
+    let mut new = NewKey::new(Service::Inference, "website");
+    new.name = Some("till".to_owned());
     let (_, key) = keys::create(&fixture.store, &new, now).unwrap();
     let of_second = AttemptRow {
         app_id: second.id.clone().into(),
@@ -356,11 +357,8 @@ fn apps_and_keys_are_distinguished_from_deleted_namesakes() {
 fn budgets_of_keys_with_the_same_name_are_distinguished() {
     let fixture = Fixture::new();
     let now = Clock::system().now();
-    let new = NewKey {
-        name: Some("till".to_owned()),
-        budget: Some(NanoUsd(3_000_000_000)),
-        ..NewKey::new(Service::Inference, "default")
-    };
+    let mut new = NewKey::new(Service::Inference, "default");
+    (new.name, new.budget) = (Some("till".to_owned()), Some(NanoUsd(3_000_000_000)));
     let (_, other) = keys::create(&fixture.store, &new, now).unwrap();
     let today = AttemptRow { at: now, ..fixture.row("2025-11-01", "a/b", Some(1_000_000_000)) };
     fixture.store.add_attempts(&[today]).unwrap();

@@ -7,6 +7,7 @@ mod audit;
 mod auth;
 mod billing;
 pub mod csv;
+mod key_settings;
 mod requests;
 mod trials;
 mod usage;
@@ -14,7 +15,8 @@ mod usage;
 pub use audit::{AUDIT_ACTIONS, AuditEntry, Channel};
 pub use auth::{NewSession, OwnKey, SessionInfo, SetUp, SetupRequest, WindowLeft};
 pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
-pub use requests::{AppPatch, CreateApp, CreateKey, KeyPatch, LimitsPatch, Rotation};
+pub use key_settings::{CreateKey, KeyChange, KeySettings, LimitsChange};
+pub use requests::{AppPatch, CreateApp, Rotation};
 pub use trials::{DomainOffer, ModelOffer, TryOffer};
 pub use usage::{Dimension, UsageReport, UsageRow, UsageSums};
 

@@ -8,7 +8,8 @@ use clap::{CommandFactory, Parser};
 use super::short_help;
 use crate::cli::Cli;
 use crate::cli::args::globals::{self, Globals, Session};
-use crate::cli::process::exit::{self, End, Failure, Kind, Outcome};
+use crate::cli::process::end::{self, End};
+use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::term::Paint;
 use crate::config::{self, Env};
@@ -23,10 +24,10 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     if let Some(command) = short.flatten() {
         let text = short_help::text(&command, &printer.terminal);
         let text = printer.terminal.symbols.adapt(text.into());
-        return exit::report(printer.result(&text).map(|()| 0), printer, false);
+        return end::report(printer.result(&text).map(|()| 0), printer, false);
     }
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return exit::report(print_asked_for(error, printer), printer, false);
+        return end::report(print_asked_for(error, printer), printer, false);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let text = error.render().to_string();
@@ -35,7 +36,7 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
     }
     let wants_json =
         args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json" || arg == "--jsonl");
-    exit::report(Err(failure(error, args)), printer, wants_json)
+    end::report(Err(failure(error, args)), printer, wants_json)
 }
 
 /// A help with the options that are the same everywhere behind everything else.

@@ -1,21 +1,14 @@
-//! How a command ends: [`Failure`], its exit code, and death by a signal.
-//!
-//! Exit codes are a promise to scripts; the table is part of `mk --help`. A shell loop stops at Ctrl-C only if the
-//! command really dies of the signal, so the process does that instead of `exit(130)`.
+//! What a command returns: [`Failure`], and its exit code. Exit codes are a promise to scripts; the table is part of
+//! `mk --help`.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::runtime;
 use crate::api::error_code::ErrorCode;
-use crate::cli::terminal::printer::Printer;
 use crate::config::ConfigError;
 use crate::os_error;
-
-/// POSIX's number of the signal for a write that nobody reads.
-const SIGPIPE: i32 = 13;
 
 /// At least one claim was found false.
 pub(crate) const CLAIM_FALSE: u8 = 10;
@@ -113,15 +106,6 @@ impl Kind {
             Self::Interrupted => 130,
             Self::ClosedPipe => 141,
             Self::Terminated => 143,
-        }
-    }
-
-    /// The signal by which somebody stopped the command, and of which the process must die.
-    pub(crate) const fn stop_signal(self) -> Option<i32> {
-        match self {
-            Self::Interrupted => Some(runtime::SIGINT),
-            Self::Terminated => Some(runtime::SIGTERM),
-            _ => None,
         }
     }
 }
@@ -229,53 +213,6 @@ impl From<ConfigError> for Failure {
 
 /// What a command returns: an exit code, 0 in most cases, or a failure.
 pub(crate) type Outcome = Result<u8, Failure>;
-
-/// How the process ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// By an exit code.
-    Code(u8),
-    /// By a signal.
-    Signal(i32),
-}
-
-impl End {
-    /// Ends the process by the signal, so that the parent sees it; returns the code to exit with where there are no
-    /// signals.
-    pub fn into_code(self) -> u8 {
-        match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => {
-                // Does not return where the signal exists; elsewhere the code a shell shows for it is the best we have.
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-                u8::try_from(128 + signal).unwrap_or(1)
-            }
-        }
-    }
-}
-
-/// Reports what a command returned. `wants_json` says whether standard output must hold one document even now.
-pub(crate) fn report(outcome: Outcome, printer: &Printer, wants_json: bool) -> End {
-    let failure = match outcome {
-        // Whoever asked the command to end, perhaps while it wrote its last lines, must see that it did.
-        Ok(code) => return runtime::received_stop_signal().map_or(End::Code(code), End::Signal),
-        Err(failure) => failure,
-    };
-    match failure.kind {
-        Kind::ClosedPipe => return End::Signal(SIGPIPE),
-        // Already reported when the key was pressed.
-        Kind::Interrupted => {}
-        Kind::Terminated => printer.notice(&failure.message),
-        _ => printer.failure(&failure),
-    }
-    let written = if wants_json { printer.document(&failure.document()) } else { Ok(()) };
-    match (failure.kind.stop_signal().or_else(runtime::received_stop_signal), written) {
-        // Whoever would read the document may have died of the same signal.
-        (Some(signal), _) => End::Signal(signal),
-        (None, Err(unwritten)) if unwritten.kind == Kind::ClosedPipe => End::Signal(SIGPIPE),
-        (None, _) => End::Code(failure.kind.code()),
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The process: how it starts, waits, logs, is supervised and ends.
 
+pub(super) mod end;
 pub(super) mod exit;
 pub(super) mod log;
 pub(super) mod panic_hook;

@@ -21,6 +21,17 @@ pub(crate) const SIGINT: i32 = 2;
 /// POSIX's number of a supervisor's request to terminate.
 pub(crate) const SIGTERM: i32 = 15;
 
+impl Kind {
+    /// The signal by which somebody stopped the command, and of which the process must die.
+    pub(crate) const fn stop_signal(self) -> Option<i32> {
+        match self {
+            Self::Interrupted => Some(SIGINT),
+            Self::Terminated => Some(SIGTERM),
+            _ => None,
+        }
+    }
+}
+
 /// How long a command may take for an orderly exit. Whatever takes longer waits for a reader that does not read.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use super::*;
+use crate::api::console::KeySettings;
 use crate::limits::Window;
 use crate::storage::DayCount;
 
@@ -203,18 +204,12 @@ fn a_key(store: &Store) -> String {
         app_id: app.id.into(),
         app_name: app.name,
         service: crate::api::Service::Verify,
-        name: None,
         last4: "wxyz".to_owned(),
         created_at: NOON,
-        expires_at: None,
         last_used_at: None,
         revoked_at: None,
         replaced_by: None,
-        per_minute: None,
-        per_day: None,
-        models: Vec::new(),
-        addresses: Vec::new(),
-        budget: None,
+        settings: KeySettings::default(),
         app_budget: None,
     };
     store.create_key(&row, &[1; 32]).unwrap();

@@ -34,10 +34,10 @@ pub(super) fn usd(amount: Option<NanoUsd>) -> Value {
 
 /// The fields (name, before, after) that differ, as the details of an update.
 pub(super) fn differences(
-    fields: impl IntoIterator<Item = (&'static str, Value, Value)>,
+    fields: impl IntoIterator<Item = (impl Into<String>, Value, Value)>,
 ) -> Map<String, Value> {
     let changed = fields.into_iter().filter(|(_, before, after)| before != after);
-    changed.map(|(name, from, to)| (name.to_owned(), json!({ "from": from, "to": to }))).collect()
+    changed.map(|(name, from, to)| (name.into(), json!({ "from": from, "to": to }))).collect()
 }
 
 impl Store {

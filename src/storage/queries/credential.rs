@@ -84,9 +84,10 @@ mod tests {
 
     use super::*;
     use crate::api::Service;
+    use crate::api::console::{KeyChange, KeySettings};
     use crate::clock::Time;
     use crate::keys::{NewKey, create};
-    use crate::storage::{Actor, AppChange, AppRow, KeyChange, KeyRow, SessionRow};
+    use crate::storage::{Actor, AppChange, AppRow, KeyRow, SessionRow};
 
     const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
     const HOUR: Duration = Duration::from_hours(1);
@@ -136,7 +137,8 @@ mod tests {
     #[test]
     fn keys_and_sessions_that_have_ended_write_nothing() {
         let (store, clock) = (Store::in_memory(NOW).unwrap(), Clock::manual(NOW));
-        let new = NewKey { expires_at: Some(NOW.plus(2 * HOUR)), ..NewKey::new(Service::Console, "default") };
+        let settings = KeySettings { expires_at: Some(NOW.plus(2 * HOUR)), ..KeySettings::default() };
+        let new = NewKey { settings, ..NewKey::new(Service::Console, "default") };
         let (_, key) = create(&store, &new, NOW).unwrap();
         let session = |number| SessionRow {
             hash: [number; 32],

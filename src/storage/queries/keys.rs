@@ -5,16 +5,16 @@ use std::io;
 use std::sync::{Arc, LazyLock};
 
 use rusqlite::params;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::audit::{NewAuditEntry, differences, usd};
+use super::audit::{NewAuditEntry, differences};
 use super::values::{
     conflict_or, list, money, read_count, read_list, read_money, read_optional_time, read_service, read_time,
 };
-use crate::api::console::KeyState;
+use crate::api::console::{KeyChange, KeySettings, KeyState};
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{Error, KeyChange, KeyFilter, KeyHash, KeyLife, KeyRow, Order, PageRequest, Store};
+use crate::storage::{Error, KeyFilter, KeyHash, KeyLife, KeyRow, Order, PageRequest, Store};
 
 /// Up to this many keys, last uses are read with one query per key; beyond, with a single one.
 const MAX_SINGLE_READS: usize = 1000;
@@ -27,8 +27,8 @@ const EXPIRED: &str = "this key has expired already; create a new one instead";
 
 /// The columns, in the order that [`key_row`] reads them.
 const SELECT: &str = "
-    SELECT k.id, k.app_id, a.name, k.service, k.name, k.last4, k.created_at, k.expires_at, k.revoked_at,
-           k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd, a.budget_nano_usd
+    SELECT k.id, k.app_id, a.name, k.service, k.last4, k.created_at, k.revoked_at, a.budget_nano_usd,
+           k.name, k.expires_at, k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd
     FROM keys k JOIN apps a ON a.id = k.app_id";
 
 /// The query behind the look-up of every request, formatted once.
@@ -43,7 +43,7 @@ impl Store {
     pub fn create_key(&self, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
         self.change(|db| {
             insert(db, key, hash)?;
-            self.note_key(db, "key.created", key.created_at, key, described(key))
+            self.note_key(db, "key.created", key.created_at, key, described(key)?)
         })
     }
 
@@ -156,7 +156,7 @@ impl Store {
             if old.revoked_at.is_some() {
                 return Err(Error::Conflict(REVOKED));
             }
-            let new = changed(&old, change);
+            let new = KeyRow { settings: change.clone().applied_to(&old.settings), ..old.clone() };
             if ends_later(&old, &new) && is_replaced(db, id)? {
                 return Err(Error::Conflict(REPLACED));
             }
@@ -175,12 +175,9 @@ impl Store {
                     money(new.budget),
                 ],
             )?;
-            let details = differences(
-                fields(&old)
-                    .into_iter()
-                    .zip(fields(&new))
-                    .map(|((name, before), (_, after))| (name, before, after)),
-            );
+            let (before, after) = (shown(&old.settings)?, shown(&new.settings)?);
+            let fields = before.into_iter().zip(after);
+            let details = differences(fields.map(|((name, before), (_, after))| (name, before, after)));
             if !details.is_empty() {
                 self.note_key(db, "key.updated", now, &new, Value::Object(details))?;
             }
@@ -320,41 +317,25 @@ fn ends_later(old: &KeyRow, new: &KeyRow) -> bool {
     end(new) > end(old)
 }
 
-fn changed(old: &KeyRow, change: &KeyChange) -> KeyRow {
-    let change = change.clone();
-    KeyRow {
-        name: change.name.unwrap_or_else(|| old.name.clone()),
-        expires_at: change.expires_at.unwrap_or(old.expires_at),
-        per_minute: change.per_minute.unwrap_or(old.per_minute),
-        per_day: change.per_day.unwrap_or(old.per_day),
-        models: change.models.unwrap_or_else(|| old.models.clone()),
-        addresses: change.addresses.unwrap_or_else(|| old.addresses.clone()),
-        budget: change.budget.unwrap_or(old.budget),
-        ..old.clone()
+/// The settings of a key, as the audit log shows them.
+fn shown(settings: &KeySettings) -> Result<Map<String, Value>, Error> {
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Ok(Map::new()),
+        Err(cause) => Err(io::Error::from(cause).into()),
     }
-}
-
-/// The fields of a key that can be changed, as the audit log shows them.
-fn fields(key: &KeyRow) -> [(&'static str, Value); 7] {
-    [
-        ("name", json!(key.name)),
-        ("expires_at", json!(key.expires_at.map(Time::rfc3339))),
-        ("per_minute", json!(key.per_minute)),
-        ("per_day", json!(key.per_day)),
-        ("models", json!(key.models)),
-        ("addresses", json!(key.addresses)),
-        ("budget_usd", usd(key.budget)),
-    ]
 }
 
 /// The audit details of a new key: its app and service, and whichever other fields are set.
-fn described(key: &KeyRow) -> Value {
+fn described(key: &KeyRow) -> Result<Value, Error> {
     let mut details = json!({ "app_id": &*key.app_id, "service": key.service });
     let is_set = |value: &Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
-    for (name, value) in fields(key).into_iter().skip(1).filter(|(_, value)| is_set(value)) {
+    for (name, value) in
+        shown(&key.settings)?.into_iter().filter(|(name, value)| name != "name" && is_set(value))
+    {
         details[name] = value;
     }
-    details
+    Ok(details)
 }
 
 /// Stores a new key. [`Error::NotFound`] if its app no longer exists.
@@ -394,19 +375,21 @@ pub(in crate::storage) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         app_id: row.get(1)?,
         app_name: row.get(2)?,
         service: read_service(row, 3)?,
-        name: row.get(4)?,
-        last4: row.get(5)?,
-        created_at: read_time(row, 6)?,
-        expires_at: read_optional_time(row, 7)?,
+        last4: row.get(4)?,
+        created_at: read_time(row, 5)?,
         last_used_at: None,
-        revoked_at: read_optional_time(row, 8)?,
+        revoked_at: read_optional_time(row, 6)?,
         replaced_by: None,
-        per_minute: row.get(9)?,
-        per_day: row.get(10)?,
-        models: read_list(row, 11)?,
-        addresses: read_list(row, 12)?,
-        budget: read_money(row, 13)?,
-        app_budget: read_money(row, 14)?,
+        app_budget: read_money(row, 7)?,
+        settings: KeySettings {
+            name: row.get(8)?,
+            expires_at: read_optional_time(row, 9)?,
+            per_minute: row.get(10)?,
+            per_day: row.get(11)?,
+            models: read_list(row, 12)?,
+            addresses: read_list(row, 13)?,
+            budget: read_money(row, 14)?,
+        },
     })
 }
 

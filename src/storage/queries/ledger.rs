@@ -1,20 +1,14 @@
 //! The ledger: attempts at models, what they add up to by day and by month, day counters, last uses of keys. Written in
 //! batches.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use rusqlite::params;
 
-use rusqlite::{Connection, Statement, params};
-
-use super::values::{count, money, read_count, read_money, read_service, read_time};
-use super::{calls, rollup};
+use super::attempts::{self, ATTEMPT_COLUMNS, attempt_row};
+use super::values::read_count;
+use super::{calls, spending};
 use crate::clock::Time;
 use crate::money::NanoUsd;
-use crate::storage::db::{Bind, Db, Row};
 use crate::storage::{AttemptRow, DayCount, Error, Store, SubjectMonth};
-
-/// Sums saturate at this value; adding another one of this size still fits a column.
-pub(super) const MAX_SUM: i64 = i64::MAX / 2;
 
 impl Store {
     /// Adds attempts to the ledger, to the sums of their days, and their costs to the spending of their keys and apps,
@@ -31,8 +25,8 @@ impl Store {
         }
         self.ledger().write_once(ended, |db, rows| {
             let rows = calls::end(db, rows)?;
-            insert(db, &rows)?;
-            sum(db, &rows)?;
+            attempts::insert(db, &rows)?;
+            spending::sum(db, &rows)?;
             calls::keep(db, under_way)
         })
     }
@@ -116,209 +110,6 @@ impl Store {
             Ok(())
         })
     }
-}
-
-/// Adds attempts that are in the ledger to the sums of their days, keys and apps.
-pub(super) fn sum(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
-    rollup::add(db, rows)?;
-    add_spending(db, rows)
-}
-
-/// What [`attempt_row`] reads.
-pub(super) const ATTEMPT_COLUMNS: &str =
-    "at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
-    completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model, cached_tokens, cache_write_tokens,
-    is_estimated";
-
-/// Runs [`INSERT`] with a row.
-pub(super) fn run_insert(row: &AttemptRow, run: &mut Bind<'_>) -> Result<(), Error> {
-    run(params![
-        row.at.unix_ms(),
-        row.request_id,
-        row.app_id,
-        row.key_id,
-        row.service.as_str(),
-        row.model,
-        row.outcome,
-        count(row.prompt_tokens),
-        count(row.completion_tokens),
-        money(row.cost),
-        count(row.latency_ms),
-        row.is_first,
-        row.is_first_of_model,
-        count(row.cached_tokens),
-        count(row.cache_write_tokens),
-        row.is_estimated,
-    ])
-}
-
-/// Adds an attempt.
-pub(super) const INSERT: &str = "
-    INSERT INTO attempts (at, request_id, app_id, key_id, service, model, outcome, prompt_tokens,
-        completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model, cached_tokens, cache_write_tokens,
-        is_estimated)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
-
-/// How many rows one statement inserts into a file, if there are as many. SQLite begins and ends each statement, and
-/// searches the index anew for its first row, which is a third of the instructions of a statement with a single one.
-const ROWS_PER_INSERT: usize = 16;
-
-/// The number of values of a row.
-const VALUES: usize = 16;
-
-/// [`INSERT`] for [`ROWS_PER_INSERT`] rows.
-static INSERT_MANY: LazyLock<String> = LazyLock::new(|| {
-    let more = (1..ROWS_PER_INSERT).map(|row| {
-        let values: Vec<String> = (1..=VALUES).map(|value| format!("?{}", row * VALUES + value)).collect();
-        format!(", ({})", values.join(", "))
-    });
-    std::iter::once(INSERT.to_owned()).chain(more).collect()
-});
-
-fn insert(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
-    let Db::Sqlite(file) = db else {
-        return db.execute_each(INSERT, rows, run_insert);
-    };
-    let (groups, rest) = rows.as_chunks::<ROWS_PER_INSERT>();
-    insert_groups(file, &INSERT_MANY, groups)?;
-    insert_groups(file, INSERT, rest.as_chunks::<1>().0)
-}
-
-/// Runs a statement that inserts `N` rows with each group.
-fn insert_groups<const N: usize>(
-    file: &Connection,
-    sql: &str,
-    groups: &[[AttemptRow; N]],
-) -> Result<(), Error> {
-    if groups.is_empty() {
-        return Ok(());
-    }
-    let mut insert = file.prepare_cached(sql)?;
-    let mut last: Option<&[AttemptRow; N]> = None;
-    for group in groups {
-        for (place, row) in group.iter().enumerate() {
-            bind(&mut insert, place * VALUES, row, last.map(|last| &last[place]))?;
-        }
-        insert.raw_execute()?;
-        last = Some(group);
-    }
-    Ok(())
-}
-
-/// Binds a row to the values of an insert statement after the first `skipped`. Text that it shares with the `last` row
-/// in this place is already bound: it is neither compared nor copied again, nor fetched from another processor's cache.
-fn bind(
-    insert: &mut Statement<'_>,
-    skipped: usize,
-    row: &AttemptRow,
-    last: Option<&AttemptRow>,
-) -> rusqlite::Result<()> {
-    let is_new = |of: fn(&AttemptRow) -> &Arc<str>| last.is_none_or(|last| !Arc::ptr_eq(of(last), of(row)));
-    insert.raw_bind_parameter(skipped + 1, row.at.unix_ms())?;
-    insert.raw_bind_parameter(skipped + 2, &row.request_id)?;
-    if is_new(|row| &row.app_id) {
-        insert.raw_bind_parameter(skipped + 3, &row.app_id)?;
-    }
-    if is_new(|row| &row.key_id) {
-        insert.raw_bind_parameter(skipped + 4, &row.key_id)?;
-    }
-    if last.is_none_or(|last| last.service != row.service) {
-        insert.raw_bind_parameter(skipped + 5, row.service.as_str())?;
-    }
-    if is_new(|row| &row.model) {
-        insert.raw_bind_parameter(skipped + 6, &row.model)?;
-    }
-    if last.is_none_or(|last| last.outcome != row.outcome) {
-        insert.raw_bind_parameter(skipped + 7, &row.outcome)?;
-    }
-    insert.raw_bind_parameter(skipped + 8, count(row.prompt_tokens))?;
-    insert.raw_bind_parameter(skipped + 9, count(row.completion_tokens))?;
-    insert.raw_bind_parameter(skipped + 10, money(row.cost))?;
-    insert.raw_bind_parameter(skipped + 11, count(row.latency_ms))?;
-    insert.raw_bind_parameter(skipped + 12, row.is_first)?;
-    insert.raw_bind_parameter(skipped + 13, row.is_first_of_model)?;
-    insert.raw_bind_parameter(skipped + 14, count(row.cached_tokens))?;
-    insert.raw_bind_parameter(skipped + 15, count(row.cache_write_tokens))?;
-    insert.raw_bind_parameter(skipped + VALUES, row.is_estimated)
-}
-
-fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
-    let mut sums = BTreeMap::new();
-    for row in rows {
-        let Some(cost) = row.cost.filter(|cost| cost.0 > 0) else { continue };
-        let month = row.at.utc_month();
-        for subject in [&row.key_id, &row.app_id].into_iter().filter(|subject| !subject.is_empty()) {
-            let sum: &mut NanoUsd = sums.entry((subject, month)).or_default();
-            *sum = sum.plus(cost);
-        }
-    }
-    db.upsert_each(
-        "UPDATE spend SET nano_usd = CASE WHEN nano_usd < ?4 - ?3 THEN nano_usd + ?3 ELSE ?4 END
-         WHERE subject = ?1 AND month = ?2",
-        "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
-         ON CONFLICT (subject, month) DO UPDATE SET nano_usd = CASE
-             WHEN spend.nano_usd < ?4 - excluded.nano_usd THEN spend.nano_usd + excluded.nano_usd ELSE ?4 END",
-        sums,
-        |((subject, month), sum), run| run(params![subject, month, count(sum.0).min(MAX_SUM), MAX_SUM]),
-    )
-}
-
-/// Corrects what keys and apps have spent by the differences between attempts and what replaces them.
-pub(super) fn replace_spending(db: &Db<'_>, replaced: &[(AttemptRow, AttemptRow)]) -> Result<(), Error> {
-    let mut sums = BTreeMap::new();
-    for (old, new) in replaced {
-        let month = old.at.utc_month();
-        for subject in [&old.key_id, &old.app_id].into_iter().filter(|subject| !subject.is_empty()) {
-            let (before, after): &mut (NanoUsd, NanoUsd) = sums.entry((subject, month)).or_default();
-            *before = before.plus(old.cost.unwrap_or_default());
-            *after = after.plus(new.cost.unwrap_or_default());
-        }
-    }
-    let sql = format!(
-        "INSERT INTO spend (subject, month, nano_usd) VALUES (?1, ?2, ?3)
-         ON CONFLICT (subject, month) DO UPDATE SET nano_usd = {}",
-        changed("spend.nano_usd", 4)
-    );
-    db.execute_each(&sql, sums, |((subject, month), (before, after)), run| {
-        let change = change(before.0, after.0);
-        run(params![subject, month, change.max(0), change])
-    })
-}
-
-/// The change of a sum in which `after` takes the place of `before`: at most [`MAX_SUM`], up or down.
-pub(super) fn change(before: u64, after: u64) -> i64 {
-    count(after).min(MAX_SUM) - count(before).min(MAX_SUM)
-}
-
-/// The SQL of a sum after a [`change`], which is a parameter. So no sum need be read to be corrected. It neither leaves
-/// the range nor falls below zero, and nothing overflows on the way.
-pub(super) fn changed(sum: &str, parameter: usize) -> String {
-    format!(
-        "CASE WHEN {sum} >= {MAX_SUM} - ?{parameter} THEN {MAX_SUM}
-             WHEN {sum} + ?{parameter} > 0 THEN {sum} + ?{parameter} ELSE 0 END"
-    )
-}
-
-pub(super) fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
-    Ok(AttemptRow {
-        at: read_time(row, 0)?,
-        request_id: row.get(1)?,
-        app_id: row.get(2)?,
-        key_id: row.get(3)?,
-        service: read_service(row, 4)?,
-        model: row.get(5)?,
-        outcome: row.get(6)?,
-        prompt_tokens: read_count(row, 7)?,
-        completion_tokens: read_count(row, 8)?,
-        cost: read_money(row, 9)?,
-        latency_ms: read_count(row, 10)?,
-        is_first: row.get(11)?,
-        is_first_of_model: row.get(12)?,
-        cached_tokens: read_count(row, 13)?,
-        cache_write_tokens: read_count(row, 14)?,
-        is_estimated: row.get(15)?,
-        call: None,
-    })
 }
 
 #[cfg(test)]

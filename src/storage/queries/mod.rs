@@ -1,6 +1,7 @@
 //! The store's queries, written once for both databases (see [`super::db`] for the rules).
 
 mod apps;
+mod attempts;
 mod audit;
 mod calls;
 mod credential;
@@ -10,6 +11,7 @@ mod names;
 mod rollup;
 mod sessions;
 mod signing_keys;
+mod spending;
 mod usage;
 mod values;
 mod verdicts;

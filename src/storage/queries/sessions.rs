@@ -198,8 +198,9 @@ mod tests {
             .unwrap();
         assert!(plan.contains("keys_of_console"), "{plan}");
         assert!(!store.has_console_key(NOW).unwrap());
-        let expires_at = Some(NOW.plus(Duration::from_hours(1)));
-        create(&store, &NewKey { expires_at, ..NewKey::new(Service::Console, "default") }, NOW).unwrap();
+        let mut expiring = NewKey::new(Service::Console, "default");
+        expiring.settings.expires_at = Some(NOW.plus(Duration::from_hours(1)));
+        create(&store, &expiring, NOW).unwrap();
         create(&store, &NewKey::new(Service::Verify, "default"), NOW).unwrap();
         assert!(store.has_console_key(NOW).unwrap());
         assert!(!store.has_console_key(NOW.plus(Duration::from_hours(1))).unwrap());

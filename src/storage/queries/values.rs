@@ -12,6 +12,9 @@ use crate::money::NanoUsd;
 use crate::storage::Error;
 use crate::storage::db::Row;
 
+/// Sums saturate at this value; adding another one of this size still fits a column.
+pub(super) const MAX_SUM: i64 = i64::MAX / 2;
+
 /// A count for a column; nothing we count comes near the end of the signed range.
 pub(super) fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -20,6 +23,20 @@ pub(super) fn count(number: u64) -> i64 {
 /// A count from a column.
 pub(super) fn read_count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<i64>(column)?).unwrap_or(0))
+}
+
+/// The change of a sum in which `after` takes the place of `before`: at most [`MAX_SUM`], up or down.
+pub(super) fn change(before: u64, after: u64) -> i64 {
+    count(after).min(MAX_SUM) - count(before).min(MAX_SUM)
+}
+
+/// The SQL of a sum after a [`change`], which is a parameter. So no sum need be read to be corrected. It neither leaves
+/// the range nor falls below zero, and nothing overflows on the way.
+pub(super) fn changed(sum: &str, parameter: usize) -> String {
+    format!(
+        "CASE WHEN {sum} >= {MAX_SUM} - ?{parameter} THEN {MAX_SUM}
+             WHEN {sum} + ?{parameter} > 0 THEN {sum} + ?{parameter} ELSE 0 END"
+    )
 }
 
 /// Money for a column.

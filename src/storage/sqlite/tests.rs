@@ -5,10 +5,11 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 use crate::api::Service;
+use crate::api::console::{KeyChange, KeySettings};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::{
-    AppChange, AppDeletion, AppRow, AttemptRow, DayCount, KeyChange, KeyFilter, KeyHash, KeyRow, Store,
+    AppChange, AppDeletion, AppRow, AttemptRow, DayCount, KeyFilter, KeyHash, KeyRow, Store,
 };
 
 pub(super) const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
@@ -32,18 +33,19 @@ pub(in crate::storage) fn a_key(store: &Store, number: u64) -> (KeyRow, KeyHash)
         app_id: app.id.into(),
         app_name: app.name,
         service: Service::Verify,
-        name: Some(format!("number {number}")),
         last4: "wxyz".to_owned(),
         created_at: NOW,
-        expires_at: Some(later(1000)),
         last_used_at: None,
         revoked_at: None,
         replaced_by: None,
-        per_minute: Some(5),
-        per_day: None,
-        models: vec!["openai/*".to_owned(), "say \"hi\"".to_owned()],
-        addresses: Vec::new(),
-        budget: Some(NanoUsd(7)),
+        settings: KeySettings {
+            name: Some(format!("number {number}")),
+            expires_at: Some(later(1000)),
+            per_minute: Some(5),
+            models: vec!["openai/*".to_owned(), "say \"hi\"".to_owned()],
+            budget: Some(NanoUsd(7)),
+            ..KeySettings::default()
+        },
         app_budget: None,
     };
     (row, hash)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::Service;
+use crate::api::console::KeySettings;
 use crate::storage::{AppRow, AttemptRow, KeyRow};
 
 const NOON: Time = Time::from_unix_ms(1_795_176_000_000);
@@ -43,18 +44,12 @@ fn add_key(store: &Store, number: u8, change: impl FnOnce(&mut KeyRow)) {
         app_id: "app_1".into(),
         app_name: String::new(),
         service: Service::Inference,
-        name: None,
         last4: "wxyz".to_owned(),
         created_at: NOON,
-        expires_at: None,
         last_used_at: None,
         revoked_at: None,
         replaced_by: None,
-        per_minute: None,
-        per_day: None,
-        models: Vec::new(),
-        addresses: Vec::new(),
-        budget: Some(NanoUsd(100)),
+        settings: KeySettings { budget: Some(NanoUsd(100)), ..KeySettings::default() },
         app_budget: None,
     };
     change(&mut key);

@@ -33,8 +33,9 @@ pub fn local() -> (Arc<Store>, Mk) {
 
 /// A console key without a rate limit.
 fn operator() -> NewKey {
-    let name = Some("operator".to_owned());
-    NewKey { name, per_minute: Some(0), ..NewKey::new(Service::Console, "default") }
+    let mut new = NewKey::new(Service::Console, "default");
+    (new.name, new.per_minute) = (Some("operator".to_owned()), Some(0));
+    new
 }
 
 /// The row of the key with this name.

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Common, describe, key_document};
 use crate::api::Service;
-use crate::api::console::{App, CreatedKey, Key, KeyState};
+use crate::api::console::{App, CreatedKey, Key, KeySettings, KeyState};
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
 use crate::cli::args::service::one_of;
@@ -80,7 +80,7 @@ pub(super) struct RotateArgs {
 pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {
     let now = Clock::system().now();
     let expires_at = args.expires.as_deref().map(|text| parse_expiry(text, now)).transpose()?;
-    let new = NewKey {
+    let settings = KeySettings {
         name: args.name.clone(),
         expires_at,
         per_minute: args.per_minute,
@@ -88,9 +88,9 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         addresses: args.addresses.clone(),
         models: args.models.clone(),
         budget: args.budget_usd,
-        // The app is passed separately when the key is created.
-        ..NewKey::new(args.service, "")
     };
+    // The app is passed separately when the key is created.
+    let new = NewKey { settings, ..NewKey::new(args.service, "") };
     let app_of = |admin: &Admin| match &args.app {
         Some(app) => admin.app(app).map_err(with_app_hints),
         None => admin.default_app(),

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::create::{namesake, parse_expiry, warn_of_namesake};
 use super::{Common, show};
+use crate::api::console::{KeyChange, LimitsChange};
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
 use crate::cli::guide::usage_error;
@@ -11,7 +12,6 @@ use crate::cli::process::exit::Failure;
 use crate::cli::target::admin::Admin;
 use crate::clock::Clock;
 use crate::money::NanoUsd;
-use crate::storage::KeyChange;
 
 /// The arguments of `mk keys update`.
 #[derive(Args, Debug)]
@@ -87,8 +87,10 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
     let change = KeyChange {
         name: change_to(args.name.clone(), args.no_name),
         expires_at: change_to(expires_at, args.no_expiry),
-        per_minute: change_to(args.per_minute, args.default_per_minute),
-        per_day: change_to(args.per_day, args.default_per_day),
+        limits: LimitsChange {
+            per_minute: change_to(args.per_minute, args.default_per_minute),
+            per_day: change_to(args.per_day, args.default_per_day),
+        },
         models: change_list(&args.models, args.all_models),
         addresses: change_list(&args.addresses, args.all_addresses),
         budget: change_to(args.budget_usd, args.no_budget),

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::conflicting_app;
 use crate::api::Service;
-use crate::api::console::{App, CreatedKey, DeletedApp, Key, RevokedKey};
+use crate::api::console::{App, CreatedKey, DeletedApp, Key, KeyChange, RevokedKey};
 use crate::cli::process::exit::Failure;
 use crate::cli::target::database::{OpenDatabase, manage_failure, store_failure};
 use crate::clock::Clock;
 use crate::keys::{self, ManageError, NewKey, apps};
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::{AppChange, AppRow, Error, KeyChange, KeyFilter, KeyRow};
+use crate::storage::{AppChange, AppRow, Error, KeyFilter, KeyRow};
 
 impl OpenDatabase {
     pub(super) fn app_records(&self) -> Result<Vec<App>, Failure> {

@@ -12,7 +12,6 @@ mod audit;
 mod find_keys;
 mod local;
 mod remote;
-mod requests;
 mod usage;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use std::time::Duration;
 
 use super::database::{DatabaseArgs, OpenDatabase, is_missing};
 use crate::api::Service;
-use crate::api::console::{App, CreatedKey, DeletedApp, Key, KeyState, RevokedKey};
+use crate::api::console::{App, CreatedKey, DeletedApp, Key, KeyChange, KeyState, RevokedKey};
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::terminal::shell;
@@ -28,7 +27,7 @@ use crate::config::{ClientConfig, StorePlace};
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
-use crate::storage::{self, AppChange, KeyChange, NamedKey, Names};
+use crate::storage::{self, AppChange, NamedKey, Names};
 use find_keys::refuse_key;
 use remote::Remote;
 pub(crate) use usage::Unpriced;

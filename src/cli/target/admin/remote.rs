@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::{conflicting_app, requests};
+use super::conflicting_app;
 use crate::api::Service;
-use crate::api::console::{App, CreateApp, CreatedKey, DeletedApp, Key, KeyState, RevokedKey, Rotation};
+use crate::api::console::{
+    App, AppPatch, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyChange, KeyState, RevokedKey,
+    Rotation,
+};
 use crate::api::error_code::ErrorCode;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::Failure;
@@ -22,7 +25,7 @@ use crate::config::ClientConfig;
 use crate::keys::{self, NewKey};
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::{AppChange, KeyChange};
+use crate::storage::AppChange;
 
 /// How long a request may take by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -67,7 +70,8 @@ impl Remote {
     }
 
     pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
-        let patch = requests::app_patch(change);
+        let budget_usd = change.budget.map(|budget| budget.map(NanoUsd::usd));
+        let patch = AppPatch { name: change.name.clone(), budget_usd };
         runtime::run(&self.printer, async {
             let response = self.with_timeout(self.client.update_app(&app.id, &patch)).await;
             response.map_err(|cause| {
@@ -121,13 +125,12 @@ impl Remote {
     }
 
     pub(super) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
-        let body = requests::create_key(new);
+        let body = CreateKey { service: new.service, settings: new.settings.clone().into() };
         self.request_new_key(&format!("app `{}`", app.name), self.client.create_key(&app.id, &body))
     }
 
     pub(super) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
-        let patch = requests::key_patch(change);
-        self.request("key", self.client.update_key(&key.app_id, &key.id, &patch))
+        self.request("key", self.client.update_key(&key.app_id, &key.id, change))
     }
 
     pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {

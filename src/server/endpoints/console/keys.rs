@@ -8,14 +8,14 @@ use warp::reply::Response;
 use super::query::Query;
 use super::{Call, created, page};
 use crate::api::Service;
-use crate::api::console::{CreatedKey, KeyState, RevokedKey};
+use crate::api::console::{CreatedKey, KeyChange, KeySettings, KeyState, LimitsChange, RevokedKey};
 use crate::clock::Time;
 use crate::keys::{self, NewKey};
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::reply::{self, ApiError};
 use crate::server::request::params::{Params, invalid};
-use crate::storage::{KeyChange, KeyFilter, KeyRow, Order, PageRequest, Store};
+use crate::storage::{KeyFilter, KeyRow, Order, PageRequest, Store};
 
 const FIELDS: [&str; 7] = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
 const SERVICES: &str = "verify, inference or console";
@@ -122,40 +122,27 @@ pub(in crate::server) fn read_new(mut params: Params, app: &str) -> Result<NewKe
     let service = params.required_text("service")?;
     let service: Service =
         service.parse().map_err(|_| invalid("service", format!("`service` must be {SERVICES}")))?;
-    let name = params.text("name")?;
-    let expires_at = time(&mut params, "expires_at")?;
-    let (per_minute, per_day) = limits(&mut params)?;
-    let models = params.texts("models")?.unwrap_or_default();
-    let addresses = params.texts("addresses")?.unwrap_or_default();
-    let budget = params.dollars("budget_usd")?;
+    let change = read_settings(&mut params)?;
     params.finish(&FIELDS)?;
-    let (per_minute, per_day) = (per_minute.flatten(), per_day.flatten());
-    Ok(NewKey {
-        name,
-        expires_at,
-        per_minute,
-        per_day,
-        models,
-        addresses,
-        budget,
-        ..NewKey::new(service, app)
-    })
+    Ok(NewKey { settings: change.applied_to(&KeySettings::default()), ..NewKey::new(service, app) })
 }
 
 /// The changes of a key.
 pub(in crate::server) fn read_change(mut params: Params) -> Result<KeyChange, ApiError> {
-    let (per_minute, per_day) = limits(&mut params)?;
-    let change = KeyChange {
+    let change = read_settings(&mut params)?;
+    params.finish(&FIELDS[1..])?;
+    Ok(change)
+}
+
+fn read_settings(params: &mut Params) -> Result<KeyChange, ApiError> {
+    Ok(KeyChange {
         name: params.change("name", Params::text)?,
         expires_at: params.change("expires_at", time)?,
-        per_minute,
-        per_day,
+        limits: limits(params)?,
         models: params.change("models", Params::texts)?.map(Option::unwrap_or_default),
         addresses: params.change("addresses", Params::texts)?.map(Option::unwrap_or_default),
         budget: params.change("budget_usd", Params::dollars)?,
-    };
-    params.finish(&FIELDS[1..])?;
-    Ok(change)
+    })
 }
 
 /// For how many seconds a rotated key stays valid.
@@ -192,16 +179,17 @@ fn time(params: &mut Params, name: &'static str) -> Result<Option<Time>, ApiErro
     Time::parse(&text).map(Some).ok_or_else(error)
 }
 
-/// The change of a limit, as of [`Params::change`].
-type LimitChange = Option<Option<u32>>;
-
 /// The limits per minute and per day in `limits`; null stands for the server's defaults.
-fn limits(params: &mut Params) -> Result<(LimitChange, LimitChange), ApiError> {
-    let Some(limits) = params.change("limits", Params::object)? else { return Ok((None, None)) };
-    let Some(mut limits) = limits else { return Ok((Some(None), Some(None))) };
+fn limits(params: &mut Params) -> Result<LimitsChange, ApiError> {
+    let Some(limits) = params.change("limits", Params::object)? else { return Ok(LimitsChange::default()) };
+    let Some(mut limits) = limits else {
+        return Ok(LimitsChange { per_minute: Some(None), per_day: Some(None) });
+    };
     let any = |limits: &mut Params, name| limits.whole_number(name, 0..=u32::MAX);
-    let per_minute = limits.change("per_minute", any)?;
-    let per_day = limits.change("per_day", any)?;
+    let change = LimitsChange {
+        per_minute: limits.change("per_minute", any)?,
+        per_day: limits.change("per_day", any)?,
+    };
     limits.finish(&["per_minute", "per_day"])?;
-    Ok((per_minute, per_day))
+    Ok(change)
 }

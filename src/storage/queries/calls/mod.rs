@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::ledger::{self, ATTEMPT_COLUMNS, attempt_row, run_insert};
-use super::rollup;
+use super::attempts::{self, ATTEMPT_COLUMNS, attempt_row, run_insert};
 use super::values::{count, money, read_count, read_money, read_service, read_time};
+use super::{rollup, spending};
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
 use crate::storage::{AttemptRow, Error, INTERRUPTED, Store};
@@ -54,7 +54,7 @@ impl Store {
             for server in dead_servers(db, own, now)? {
                 booked.extend(adopt(db, &server)?);
             }
-            ledger::sum(db, &booked)?;
+            spending::sum(db, &booked)?;
             let too_old = db.now(now)?.minus(KEPT);
             let forget = "DELETE FROM calls_under_way WHERE attempt_id IS NOT NULL AND seen_at < ?1";
             db.execute(forget, params![too_old.unix_ms()])?;
@@ -113,7 +113,7 @@ fn adopt(db: &Db<'_>, server: &str) -> Result<Vec<AttemptRow>, Error> {
         keys.push((request, number));
         rows.push(row);
     }
-    let insert = format!("{} RETURNING id", ledger::INSERT);
+    let insert = format!("{} RETURNING id", attempts::INSERT);
     let ids = db.query_each(&insert, &rows, run_insert, |row| row.get::<i64>(0))?;
     db.execute_each(
         "UPDATE calls_under_way SET attempt_id = ?4, is_first = ?5, is_first_of_model = ?6
@@ -333,7 +333,7 @@ fn replace(db: &Db<'_>, late: &[(i64, &AttemptRow)]) -> Result<(), Error> {
         },
     )?;
     rollup::replace(db, &replaced)?;
-    ledger::replace_spending(db, &replaced)
+    spending::replace_spending(db, &replaced)
 }
 
 #[cfg(test)]

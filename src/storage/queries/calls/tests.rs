@@ -259,7 +259,8 @@ fn corrected_sums_stay_in_their_range() {
         store.add_attempts(rows).unwrap();
         (sums(&store).prompt_tokens, sums(&store).completion_tokens, sums(&store).cost.0, spent(&store))
     };
-    let (most, same) = (u64::try_from(ledger::MAX_SUM).unwrap(), |sum| (sum, sum, sum, sum));
+    let (most, same) =
+        (u64::try_from(crate::storage::queries::values::MAX_SUM).unwrap(), |sum| (sum, sum, sum, sum));
     book(&[of(1, 3)]);
     assert_eq!(replace(&[of(1, u64::MAX)]), same(most));
     book(&[of(2, 3), of(3, 3)]);

@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 
-use super::ledger::{MAX_SUM, change, changed};
-use super::values::count;
+use super::values::{MAX_SUM, change, changed, count};
 use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::db::Db;

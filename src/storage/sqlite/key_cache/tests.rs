@@ -1,9 +1,10 @@
 //! Look-ups return what any process has written, whatever is cached.
 
 use super::*;
+use crate::api::console::{KeyChange, LimitsChange};
 use crate::storage::sqlite::MAIN_FILE;
 use crate::storage::sqlite::tests::{NOW, a_key, kept_key, later};
-use crate::storage::{Error, KeyChange, Store};
+use crate::storage::{Error, Store};
 
 /// Moves the last write to `mk.db` an hour back, as far as file times tell.
 fn let_settle(dir: &std::path::Path) {
@@ -93,7 +94,10 @@ fn changes_are_seen_at_once_however_busy_the_server() {
         let changes = scope.spawn(|| {
             let first = SystemTime::now() - Duration::from_hours(1);
             for round in 1..=50 {
-                let change = KeyChange { per_minute: Some(Some(round)), ..KeyChange::default() };
+                let change = KeyChange {
+                    limits: LimitsChange { per_minute: Some(Some(round)), per_day: None },
+                    ..KeyChange::default()
+                };
                 cli.update_key(&key.id, &change, NOW).unwrap();
                 assert_eq!(limit(), Some(round));
                 let_settle_at(dir.path(), first + Duration::from_secs(round.into()));
