@@ -5,12 +5,11 @@
 //! models of a provider are counted together. Counting is a look-up and some additions, without a lock for models known
 //! beforehand. The set of known models can grow while the server runs, and never shrinks: counts are not lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use foldhash::HashMap;
 
 use super::page::{Page, Value};
 use super::value::{Count, CountsByName as Outcomes, Histogram, Merge};

@@ -11,4 +11,3 @@ pub mod semaphore;
 pub mod sse_decoder;
 pub(crate) mod thread_pool;
 pub mod workers;
-pub mod write_gathered;

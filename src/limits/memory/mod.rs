@@ -9,12 +9,11 @@
 
 mod key_entry;
 
-use std::hash::{BuildHasher, Hash};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use foldhash::HashMap;
-use foldhash::fast::RandomState;
 use futures_util::FutureExt;
 
 use self::key_entry::{Batch, DayCountFuture, DayRead, KeyEntry};

@@ -16,8 +16,6 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{sleep, timeout};
 
-use crate::net::write_gathered;
-
 /// How often a connection is polled while bytes wait in it.
 const POLL: Duration = Duration::from_millis(100);
 /// Time for a response that is ready when a caller stops sending.
@@ -113,7 +111,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        write_gathered::poll_write(Pin::new(&mut self.write), context, buffers)
+        Pin::new(&mut self.write).poll_write_vectored(context, buffers)
     }
 
     fn is_write_vectored(&self) -> bool {

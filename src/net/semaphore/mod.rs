@@ -12,7 +12,7 @@
 //! whatever became of the work that held it. If the number is lowered, work under way ends in its own time, and no
 //! permit is granted until fewer are held than the number allows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 
 use crate::lock::Lock;
 
-use foldhash::HashMap;
 use slab::Slab;
 
 use super::workers;

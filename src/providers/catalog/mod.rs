@@ -12,9 +12,9 @@ pub(super) mod model;
 pub(super) mod settings;
 pub(super) mod takes;
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use foldhash::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -21,7 +21,6 @@ use super::encoded_request::EncodedRequest;
 use super::framing::Framing;
 use super::head::{self, EarlyResponse, Head};
 use super::{BrokenResponse, Connected};
-use crate::net::write_gathered;
 
 /// The maximum size of one read; TLS never yields more.
 const READ_BYTES: usize = 16 * 1024;
@@ -182,7 +181,7 @@ impl Connection {
 
     fn poll_write(&mut self, context: &mut Context<'_>, request: &EncodedRequest) -> Poll<io::Result<usize>> {
         match &mut self.stream {
-            Stream::Plain(plain) => write_gathered::poll_write(Pin::new(plain), context, &request.unsent()),
+            Stream::Plain(plain) => Pin::new(plain).poll_write_vectored(context, &request.unsent()),
             Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(context, &request.unsent()),
         }
     }

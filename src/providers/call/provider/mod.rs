@@ -1,11 +1,11 @@
 //! One configured provider: its concurrency limit, its dialect and its connections.
 
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use bytes::Bytes;
-use foldhash::HashMap;
 use futures_util::{FutureExt, poll};
 use http::{HeaderName, HeaderValue};
 use tokio::time::{Instant, timeout_at};

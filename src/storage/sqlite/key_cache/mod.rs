@@ -17,12 +17,11 @@
 //!
 //! Every request takes this lock, so nothing slow may happen under it: evicted rows are freed after it is released.
 
+use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
-
-use foldhash::HashMap;
 
 use crate::lock::Lock;
 use crate::storage::{KeyHash, KeyRow};
