@@ -26,18 +26,18 @@ pub(super) fn app_name(name: &str) -> Result<String, ManageError> {
 
 /// The settings of a new key, with their texts in their stored form.
 pub(super) fn new_key(new: &NewKey, now: Time) -> Result<KeySettings, ManageError> {
-    let change = checked(new.settings.clone().into(), new.service, now, "leave it out")?;
+    let change = checked(&new.settings.clone().into(), new.service, now, "leave it out")?;
     Ok(change.applied_to(&KeySettings::default()))
 }
 
 /// `change` to a key for `service`, with its texts in their stored form.
 pub(super) fn key_change(change: &KeyChange, service: Service, now: Time) -> Result<KeyChange, ManageError> {
-    checked(change.clone(), service, now, "set it to null")
+    checked(change, service, now, "set it to null")
 }
 
 /// `no_expiry` says how to leave a key without expiry.
 fn checked(
-    change: KeyChange,
+    change: &KeyChange,
     service: Service,
     now: Time,
     no_expiry: &str,
@@ -50,7 +50,7 @@ fn checked(
         name: change.name.as_ref().map(name).transpose()?,
         models: change.models.as_ref().map(|models| list("models", models, model_pattern)).transpose()?,
         addresses: change.addresses.as_ref().map(|nets| list("addresses", nets, network)).transpose()?,
-        ..change
+        ..change.clone()
     })
 }
 

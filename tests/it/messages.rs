@@ -18,8 +18,9 @@ fn hello() -> Value {
 
 fn with(changes: Value) -> Value {
     let mut body = hello();
-    for (name, value) in changes.as_object().unwrap() {
-        body[name] = value.clone();
+    let Value::Object(changes) = changes else { panic!("{changes}") };
+    for (name, value) in changes {
+        body[name] = value;
     }
     body
 }

@@ -22,9 +22,8 @@ async fn named(rest: &str) -> Gateway {
         "",
         &rest,
         |setup| setup,
-        |ask| match ask.stream {
-            true => stream(&[&ask.model]),
-            false => Reply::Text(ask.model.clone()),
+        |ask| {
+            if ask.stream { stream(&[&ask.model]) } else { Reply::Text(ask.model.clone()) }
         },
     )
     .await
@@ -324,12 +323,12 @@ async fn agents(settings: &str) -> f64 {
         let messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
         let tokens: usize = messages.iter().map(|text| text.len() / 4).sum();
         let at = ["a", "b", "c", "d"].iter().position(|name| *name == ask.model).unwrap();
-        let cached = cached(&mut caches[at].lock().unwrap(), messages);
+        let hits = cached(&mut caches[at].lock().unwrap(), messages);
         let reply = json!({
             "id": "x", "object": "chat.completion", "created": 1, "model": "x",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1,
-                "prompt_tokens_details": {"cached_tokens": cached}},
+                "prompt_tokens_details": {"cached_tokens": hits}},
         });
         Reply::Raw(200, Vec::new(), reply.to_string())
     })

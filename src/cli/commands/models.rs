@@ -92,7 +92,9 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     let mut columns = COLUMNS.to_vec();
     if models.iter().all(|model| model.targets.is_empty()) {
         columns.truncate(TARGETS_COLUMN);
-        rows.iter_mut().for_each(|row| row.truncate(TARGETS_COLUMN));
+        for row in &mut rows {
+            row.truncate(TARGETS_COLUMN);
+        }
     }
     if !is_for_people {
         tabular::print(&printer, &columns, &rows)?;

@@ -31,7 +31,9 @@ impl Gateway {
                 chain.push(id.into());
             }
         };
-        asked.iter().for_each(|id| push(Cow::Borrowed(id)));
+        for id in &asked {
+            push(Cow::Borrowed(id));
+        }
         pool.iter().flat_map(|pool| &pool.fallbacks).for_each(|id| push(Cow::Borrowed(id)));
         for id in asked {
             let own = self.find(id).and_then(|(provider, model)| provider.model_settings(model));

@@ -6,12 +6,12 @@ use super::{Balance, Pool};
 
 /// The targets in the order in which they are to be called. `chance` draws a number from 0 to 1 for a target, `load` is
 /// the number of calls under way there, and `has_home` says that `chance` follows from the conversation.
-pub(super) fn targets<'p>(
-    pool: &'p Pool,
+pub(super) fn targets(
+    pool: &Pool,
     has_home: bool,
     chance: impl Fn(&str) -> f64,
     load: impl Fn(&str) -> usize,
-) -> Vec<&'p str> {
+) -> Vec<&str> {
     let targets = pool.targets.iter().map(String::as_str);
     if pool.balance == Balance::First && !has_home {
         return targets.collect();

@@ -44,7 +44,7 @@ pub(in crate::providers) fn texts(
     let input = request.fields.get("input");
     let texts = match input.and_then(Json::string) {
         Some(text) => Some(vec![text.into_owned()]),
-        None => input.and_then(|input| input.read::<Vec<String>>()),
+        None => input.and_then(Json::read::<Vec<String>>),
     };
     let texts = texts.ok_or_else(|| {
         unsupported("input", "this model's provider takes texts, not tokens; send strings".to_owned())

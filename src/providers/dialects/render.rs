@@ -123,12 +123,12 @@ pub(in crate::providers) struct Reported<'a> {
 
 /// A complete response. If the provider did not report the usage, it is estimated and marked as such.
 pub(in crate::providers) fn completion_response(
-    reported: Reported<'_>,
+    reported: &Reported<'_>,
     choices: &[Value],
     request: &CompletionRequest<'_>,
     meta: &ResponseMeta,
 ) -> CompletionResponse {
-    let (usage, shown) = if let Some(used) = reported.usage {
+    let (usage, shown) = if let Some(used) = &reported.usage {
         (Usage::reported(used.tokens), used.to_json())
     } else {
         let written = choices.iter().map(|choice| estimate::written_characters(&choice["message"])).sum();

@@ -71,7 +71,9 @@ fn vector(text: &str, length: usize) -> Vec<f32> {
     }
     let norm = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     if norm > 0.0 {
-        vector.iter_mut().for_each(|number| *number /= norm);
+        for number in &mut vector {
+            *number /= norm;
+        }
     } else {
         // No words, or words that cancel each other out.
         vector[0] = 1.0;

@@ -27,7 +27,7 @@ pub(crate) static RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-p
 pub(crate) static RATE_STATE: HeaderName = HeaderName::from_static("ratelimit");
 
 /// The headers in which clients name the session that a request belongs to, which is not the request's id: Claude Code
-/// (from 2.1.86 on), Codex (today and formerly), several agents and gateways, `OpenCode`, clients of LiteLLM.
+/// (from 2.1.86 on), Codex (today and formerly), several agents and gateways, `OpenCode`, clients of `LiteLLM`.
 const SESSIONS: [&str; 7] = [
     "x-claude-code-session-id",
     "session-id",

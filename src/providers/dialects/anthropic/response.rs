@@ -62,7 +62,7 @@ impl ParsedResponse {
         let choice = choice.build(0, finish);
         let reported =
             Reported { id: self.body["id"].as_str(), model: self.body["model"].as_str(), usage: self.usage };
-        Ok(render::completion_response(reported, &[choice], request, meta))
+        Ok(render::completion_response(&reported, &[choice], request, meta))
     }
 }
 

@@ -60,7 +60,7 @@ impl ParsedResponse {
             model: self.body["modelVersion"].as_str(),
             usage: self.usage,
         };
-        Ok(render::completion_response(reported, &choices, request, meta))
+        Ok(render::completion_response(&reported, &choices, request, meta))
     }
 
     fn failed(&self, failure: Failure) -> FailedCall {

@@ -138,7 +138,7 @@ pub(super) fn message(completion: &[u8], shows_thinking: bool, stop_sequences: &
         }
     }
     let Value::Array(calls) = message["tool_calls"].take() else {
-        return finished(&completion, &choice, content, usage, (false, stop_sequences));
+        return finished(&completion, &choice, &content, &usage, (false, stop_sequences));
     };
     let has_calls = !calls.is_empty();
     for mut call in calls {
@@ -155,14 +155,14 @@ pub(super) fn message(completion: &[u8], shows_thinking: bool, stop_sequences: &
         let name = function["name"].take();
         content.push(json!({"type": "tool_use", "id": call["id"], "name": name, "input": input}));
     }
-    finished(&completion, &choice, content, usage, (has_calls, stop_sequences))
+    finished(&completion, &choice, &content, &usage, (has_calls, stop_sequences))
 }
 
 fn finished(
     completion: &Value,
     choice: &Value,
-    content: Vec<Value>,
-    usage: Value,
+    content: &[Value],
+    usage: &Value,
     (has_calls, stop_sequences): (bool, &[String]),
 ) -> Option<Value> {
     let finish = choice["finish_reason"].as_str()?;

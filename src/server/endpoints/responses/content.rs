@@ -189,7 +189,7 @@ fn write_part(part: Part<'_>, at: impl Fn(&str) -> String, out: &mut Vec<u8>) ->
 }
 
 /// A value that must be a string.
-pub(super) fn string<'a>(value: Option<Json<'a>>, path: impl Fn() -> String) -> Result<Json<'a>, ApiError> {
+pub(super) fn string(value: Option<Json<'_>>, path: impl Fn() -> String) -> Result<Json<'_>, ApiError> {
     let value = value.ok_or_else(|| missing(path()))?;
     if value.is_string() { Ok(value) } else { Err(invalid(path(), "a string", value)) }
 }

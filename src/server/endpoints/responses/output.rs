@@ -222,7 +222,9 @@ pub(super) fn items(
         items.push(Item::new(Kind::Refusal { text: text.to_owned() }));
     }
     items.extend(others);
-    items.iter_mut().for_each(|item| item.status = Status::Completed);
+    for item in &mut items {
+        item.status = Status::Completed;
+    }
     if let Some(last) = items.last_mut() {
         last.status = status;
     }

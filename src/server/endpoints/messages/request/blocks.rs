@@ -38,15 +38,15 @@ pub(super) fn parts(
         "text" => {
             let text = take_text(&mut block, "text", path)?;
             if !text.is_empty() {
-                parts.push(text_part(text));
+                parts.push(text_part(&text));
             }
         }
         "image" => parts.extend(image(&mut block, path, left_out)?),
         "document" => document(&mut block, path, left_out, parts)?,
-        "search_result" => parts.push(text_part(search_result(&mut block, path)?)),
+        "search_result" => parts.push(text_part(&search_result(&mut block, path)?)),
         "tool_reference" => {
             let name = take_text(&mut block, "tool_name", path)?;
-            parts.push(text_part(format!("The tool {name} can be used.")));
+            parts.push(text_part(&format!("The tool {name} can be used.")));
         }
         "container_upload" => {
             let why = "a file in a container at Anthropic is known only to its own models";
@@ -69,7 +69,7 @@ fn refuse_citations(block: &Map<String, Value>, path: &str, left_out: &mut LeftO
     Ok(())
 }
 
-fn text_part(text: String) -> Value {
+fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
@@ -120,7 +120,7 @@ fn document(
     let heading: Vec<&str> =
         [title.as_deref().filter(|_| !is_file), context.as_deref()].into_iter().flatten().collect();
     if !heading.is_empty() {
-        parts.push(text_part(heading.join("\n")));
+        parts.push(text_part(&heading.join("\n")));
     }
     match kind.as_str() {
         "base64" => {
@@ -130,9 +130,9 @@ fn document(
             });
             parts.push(json!({"type": "file", "file": file}));
         }
-        "text" => parts.push(text_part(take_text(&mut source, "data", &path)?)),
+        "text" => parts.push(text_part(&take_text(&mut source, "data", &path)?)),
         "content" => match source.shift_remove("content").unwrap_or_default() {
-            Value::String(text) => parts.push(text_part(text)),
+            Value::String(text) => parts.push(text_part(&text)),
             Value::Array(blocks) => {
                 for (index, inner) in blocks.into_iter().enumerate() {
                     let path = format!("{path}.content[{index}]");

@@ -50,7 +50,7 @@ impl<'a> Conversation<'a> {
         (self.messages, self.origins)
     }
 
-    fn push(&mut self, role: &str, content: Value, origin: &str) {
+    fn push(&mut self, role: &str, content: &Value, origin: &str) {
         self.messages.push(json!({"role": role, "content": content}));
         self.origins.push(origin.to_owned());
     }
@@ -66,11 +66,11 @@ impl<'a> Conversation<'a> {
             if text.starts_with(BILLING_HEADER) {
                 self.left_out.note(BILLING_HEADER);
             } else if !text.is_empty() {
-                texts.push(self.text_part(text, &mut block));
+                texts.push(self.text_part(&text, &mut block));
             }
         }
         if !texts.is_empty() {
-            self.push("system", joined(texts, "\n\n"), path);
+            self.push("system", &joined(texts, "\n\n"), path);
         }
         Ok(())
     }
@@ -97,7 +97,10 @@ impl<'a> Conversation<'a> {
 
     fn user(&mut self, content: Value, origin: &str) -> Result<(), ApiError> {
         let content = match content {
-            Value::String(text) => return Ok(self.push("user", text.into(), origin)),
+            Value::String(text) => {
+                self.push("user", &text.into(), origin);
+                return Ok(());
+            }
             other => blocks_of(other, origin)?,
         };
         let (mut shown, mut parts, mut has_results) = (Vec::new(), Vec::new(), false);
@@ -116,7 +119,7 @@ impl<'a> Conversation<'a> {
         }
         shown.append(&mut parts);
         if !shown.is_empty() || !has_results {
-            self.push("user", alone_as_string(shown), origin);
+            self.push("user", &alone_as_string(shown), origin);
         }
         Ok(())
     }
@@ -164,7 +167,7 @@ impl<'a> Conversation<'a> {
                 "text" => {
                     let text = blocks::take_text(&mut block, "text", &path)?;
                     if !text.is_empty() {
-                        texts.push(self.text_part(text, &mut block));
+                        texts.push(self.text_part(&text, &mut block));
                     }
                 }
                 "tool_use" => calls.push(self.tool_use(block, &path)?),
@@ -179,7 +182,7 @@ impl<'a> Conversation<'a> {
             }
         }
         let content = if texts.is_empty() && !calls.is_empty() { Value::Null } else { joined(texts, "") };
-        self.push("assistant", content, origin);
+        self.push("assistant", &content, origin);
         if let Some(message) = self.messages.last_mut().filter(|_| !calls.is_empty()) {
             message["tool_calls"] = calls.into();
         }
@@ -202,7 +205,7 @@ impl<'a> Conversation<'a> {
         Ok(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}))
     }
 
-    fn text_part(&mut self, text: String, block: &mut Map<String, Value>) -> Value {
+    fn text_part(&mut self, text: &str, block: &mut Map<String, Value>) -> Value {
         let mut part = json!({"type": "text", "text": text});
         if let Some(mark) = self.mark(block) {
             part["cache_control"] = mark;
@@ -220,8 +223,11 @@ impl<'a> Conversation<'a> {
     }
 }
 
+/// A block, after its path.
+type Block = (String, Map<String, Value>);
+
 /// The blocks of a content, each with its path; a string is one of text.
-fn blocks_of(content: Value, path: &str) -> Result<Vec<(String, Map<String, Value>)>, ApiError> {
+fn blocks_of(content: Value, path: &str) -> Result<Vec<Block>, ApiError> {
     // That of `system` itself.
     let path = if path == "system" { path.to_owned() } else { format!("{path}.content") };
     match content {

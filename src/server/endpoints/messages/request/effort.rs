@@ -71,9 +71,8 @@ impl Wanted {
             Self::Off => Some(least.as_str()),
             // What the Messages API itself does without a word.
             Self::Adaptive => takes.highest_efforts.then_some("high"),
-            Self::Budget(effort) => Some(effort),
             Self::Word("xhigh" | "max") if !takes.highest_efforts => Some("high"),
-            Self::Word(effort) => Some(effort),
+            Self::Budget(effort) | Self::Word(effort) => Some(effort),
         }
     }
 }

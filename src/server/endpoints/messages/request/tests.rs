@@ -15,8 +15,9 @@ const CLAUDE: Takes = Takes {
 fn translated(more: Value, takes: Takes, drop_unsupported: bool) -> Result<(Value, Translated), String> {
     let mut body =
         json!({"model": "a/b", "max_tokens": 5000, "messages": [{"role": "user", "content": "Hi"}]});
-    for (name, value) in more.as_object().unwrap() {
-        body[name] = value.clone();
+    let Value::Object(more) = more else { panic!("{more}") };
+    for (name, value) in more {
+        body[name] = value;
     }
     let body = body.to_string();
     let translated = translate(body.as_bytes(), Purpose::Answer, drop_unsupported, |_| takes);
