@@ -100,6 +100,13 @@ async fn sandbox_completions_and_models_respond_as_described() {
         statuses.push(check(&description, "POST", CHAT, request).await.status);
     }
     assert_eq!(statuses, [200, 200, 502, 200]);
+    for path in ["/inference/v1/embeddings", "/openai/v1/embeddings"] {
+        for (input, status) in [(json!(["Canberra", "Oslo"]), 200), (json!([1, 2]), 400)] {
+            let body = json!({"model": "sandbox/alpha", "input": input});
+            let request = client().post(format!("{}{path}", server.base)).bearer_auth(&key).json(&body);
+            assert_eq!(check(&description, "POST", path, request).await.status, status);
+        }
+    }
     let models = "/inference/v1/models";
     let request = client().get(format!("{}{models}", server.base)).bearer_auth(&key);
     assert_eq!(check(&description, "GET", models, request).await.status, 200);

@@ -5,7 +5,9 @@ tells calls of different tests apart, so that `calls` can count those of one tes
 lest a typo look like a success.
 """
 
+import base64
 import json
+import struct
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -86,6 +88,8 @@ def _handler(provider):
                 self._json(status, {"error": error})
             elif script == "second-try" and nth == 1:
                 self._json(503, {"error": {"message": "not yet"}})
+            elif script == "vectors":
+                self._json(200, _vectors(body))
             elif script == "hang":
                 time.sleep(SILENCE)
             elif script not in (*WHOLE, *BROKEN):
@@ -157,6 +161,19 @@ def _tool_deltas():
     yield {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
     for piece in ARGUMENTS:
         yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}
+
+
+def _vectors(body):
+    """The vector of each text: the number of its characters, and one, in the form that is asked for."""
+    def written(text):
+        vector = [float(len(text)), 1.0]
+        is_base64 = body.get("encoding_format") == "base64"
+        return base64.b64encode(struct.pack("<2f", *vector)).decode() if is_base64 else vector
+
+    texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+    data = [{"object": "embedding", "index": at, "embedding": written(text)} for at, text in enumerate(texts)]
+    usage = {"prompt_tokens": 5, "total_tokens": 5}
+    return {"object": "list", "data": data, "model": body["model"], "usage": usage}
 
 
 def _completion(body, script):

@@ -61,7 +61,7 @@ ended_keys = {{ values = ["{ended_key}"] }}
 "path.app_id" = {{ dictionary = "apps", probability = 0.7 }}
 "path.key_id" = {{ dictionary = "keys", probability = 0.7 }}
 [[operations]]
-include-operation-id = ["createChatCompletion", "createResponse", "tryChat"]
+include-operation-id = ["createChatCompletion", "createResponse", "createEmbeddings", "createEmbeddingsAtOpenAi", "tryChat"]
 parameters = {{ "body.model" = "sandbox/alpha" }}
 # A provider takes less than the format allows, the sandbox least of all; and what is passed on is the provider's to judge.
 checks.positive_data_acceptance.enabled = false

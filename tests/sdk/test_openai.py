@@ -28,6 +28,15 @@ def ask(model="fake/whole", key=None, retries=0, **more):
     return client(key, retries).chat.completions.create(model=model, messages=HELLO, **more)
 
 
+class Embeddings(unittest.TestCase):
+    def test_vectors(self):
+        # The package asks for base64 unless told otherwise, and decodes it.
+        for more in ({}, {"encoding_format": "float"}):
+            answer = client().embeddings.create(model="fake/vectors:py", input=["a", "four"], **more)
+            self.assertEqual([one.embedding for one in answer.data], [[1.0, 1.0], [4.0, 1.0]])
+            self.assertEqual((answer.model, answer.usage.prompt_tokens), ("fake/vectors:py", 5))
+
+
 class Answers(unittest.TestCase):
     def test_plain(self):
         answer = ask()
