@@ -40,23 +40,31 @@ struct Aside {
     pause: Duration,
 }
 
-/// The key that a call uses, and those that it has tried. Small, as every waiting call holds one.
+/// The key that a call uses, and the one that it used first: the keys between them, in a circle, have been tried. Small,
+/// as every waiting call holds one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::providers) struct CallKey {
     index: u8,
-    /// A bit for each key.
-    tried: u32,
+    first: u8,
 }
 
 impl CallKey {
-    /// The key at this place, after those that were `tried`.
-    fn at(index: usize, tried: u32) -> Self {
-        Self { index: u8::try_from(index).unwrap_or_default(), tried: tried | 1 << index }
+    /// The first key of a call.
+    fn first(index: usize) -> Self {
+        let index = u8::try_from(index).unwrap_or_default();
+        Self { index, first: index }
     }
 
     /// Its place in the configuration.
     pub(in crate::providers) fn index(self) -> usize {
         usize::from(self.index)
+    }
+
+    /// The keys of `count` that were not tried yet, in the order in which they are.
+    fn others(self, count: usize) -> impl Iterator<Item = usize> {
+        let first = usize::from(self.first);
+        let tried = (self.index() + count - first) % count;
+        (tried + 1..count).map(move |step| (first + step) % count)
     }
 }
 
@@ -69,13 +77,13 @@ impl KeyRing {
     /// The key for a call of `model`.
     pub(in crate::providers) fn first(&self, model: &str, now: Instant) -> CallKey {
         if self.count < 2 || !self.is_any_aside.load(Ordering::Relaxed) {
-            return CallKey::at(0, 0);
+            return CallKey::first(0);
         }
         let aside = self.aside.locked();
         let free_at =
             |index: usize| aside.get(&(index, model.to_owned())).map_or(now, |aside| aside.until.max(now));
         let index = (0..self.count).min_by_key(|index| free_at(*index)).unwrap_or_default();
-        CallKey::at(index, 0)
+        CallKey::first(index)
     }
 
     /// Notes that the call of `model` has failed with `key`, and returns another key to make it with, if it may succeed
@@ -102,12 +110,10 @@ impl KeyRing {
             aside.insert(place, Aside { until: now + pause, pause });
             self.is_any_aside.store(true, Ordering::Relaxed);
         }
-        let is_free = |index: &usize| {
-            key.tried & (1 << index) == 0
-                && aside.get(&(*index, model.to_owned())).is_none_or(|aside| aside.until <= now)
-        };
-        let index = (0..self.count).find(is_free)?;
-        Some(CallKey::at(index, key.tried))
+        let is_free =
+            |index: &usize| aside.get(&(*index, model.to_owned())).is_none_or(|aside| aside.until <= now);
+        let next = key.others(self.count).find(is_free)?;
+        Some(CallKey { index: u8::try_from(next).ok()?, ..key })
     }
 
     /// Notes that a call of `model` was answered with `key`.
