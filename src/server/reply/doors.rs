@@ -29,7 +29,7 @@ fn openai(code: ErrorCode, body: ErrorBody) -> OpenAiErrorBody {
     let ErrorBody { error: _, message, code: name, request_id, param, provider, failed_generation } = body;
     let message = match code {
         ErrorCode::ContextLengthExceeded if !message.contains("maximum context length") => {
-            format!("This model's maximum context length is exceeded: {message}")
+            format!("This model's maximum context length is exceeded, the prompt is too long: {message}")
         }
         _ => message,
     };

@@ -17,7 +17,9 @@ const MAX_NAME_BYTES: usize = 64;
 /// Between the name of a namespace and that of a tool in it.
 const SEPARATOR: &str = "__";
 /// More tools than any model takes.
-const MAX_TOOLS: usize = 4096;
+const MAX_TOOLS: usize = 1024;
+/// More types of tools than any client leaves to a provider. They are named in a header.
+const MAX_HOSTED: usize = 16;
 
 const TOOL: [&str; 7] = ["type", "name", "description", "parameters", "strict", "format", "tools"];
 const FORMAT: [&str; 3] = ["type", "syntax", "definition"];
@@ -84,7 +86,7 @@ impl Tools {
     pub(super) fn read(value: Option<Json<'_>>) -> Result<Self, ApiError> {
         let mut tools = Self::default();
         let Some(value) = value else { return Ok(tools) };
-        let items = value.items().ok_or_else(|| invalid("tools", "an array of tools", value))?;
+        let items = list(value, "tools")?;
         for (index, tool) in items.into_iter().enumerate() {
             tools.add(tool, None, &format!("tools[{index}]"))?;
         }
@@ -104,14 +106,15 @@ impl Tools {
                 let name = text(name, &format!("{path}.name"))?;
                 let path = format!("{path}.tools");
                 let tools = tools.ok_or_else(|| missing(&path))?;
-                let items = tools.items().ok_or_else(|| invalid(&path, "an array of tools", tools))?;
-                for (index, tool) in items.into_iter().enumerate() {
+                for (index, tool) in list(tools, &path)?.into_iter().enumerate() {
                     self.add(tool, Some(&name), &format!("{path}[{index}]"))?;
                 }
                 return Ok(());
             }
             _ => {
-                self.hosted.push(word.into_owned());
+                if self.hosted.len() <= MAX_HOSTED && self.hosted.iter().all(|known| *known != word) {
+                    self.hosted.push(shown(&word));
+                }
                 return Ok(());
             }
         };
@@ -168,7 +171,7 @@ impl Tools {
             return Err(ApiError::parameter(ErrorCode::InvalidParameter, "tool_choice.mode", message));
         }
         let tools = tools.ok_or_else(|| missing("tool_choice.tools"))?;
-        let items = tools.items().ok_or_else(|| invalid("tool_choice.tools", "an array of tools", tools))?;
+        let items = list(tools, "tool_choice.tools")?;
         let mut allowed = Vec::with_capacity(items.len());
         for (index, tool) in items.into_iter().enumerate() {
             let named = tool.fields(["type"]).and_then(|[kind]| kind?.string());
@@ -224,7 +227,10 @@ impl Tools {
 
     /// The names of the tools that were left out, and how calls of the others are told to the caller.
     pub(super) fn into_names(self) -> (Vec<String>, Names) {
-        let left_out = self.hosted.iter().map(|kind| format!("tools.{kind}")).collect();
+        let left_out = match self.hosted.len() {
+            0..=MAX_HOSTED => self.hosted.iter().map(|kind| format!("tools.{kind}")).collect(),
+            _ => vec!["tools".to_owned()],
+        };
         let changed = self.own.into_iter().filter(|(tool, ..)| tool.is_custom || tool.namespace.is_some());
         (left_out, Names(changed.map(|(tool, name, _)| (name, tool)).collect()))
     }
@@ -238,6 +244,17 @@ fn hosted(path: &str, kind: &str) -> ApiError {
          provider; offer tools of type `function` that you run yourself"
     );
     ApiError::parameter(ErrorCode::UnsupportedParameter, path.to_owned(), message)
+}
+
+/// A type of tools as it can be shown.
+fn shown(kind: &str) -> String {
+    kind.chars().take(MAX_NAME_BYTES).map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// The elements of a list of tools.
+fn list<'a>(value: Json<'a>, path: &str) -> Result<Vec<Json<'a>>, ApiError> {
+    let tools = value.items().filter(|tools| tools.len() <= MAX_TOOLS);
+    tools.ok_or_else(|| invalid(path, &format!("an array of at most {MAX_TOOLS} tools"), value))
 }
 
 fn text(value: Option<Json<'_>>, path: &str) -> Result<String, ApiError> {
