@@ -1,5 +1,6 @@
-"""A fake provider that has a coding agent edit a file: it asks for the tool `Read`, then `Edit`, then says that it is
-done. It speaks chat completions and Messages, so that an agent can be held against both kinds of providers."""
+"""A fake provider that has a coding agent edit a file: it asks for the tool `Read`, then `Edit`, or for a command where
+there is a tool for that, then says that it is done. It speaks chat completions, Messages and Gemini's format, so that
+an agent can be held against every kind of provider."""
 
 import itertools
 import json
@@ -27,6 +28,9 @@ class Model:
 
     def turn(self, tools, results):
         """The text, and the call of a tool: its id, name and arguments."""
+        if "exec_command" in tools and results == 0:
+            command = f"sed -i 's/{OLD}/{NEW}/' {self._file}"
+            return "", (f"call_{next(self._numbers)}", "exec_command", {"cmd": command})
         path = {"file_path": self._file}
         if "Edit" not in tools or results > 1:
             return DONE, None
@@ -46,7 +50,9 @@ def _handler(model):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             model.bodies.append(body)
-            events = _messages(model, body) if self.path.endswith("/messages") else _chat(model, body)
+            path = self.path.partition("?")[0]
+            formats = {"messages": _messages, "m:streamGenerateContent": _gemini}
+            events = formats.get(path.rpartition("/")[2], _chat)(model, body)
             data = "".join(events).encode()
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
@@ -92,6 +98,16 @@ def _messages(model, body):
     end = {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
     yield _event("message_delta", delta=end, usage={"output_tokens": 9})
     yield _event("message_stop")
+
+
+def _gemini(model, body):
+    tools = [function["name"] for tool in body.get("tools", []) for function in tool["functionDeclarations"]]
+    parts = [part for turn in body["contents"] for part in turn["parts"]]
+    text, call = model.turn(tools, sum("functionResponse" in part for part in parts))
+    part = {"functionCall": {"name": call[1], "args": call[2]}} if call else {"text": text}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 50, "candidatesTokenCount": 9, "totalTokenCount": 59}
+    yield f"data: {json.dumps({'candidates': [candidate], 'usageMetadata': usage})}\n\n"
 
 
 def _event(name, **fields):

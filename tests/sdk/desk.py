@@ -8,6 +8,7 @@ from provider import Provider
 from server import Server
 
 CONFIG = """
+inference_max_body_bytes = 1048576
 [providers.fake]
 kind = "openai"
 base_url = "{base_url}"
@@ -29,6 +30,7 @@ class Desk(Server):
         self.provider = Provider()
         super().__init__(CONFIG.format(base_url=self.provider.base_url))
         self.base_url = self.address + "/inference/v1"
+        self.openai_url = self.address + "/openai/v1"
         self.key = self.make_key("--per-minute", "0", "--per-day", "0")
 
     def stop(self):

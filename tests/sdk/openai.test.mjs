@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 
-const { MK_BASE_URL, MK_KEY, MK_KEY_ELSEWHERE, MK_KEY_OF_VERIFY, MK_KEY_PER_MINUTE, PROVIDER_URL } = process.env;
+const { MK_BASE_URL, MK_OPENAI_URL, MK_KEY, MK_KEY_ELSEWHERE, MK_KEY_OF_VERIFY, MK_KEY_PER_MINUTE, PROVIDER_URL } = process.env;
 const TEXT = "Hello, wörld \u2713";
 const ARGUMENTS = '{"city": "Oslo"}';
 const messages = [{ role: "user", content: "Hello" }];
@@ -123,4 +123,20 @@ test("retries", async () => {
     assert.equal((await seen(model)).length, calls, script);
   }
   assert.equal((await ask({ model: "fake/second-try:node" }, client(MK_KEY, 1))).choices[0].message.content, TEXT);
+});
+
+test("responses", async () => {
+  const at = new OpenAI({ baseURL: MK_OPENAI_URL, apiKey: MK_KEY, maxRetries: 0 });
+  const whole = await at.responses.create({ model: "fake/whole", input: "Hello" });
+  assert.equal(whole.output_text, TEXT);
+  const stream = at.responses.stream({ model: "fake/whole", input: "Hello" });
+  const numbers = [];
+  for await (const event of stream) numbers.push(event.sequence_number);
+  assert.deepEqual(numbers, [...numbers.keys()]);
+  assert.equal((await stream.finalResponse()).output_text, TEXT);
+  const broken = await at.responses.create({ model: "fake/cut:responses", input: "Hello", stream: true });
+  const events = await collect(broken);
+  assert.equal(events.at(-1).type, "response.failed");
+  const refused = at.responses.create({ model: "fake/whole", input: "Hello", store: true });
+  await assert.rejects(refused, (error) => error.code === "unsupported_parameter" && /`store`/.test(error.message));
 });

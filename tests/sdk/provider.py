@@ -35,6 +35,7 @@ COMPLAINTS = {
     "status-500": (500, {"message": "something broke"}),
     "status-503": (503, {"message": "overloaded"}),
     "quota": (429, {"message": "no money left", "code": "insufficient_quota"}),
+    "too-long": (400, {"message": "9 tokens are too many", "code": "context_length_exceeded"}),
     "filtered": (400, {"message": "flagged by the filter", "code": "content_filter"}),
 }
 

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True  # the folder holds nothing but what is committed
 
 import desk
 
-CLIENTS = ("anthropic", "openai", "langchain-openai", "llm", "schemathesis")
+CLIENTS = ("anthropic", "openai", "openai-agents", "langchain-openai", "litellm", "llm", "pydantic-ai-slim")
 
 
 def main():

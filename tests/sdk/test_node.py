@@ -1,4 +1,4 @@
-"""Runs openai.test.mjs and anthropic.test.mjs, the tests of packages for Node, against the same server."""
+"""Runs the tests of packages for Node, `*.test.mjs`, against the same server."""
 
 import os
 import shutil
@@ -19,6 +19,9 @@ class Node(unittest.TestCase):
     def test_anthropic(self):
         self.passes("anthropic.test.mjs")
 
+    def test_ai(self):
+        self.passes("ai.test.mjs")
+
     def passes(self, name):
         # Node looks for packages beside the file that asks for them.
         script = shutil.copy(HERE / name, FOLDER)
@@ -26,6 +29,7 @@ class Node(unittest.TestCase):
             "PATH": os.environ["PATH"],
             "MK_ADDRESS": desk().address,
             "MK_BASE_URL": desk().base_url,
+            "MK_OPENAI_URL": desk().openai_url,
             "MK_KEY": desk().key,
             "MK_KEY_ELSEWHERE": desk().make_key("--address", "192.0.2.0/24"),
             "MK_KEY_OF_VERIFY": desk().make_key(service="verify"),
