@@ -15,6 +15,9 @@ pub trait Question: Sync {
     /// A complete answer to it.
     type Answer: Send;
 
+    /// Whether many are asked at once, so that their answers are better read in one go.
+    const IN_GROUPS: bool;
+
     /// Encodes the request that asks `model`, without what that is known to refuse, as far as that may be left out.
     ///
     /// # Errors
@@ -44,6 +47,8 @@ pub trait Question: Sync {
 
 impl Question for Chat {
     type Answer = Answer;
+
+    const IN_GROUPS: bool = true;
 
     fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure> {
         let body = self.body(model);
@@ -77,6 +82,8 @@ pub struct CompletionCall<'a> {
 
 impl Question for CompletionCall<'_> {
     type Answer = CompletionResponse;
+
+    const IN_GROUPS: bool = false;
 
     fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure> {
         dialect.request(self.request, model)

@@ -115,6 +115,7 @@ pub(in crate::providers) fn tool_call(id: &str, name: &str, arguments: &Value) -
 }
 
 /// What a provider says about a complete response, as far as it does.
+#[derive(Clone, Copy)]
 pub(in crate::providers) struct Reported<'a> {
     pub(in crate::providers) id: Option<&'a str>,
     pub(in crate::providers) model: Option<&'a str>,

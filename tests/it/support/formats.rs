@@ -57,8 +57,13 @@ impl Format {
             Self::Chat => list(&body["messages"]).iter().map(|message| message["content"].clone()).collect(),
             Self::Anthropic => {
                 let messages = list(&body["messages"]);
-                let turns = messages.iter().map(|message| message["content"].clone());
-                std::iter::once(body["system"].clone()).chain(turns).collect()
+                let turns = messages.iter().map(|message| &message["content"]);
+                let contents = std::iter::once(&body["system"]).chain(turns);
+                let texts = contents.flat_map(|content| match content {
+                    Value::Array(blocks) => blocks.iter().map(|block| block["text"].clone()).collect(),
+                    text => vec![text.clone()],
+                });
+                texts.collect()
             }
             Self::Google => {
                 let contents = list(&body["contents"]);

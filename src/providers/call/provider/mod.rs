@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::lock::Lock;
 use crate::money::Price;
 use crate::net::semaphore::{self, Semaphore};
+use crate::net::workers::yield_to_ready;
 use crate::providers::dialects::anthropic::Anthropic;
 use crate::providers::dialects::google::Google;
 use crate::providers::dialects::openai::OpenAi;
@@ -299,8 +300,14 @@ impl Provider {
                     learn(target);
                     return Ok(Reply::Stream(opened, key, permit));
                 }
-                let response = Box::pin(opened.read_up_to(question.max_response_bytes())).await?;
-                let response = response.with_clock(self.clock.clone());
+                let limit = question.max_response_bytes();
+                let reading = async move {
+                    if Q::IN_GROUPS {
+                        yield_to_ready().await;
+                    }
+                    opened.read_up_to(limit).await
+                };
+                let response = Box::pin(reading).await?.with_clock(self.clock.clone());
                 let failed = match question.decode(&**dialect, &response) {
                     Ok(answer) => {
                         learn(target);
