@@ -93,7 +93,8 @@ impl AppState {
     /// An app that leaves nothing behind: for the embedded server of one command, and for tests.
     pub fn in_memory(config: &ServerConfig, clock: Clock) -> Result<Self, StartError> {
         let store = Store::in_memory(clock.now()).map_err(StartError::Storage)?;
-        Self::assemble(config, store, LimitsStore::Memory, clock)
+        // Nobody who runs a command waits for a collector, even if the environment names one for servers.
+        Ok(Self { traces: None, ..Self::assemble(config, store, LimitsStore::Memory, clock)? })
     }
 
     fn assemble(
