@@ -326,7 +326,7 @@ async fn only_inference_keys_may_request_completions() {
         (wrong_method.status().as_u16(), &wrong_method.headers()["allow"]),
         (405, &"POST".parse().unwrap())
     );
-    let large = "x".repeat(1_100_000);
+    let large = "x".repeat(33_600_000);
     assert_eq!(gateway.post(large).send().await.unwrap().status(), 413);
     assert_eq!(gateway.provider.requests().len(), 0);
 }

@@ -58,7 +58,7 @@ async fn an_invalid_parameter_is_named_by_its_path() {
         (&post, &keys, r#"{"service":"verify","limits":{"per_hour":1}}"#, unknown, "limits.per_hour"),
         (&post, &keys, r#"{"service":"verify","models":"*"}"#, invalid, "models"),
         (&post, &keys, r#"{"service":"verify","models":["*","a/*",3]}"#, invalid, "models[2]"),
-        (&post, &keys, r#"{"service":"verify","models":["*","gpt"]}"#, invalid, "models[1]"),
+        (&post, &keys, r#"{"service":"verify","models":["*","gpt 5"]}"#, invalid, "models[1]"),
         (&post, &keys, r#"{"service":"verify","addresses":[null]}"#, invalid, "addresses[0]"),
         (&post, &keys, r#"{"service":"verify","addresses":["home"]}"#, invalid, "addresses[0]"),
         (&post, &keys, r#"{"service":"console","models":["*"]}"#, invalid, "models"),

@@ -332,7 +332,6 @@ async fn what_agents_send_by_default_reaches_models_of_every_kind() {
         ("fake/gpt-4.1", "output_config.effort, web_search_20250305, cache_control"),
         ("claude/claude-sonnet-5", "metadata.user_id, web_search_20250305, context_management"),
         ("gemini/gemini-3.5-flash", "metadata.user_id"),
-        ("sandbox/alpha", "metadata.user_id"),
     ] {
         let response = post(&gateway, PATH, &body(model)).send().await.unwrap();
         let status = response.status();

@@ -15,14 +15,14 @@ use crate::support::server::{NOON, Setup};
 fn config(base_url: &str, keys: &str) -> ServerConfig {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("server.toml");
-    std::fs::write(dir.path().join("keys"), "sk-one\n\n  sk-two  \nsk-three\n").unwrap();
+    std::fs::write(dir.path().join("keys"), "sk-of-team-one\n\n  sk-of-team-two  \nsk-three\n").unwrap();
     std::fs::write(dir.path().join("empty"), "\n").unwrap();
     let text = format!(
         "data_dir = \"/d\"\n[verify]\npanel = []\n[providers.fake]\nkind = \"openai\"\nretries = 0\nbase_url = \"{base_url}\"\n{keys}\n"
     );
     std::fs::write(&file, text).unwrap();
     let args = ServerArgs { config: Some(file), ..ServerArgs::default() };
-    let variables = [("ONE", "sk-one"), ("TWO", "sk-two"), ("SAME", "sk-one")];
+    let variables = [("ONE", "sk-of-team-one"), ("TWO", "sk-of-team-two"), ("SAME", "sk-of-team-one")];
     mk::config::load_server(&args, &Env::bare(variables, NOON)).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -57,7 +57,7 @@ async fn another_key_is_used_while_one_is_refused_limited_or_used_up() {
         (402, "no"),
     ] {
         let gateway = gateway(move |ask| match ask.key.as_deref() {
-            Some("sk-one") => failing(status, code),
+            Some("sk-of-team-one") => failing(status, code),
             _ => answer(ask),
         })
         .await;
@@ -69,11 +69,11 @@ async fn another_key_is_used_while_one_is_refused_limited_or_used_up() {
         let text = gateway.stream(&hello_stream()).await;
         assert_eq!(text_of(&chunks(&text), 0), "hello");
         // The first key was tried once; what it was refused for is remembered, for this model.
-        assert_eq!(keys(&gateway), ["sk-one", "sk-two", "sk-two"], "{status} {code}");
+        assert_eq!(keys(&gateway), ["sk-of-team-one", "sk-of-team-two", "sk-of-team-two"], "{status} {code}");
         let mut other = hello();
         other["model"] = json!("fake/n");
         assert_eq!(gateway.json(&other).await.0, 200);
-        assert_eq!(keys(&gateway)[3..], ["sk-one", "sk-two"], "{status} {code}");
+        assert_eq!(keys(&gateway)[3..], ["sk-of-team-one", "sk-of-team-two"], "{status} {code}");
     }
 }
 
@@ -92,7 +92,7 @@ async fn the_first_key_is_used_as_long_as_it_works_and_other_faults_are_not_the_
         statuses.push(gateway.json(&hello()).await.0);
     }
     assert_eq!(statuses, [200, 502, 400, 200]);
-    assert_eq!(keys(&gateway), ["sk-one"; 4]);
+    assert_eq!(keys(&gateway), ["sk-of-team-one"; 4]);
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn without_a_key_that_works_the_caller_gets_the_failure_and_no_key() {
     let gateway = self::gateway(|_| failing(401, "invalid_api_key")).await;
     let (status, error) = gateway.json(&hello()).await;
     assert_eq!((status, &error["code"]), (502, &json!("provider_auth_failed")));
-    assert_eq!(keys(&gateway), ["sk-one", "sk-two"]);
+    assert_eq!(keys(&gateway), ["sk-of-team-one", "sk-of-team-two"]);
     assert_eq!(gateway.booked(), [("fake/m".to_owned(), "auth_failed".to_owned(), 0, 0)]);
 }
 
@@ -127,7 +127,7 @@ fn keys_come_from_variables_or_the_lines_of_a_file() {
         ["[\"ONE\"]", "[\"ONE\", \"TWO\"]"].map(|list| config(url, &format!("api_keys_env = {list}")));
     assert_eq!(mk::config::changes(&one, &two), ["providers.fake.api_key"]);
     let debug = format!("{two:?}");
-    assert!(!debug.contains("sk-one") && !debug.contains("sk-two"), "{debug}");
+    assert!(!debug.contains("sk-of-team-one") && !debug.contains("sk-of-team-two"), "{debug}");
     for (keys, expected) in [
         ("api_keys_env = [\"ONE\"]\napi_key_env = \"ONE\"", "are both set"),
         ("api_keys_env = []", "names 0 keys"),

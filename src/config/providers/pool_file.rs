@@ -13,7 +13,7 @@ settings_table! {
     /// One `[models.NAME]`.
     struct PoolTable for Pool {
         /// The models behind the name.
-        targets: Vec<String> = texts(), such as "[\"openai/gpt-5.4-mini\", \"azure/gpt-5.4-mini\"]";
+        targets: Vec<String> = texts(), such as "[\"openai/gpt-5.4-mini\", \"openai/gpt-5.4\"]";
         /// Which target is asked: "first" (in this order), "weighted" (by chance) or "least_busy". Those that are
         /// paused come last.
         balance: Balance = parsed(BALANCES, balance);

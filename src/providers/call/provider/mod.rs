@@ -62,24 +62,32 @@ enum Reply<T> {
     Stream(Box<OpenResponse>, CallKey, Permit),
 }
 
-/// Permission to make one call; released on drop.
+/// Permission to make one call; released on drop. Boxed, as each waiting future holds it several times over.
 #[derive(Debug)]
-pub struct Permit {
+pub struct Permit(Box<Permitted>);
+
+#[derive(Debug)]
+struct Permitted {
     _held: semaphore::Permit,
     /// What tells the provider which trace the call is part of.
-    traceparent: Option<Box<HeaderValue>>,
+    traceparent: Option<HeaderValue>,
 }
 
 impl Permit {
+    fn new(held: semaphore::Permit) -> Self {
+        Self(Box::new(Permitted { _held: held, traceparent: None }))
+    }
+
     /// This permit, of a call that is part of a trace.
     #[must_use]
-    pub fn in_trace(self, traceparent: Option<HeaderValue>) -> Self {
-        Self { traceparent: traceparent.map(Box::new), ..self }
+    pub fn in_trace(mut self, traceparent: Option<HeaderValue>) -> Self {
+        self.0.traceparent = traceparent;
+        self
     }
 
     /// A request as it is sent with this permit.
     fn stamped(&self, mut request: ProviderRequest) -> ProviderRequest {
-        let header = self.traceparent.as_deref().cloned();
+        let header = self.0.traceparent.clone();
         request.headers.extend(header.map(|header| (HeaderName::from_static("traceparent"), header)));
         request
     }
@@ -199,10 +207,10 @@ impl Provider {
         // No timer is needed if a permit is available.
         let mut waiting = pin!(self.calls.acquire_for(key_id));
         match poll!(waiting.as_mut()) {
-            Poll::Ready(held) => Ok((Permit { _held: held, traceparent: None }, now)),
+            Poll::Ready(held) => Ok((Permit::new(held), now)),
             Poll::Pending => {
                 let held = timeout_at(deadline, waiting).await.map_err(|_| Failure::Timeout)?;
-                Ok((Permit { _held: held, traceparent: None }, Instant::now()))
+                Ok((Permit::new(held), Instant::now()))
             }
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     }
     let signs_calls = thinking::signs_calls(&model.name);
     let contents = decoded.turns.iter().map(|turn| content(turn, signs_calls));
-    body.insert("contents".to_owned(), Value::Array(contents.collect::<Result<_, _>>()?));
+    body.insert("contents".to_owned(), Value::Array(contents.collect()));
     tools(&decoded.tools, &mut body);
     let config = generation_config(&decoded, request.choices, model)?;
     if !config.is_empty() {
@@ -123,25 +123,31 @@ fn tools(tools: &Tools, body: &mut Map<String, Value>) {
 }
 
 /// The content of a turn. Of parallel calls, only the first carries the signature.
-fn content(turn: &Turn, signs_calls: bool) -> Result<Value, Failure> {
+fn content(turn: &Turn, signs_calls: bool) -> Value {
     let role = match turn.speaker {
         Speaker::User => "user",
         Speaker::Model => "model",
     };
     let is_call = |part: &Part| matches!(part.content, ContentPart::ToolCall { .. });
     let first_call = turn.parts.iter().position(is_call);
-    let mut parts: Vec<Value> = turn.parts.iter().map(part).collect::<Result<_, _>>()?;
+    // The results of tools are texts alone; what else there is of them follows.
+    let results = turn.parts.iter().filter_map(|part| match &part.content {
+        ContentPart::ToolResult { parts, .. } => Some(parts),
+        _ => None,
+    });
+    let media = results.flatten().filter(|part| part.as_text().is_none());
+    let mut parts: Vec<Value> = turn.parts.iter().chain(media).map(part).collect();
     let called = first_call.and_then(|index| parts.get_mut(index)).filter(|_| signs_calls);
     if let Some(called) = called
         && called["thoughtSignature"].is_null()
     {
         called["thoughtSignature"] = json!(SKIP_SIGNATURE);
     }
-    Ok(json!({"role": role, "parts": parts}))
+    json!({"role": role, "parts": parts})
 }
 
-fn part(part: &Part) -> Result<Value, Failure> {
-    Ok(match &part.content {
+fn part(part: &Part) -> Value {
+    match &part.content {
         ContentPart::Text(text) => json!({"text": text}),
         ContentPart::Image(Image::Data(data)) | ContentPart::File { data, .. } | ContentPart::Audio(data) => {
             inline_data(data)
@@ -158,10 +164,10 @@ fn part(part: &Part) -> Result<Value, Failure> {
             part
         }
         ContentPart::ToolResult { id, name, parts } => {
-            let response = function_response(&tool_text(parts)?);
+            let response = function_response(&tool_text(parts));
             json!({"functionResponse": {"id": id, "name": name, "response": response}})
         }
-    })
+    }
 }
 
 fn inline_data(Data { media_type, base64 }: &Data) -> Value {
@@ -169,10 +175,8 @@ fn inline_data(Data { media_type, base64 }: &Data) -> Value {
 }
 
 /// The text of a tool's result, one part a line.
-fn tool_text(parts: &[Part]) -> Result<String, Failure> {
-    let message = "Gemini takes only text as the result of a tool";
-    let texts = parts.iter().map(|part| part.as_text().ok_or_else(|| part.unsupported(message)));
-    Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
+fn tool_text(parts: &[Part]) -> String {
+    parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
 }
 
 /// A tool's result, which must be an object; anything else goes into the field that the API provides for it.

@@ -13,7 +13,8 @@ pub(super) fn create(schemas: &mut Schemas) -> Operation {
     let response = schemas.add("Response", response());
     let event = schemas.add("ResponseEvent", event(&response));
     let mut content = json_with_example(&response, &example());
-    let frame = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,…}\n\n";
+    let frame = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":4,\
+                 \"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"delta\":\"Canberra.\"}\n\n";
     content["text/event-stream"] = json!({"schema": event, "example": frame});
     let plain =
         json!({"model": "openai/gpt-5.4-mini", "input": "What is the capital of Australia?", "store": false});

@@ -134,7 +134,7 @@ fn changes() -> Value {
             "models": {
                 "type": ["array", "null"],
                 "maxItems": MAX_LIST_ENTRIES,
-                "items": {"type": "string", "pattern": "^(\\*|[a-z0-9_-]+/(\\*|[^*\\s\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]+))$", "maxLength": MAX_PATTERN_CHARS},
+                "items": {"type": "string", "pattern": "^(\\*|[^*/\\s\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]+|[a-z0-9_-]+/(\\*|[^*\\s\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]+))$", "maxLength": MAX_PATTERN_CHARS},
                 "description": "The models it may use: `provider/model`, `provider/*`, the name of a pool or `*`; empty for all.",
             },
             "addresses": {
