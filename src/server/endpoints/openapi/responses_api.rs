@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, json_with_example};
+use super::operation::{Operation, json_string, json_with_example};
 use super::schemas::Schemas;
 use crate::server::endpoints::chat::MAX_TOKENS;
 
@@ -105,27 +105,55 @@ fn response() -> Value {
     })
 }
 
+/// The events of a streamed answer about a part of it.
+const EVENTS: [&str; 17] = [
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.content_part.added",
+    "response.content_part.done",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.output_text.annotation.added",
+    "response.refusal.delta",
+    "response.refusal.done",
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_part.done",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.done",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.custom_tool_call_input.delta",
+    "response.custom_tool_call_input.done",
+];
+/// Those that hold the whole response.
+const WHOLE: [&str; 5] = [
+    "response.created",
+    "response.in_progress",
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+];
+
 fn event(response: &Value) -> Value {
+    let of = |name: &str, is_whole: bool| {
+        let mut data = json!({
+            "type": "object",
+            "required": ["type", "sequence_number"],
+            "properties": {"type": {"type": "string", "const": name}, "sequence_number": {"type": "integer"}},
+        });
+        if is_whole {
+            data["properties"]["response"] = response.clone();
+        }
+        json!({
+            "type": "object",
+            "required": ["event", "data"],
+            "properties": {"event": {"type": "string", "const": name}, "data": json_string(&data)},
+        })
+    };
+    let all = WHOLE.map(|name| of(name, true)).into_iter().chain(EVENTS.map(|name| of(name, false)));
     json!({
-        "type": "object",
         "description": "A frame of a streamed answer: a line `event: NAME`, a line `data: JSON` and an empty one.",
-        "required": ["event", "data"],
-        "properties": {
-            "event": {"type": "string", "description": "The type of the data."},
-            "data": {
-                "type": "string",
-                "contentMediaType": "application/json",
-                "contentSchema": {
-                    "type": "object",
-                    "required": ["type", "sequence_number"],
-                    "properties": {
-                        "type": {"type": "string"},
-                        "sequence_number": {"type": "integer"},
-                        "response": response,
-                    },
-                },
-            },
-        },
+        "oneOf": all.collect::<Vec<_>>(),
     })
 }
 
