@@ -61,14 +61,14 @@ ended_keys = {{ values = ["{ended_key}"] }}
 "path.app_id" = {{ dictionary = "apps", probability = 0.7 }}
 "path.key_id" = {{ dictionary = "keys", probability = 0.7 }}
 [[operations]]
-include-operation-id = ["createChatCompletion", "createResponse", "createEmbeddings", "createEmbeddingsAtOpenAi", "tryChat"]
+include-operation-id = ["createChatCompletion", "createChatCompletionAtOpenAi", "createResponse", "createMessage", "countMessageTokens", "createEmbeddings", "createEmbeddingsAtOpenAi", "tryChat"]
 parameters = {{ "body.model" = "sandbox/alpha" }}
 # A provider takes less than the format allows, the sandbox least of all; and what is passed on is the provider's to judge.
 checks.positive_data_acceptance.enabled = false
 checks.negative_data_rejection.enabled = false
 # What depends on other fields, on the time of day or on how an address is written is told in words.
 [[operations]]
-include-operation-id = ["createKey", "updateKey", "getUsage"]
+include-operation-id = ["createKey", "updateKey", "getUsage", "listMessagesModels"]
 checks.positive_data_acceptance.enabled = false
 [[operations]]
 include-operation-id = "deleteApp"

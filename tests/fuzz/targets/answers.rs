@@ -29,8 +29,13 @@ fn check(failed: &FailedCall) {
 }
 
 fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
-    let question =
-        Chat { messages: Vec::new(), temperature: None, max_tokens: None, schema: None, effort: Effort::Lowest };
+    let question = Chat {
+        messages: Vec::new(),
+        temperature: None,
+        max_tokens: None,
+        schema: None,
+        effort: Effort::Lowest,
+    };
     let plain = question.decode(dialect, response);
     let asked = CompletionRequest {
         fields: Fields::default(),

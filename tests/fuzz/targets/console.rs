@@ -10,7 +10,7 @@ use mk::api::error::ErrorBody;
 use mk::clock::Time;
 use mk::keys::{self, ManageError, apps};
 use mk::money::NanoUsd;
-use mk::providers::{Chat, Effort, Kind, Message, Model, Role, dialect};
+use mk::providers::{Chat, Effort, Kind, Message, Model, Question, Role, dialect};
 use mk::server::fuzz_entry;
 use mk::storage::Store;
 use mk::verify::{PanelSettings, Settings};
@@ -117,7 +117,9 @@ fn verification(body: &[u8]) {
     };
     for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
         let spoken = dialect(kind).expect("these are spoken over HTTP");
-        assert!(is_object(&spoken.request(&chat, &Model::known("a", kind, "b")).body), "{kind:?}");
+        let request =
+            chat.encode(&*spoken, &Model::known("a", kind, "b")).expect("all of it can be expressed");
+        assert!(is_object(&request.body), "{kind:?}");
     }
 }
 

@@ -102,7 +102,7 @@ fn fields() -> Value {
         "temperature": any("How freely the model chooses its words."),
         "top_p": any("Nucleus sampling."),
         "top_k": any("How many words it chooses from."),
-        "metadata": any("`user_id` says who asks."),
+        "metadata": {"type": ["object", "null"], "description": "`user_id` says who asks."},
     })
 }
 
