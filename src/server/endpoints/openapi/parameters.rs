@@ -53,8 +53,8 @@ pub(super) fn all() -> Value {
             json!({"type": "integer", "minimum": 1, "maximum": 1000, "default": 20}),
             1000.into(),
         ),
-        "AfterModel": query("after_id", "`last_id` of the page before.", text(), "openai/gpt-5.4-mini".into()),
-        "BeforeModel": query("before_id", "`first_id` of the page after.", text(), "openai/gpt-5.4-mini".into()),
+        "AfterModel": query("after_id", "`last_id` of the page before.", json!({"type": "string"}), "openai/gpt-5.4-mini".into()),
+        "BeforeModel": query("before_id", "`first_id` of the page after.", json!({"type": "string"}), "openai/gpt-5.4-mini".into()),
         "Limit": query(
             "limit",
             "The most records of the page.",
