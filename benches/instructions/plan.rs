@@ -56,9 +56,9 @@ pub(crate) struct Figure {
 
 /// All figures.
 pub(crate) const FIGURES: [Figure; 5] = [
-    Figure { title: "401 to an unknown key", ask: Ask::Unknown, per: Per::Answer, budget: 40_000 },
-    Figure { title: "health page", ask: Ask::Health, per: Per::Answer, budget: 25_500 },
-    Figure { title: "chat, whole, about 1 KB each way", ask: Ask::Chat, per: Per::Answer, budget: 95_000 },
+    Figure { title: "401 to an unknown key", ask: Ask::Unknown, per: Per::Answer, budget: 41_500 },
+    Figure { title: "health page", ask: Ask::Health, per: Per::Answer, budget: 27_500 },
+    Figure { title: "chat, whole, about 1 KB each way", ask: Ask::Chat, per: Per::Answer, budget: 100_000 },
     Figure { title: "chat, streamed, an event", ask: Ask::Stream, per: Per::Event, budget: 13_200 },
     Figure {
         title: "verification, a frame more",
