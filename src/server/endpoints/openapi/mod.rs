@@ -8,20 +8,15 @@
 //! The description has the ranges that this server is configured for, so it is made once per configuration, when it is
 //! first requested: a server that is embedded for one command never makes it.
 
-mod chat;
 mod console;
-mod doors;
-mod embeddings;
 mod example;
 mod headers;
 mod inference;
 mod info;
-mod messages;
 mod operation;
 mod pages;
 mod parameters;
 mod responses;
-mod responses_api;
 mod schemas;
 #[cfg(test)]
 mod tests;
@@ -139,8 +134,6 @@ fn describe(bounds: Bounds) -> Value {
     let areas = [
         verify::paths(&mut schemas, bounds),
         inference::paths(&mut schemas),
-        doors::paths(&mut schemas),
-        messages::paths(&mut schemas),
         console::paths(&mut schemas),
         pages::paths(),
     ];

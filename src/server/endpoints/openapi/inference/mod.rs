@@ -1,15 +1,29 @@
-//! The inference area: chat completions, the models, and the health page.
+//! The inference area: chat completions, embeddings, the models and the health page; and the doors of other protocols
+//! (`doors`, `messages`).
+
+mod chat;
+mod doors;
+mod embeddings;
+mod messages;
+mod responses;
 
 use serde_json::{Value, json};
 
+use super::example;
 use super::operation::{Operation, either, json_string, json_with_example, path};
 use super::schemas::Schemas;
-use super::{chat, embeddings, example};
 use crate::api::endpoint::Endpoint;
 use crate::api::models::{Model, ModelList};
 
-/// The area's paths.
+/// The paths of the area and of the doors.
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
+    let mut all = area(schemas);
+    all.extend(doors::paths(schemas));
+    all.extend(messages::paths(schemas));
+    all
+}
+
+fn area(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let complete = complete(schemas, "createChatCompletion")
         .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
     let embed = embeddings::create(schemas, "createEmbeddings")
@@ -37,7 +51,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
 }
 
 /// The operation of a completion, without its errors.
-pub(super) fn complete(schemas: &mut Schemas, id: &str) -> Operation {
+fn complete(schemas: &mut Schemas, id: &str) -> Operation {
     let chat::Completion { request, response, chunk } = chat::add(schemas);
     Operation::new(
         "Inference",
@@ -54,7 +68,7 @@ pub(super) fn complete(schemas: &mut Schemas, id: &str) -> Operation {
 }
 
 /// The operation of the list of models, without its errors.
-pub(super) fn list(schemas: &mut Schemas, id: &str) -> Operation {
+fn list(schemas: &mut Schemas, id: &str) -> Operation {
     let models = schemas.response::<ModelList>();
     Operation::new(
         "Inference",
@@ -72,7 +86,7 @@ pub(super) fn list(schemas: &mut Schemas, id: &str) -> Operation {
 }
 
 /// The operation of one model, without its errors.
-pub(super) fn one(schemas: &mut Schemas, id: &str) -> Operation {
+fn one(schemas: &mut Schemas, id: &str) -> Operation {
     let model = schemas.response::<Model>();
     Operation::new(
         "Inference",

@@ -6,9 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::schemas::{Schemas, reference};
 use crate::inference::MAX_CHOICES;
 use crate::server::endpoints::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
+use crate::server::endpoints::openapi::schemas::{Schemas, reference};
 
 /// References to the schemas of a completion.
 pub(super) struct Completion {

@@ -3,20 +3,20 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, json_with_example, path};
-use super::schemas::{Schemas, reference};
-use super::{embeddings, inference, responses_api};
+use super::{complete, embeddings, list, one, responses};
 use crate::api::endpoint::{Door, Endpoint};
+use crate::server::endpoints::openapi::operation::{Operation, json_with_example, path};
+use crate::server::endpoints::openapi::schemas::{Schemas, reference};
 
 /// The paths of both doors.
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let door = Door::OpenAi;
-    let complete = inference::complete(schemas, "createChatCompletionAtOpenAi").errors_behind(
+    let complete = complete(schemas, "createChatCompletionAtOpenAi").errors_behind(
         door,
         schemas,
         &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
     );
-    let respond = responses_api::create(schemas).errors_behind(
+    let respond = responses::create(schemas).errors_behind(
         door,
         schemas,
         &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
@@ -26,9 +26,9 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         schemas,
         &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
     );
-    let list = inference::list(schemas, "listModelsAtOpenAi");
+    let list = list(schemas, "listModelsAtOpenAi");
     let list = list.errors_behind(door, schemas, &[401, 403, 429, 500, 503]);
-    let one = inference::one(schemas, "getModelAtOpenAi");
+    let one = one(schemas, "getModelAtOpenAi");
     let one = one.errors_behind(door, schemas, &[401, 403, 404, 429, 500, 503]);
     vec![
         path(Endpoint::OpenAiChatCompletions, [("post", complete.tagged(TAG))]),

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, either, json_string, json_with_example, path};
-use super::schemas::{Schemas, reference};
 use crate::api::door_error::AnthropicErrorBody;
 use crate::api::endpoint::{Door, Endpoint};
 use crate::server::endpoints::chat::MAX_TOKENS;
+use crate::server::endpoints::openapi::operation::{Operation, either, json_string, json_with_example, path};
+use crate::server::endpoints::openapi::schemas::{Schemas, reference};
 
 const TAG: &str = "Doors";
 

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, json_string, json_with_example};
-use super::schemas::Schemas;
 use crate::server::endpoints::chat::MAX_TOKENS;
+use crate::server::endpoints::openapi::operation::{Operation, json_string, json_with_example};
+use crate::server::endpoints::openapi::schemas::Schemas;
 
 /// The operation of a response, without its errors.
 pub(super) fn create(schemas: &mut Schemas) -> Operation {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, json_with_example};
-use super::schemas::Schemas;
 use crate::server::endpoints::embeddings::{ENCODINGS, MAX_DIMENSIONS, MAX_INPUTS};
+use crate::server::endpoints::openapi::operation::{Operation, json_with_example};
+use crate::server::endpoints::openapi::schemas::Schemas;
 
 /// The operation, without its errors.
 pub(super) fn create(schemas: &mut Schemas, id: &str) -> Operation {
