@@ -3,6 +3,7 @@
 //! Field names, order and values are those of the API reference; our additions come after them. Nothing in this room
 //! knows how a response is produced, and nothing here names another room.
 
+pub mod cache_time;
 pub mod chat;
 pub mod console;
 pub mod door_error;

@@ -38,7 +38,7 @@ pub struct AppState {
     pub ledger: Ledger,
     /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
-    /// What verifications found before.
+    /// What verifications found before, and answers that are kept.
     pub verdicts: Arc<VerdictCache>,
     /// Creates the first console key, as long as there is none.
     pub setup: Setup,
@@ -189,7 +189,8 @@ impl AppState {
     /// If the store fails.
     pub fn tidy_verdicts(&self) -> Result<(), storage::Error> {
         let configured = self.configured();
-        self.verdicts.tidy(|domain| configured.verifier.settings(domain).cache)
+        let max_answer_age = configured.gateway.max_cache();
+        self.verdicts.tidy(|domain| configured.verifier.settings(domain).cache, max_answer_age)
     }
 
     /// Writes queued rows and counted requests to the store, one even if the other fails. Blocking: if another process

@@ -33,6 +33,7 @@ pub use pool::{Balance, Conversation, Pool};
 pub use relay::Relay;
 pub use retry::jitter;
 
+use crate::api::cache_time::CacheTime;
 pub use crate::json::fields::Fields;
 pub use crate::json::reader::{Json, Reader};
 pub use crate::providers::catalog::estimate;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub fallbacks: BTreeMap<String, Vec<String>>,
     /// Whether what a model's format does not have is left out of a request, instead of the request being refused.
     pub drop_unsupported: bool,
+    /// The longest that answers are kept for callers who ask for it; `None` if they are not.
+    pub max_cache: Option<Duration>,
     /// By name.
     pub pools: BTreeMap<String, Pool>,
 }
@@ -64,6 +67,7 @@ impl Default for Settings {
             whole_answer_timeout_with_fallback: Duration::from_mins(1),
             fallbacks: BTreeMap::new(),
             drop_unsupported: false,
+            max_cache: Some(CacheTime::MAX),
             pools: BTreeMap::new(),
         }
     }

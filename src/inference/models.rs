@@ -1,6 +1,7 @@
 //! The models that callers can request, and what is known about them.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::{Gateway, is_pattern};
 use crate::clock::Time;
@@ -135,6 +136,11 @@ impl Gateway {
     /// Whether what a model's format does not have is left out of a request, instead of the request being refused.
     pub const fn drops_unsupported(&self) -> bool {
         self.settings().drop_unsupported
+    }
+
+    /// The longest that answers may be kept for callers; `None` if they are not.
+    pub const fn max_cache(&self) -> Option<Duration> {
+        self.settings().max_cache
     }
 
     /// The names of the configured providers, sorted.

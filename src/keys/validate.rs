@@ -2,6 +2,7 @@
 
 use super::{ManageError, NewKey, addresses};
 use crate::api::Service;
+use crate::api::cache_time::CacheTime;
 use crate::api::console::{KeyChange, KeySettings};
 use crate::clock::Time;
 use crate::model_id;
@@ -45,6 +46,7 @@ fn checked(
     check_expiry(change.expires_at.flatten(), now, no_expiry)?;
     let models = change.models.as_deref().unwrap_or_default();
     check_model_fields(service, models, change.budget.flatten())?;
+    check_cache(service, change.cache.flatten())?;
     let name = |name: &Option<String>| name.as_deref().map(key_name).transpose();
     Ok(KeyChange {
         name: change.name.as_ref().map(name).transpose()?,
@@ -84,6 +86,14 @@ fn check_model_fields(
     }
     if budget.is_some() {
         return refused("budget_usd", "a budget");
+    }
+    Ok(())
+}
+
+fn check_cache(service: Service, cache: Option<CacheTime>) -> Result<(), ManageError> {
+    if cache.is_some() && service != Service::Inference {
+        let message = ": answers are kept for keys of the service inference".to_owned();
+        return Err(ManageError::Invalid("cache".into(), message));
     }
     Ok(())
 }

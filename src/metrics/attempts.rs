@@ -26,10 +26,13 @@ const MAX_LEARNT: usize = 200;
 const OTHER: &str = "other";
 
 const OK: &str = "ok";
+/// No model was called.
+const CACHED: &str = "cached";
 
 /// The outcomes of attempts; a test ensures that the codes of all failures are listed.
-const OUTCOMES: [&str; 21] = [
+const OUTCOMES: [&str; 22] = [
     OK,
+    CACHED,
     "cancelled",
     "interrupted",
     "auth_failed",
@@ -284,7 +287,9 @@ impl Merge for Counts {
 impl Counts {
     fn count(&self, attempt: &Attempt<'_>) {
         self.outcomes.add(attempt.outcome);
-        self.duration.observe(attempt.took);
+        if attempt.outcome != CACHED {
+            self.duration.observe(attempt.took);
+        }
         if let Some(first_token) = attempt.first_token {
             self.first_token.observe(first_token);
         }

@@ -74,6 +74,8 @@ pub struct VerdictLookUps {
     pub texts: (u64, u64),
     /// Votes on claims: those that were found, and those that were not.
     pub claims: (u64, u64),
+    /// Answers that are kept for callers: those that were found, and those that were not.
+    pub answers: (u64, u64),
 }
 
 /// The state of the shared limits store.
@@ -154,7 +156,8 @@ impl Metrics {
         let sample = |value: u64| (Vec::new(), Value::Count(value));
         page.add(&table::LIMITS_STORE, store.map(|store| sample(u64::from(store.is_up))));
         page.add(&table::LIMITED_ALONE, store.map(|store| sample(store.decided_alone)));
-        let entries = [("text", readings.verdicts.texts), ("claim", readings.verdicts.claims)];
+        let VerdictLookUps { texts, claims, answers } = readings.verdicts;
+        let entries = [("text", texts), ("claim", claims), ("answer", answers)];
         page.add(
             &table::VERDICTS,
             entries.into_iter().flat_map(|(entry, (hits, misses))| {

@@ -85,7 +85,7 @@ pub(super) static AUTH_FAILURES: Metric = counter(
 pub(super) static ATTEMPTS: Metric = counter(
     "mk_attempts_total",
     &["provider", "model", "outcome"],
-    "Calls to models that have ended; outcome is `ok`, `cancelled`, `interrupted` (a server that died had made it; this one has booked it) or the failure's code, as in the ledger.",
+    "Calls to models that have ended; outcome is `ok`, `cached` (no model was called), `cancelled`, `interrupted` (a server that died had made it; this one has booked it) or the failure's code, as in the ledger.",
 );
 
 pub(super) static ATTEMPT_DURATION: Metric =
@@ -166,7 +166,7 @@ pub(super) static LIMITED_ALONE: Metric = counter(
 pub(super) static VERDICTS: Metric = counter(
     "mk_verdict_cache_total",
     &["entry", "outcome"],
-    "Entries that were looked for in the verdict cache; entry is what a text says or the votes on a claim, outcome is hit or miss.",
+    "Entries that were looked for in the verdict cache; entry is what a text says, the votes on a claim or the answer of a model, outcome is hit or miss.",
 );
 
 pub(super) static SPANS: Metric = counter(

@@ -196,7 +196,7 @@ fn labels_of_breakers_are_bounded_too() {
         ledger_queue: 3,
         ledger_rows_lost: 2,
         limits_store: Some(LimitsStore { is_up: false, decided_alone: 7 }),
-        verdicts: VerdictLookUps { texts: (1, 2), claims: (3, 4) },
+        verdicts: VerdictLookUps { texts: (1, 2), claims: (3, 4), answers: (5, 6) },
         spans: Some(Spans { sent: 5, dropped: 1, failed: 0 }),
     };
     let page = metrics().page(&readings).unwrap();
@@ -213,6 +213,7 @@ fn labels_of_breakers_are_bounded_too() {
             "mk_limits_alone_total 7",
             r#"mk_verdict_cache_total{entry="text",outcome="miss"} 2"#,
             r#"mk_verdict_cache_total{entry="claim",outcome="hit"} 3"#,
+            r#"mk_verdict_cache_total{entry="answer",outcome="hit"} 5"#,
             r#"mk_trace_spans_total{outcome="sent"} 5"#,
             r#"mk_trace_spans_total{outcome="dropped"} 1"#,
         ],

@@ -38,6 +38,6 @@ pub use rows::{
 pub use sqlite::{examine, names};
 pub use store::{ReadPurpose, Store};
 pub use usage::{
-    BudgetHolder, BudgetRow, CallId, INTERRUPTED, KeyName, PossiblyDeletedApp, UsageCounts, UsageQuery,
-    UsageSum,
+    BudgetHolder, BudgetRow, CACHED, CallId, INTERRUPTED, KeyName, PossiblyDeletedApp, UsageCounts,
+    UsageQuery, UsageSum,
 };

@@ -242,7 +242,7 @@ pub struct AttemptRow {
     pub service: Service,
     /// By its configured identifier, provider first.
     pub model: Arc<str>,
-    /// `ok`, `cancelled`, [`INTERRUPTED`](super::INTERRUPTED) or a failure's code.
+    /// `ok`, `cancelled`, [`INTERRUPTED`](super::INTERRUPTED), [`CACHED`](super::CACHED) or a failure's code.
     pub outcome: Cow<'static, str>,
     /// Tokens of the prompt; estimated if the provider did not report them.
     pub prompt_tokens: u64,

@@ -10,6 +10,9 @@ use crate::money::NanoUsd;
 /// The outcome of an attempt that was under way when its server died.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// The outcome of an attempt that was none: the answer was found among those that are kept.
+pub const CACHED: &str = "cached";
+
 /// The place of a call in the journal of calls under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallId {

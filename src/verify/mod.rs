@@ -35,7 +35,7 @@ pub mod words;
 mod tests;
 
 pub use crate::api::verify::Event;
-pub use cache::{CacheEntry, CacheKey, VerdictStore};
+pub use cache::{CacheEntry, VerdictStore};
 pub use claim::Claim;
 pub use error::Error;
 pub use extraction::review_answer;

@@ -64,7 +64,8 @@ async fn a_new_key_is_shown_once_and_works_at_once() {
         "budget_usd": 2.5,
         "spent_usd": 0.0,
         "budget_used_percent": 0.0,
-        "budget_threshold": null
+        "budget_threshold": null,
+        "cache": null
     });
     assert_eq!(made, expected);
     let path = format!("{list}/{id}");

@@ -100,6 +100,7 @@ mod headers;
 mod hostile;
 mod http2;
 mod judging;
+mod kept_answers;
 mod keys;
 mod kill;
 mod layers;

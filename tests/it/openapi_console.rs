@@ -82,6 +82,7 @@ fn values(field: &str) -> Vec<Value> {
                 .chain([json!(vec!["*"; 101]), json!("*"), json!([])])
                 .collect()
         }
+        "cache" => ["1h", "1d12h", "30d", "1x", "", "h"].map(Value::from).to_vec(),
         // The schema does not say what a valid address is, except in its description.
         "addresses" => {
             vec![

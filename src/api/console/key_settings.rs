@@ -4,6 +4,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::api::Service;
+use crate::api::cache_time::CacheTime;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 
@@ -25,6 +26,8 @@ pub struct KeySettings {
     /// What it may spend in a calendar month (UTC).
     #[serde(rename = "budget_usd", serialize_with = "dollars")]
     pub budget: Option<NanoUsd>,
+    /// For how long its answers are kept, for requests that do not say; `None` for not at all.
+    pub cache: Option<CacheTime>,
 }
 
 /// Changes to the settings of a key, and the body of `PATCH /v1/apps/{id}/keys/{key_id}`: a field that is left out stays
@@ -48,6 +51,9 @@ pub struct KeyChange {
     /// A new budget, or none.
     #[serde(rename = "budget_usd", skip_serializing_if = "Option::is_none", serialize_with = "new_dollars")]
     pub budget: Option<Option<NanoUsd>>,
+    /// A new time for which answers are kept, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Option<CacheTime>>,
 }
 
 /// Changes to a key's own limits.
@@ -83,6 +89,7 @@ impl KeyChange {
             models: self.models.unwrap_or(old.models),
             addresses: self.addresses.unwrap_or(old.addresses),
             budget: self.budget.unwrap_or(old.budget),
+            cache: self.cache.unwrap_or(old.cache),
         }
     }
 }
@@ -97,6 +104,7 @@ impl From<KeySettings> for KeyChange {
             models: Some(settings.models),
             addresses: Some(settings.addresses),
             budget: Some(settings.budget),
+            cache: Some(settings.cache),
         }
     }
 }
@@ -126,6 +134,7 @@ mod tests {
             expires_at: Some(Some(Time::from_unix_ms(0))),
             limits: LimitsChange { per_minute: Some(None), per_day: Some(Some(0)) },
             budget: Some(Some(NanoUsd(2_500_000_000))),
+            cache: Some(CacheTime::parse("90m")),
             ..KeyChange::default()
         };
         assert_eq!(
@@ -135,6 +144,7 @@ mod tests {
                 "expires_at": "1970-01-01T00:00:00.000Z",
                 "limits": { "per_minute": null, "per_day": 0 },
                 "budget_usd": 2.5,
+                "cache": "1h30m",
             })
         );
     }
@@ -149,6 +159,7 @@ mod tests {
             models: vec!["a/*".to_owned()],
             addresses: vec!["::1/128".to_owned()],
             budget: Some(NanoUsd(3)),
+            cache: CacheTime::parse("1h"),
         };
         for (from, to) in [(KeySettings::default(), one.clone()), (one, KeySettings::default())] {
             assert_eq!(KeyChange::from(to.clone()).applied_to(&from), to);

@@ -137,6 +137,9 @@ pub struct Key {
     /// The highest of the thresholds 50, 80 and 100 percent that is reached; null below 50 and without a budget.
     #[serde(default)]
     pub budget_threshold: Option<u8>,
+    /// For how long its answers are kept, for requests that do not say, such as `1h`; null for not at all.
+    #[serde(default)]
+    pub cache: Option<String>,
 }
 
 /// A key's own limits. `0` is unlimited, null the server's limit.

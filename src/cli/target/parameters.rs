@@ -1,7 +1,7 @@
 //! What the parameters of requests are called on the command line, where people know them as flags.
 
 /// Parameters of the API, and what people give them by.
-const FLAGS: [(&str, &str); 16] = [
+const FLAGS: [(&str, &str); 17] = [
     ("fact", "the text"),
     ("domain", "--domain"),
     ("minRequired", "--min-required"),
@@ -18,6 +18,7 @@ const FLAGS: [(&str, &str); 16] = [
     ("models", "--model"),
     ("addresses", "--address"),
     ("budget_usd", "--budget-usd"),
+    ("cache", "--cache"),
 ];
 
 /// What a parameter is given by. An entry of a list, such as `models[1]`, is given by the list's flag, which can be

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::api::cache_time::CacheTime;
 use crate::config::providers::pool_file::{self, PoolFile};
 use crate::config::providers::provider_file::{self, ProviderFile};
 use crate::config::sources::reader::{Document, Located, Named, Section};
@@ -76,6 +77,8 @@ settings_table! {
         /// True: what a model's format does not have, such as a seed, is left out instead of refusing the request; the
         /// header x-mk-dropped names it.
         drop_unsupported: bool = flag();
+        /// The longest that answers are kept for callers who ask for it with x-mk-cache: up to "30d", or "off".
+        max_cache: Option<Duration> = parsed(MAX_CACHE, max_cache), written values::written_days_or_off;
     }
 }
 
@@ -158,6 +161,14 @@ fn written_auditor(auditor: Option<&String>) -> String {
 
 /// What `effort` may be.
 const EFFORTS: &str = "\"lowest\" (the least that a model takes), \"none\", \"minimal\", \"low\", \"medium\", \"high\" or \"xhigh\"";
+
+/// What `max_cache` expects.
+const MAX_CACHE: &str = "\"off\", or a number of days from 1 to 30, such as \"7d\"";
+
+#[expect(clippy::option_option, reason = "unreadable, off and a time are three things")]
+fn max_cache(text: &str) -> Option<Option<Duration>> {
+    values::days_or_off(text).filter(|most| most.is_none_or(|most| most <= CacheTime::MAX))
+}
 
 /// What `trusted_proxies` expects.
 const NETWORKS: &str = "a list of networks such as \"10.0.0.0/8\" or \"::1\"";

@@ -51,8 +51,13 @@ impl Balance {
 }
 
 impl Pool {
+    /// Whether this model is one of its targets.
+    pub fn is_target(&self, id: &str) -> bool {
+        self.targets.iter().any(|target| target == id)
+    }
+
     /// Whether it names this model, as a target or as a fallback.
     pub fn names(&self, id: &str) -> bool {
-        self.targets.iter().chain(&self.fallbacks).any(|named| named == id)
+        self.is_target(id) || self.fallbacks.iter().any(|fallback| fallback == id)
     }
 }

@@ -3,12 +3,16 @@
 
 use http::{HeaderMap, HeaderName};
 
+use crate::api::verify::CACHE_HEADER;
+
 /// How many calls to providers it took.
 pub(crate) static ATTEMPTS: HeaderName = HeaderName::from_static("x-mk-attempts");
 /// The model that answers.
 pub(crate) static MODEL: HeaderName = HeaderName::from_static("x-mk-model");
 /// What was left out of the request, as the model's format has nothing like it.
 pub(crate) static DROPPED: HeaderName = HeaderName::from_static("x-mk-dropped");
+/// For how long a request may be answered from what is kept; and whether it was.
+pub(crate) static CACHE: HeaderName = HeaderName::from_static(CACHE_HEADER);
 /// The key, as clients of the Messages API send it.
 pub(crate) static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// The request's id, as clients of the Messages API look for it.

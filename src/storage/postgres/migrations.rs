@@ -217,6 +217,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
         created_at BIGINT NOT NULL
     );
 "#,
+    r"
+    -- For how long answers are kept, for requests that do not say.
+    ALTER TABLE keys ADD COLUMN cache_seconds BIGINT;
+",
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";

@@ -90,6 +90,10 @@ pub(super) const MAIN: &[&str] = &[
         created_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    -- For how long answers are kept, for requests that do not say.
+    ALTER TABLE keys ADD COLUMN cache_seconds INTEGER;
+",
 ];
 
 /// Migrations of `ledger.db`.

@@ -17,7 +17,7 @@ use crate::clock::Time;
 use crate::lock::Lock;
 use crate::metrics;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
-use crate::storage::{AttemptRow, CallId, INTERRUPTED};
+use crate::storage::{AttemptRow, CACHED, CallId, INTERRUPTED};
 use crate::traces::{self, Kind, Parent, Span};
 
 /// The outcome of an attempt that was simply dropped: the caller left.
@@ -97,14 +97,20 @@ impl Meter {
         };
         let model = model.into();
         let span = spans::begin(self, &model, purpose, now);
-        let call = Call::new(self.clone(), model, price, now, span);
-        Ok(Attempt {
-            registration: accounting.ledger.journal().begin(call),
-            purpose,
-            first_token: None,
-            reservation,
-            is_booked: false,
-        })
+        Ok(self.begin(Call::new(self.clone(), model, price, now, span), purpose, reservation))
+    }
+
+    fn begin(&self, call: Call, purpose: Purpose, reservation: Option<Reservation>) -> Attempt {
+        let registration = self.0.accounting.ledger.journal().begin(call);
+        Attempt { registration, purpose, first_token: None, reservation, is_booked: false }
+    }
+
+    /// Records that an answer of `model` was found instead of being asked for: a request that used nothing, whatever is
+    /// left of budgets.
+    pub fn book_found(&self, model: Arc<str>) {
+        let free = Price::new(NanoUsd::default(), NanoUsd::default());
+        let call = Call::new(self.clone(), model, Some(free), Instant::now(), Span::default());
+        self.begin(call, Purpose::Chat, None).finish(CACHED, Usage::reported(Tokens::default()));
     }
 
     /// Whether the account has a budget.
@@ -198,7 +204,7 @@ impl Meter {
         let took = call.begun.elapsed();
         attempt.registration.end();
         let position = self.add(&call.model, attempt.purpose, used);
-        self.0.attempts.fetch_add(1, Ordering::Relaxed);
+        self.0.attempts.fetch_add(u32::from(outcome != CACHED), Ordering::Relaxed);
         let account = &self.0.account;
         let counted = metrics::Attempt {
             model: &call.model,

@@ -1,16 +1,13 @@
-//! Entries as they are kept: JSON behind its checksum.
-//!
-//! The store is as foreign as a provider: a bit may have flipped, and a backup may come from anywhere. The checksum
-//! covers the key, so that no entry passes for another; then everything is held against the statement and the claim at
-//! hand. What is wrong anywhere is no entry.
+//! Entries as they are kept. What is read is held against the statement and the claim at hand; what is wrong anywhere is
+//! no entry.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::CacheKey;
 use crate::api::verify::{ClaimResult, Coverage, Skipped, Span, VerifyResponse};
+use crate::cache_entry::{sealed, unsealed};
 use crate::verify::claim::{CANNOT_BE_DETERMINED, Claim, NONE_OF_THESE, letter};
 use crate::verify::extraction::{Found, Statement};
 use crate::verify::voting::ballot::PanelAnswer;
@@ -18,8 +15,6 @@ use crate::verify::{PanelSettings, values};
 
 /// The most options of a claim: `A` to `H`.
 const MAX_OPTIONS: usize = 8;
-/// The bytes of a checksum.
-const CHECKSUM_BYTES: usize = 32;
 
 /// What a text says.
 #[derive(Serialize, Deserialize)]
@@ -178,23 +173,6 @@ pub(super) fn read_votes(
 
 fn options(result: &ClaimResult) -> Option<Vec<String>> {
     result.original_options.values().map(|option| option.as_str().map(str::to_owned)).collect()
-}
-
-fn sealed(key: &CacheKey, entry: &impl Serialize) -> Option<Vec<u8>> {
-    let json = serde_json::to_vec(entry).ok()?;
-    Some([&checksum(key, &json), &*json].concat())
-}
-
-fn unsealed<T: for<'de> Deserialize<'de>>(key: &CacheKey, content: &[u8]) -> Option<T> {
-    let (seal, json) = content.split_at_checked(CHECKSUM_BYTES)?;
-    if seal != checksum(key, json) {
-        return None;
-    }
-    serde_json::from_slice(json).ok()
-}
-
-fn checksum(key: &CacheKey, json: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    Sha256::new_with_prefix(key).chain_update(json).finalize().into()
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
-//! What entries depend on, as keys: SHA-256 over every part, each with its length before it, so that no two lists of
-//! parts are the same bytes.
+//! What entries depend on, as keys.
 //!
 //! In each key are the app; the version of this program and the hash of its prompts; domain, format, day, context,
 //! `totalModels` and `explain`; and all settings that a result depends on, models with the place that they are called
 //! at. Not in it are limits of time, as only what is whole is kept, and `minRequired`, as votes are recounted.
 
-use sha2::{Digest, Sha256};
-
 use super::CacheKey;
 use crate::api::verify::Format;
+use crate::cache_entry::KeyParts;
 use crate::verify::model_calls::calls::ModelClient;
 use crate::verify::voting::ballot::Roster;
 use crate::verify::{Job, PanelSettings, prompts};
@@ -19,7 +17,7 @@ const FORM: &str = "mk verdicts 1";
 /// The keys of one verification's entries.
 pub(super) struct Keys {
     /// All that they share.
-    shared: Parts,
+    shared: KeyParts,
 }
 
 impl Keys {
@@ -56,15 +54,15 @@ impl Keys {
             deadline: _,
             cache: _,
         } = settings;
-        let mut shared = Parts(Sha256::new());
+        let mut shared = KeyParts::of(FORM);
         let [version, prompts] = program;
-        shared.text(FORM).text(version).text(prompts).text(app_id);
+        shared.text(version).text(prompts).text(app_id);
         shared.text(job.domain.as_str());
         shared.text(match job.format {
             Format::Text => "text",
             Format::Markdown => "markdown",
         });
-        shared.text(&job.as_of.utc_date());
+        shared.text(job.as_of.utc_date());
         shared.optional(job.context.as_deref());
         shared.number(u64::from(job.explain));
         shared.number(roster.panel_size() as u64);
@@ -94,35 +92,12 @@ impl Keys {
     }
 
     fn key(&self, kind: &str, parts: &[&str]) -> CacheKey {
-        let mut all = Parts(self.shared.0.clone());
+        let mut all = self.shared.clone();
         all.text(kind);
         for part in parts {
             all.text(part);
         }
-        all.0.finalize().into()
-    }
-}
-
-/// A hash of parts.
-struct Parts(Sha256);
-
-impl Parts {
-    fn number(&mut self, number: u64) -> &mut Self {
-        self.0.update(number.to_be_bytes());
-        self
-    }
-
-    fn text(&mut self, text: &str) -> &mut Self {
-        self.number(text.len() as u64);
-        self.0.update(text);
-        self
-    }
-
-    fn optional(&mut self, text: Option<&str>) -> &mut Self {
-        match text {
-            None => self.number(0),
-            Some(text) => self.number(1).text(text),
-        }
+        all.key()
     }
 }
 

@@ -32,11 +32,9 @@ use super::model_calls::calls::ModelClient;
 use super::voting::ballot::{PanelAnswer, Roster};
 use super::{Job, PanelSettings};
 use crate::api::verify::{ClaimResult, Domain, ReasonCode, VerifyResponse};
+use crate::cache_entry::CacheKey;
 use crate::usage::Meter;
 use keys::Keys;
-
-/// SHA-256 of all that an entry depends on.
-pub type CacheKey = [u8; 32];
 
 /// The largest entry, in bytes: what a text of 200,000 characters says takes less than half of it.
 const MAX_ENTRY_BYTES: usize = 4 << 20;

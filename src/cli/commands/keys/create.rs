@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{Common, describe, key_document};
 use crate::api::Service;
+use crate::api::cache_time::CacheTime;
 use crate::api::console::{App, CreatedKey, Key, KeySettings, KeyState};
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
@@ -59,6 +60,10 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
     budget_usd: Option<NanoUsd>,
 
+    /// For how long its answers are kept, for requests that do not say: 1h, 7d; up to 30d [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = cache_time)]
+    cache: Option<CacheTime>,
+
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -88,6 +93,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         addresses: args.addresses.clone(),
         models: args.models.clone(),
         budget: args.budget_usd,
+        cache: args.cache,
     };
     // The app is passed separately when the key is created.
     let new = NewKey { settings, ..NewKey::new(args.service, "") };
@@ -185,6 +191,11 @@ fn with_app_hints(failure: Failure) -> Failure {
 /// Parses `--expires`.
 pub(super) fn parse_expiry(text: &str, now: Time) -> Result<Time, Failure> {
     expiry::parse(text, now).map_err(|why| Failure::usage(format!("--expires: {why}")))
+}
+
+/// Parses `--cache`.
+pub(super) fn cache_time(text: &str) -> Result<CacheTime, String> {
+    CacheTime::parse(text).ok_or_else(|| format!("it must be {}", CacheTime::FORM))
 }
 
 fn grace(text: &str) -> Result<Duration, String> {

@@ -55,6 +55,7 @@ pub(super) fn print(session: &Session, admin: &Admin, record: Key, is_json: bool
         ("addresses", all_or(&record.addresses)),
         ("budget", budget.monthly()),
         ("spent", budget.this_month(&session.printer)),
+        ("answers kept", record.cache.unwrap_or_else(|| "no".to_owned())),
     ];
     tabular::record(&session.printer, &fields)
 }

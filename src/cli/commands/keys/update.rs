@@ -2,8 +2,9 @@
 
 use clap::Args;
 
-use super::create::{namesake, parse_expiry, warn_of_namesake};
+use super::create::{cache_time, namesake, parse_expiry, warn_of_namesake};
 use super::{Common, show};
+use crate::api::cache_time::CacheTime;
 use crate::api::console::{KeyChange, LimitsChange};
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
@@ -77,6 +78,14 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "budget_usd")]
     no_budget: bool,
 
+    /// For how long its answers are kept, for requests that do not say: 1h, 7d; up to 30d
+    #[arg(long, value_name = "TIME", value_parser = cache_time)]
+    cache: Option<CacheTime>,
+
+    /// Keep no answers unless a request asks for it
+    #[arg(long, conflicts_with = "cache")]
+    no_cache: bool,
+
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -94,6 +103,7 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
         models: change_list(&args.models, args.all_models),
         addresses: change_list(&args.addresses, args.all_addresses),
         budget: change_to(args.budget_usd, args.no_budget),
+        cache: change_to(args.cache, args.no_cache),
     };
     if change == KeyChange::default() {
         return Err(usage_error::no_change("keys"));

@@ -7,6 +7,7 @@
 //! Doors of other protocols translate their requests into this format, [`ask`], and give the answer in their own:
 //! whatever holds for a completion holds for them.
 
+mod kept;
 mod limited;
 mod message;
 pub(super) mod request;
@@ -98,6 +99,8 @@ pub(in crate::server) struct About {
     pub(in crate::server) left_out: Vec<String>,
     /// The estimated length of the prompt in tokens.
     pub(in crate::server) prompt_tokens: u64,
+    /// Whether it is one that was kept, if that was asked for.
+    cache: Option<kept::Mark>,
 }
 
 impl About {
@@ -109,6 +112,9 @@ impl About {
         }
         if !self.left_out.is_empty() {
             headers.insert(&header_names::DROPPED, dropped(&self.left_out));
+        }
+        if let Some(mark) = self.cache {
+            mark.write(headers);
         }
     }
 }
@@ -133,6 +139,7 @@ pub(in crate::server) async fn ask_for(
     body: &Bytes,
 ) -> Result<Answered, ApiError> {
     let gateway = &incoming.configured.gateway;
+    let keep_for = kept::wanted(&incoming.headers, caller)?;
     let conversation = || Conversation::of(&completion.fields, header_names::session(&incoming.headers));
     let asked = AskedModels::of(gateway, caller, model, conversation)?;
     let has_budget = caller.budget().is_set();
@@ -146,7 +153,22 @@ pub(in crate::server) async fn ask_for(
     } else {
         context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
-    run(context, caller, incoming, (completion, body), asked, registration).await
+    let place = keep_for.filter(|_| !completion.stream);
+    let place = place.and_then(|time| kept::Place::of(context, caller, incoming, (&asked, body), time));
+    if let Some(place) = &place
+        // Boxed, as only these requests need room for it.
+        && let Some(found) = Box::pin(place.find(context, caller, incoming)).await
+    {
+        return Ok(found);
+    }
+    let mut answered = run(context, caller, incoming, (completion, body), asked, registration).await?;
+    if let Some(place) = &place {
+        place.keep(&answered, gateway);
+        answered.about.cache = Some(kept::Mark::Miss);
+    } else if keep_for.is_some() {
+        answered.about.cache = Some(kept::Mark::Bypass);
+    }
+    Ok(answered)
 }
 
 /// The estimated length in tokens of the prompt of the completion that `body` describes, if the key may ask for it:
@@ -196,7 +218,7 @@ async fn run(
             Answer::Stream(Box::new(stream))
         }
     };
-    let about = About { model, attempts, left_out, prompt_tokens: completion.prompt_tokens };
+    let about = About { model, attempts, left_out, prompt_tokens: completion.prompt_tokens, cache: None };
     Ok(Answered { about, answer })
 }
 

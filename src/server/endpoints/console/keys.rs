@@ -8,6 +8,7 @@ use warp::reply::Response;
 use super::query::Query;
 use super::{Call, created, page};
 use crate::api::Service;
+use crate::api::cache_time::CacheTime;
 use crate::api::console::{CreatedKey, KeyChange, KeySettings, KeyState, LimitsChange, RevokedKey};
 use crate::clock::Time;
 use crate::keys::{self, NewKey};
@@ -17,7 +18,8 @@ use crate::server::reply::{self, ApiError};
 use crate::server::request::params::{Params, invalid};
 use crate::storage::{KeyFilter, KeyRow, Order, PageRequest, Store};
 
-const FIELDS: [&str; 7] = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
+const FIELDS: [&str; 8] =
+    ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd", "cache"];
 const SERVICES: &str = "verify, inference or console";
 /// How long a rotated key may stay valid at most: a year.
 pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
@@ -142,6 +144,7 @@ fn read_settings(params: &mut Params) -> Result<KeyChange, ApiError> {
         models: params.change("models", Params::texts)?.map(Option::unwrap_or_default),
         addresses: params.change("addresses", Params::texts)?.map(Option::unwrap_or_default),
         budget: params.change("budget_usd", Params::dollars)?,
+        cache: params.change("cache", cache_time)?,
     })
 }
 
@@ -177,6 +180,12 @@ fn time(params: &mut Params, name: &'static str) -> Result<Option<Time>, ApiErro
     let Some(text) = params.text(name)? else { return Ok(None) };
     let error = || invalid(name, format!("`{name}` must be a time such as 2027-01-31T12:00:00Z, or a date"));
     Time::parse(&text).map(Some).ok_or_else(error)
+}
+
+fn cache_time(params: &mut Params, name: &'static str) -> Result<Option<CacheTime>, ApiError> {
+    let Some(text) = params.text_such_as(name, CacheTime::FORM)? else { return Ok(None) };
+    let error = || invalid(name, format!("`{name}` must be {}", CacheTime::FORM));
+    CacheTime::parse(&text).map(Some).ok_or_else(error)
 }
 
 /// The limits per minute and per day in `limits`; null stands for the server's defaults.

@@ -40,6 +40,8 @@ pub(super) fn all() -> Value {
         "X-Mk-Attempts": whole("Calls of models that it took, retries and fallbacks included.", 0, 1),
         "X-Mk-Model": text("The model that answered, by its configured identifier.", "openai/gpt-5.4-mini"),
         "X-Mk-Dropped": text("What was left out of the request because the model's format has nothing like it: what has no effect on the answer and, with `[inference] drop_unsupported = true`, what has one.", "seed, verbosity"),
+        "X-Mk-Cache": text("Whether the answer is one that was kept, if that was asked for: `hit` (then `Age` says how old it is), `miss`, or `bypass` where it was not looked for, as in streams.", "hit"),
+        "Age": whole("How many seconds ago a kept answer was given.", 0, 12),
         "Location": text("Where the new record is, seen from the address that was asked.", "apps/app_019aa0e7c2f47b1c8d3e5f60718293a4"),
         "Cache-Control": text("Says that no cache keeps the answer.", "no-store"),
         "ETag": text("Changes with the content; to be sent back as `If-None-Match`.", "\"0f3c9a\""),

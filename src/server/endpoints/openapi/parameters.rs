@@ -36,6 +36,15 @@ pub(super) fn all() -> Value {
             &json!({"type": "string", "enum": ["fresh"]}),
             &"fresh".into(),
         ),
+        "KeepAnswer": parameter(
+            "header",
+            crate::api::verify::CACHE_HEADER,
+            "For how long the answer is kept, and how old one may be that was kept for the same request of the same app: \
+             a time from 1s to 30d, such as `1h`. `off`: not at all, whatever the key's `cache` says. Streams are neither \
+             kept nor answered so.",
+            &json!({"type": "string", "pattern": "^(off|[0-9]+[dhms]([0-9]+[dhms])*)$"}),
+            &"1h".into(),
+        ),
         "IfNoneMatch": header("If-None-Match", "The `ETag` of a copy that you have.", "\"0f3c9a\""),
         "AppId": in_path("app_id", "The app's id.", "app"),
         "KeyId": in_path("key_id", "The key's id.", "key"),

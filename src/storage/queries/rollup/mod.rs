@@ -17,10 +17,10 @@ use super::values::{MAX_SUM, change, changed, count};
 use crate::model_id;
 use crate::money::NanoUsd;
 use crate::storage::db::Db;
-use crate::storage::{AttemptRow, Error, INTERRUPTED, UsageCounts};
+use crate::storage::{AttemptRow, CACHED, Error, INTERRUPTED, UsageCounts};
 
 /// Outcomes that do not count as errors.
-const NON_ERROR_OUTCOMES: [&str; 3] = ["ok", "cancelled", INTERRUPTED];
+const NON_ERROR_OUTCOMES: [&str; 4] = ["ok", "cancelled", INTERRUPTED, CACHED];
 
 /// The maximum number of model names with sums of their own for one day, app, key and service.
 const MAX_MODELS: u32 = 200;

@@ -74,6 +74,7 @@ pub(super) fn key() -> Value {
         "spent_usd": 0.004_712_5,
         "budget_used_percent": 0.0,
         "budget_threshold": null,
+        "cache": null,
     })
 }
 
@@ -86,6 +87,7 @@ pub(super) fn narrow_key() -> Value {
         "models": ["openai/*"],
         "addresses": ["10.0.0.0/8"],
         "budget_usd": 20,
+        "cache": "1h",
     })
 }
 

@@ -144,6 +144,12 @@ fn changes() -> Value {
                 "description": "Networks (CIDR) or addresses it may be used from; empty for all.",
             },
             "budget_usd": budget("The key's"),
+            "cache": {
+                "type": ["string", "null"],
+                "pattern": "^[0-9]+[dhms]([0-9]+[dhms])*$",
+                "description": "For how long its answers are kept, for requests that do not say: a time from 1s to 30d, \
+                    such as `1h`; null for not at all. For keys of the service `inference`.",
+            },
         },
     })
 }
@@ -152,7 +158,8 @@ fn changes() -> Value {
 fn new_key() -> Value {
     let mut schema = changes();
     schema["description"] =
-        "A new key. One of the service `console` asks no models, and has neither `models` nor a budget."
+        "A new key. One of the service `console` asks no models, and has neither `models` nor a budget; only one of the \
+         service `inference` has a `cache`."
             .into();
     schema["required"] = json!(["service"]);
     schema["properties"]["service"] = reference("Service");

@@ -18,12 +18,13 @@ pub(super) fn create(schemas: &mut Schemas, id: &str) -> Operation {
          `model` in the answer names who answered: vectors of different models cannot be compared.",
     )
     .secured(&["inferenceKey"])
+    .parameters(&["KeepAnswer"])
     .body(&request, &[("texts", example())])
     .response(
         200,
         "The vectors, in the order of the texts.",
         json_with_example(&response, &answer()),
-        &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped"],
+        &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "X-Mk-Cache", "Age"],
     )
 }
 

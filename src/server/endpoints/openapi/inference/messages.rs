@@ -27,12 +27,13 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
          with `error`.",
     )
     .secured(&["inferenceKey", "messagesKey"])
+    .parameters(&["KeepAnswer"])
     .body(&request, &[("plain", example_request())])
     .response(
         200,
         "The answer.",
         either(json_with_example(&message, &example_message()), events),
-        &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "Cache-Control"],
+        &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "X-Mk-Cache", "Age", "Cache-Control"],
     )
     .errors_behind(door, schemas, &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
     let count = schemas.add("MessageLength", length());

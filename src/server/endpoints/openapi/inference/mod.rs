@@ -63,8 +63,9 @@ fn complete(schemas: &mut Schemas, id: &str) -> Operation {
          `finish_reason` `error`.",
     )
     .secured(&["inferenceKey"])
+    .parameters(&["KeepAnswer"])
     .body(&request, &[("plain", plain()), ("streamed", streamed())])
-    .response(200, "The answer.", either(json_with_example(&response, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "Cache-Control"])
+    .response(200, "The answer.", either(json_with_example(&response, &example::completion()), stream(schemas, &chunk)), &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "X-Mk-Cache", "Age", "Cache-Control"])
 }
 
 /// The operation of the list of models, without its errors.

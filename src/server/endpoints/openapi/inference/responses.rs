@@ -29,12 +29,13 @@ pub(super) fn create(schemas: &mut Schemas) -> Operation {
          beside others, and refused alone. `X-Mk-Dropped` names what was left out.",
     )
     .secured(&["inferenceKey"])
+    .parameters(&["KeepAnswer"])
     .body(&request, &[("plain", plain)])
     .response(
         200,
         "The answer.",
         content,
-        &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "Cache-Control"],
+        &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "X-Mk-Cache", "Age", "Cache-Control"],
     )
 }
 
