@@ -292,5 +292,5 @@ async fn every_door_has_it_and_reports_count_hits_as_requests() {
         "{usage}"
     );
     let page = scrape(&gateway.server).await;
-    assert_eq!(page.series[r#"mk_verdict_cache_total{entry="answer",outcome="hit"}"#], 3.0);
+    assert_eq!(page.series[r#"mk_verdict_cache_total{entry="answer",outcome="hit"}"#].to_string(), "3");
 }

@@ -12,16 +12,17 @@ async fn app_and_key_requests_are_accepted_as_described() {
     let server = Setup::new(sandbox()).start().await;
     let (key, _) =
         server.key_with(Service::Console, |new| (new.per_minute, new.per_day) = (Some(0), Some(0)));
-    let (_, verify) = server.key_with(Service::Verify, |_| {});
+    // Keys of this service have all settings.
+    let (_, asking) = server.key_with(Service::Inference, |_| {});
     let app = server.app.store.apps().unwrap().remove(0).id;
     let description = Description::of(&server).await;
     let (apps, keys) = ("/v1/apps".to_owned(), format!("/v1/apps/{app}/keys"));
-    let rotation = format!("{keys}/{verify}/rotate");
+    let rotation = format!("{keys}/{asking}/rotate");
     let cases = [
         ("NewApp", "POST", &apps, json!({"name": "a"})),
         ("AppChanges", "PATCH", &format!("{apps}/{app}"), json!({})),
-        ("NewKey", "POST", &keys, json!({"service": "verify"})),
-        ("KeyChanges", "PATCH", &format!("{keys}/{verify}"), json!({})),
+        ("NewKey", "POST", &keys, json!({"service": "inference"})),
+        ("KeyChanges", "PATCH", &format!("{keys}/{asking}"), json!({})),
         // Last, as it replaces the key.
         ("Rotation", "POST", &rotation, json!({"grace_seconds": 60})),
     ];
