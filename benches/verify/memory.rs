@@ -80,7 +80,8 @@ async fn thinking() -> FakeProvider {
 async fn thinking_panel() -> FakeProvider {
     FakeProvider::start(|ask| {
         if ask.task == "claims" {
-            return claims(&[claim(&sentence(0), "Which colour is it?", "blue", &["red", "green"])]);
+            let question = "Which colour is House A at the end of the street?";
+            return claims(&[claim(&sentence(0), question, "blue", &["red", "green"])]);
         }
         Reply::Hang
     })

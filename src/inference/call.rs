@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::gateway::ProviderEntry;
 use crate::providers::{
-    CompletionCall, CompletionRequest, CompletionResponse, CompletionStream, FailedCall, Failure, Permit,
+    CallPermit, CompletionCall, CompletionRequest, CompletionResponse, CompletionStream, FailedCall, Failure,
     ResponseMeta,
 };
 
@@ -28,7 +28,7 @@ impl Call<'_> {
     /// Gets a whole answer.
     pub(super) async fn complete(
         &self,
-        permit: Permit,
+        permit: CallPermit,
         request: &CompletionRequest<'_>,
     ) -> Result<CompletionResponse, FailedCall> {
         let question = CompletionCall { request, meta: &self.meta };
@@ -39,7 +39,7 @@ impl Call<'_> {
     /// nothing of it.
     pub(super) async fn open(
         &self,
-        permit: Permit,
+        permit: CallPermit,
         request: &CompletionRequest<'_>,
     ) -> Result<(CompletionStream, Bytes), FailedCall> {
         let provider = &self.entry.provider;
@@ -94,12 +94,12 @@ impl OwnedCall {
     }
 
     /// As [`Call::complete`].
-    pub(super) async fn complete(self, permit: Permit) -> Result<CompletionResponse, FailedCall> {
+    pub(super) async fn complete(self, permit: CallPermit) -> Result<CompletionResponse, FailedCall> {
         self.call().complete(permit, &self.request(false)?).await
     }
 
     /// As [`Call::open`].
-    pub(super) async fn open(self, permit: Permit) -> Result<(CompletionStream, Bytes), FailedCall> {
+    pub(super) async fn open(self, permit: CallPermit) -> Result<(CompletionStream, Bytes), FailedCall> {
         self.call().open(permit, &self.request(true)?).await
     }
 

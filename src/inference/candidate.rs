@@ -18,7 +18,7 @@ use super::{max_cost, noted, retry};
 use crate::money::{Tokens, Usage};
 use crate::providers::catalog::estimate;
 use crate::providers::{
-    CompletionRequest, CompletionResponse, FailedCall, Failure, Permit, ReducedRequest, ResponseMeta,
+    CallPermit, CompletionRequest, CompletionResponse, FailedCall, Failure, ReducedRequest, ResponseMeta,
 };
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
@@ -210,7 +210,7 @@ impl Candidate<'_> {
     fn attempt(
         &self,
         mut attempt: Attempt,
-        permit: Permit,
+        permit: CallPermit,
         ticket: Ticket<'_>,
         answer_by: Option<Instant>,
     ) -> impl Future<Output = Result<ChatReply, Failure>> {
@@ -263,7 +263,7 @@ impl Candidate<'_> {
         &self,
         attempt: Attempt,
         call: Call<'_>,
-        permit: Permit,
+        permit: CallPermit,
         ticket: Ticket<'_>,
         answer_by: Option<Instant>,
     ) -> Result<ChatReply, Failure> {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::breaker::{CallTime, Threshold, Ticket};
 use super::gateway::ProviderEntry;
 use super::retry;
-use crate::providers::{CallPolicy, Failure, Permit};
+use crate::providers::{CallPermit, CallPolicy, Failure};
 use crate::traces::Span;
 use crate::usage::{Attempt, BudgetError, Meter};
 
@@ -33,7 +33,7 @@ pub(super) struct Upstream<'a> {
 
 /// An attempt that may be made now, and must be.
 pub(super) struct Started<'a> {
-    pub(super) permit: Permit,
+    pub(super) permit: CallPermit,
     pub(super) ticket: Ticket<'a>,
     pub(super) attempt: Attempt,
     /// When the permit was acquired.

@@ -26,7 +26,7 @@ mod stream;
 pub use call::call_policy::{CallPolicy, CallPolicyOverrides, MAX_BREAKER_PAUSE};
 pub use call::key_ring::MAX_KEYS;
 pub use call::probe::{KeyStatus, ProbeReport};
-pub use call::provider::{Permit, Provider, SetupError, dialect};
+pub use call::provider::{CallPermit, Provider, SetupError, dialect};
 pub use catalog::effort::Effort;
 pub use catalog::model::{Model, Structure};
 pub use catalog::settings::{Kind, ModelSettings, Settings};

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::model_id;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
 use crate::providers::catalog::estimate;
-use crate::providers::{self, Answer, Chat, FailedCall, Failure, Permit, Provider, SetupError};
+use crate::providers::{self, Answer, CallPermit, Chat, FailedCall, Failure, Provider, SetupError};
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// A model that can be called.
@@ -281,7 +281,7 @@ impl Call<'_> {
     /// The call itself, which goes on without whoever asks.
     fn owned(
         &self,
-        permit: Permit,
+        permit: CallPermit,
     ) -> impl Future<Output = Result<Answer, FailedCall>> + Send + 'static + use<> {
         let up = &self.upstream;
         let (entry, model) = (up.entry.clone(), up.model.to_owned());
@@ -290,7 +290,11 @@ impl Call<'_> {
     }
 
     /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
-    fn attempt(&self, mut attempt: Attempt, permit: Permit) -> impl Future<Output = Result<Answer, Failure>> {
+    fn attempt(
+        &self,
+        mut attempt: Attempt,
+        permit: CallPermit,
+    ) -> impl Future<Output = Result<Answer, Failure>> {
         let prompt = estimate::prompt_tokens(self.chat);
         attempt.set_expected(Tokens::of_prompt(prompt));
         async move {

@@ -12,17 +12,17 @@ use tokio::time::sleep_until;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::open_response::OpenResponse;
-use crate::providers::{Failure, Permit};
+use crate::providers::{CallPermit, Failure};
 
 /// A response in progress and its permit. Dropping it stops the provider.
 pub(in crate::providers) struct TimedResponse {
     /// `None` after the deadline. The lock is contended only while the timer ends the lease.
-    held: Arc<Mutex<Option<(OpenResponse, Permit)>>>,
+    held: Arc<Mutex<Option<(OpenResponse, CallPermit)>>>,
     _timer: AbortOnDropHandle<()>,
 }
 
 impl TimedResponse {
-    pub(in crate::providers) fn new(response: OpenResponse, permit: Permit) -> Self {
+    pub(in crate::providers) fn new(response: OpenResponse, permit: CallPermit) -> Self {
         let end = response.end;
         let held = Arc::new(Mutex::new(Some((response, permit))));
         let ending = held.clone();

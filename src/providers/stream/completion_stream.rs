@@ -25,7 +25,7 @@ use crate::providers::call::open_response::OpenResponse;
 use crate::providers::call::timed_response::TimedResponse;
 use crate::providers::sandbox::chat::Script;
 use crate::providers::{
-    ChunkWriter, CompletionRequest, EventOutcome, Failure, Permit, ResponseMeta, StreamDecoder, sse,
+    CallPermit, ChunkWriter, CompletionRequest, EventOutcome, Failure, ResponseMeta, StreamDecoder, sse,
 };
 use crate::secret::SecretString;
 
@@ -70,7 +70,7 @@ enum Source {
     Http(TimedResponse),
     Sandbox {
         script: Script,
-        _permit: Permit,
+        _permit: CallPermit,
     },
     /// Nothing more is read: the answer is complete or broken.
     Released,
@@ -94,7 +94,7 @@ impl CompletionStream {
         decoder: Box<dyn StreamDecoder>,
         request: &CompletionRequest<'_>,
         meta: ResponseMeta,
-        permit: Permit,
+        permit: CallPermit,
         secret: Option<SecretString>,
     ) -> Self {
         let source = Source::Http(TimedResponse::new(response, permit));
@@ -106,7 +106,7 @@ impl CompletionStream {
         decoder: Box<dyn StreamDecoder>,
         request: &CompletionRequest<'_>,
         meta: ResponseMeta,
-        permit: Permit,
+        permit: CallPermit,
     ) -> Self {
         Self::from_source(
             Source::Sandbox { script, _permit: permit },

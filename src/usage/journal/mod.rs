@@ -46,10 +46,10 @@ pub(super) struct Journal {
 
 /// The calls that one worker has begun; clones share the list.
 #[derive(Clone, Default)]
-struct List(Arc<Mutex<Slab<Arc<Call>>>>);
+struct List(Arc<Mutex<Slab<Arc<OpenCall>>>>);
 
 /// A call under way.
-pub(super) struct Call {
+pub(super) struct OpenCall {
     pub(super) meter: Meter,
     pub(super) model: Arc<str>,
     /// The price of its tokens. Without it, the total of this model and purpose has no cost.
@@ -78,13 +78,13 @@ struct SharedTokens {
 
 /// The place of a call in the list.
 pub(super) struct Registration {
-    call: Arc<Call>,
+    call: Arc<OpenCall>,
     list: List,
     index: usize,
 }
 
 /// Calls that a flush is to write down, with what they have used.
-pub(super) type Due = Vec<(Arc<Call>, Tokens)>;
+pub(super) type Due = Vec<(Arc<OpenCall>, Tokens)>;
 
 impl Default for Journal {
     fn default() -> Self {
@@ -104,7 +104,7 @@ impl Journal {
     }
 
     /// Registers a call that begins.
-    pub(super) fn begin(&self, call: Call) -> Registration {
+    pub(super) fn begin(&self, call: OpenCall) -> Registration {
         let (call, list) = (Arc::new(call), self.lists.here().clone());
         let index = list.0.locked().insert(call.clone());
         Registration { call, list, index }
@@ -131,7 +131,7 @@ impl Journal {
     }
 
     /// The rows that calls would be booked as if they ended now.
-    pub(super) fn rows(due: &[(Arc<Call>, Tokens)]) -> Vec<AttemptRow> {
+    pub(super) fn rows(due: &[(Arc<OpenCall>, Tokens)]) -> Vec<AttemptRow> {
         due.iter().map(|(call, used)| call.meter.under_way(call, *used)).collect()
     }
 
@@ -150,7 +150,7 @@ impl Journal {
 
     /// Gives a call and its request a number, under the lock of the call's list: whoever takes it from there sees both,
     /// so that the row of a call that ends while it is written down ends its entry too.
-    fn number(&self, call: &Call) {
+    fn number(&self, call: &OpenCall) {
         if call.number.load(Ordering::Relaxed) == 0 {
             let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
             call.number.store(number, Ordering::Relaxed);
@@ -159,7 +159,7 @@ impl Journal {
     }
 }
 
-impl Call {
+impl OpenCall {
     /// A call that has used nothing yet.
     pub(super) fn new(
         meter: Meter,
@@ -235,7 +235,7 @@ impl SharedTokens {
 
 impl Registration {
     /// The call.
-    pub(super) fn call(&self) -> &Arc<Call> {
+    pub(super) fn call(&self) -> &Arc<OpenCall> {
         &self.call
     }
 

@@ -65,7 +65,7 @@ fn a_long_call_is_written_down_and_again_when_it_has_used_more() {
             .all()
             .flat_map(|list| {
                 let calls = list.0.locked();
-                let written = |call: &Call| {
+                let written = |call: &OpenCall| {
                     (call.written_at.load(Ordering::Relaxed) > 0).then(|| call.written.get().completion)
                 };
                 calls.iter().map(|(_, call)| written(call)).collect::<Vec<_>>()

@@ -10,7 +10,7 @@ use http::HeaderValue;
 use tokio::sync::futures::OwnedNotified;
 
 use super::budgets::Reservation;
-use super::journal::{Call, Registration};
+use super::journal::{OpenCall, Registration};
 use super::spans;
 use super::{Account, Accounting, BudgetError, Purpose};
 use crate::clock::Time;
@@ -97,10 +97,10 @@ impl Meter {
         };
         let model = model.into();
         let span = spans::begin(self, &model, purpose, now);
-        Ok(self.begin(Call::new(self.clone(), model, price, now, span), purpose, reservation))
+        Ok(self.begin(OpenCall::new(self.clone(), model, price, now, span), purpose, reservation))
     }
 
-    fn begin(&self, call: Call, purpose: Purpose, reservation: Option<Reservation>) -> Attempt {
+    fn begin(&self, call: OpenCall, purpose: Purpose, reservation: Option<Reservation>) -> Attempt {
         let registration = self.0.accounting.ledger.journal().begin(call);
         Attempt { registration, purpose, first_token: None, reservation, is_booked: false }
     }
@@ -109,7 +109,7 @@ impl Meter {
     /// left of budgets.
     pub fn book_found(&self, model: Arc<str>) {
         let free = Price::new(NanoUsd::default(), NanoUsd::default());
-        let call = Call::new(self.clone(), model, Some(free), Instant::now(), Span::default());
+        let call = OpenCall::new(self.clone(), model, Some(free), Instant::now(), Span::default());
         self.begin(call, Purpose::Chat, None).finish(CACHED, Usage::reported(Tokens::default()));
     }
 
@@ -244,7 +244,7 @@ impl Meter {
     }
 
     /// What a call that the journal has numbered would be booked as if its server died now.
-    pub(super) fn under_way(&self, call: &Call, tokens: Tokens) -> AttemptRow {
+    pub(super) fn under_way(&self, call: &OpenCall, tokens: Tokens) -> AttemptRow {
         let position = Position::next(&self.0.totals.locked(), &call.model);
         let used = Used { usage: Usage::estimated(tokens), cost: call.price.map(|price| price.of(tokens)) };
         self.row(call, INTERRUPTED, used, call.begun.elapsed(), position)
@@ -252,7 +252,7 @@ impl Meter {
 
     fn row(
         &self,
-        call: &Call,
+        call: &OpenCall,
         outcome: &'static str,
         used: Used,
         took: Duration,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use foldhash::fast::FixedState;
 use memchr::memmem;
 
 use super::check::Case;
@@ -17,7 +18,7 @@ type Side = (usize, bool);
 
 /// The sides that words have: by the hash of a single token, or as texts in scripts without spaces.
 struct Table {
-    words: HashMap<u64, Vec<Side>>,
+    words: HashMap<u64, Vec<Side>, FixedState>,
     /// Each prepared once, as every claim looks for all of them; first those of ASCII.
     phrases: Vec<(memmem::Finder<'static>, Side)>,
     /// How many of the phrases are of ASCII, and so may stand in a text of ASCII.
@@ -25,7 +26,7 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table { words: HashMap::new(), phrases: Vec::new(), ascii_phrases: 0 };
+    let mut table = Table { words: HashMap::default(), phrases: Vec::new(), ascii_phrases: 0 };
     let lines = include_str!("data/opposites.tsv").lines().filter(|line| !line.starts_with('#'));
     for (row, (one, other)) in lines.filter_map(|line| line.split_once('\t')).enumerate() {
         let words = one.split('|').map(|word| (word, true)).chain(other.split('|').map(|word| (word, false)));

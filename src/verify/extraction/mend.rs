@@ -33,7 +33,7 @@ pub(super) struct Mending<'d, 'a> {
 }
 
 /// A claim that is kept, if nothing more is found against it.
-struct Candidate {
+struct MendedClaim {
     claim: Claim,
     standing: Standing,
     /// Whether the panel is asked about it already.
@@ -56,7 +56,7 @@ enum Standing {
 
 /// What the second answer leaves to be found out.
 struct Open {
-    candidates: Vec<Candidate>,
+    candidates: Vec<MendedClaim>,
     /// How many of them, the first, are put to another model.
     examined: usize,
     /// Sentences of which nothing, or not each number, is in anything.
@@ -127,7 +127,7 @@ impl Mending<'_, '_> {
         self.kept.skipped.extend(second.skipped);
         let (lost, mut doubtful) = self.gaps(&mut candidates);
         // What is put to another model stands first in its list.
-        let is_examined = |candidate: &Candidate| match candidate.standing {
+        let is_examined = |candidate: &MendedClaim| match candidate.standing {
             Standing::Approved => false,
             Standing::New => self.auditor.is_some(),
             Standing::Doubted { .. } => true,
@@ -142,7 +142,7 @@ impl Mending<'_, '_> {
     }
 
     /// What is known of a claim of the second answer, given what went back.
-    fn candidate(&self, faulty: &[Faulty], claim: Claim) -> Candidate {
+    fn candidate(&self, faulty: &[Faulty], claim: Claim) -> MendedClaim {
         let is_same = |seen: &Claim| {
             seen.text == claim.text && seen.question == claim.question && seen.options() == claim.options()
         };
@@ -160,7 +160,7 @@ impl Mending<'_, '_> {
         } else {
             Standing::New
         };
-        Candidate { claim, standing, is_asked: false }
+        MendedClaim { claim, standing, is_asked: false }
     }
 
     /// Whether a part was set aside that holds most of what a quote says.
@@ -174,7 +174,7 @@ impl Mending<'_, '_> {
 
     /// The sentences that are lost, and those of which only names are in nothing. Claims that take a number for granted
     /// are doubted from here on.
-    fn gaps(&mut self, candidates: &mut Vec<Candidate>) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    fn gaps(&mut self, candidates: &mut Vec<MendedClaim>) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
         let claims = self.kept.claims.iter().chain(candidates.iter().map(|candidate| &candidate.claim));
         let gaps = self.desk.gaps(self.section, claims.map(Claim::account), &self.kept.skipped);
         let presuming: HashSet<usize> = gaps.iter().flat_map(|gap| &gap.presuming).copied().collect();
@@ -194,7 +194,7 @@ impl Mending<'_, '_> {
         }
         for (at, claim) in kept.into_iter().enumerate() {
             if presuming.contains(&at) {
-                candidates.push(Candidate { is_asked: true, ..upheld(claim) });
+                candidates.push(MendedClaim { is_asked: true, ..upheld(claim) });
             } else {
                 self.kept.claims.push(claim);
             }
@@ -227,7 +227,7 @@ impl Mending<'_, '_> {
         // What a judge does not name is not at fault only if all that it says can be read.
         let is_cleared = heard.as_ref().is_some_and(|heard| heard.is_judge && heard.audit.is_whole());
         let audit = heard.map(|heard| heard.audit).unwrap_or_default();
-        for (at, Candidate { mut claim, standing, is_asked }) in open.candidates.into_iter().enumerate() {
+        for (at, MendedClaim { mut claim, standing, is_asked }) in open.candidates.into_iter().enumerate() {
             let objections = audit.objections.iter().filter(|objection| objection.claim == at);
             let objections: Vec<Objection> = objections.filter(|_| at < open.examined).cloned().collect();
             let is_unfaithful = objections.iter().any(|objection| !objection.kind.is_of_options());
@@ -275,8 +275,8 @@ impl Mending<'_, '_> {
 }
 
 /// A doubted claim that the extractor did not change.
-const fn upheld(claim: Claim) -> Candidate {
-    Candidate { claim, standing: Standing::Doubted { mended: false }, is_asked: false }
+const fn upheld(claim: Claim) -> MendedClaim {
+    MendedClaim { claim, standing: Standing::Doubted { mended: false }, is_asked: false }
 }
 
 /// Whether a claim of the second answer stands for a faulty one of the first: it quotes the same passage, or says much the

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::call_queue::CallQueue;
-use super::pacing::{self, Pacing, Turn};
+use super::pacing::{self, ModelSlot, Pacing};
 use crate::inference::{Answer, Chat, Effort, Failure, Finish, Gateway, Message, Role};
 use crate::json::object;
 use crate::money::NanoUsd;
@@ -209,7 +209,7 @@ impl Calls<'_> {
     }
 
     /// Waits for a turn, as long as the call would be of use.
-    async fn wait_for_turn(&self, turn: &mut Turn<'_>) -> Result<(), Failure> {
+    async fn wait_for_turn(&self, turn: &mut ModelSlot<'_>) -> Result<(), Failure> {
         let until = match self.task {
             Task::Vote => self.deadline,
             // The panel needs the time of one vote.

@@ -68,8 +68,8 @@ impl Pacing {
     }
 
     /// A turn to call `model`, which has not begun.
-    pub(in crate::verify) fn turn(&self, model: &str) -> Turn<'_> {
-        Turn { pace: self.0.get(model).map(|pace| &**pace), place: None, epoch: 0 }
+    pub(in crate::verify) fn turn(&self, model: &str) -> ModelSlot<'_> {
+        ModelSlot { pace: self.0.get(model).map(|pace| &**pace), place: None, epoch: 0 }
     }
 }
 
@@ -178,7 +178,7 @@ fn spread(pause: Duration, jitter: f64) -> Duration {
 }
 
 /// A turn to call a model. Dropping it leaves the line, or ends the call without an outcome.
-pub(in crate::verify) struct Turn<'a> {
+pub(in crate::verify) struct ModelSlot<'a> {
     /// `None` for a model without a pace.
     pace: Option<&'a Pace>,
     /// The first place in the line.
@@ -187,7 +187,7 @@ pub(in crate::verify) struct Turn<'a> {
     epoch: u32,
 }
 
-impl Turn<'_> {
+impl ModelSlot<'_> {
     /// Begins the call if it may be made now.
     pub(in crate::verify) fn begin(&mut self) -> bool {
         let Some(pace) = self.pace else { return true };
@@ -410,7 +410,7 @@ mod tests {
         for asked in [seconds(86_400), seconds(u64::MAX / 2), Duration::MAX] {
             let pacing = Pacing::new(["a/1"].into_iter());
             let mut turns = [pacing.turn("a/1"), pacing.turn("a/1")];
-            assert!(turns.iter_mut().all(Turn::begin));
+            assert!(turns.iter_mut().all(ModelSlot::begin));
             for turn in &mut turns {
                 turn.record(Some(&Failure::RateLimited { retry_after: Some(asked) }));
             }
@@ -453,11 +453,11 @@ mod tests {
             runtime.block_on(async {
                 let pacing = Pacing::new(["a/1"].into_iter());
                 let pace = pacing.0["a/1"].clone();
-                let mut open: Vec<Turn<'_>> = Vec::new();
+                let mut open: Vec<ModelSlot<'_>> = Vec::new();
                 for (what, which, millis) in steps {
                     let is_refusing =
                         pace.state.locked().limit(Instant::now()).is_some_and(|limit| limit.refusals > 0);
-                    let holds = |turn: &Turn<'_>| turn.place.is_some();
+                    let holds = |turn: &ModelSlot<'_>| turn.place.is_some();
                     match what {
                         0 | 1 => {
                             let due = pace.state.locked().limit(Instant::now()).map(|limit| limit.next);

@@ -15,7 +15,7 @@ use super::label::Label;
 use super::reports::document::{self, fields};
 use super::reports::text::{Text, shown};
 use super::score::{Rate, Score, said};
-use super::target::Target;
+use super::target::PrecisionTarget;
 use crate::api::verify::VerifyResponse;
 use crate::cli;
 use crate::cli::commands::verify::output::batch_display::BatchDisplay;
@@ -285,7 +285,7 @@ impl<'a> Report<'a> {
         }
         if self.score.verified() > 0 {
             let figures = Figures::of(&self.score);
-            let target = self.plan.target_precision.map(|percent| Target::new(&figures, percent));
+            let target = self.plan.target_precision.map(|percent| PrecisionTarget::new(&figures, percent));
             text.figures(&self.score.matrix, &figures, target.as_ref());
             text.labelled("From run to run", &self.flips(&figures));
         }
@@ -344,7 +344,8 @@ impl<'a> Report<'a> {
         let score = &self.score;
         let judged = self.plan.gates.judge(&score.matrix);
         let figures = Figures::of(score);
-        let target = self.plan.target_precision.map(|percent| Target::new(&figures, percent).document());
+        let target =
+            self.plan.target_precision.map(|percent| PrecisionTarget::new(&figures, percent).document());
         let mut document = fields(json!({
             "schema": "mk.eval/1",
             "exit": self.worst,

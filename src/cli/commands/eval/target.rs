@@ -12,7 +12,7 @@ use super::score::{Recount, best_for};
 use crate::cli::terminal::humanize::counted;
 
 /// What is to be said about a target.
-pub(super) struct Target<'a> {
+pub(super) struct PrecisionTarget<'a> {
     figures: &'a Figures,
     percent: f64,
     /// The rule that reaches it, or else the one that comes closest; `None` without any rule.
@@ -20,7 +20,7 @@ pub(super) struct Target<'a> {
     is_reached: bool,
 }
 
-impl<'a> Target<'a> {
+impl<'a> PrecisionTarget<'a> {
     /// Looks for a rule that reaches `percent`.
     pub(super) fn new(figures: &'a Figures, percent: f64) -> Self {
         let recounts = &figures.recounts;

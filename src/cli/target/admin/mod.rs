@@ -47,7 +47,7 @@ pub(crate) enum Admin {
 }
 
 /// Which of the two a command works on.
-enum Target {
+enum AdminTarget {
     Local,
     Remote(Box<ClientConfig>),
 }
@@ -56,7 +56,7 @@ impl Admin {
     /// Opens the chosen one. A missing database is reported and replaced by an empty one in memory, so that neither a
     /// mistyped directory nor tables in somebody else's database are created.
     pub(crate) fn open(database: &DatabaseArgs, session: &mut Session) -> Result<Self, Failure> {
-        if let Target::Remote(config) = choose(database, session)? {
+        if let AdminTarget::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::connect(&config, session)?));
         }
         if !is_missing(&database.place(session)?)? {
@@ -77,7 +77,7 @@ impl Admin {
         session: &mut Session,
         rehearse: impl FnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        if let Target::Remote(config) = choose(database, session)? {
+        if let AdminTarget::Remote(config) = choose(database, session)? {
             return Ok(Self::Remote(Remote::connect(&config, session)?));
         }
         let place = database.place(session)?;
@@ -101,13 +101,13 @@ impl Admin {
         session: &mut Session,
     ) -> Result<Option<Self>, Failure> {
         match choose(database, session)? {
-            Target::Local => {
+            AdminTarget::Local => {
                 let exists = database
                     .place(session)
                     .is_ok_and(|place| is_missing(&place).is_ok_and(|missing| !missing));
                 exists.then(|| database.open(session).map(Self::Local)).transpose()
             }
-            Target::Remote(config) => {
+            AdminTarget::Remote(config) => {
                 Remote::connect(&config, session).map(|remote| Some(Self::Remote(remote)))
             }
         }
@@ -282,8 +282,8 @@ pub(crate) fn names(
     with_keys: bool,
 ) -> Result<Names, Failure> {
     let remote = match choose(database, session)? {
-        Target::Remote(config) => Remote::connect(&config, session)?,
-        Target::Local => {
+        AdminTarget::Remote(config) => Remote::connect(&config, session)?,
+        AdminTarget::Local => {
             return match database.place(session)? {
                 StorePlace::Directory(dir) => storage::names(&dir, LOCK_PATIENCE)
                     .map_err(|cause| Failure::new(Kind::Other, cause.to_string())),
@@ -302,13 +302,13 @@ pub(crate) fn names(
     Ok(Names { apps: apps.collect(), keys: keys.collect() })
 }
 
-fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Failure> {
+fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<AdminTarget, Failure> {
     let by_flag = session.globals.server_flag();
     // A key that a flag names is meant for a server.
     let key_flag = session.globals.api_key_file.is_some().then_some("--api-key-file");
     if let Some(local_flag) = database.flag() {
         return match by_flag.or(key_flag) {
-            None => Ok(Target::Local),
+            None => Ok(AdminTarget::Local),
             Some(flag) => Err(Failure::usage(format!(
                 "{flag} is about a server and {local_flag} about the database of this machine"
             ))
@@ -323,15 +323,15 @@ fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<Target, Fail
                 .hint("name it by --server, --profile or MK_SERVER")
                 .hint(format!("leave {flag} out to work on the database of this machine")));
         }
-        return Ok(Target::Local);
+        return Ok(AdminTarget::Local);
     }
     let has_key = config.key_for(Service::Console)?.is_some();
     if by_flag.is_none() && !has_key && key_flag.is_none() {
-        return Ok(Target::Local);
+        return Ok(AdminTarget::Local);
     }
     session.warn(&config);
     if !has_key {
         return Err(super::server_key::no_key(&config, Service::Console, None));
     }
-    Ok(Target::Remote(Box::new(config)))
+    Ok(AdminTarget::Remote(Box::new(config)))
 }

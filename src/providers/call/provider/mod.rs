@@ -59,12 +59,12 @@ enum Backend {
 /// What a provider has responded with.
 enum Reply<T> {
     Whole(T),
-    Stream(Box<OpenResponse>, CallKey, Permit),
+    Stream(Box<OpenResponse>, CallKey, CallPermit),
 }
 
 /// Permission to make one call; released on drop. Boxed, as each waiting future holds it several times over.
 #[derive(Debug)]
-pub struct Permit(Box<Permitted>);
+pub struct CallPermit(Box<Permitted>);
 
 #[derive(Debug)]
 struct Permitted {
@@ -73,7 +73,7 @@ struct Permitted {
     traceparent: Option<HeaderValue>,
 }
 
-impl Permit {
+impl CallPermit {
     fn new(held: semaphore::Permit) -> Self {
         Self(Box::new(Permitted { _held: held, traceparent: None }))
     }
@@ -200,17 +200,17 @@ impl Provider {
         key_id: &Arc<str>,
         now: Instant,
         deadline: Instant,
-    ) -> Result<(Permit, Instant), Failure> {
+    ) -> Result<(CallPermit, Instant), Failure> {
         if now >= deadline {
             return Err(Failure::Timeout);
         }
         // No timer is needed if a permit is available.
         let mut waiting = pin!(self.calls.acquire_for(key_id));
         match poll!(waiting.as_mut()) {
-            Poll::Ready(held) => Ok((Permit::new(held), now)),
+            Poll::Ready(held) => Ok((CallPermit::new(held), now)),
             Poll::Pending => {
                 let held = timeout_at(deadline, waiting).await.map_err(|_| Failure::Timeout)?;
-                Ok((Permit::new(held), Instant::now()))
+                Ok((CallPermit::new(held), Instant::now()))
             }
         }
     }
@@ -225,7 +225,7 @@ impl Provider {
     /// With the reason why the model did not answer, by `deadline` at the latest.
     pub fn complete<'a, Q: Question>(
         &'a self,
-        permit: Permit,
+        permit: CallPermit,
         question: &'a Q,
         model: &'a str,
         deadline: Instant,
@@ -244,7 +244,7 @@ impl Provider {
     /// As [`Provider::complete`], until the answer has begun; later errors are the stream's.
     pub async fn stream(
         &self,
-        permit: Permit,
+        permit: CallPermit,
         question: &CompletionCall<'_>,
         model: &str,
         deadline: Instant,
@@ -272,7 +272,7 @@ impl Provider {
     #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice while it waits")]
     fn send<'a, Q: Question>(
         &'a self,
-        permit: Permit,
+        permit: CallPermit,
         question: &'a Q,
         stream: bool,
         model: &'a str,

@@ -12,10 +12,10 @@ const MAX_ID_CHARS: usize = 64;
 
 /// The tool calls so far.
 #[derive(Debug, Default)]
-pub(super) struct ToolCallNumbering(Vec<Call>);
+pub(super) struct ToolCallNumbering(Vec<ToolCall>);
 
 #[derive(Debug)]
-struct Call {
+struct ToolCall {
     /// The index of its choice.
     choice: u32,
     /// The provider's number.
@@ -66,14 +66,14 @@ impl ToolCallNumbering {
         // A name begins a call. Some servers repeat it in every delta, so with a known number only a different id
         // begins one.
         let is_named = !delta.name.is_empty();
-        let continues = |call: &Call| {
+        let continues = |call: &ToolCall| {
             !is_named || call.id == id && !id.is_empty() || id.is_empty() && delta.index.is_some()
         };
         match known {
             Some(call) if continues(call) => call.number,
             _ if self.0.len() == MAX_TOOL_CALLS => delta.index.unwrap_or(next),
             _ => {
-                self.0.push(Call { choice, provider_number: delta.index, id, number: next });
+                self.0.push(ToolCall { choice, provider_number: delta.index, id, number: next });
                 next
             }
         }

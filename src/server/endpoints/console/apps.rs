@@ -3,7 +3,7 @@
 use http::StatusCode;
 use warp::reply::Response;
 
-use super::{Call, created, page};
+use super::{ConsoleRequest, created, page};
 use crate::api::console::DeletedApp;
 use crate::clock::Time;
 use crate::keys::{ManageError, apps};
@@ -15,7 +15,7 @@ use crate::storage::{AppChange, AppRow, PageRequest, Store};
 const FIELDS: [&str; 2] = ["name", "budget_usd"];
 
 /// `GET /v1/apps`
-pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
+pub(super) async fn list(call: ConsoleRequest) -> Result<Response, ApiError> {
     let mut query = call.query()?;
     let span = query.page("app")?;
     let order = query.order()?;
@@ -27,7 +27,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
 }
 
 /// `POST /v1/apps`
-pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
+pub(super) async fn create(call: ConsoleRequest) -> Result<Response, ApiError> {
     let (name, budget) = read_new(call.params()?)?;
     let create = move |store: &Store, now| {
         let row = apps::create(store, &name, budget, now)?;
@@ -38,14 +38,14 @@ pub(super) async fn create(call: Call) -> Result<Response, ApiError> {
 }
 
 /// `GET /v1/apps/{id}`
-pub(super) async fn show(call: Call, id: &str) -> Result<Response, ApiError> {
+pub(super) async fn show(call: ConsoleRequest, id: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let id = id.to_owned();
     call.read(move |store, now| response(store, &store.app_by_id(&id)?, now)).await
 }
 
 /// `PATCH /v1/apps/{id}`
-pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
+pub(super) async fn update(call: ConsoleRequest, id: &str) -> Result<Response, ApiError> {
     let change = read_change(call.params()?)?;
     let id = id.to_owned();
     call.write(move |store, now| {
@@ -56,7 +56,7 @@ pub(super) async fn update(call: Call, id: &str) -> Result<Response, ApiError> {
 }
 
 /// `DELETE /v1/apps/{id}`
-pub(super) async fn delete(call: Call, id: &str) -> Result<Response, ApiError> {
+pub(super) async fn delete(call: ConsoleRequest, id: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let id = id.to_owned();
     call.write(move |store, now| {

@@ -3,13 +3,13 @@
 use http::StatusCode;
 use warp::reply::Response;
 
-use super::{Call, page};
+use super::{ConsoleRequest, page};
 use crate::api::console::AuditEntry;
 use crate::server::reply::{self, ApiError};
 use crate::storage::{AuditFilter, PageRequest};
 
 /// `GET /v1/audit`, newest first.
-pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
+pub(super) async fn list(call: ConsoleRequest) -> Result<Response, ApiError> {
     let mut query = call.query()?;
     let span = query.page("aud")?;
     let filter = AuditFilter {

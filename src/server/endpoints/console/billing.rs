@@ -4,21 +4,21 @@ use http::StatusCode;
 use warp::reply::Response;
 
 use super::usage::vary_on_accept;
-use super::{Call, csv};
+use super::{ConsoleRequest, csv};
 use crate::api::console;
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::wants_csv;
 use crate::usage::{self, ReportError};
 
 /// The month so far, with budgets and forecast.
-pub(super) async fn billing(call: Call) -> Result<Response, ApiError> {
+pub(super) async fn billing(call: ConsoleRequest) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     call.report(|store, now| usage::billing(store, now).map(|billing| reply::json(StatusCode::OK, &billing)))
         .await
 }
 
 /// An app's statement for a month, as JSON or CSV, also for a deleted app, whose usage is kept.
-pub(super) async fn statement(call: Call, app_id: &str) -> Result<Response, ApiError> {
+pub(super) async fn statement(call: ConsoleRequest, app_id: &str) -> Result<Response, ApiError> {
     let mut query = call.query()?;
     let month = query.month(call.context.app.clock.now())?;
     query.finish(&["month"])?;

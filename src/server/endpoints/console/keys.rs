@@ -6,7 +6,7 @@ use http::StatusCode;
 use warp::reply::Response;
 
 use super::query::Query;
-use super::{Call, created, page};
+use super::{ConsoleRequest, created, page};
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{CreatedKey, KeyChange, KeySettings, KeyState, LimitsChange, RevokedKey};
@@ -25,7 +25,7 @@ const SERVICES: &str = "verify, inference or console";
 pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
 
 /// `GET /v1/apps/{id}/keys`
-pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
+pub(super) async fn list(call: ConsoleRequest, app: &str) -> Result<Response, ApiError> {
     let (span, order, service, state) = read_list(call.query()?)?;
     let limit = span.limit;
     let more = PageRequest { limit: limit + 1, ..span };
@@ -41,7 +41,7 @@ pub(super) async fn list(call: Call, app: &str) -> Result<Response, ApiError> {
 }
 
 /// `POST /v1/apps/{id}/keys`
-pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> {
+pub(super) async fn create(call: ConsoleRequest, app: &str) -> Result<Response, ApiError> {
     let new = read_new(call.params()?, app)?;
     let app = app.to_owned();
     call.write(move |store, now| {
@@ -54,7 +54,7 @@ pub(super) async fn create(call: Call, app: &str) -> Result<Response, ApiError> 
 }
 
 /// `GET /v1/apps/{id}/keys/{key_id}`
-pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn show(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.read(move |store, now| {
@@ -66,7 +66,7 @@ pub(super) async fn show(call: Call, app: &str, key: &str) -> Result<Response, A
 }
 
 /// `PATCH /v1/apps/{id}/keys/{key_id}`
-pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn update(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
     let change = read_change(call.params()?)?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
@@ -78,7 +78,7 @@ pub(super) async fn update(call: Call, app: &str, key: &str) -> Result<Response,
 }
 
 /// `DELETE /v1/apps/{id}/keys/{key_id}`: revokes, for ever.
-pub(super) async fn revoke(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn revoke(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
@@ -91,7 +91,7 @@ pub(super) async fn revoke(call: Call, app: &str, key: &str) -> Result<Response,
 }
 
 /// `POST /v1/apps/{id}/keys/{key_id}/rotate`
-pub(super) async fn rotate(call: Call, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn rotate(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
     let grace = if call.body.is_empty() {
         call.query()?.finish(&[])?;
         0

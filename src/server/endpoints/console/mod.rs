@@ -1,7 +1,7 @@
 //! The console API, `/v1`: apps, keys, usage, billing and audit, for holders of a console key.
 //!
 //! Handlers are grouped by subject. What must hold: whatever is written is written in the
-//! caller's name ([`Call::write`]), so that the audit log knows who did it, and only while the caller's credentials are
+//! caller's name ([`ConsoleRequest::write`]), so that the audit log knows who did it, and only while the caller's credentials are
 //! still valid, as a body may take its time; a response that holds a key is never cached; storage is only accessed on
 //! threads that may block.
 
@@ -44,7 +44,7 @@ use crate::storage::Store;
 use query::Query;
 
 /// An admitted request with its body.
-struct Call {
+struct ConsoleRequest {
     context: Arc<ServerState>,
     incoming: Incoming,
     /// The query string, without the question mark.
@@ -54,7 +54,7 @@ struct Call {
     caller: Caller,
 }
 
-impl Call {
+impl ConsoleRequest {
     /// The parameters of the query string.
     fn query(&self) -> Result<Query, ApiError> {
         Query::parse(&self.query)
@@ -167,7 +167,7 @@ async fn admit<B: Buf>(
         let [app, key] = endpoint.ids(request.uri.path()).map(str::to_owned);
         let query = request.query().to_owned();
         let Request { context, incoming, method, .. } = request;
-        let call = Call { context, incoming, query, body, caller };
+        let call = ConsoleRequest { context, incoming, query, body, caller };
         dispatch(endpoint, &method, call, (&app, &key)).await
     };
     match answered.await {
@@ -200,7 +200,7 @@ fn without_caching(mut response: Response) -> Response {
 async fn dispatch(
     endpoint: Endpoint,
     method: &Method,
-    call: Call,
+    call: ConsoleRequest,
     (app, key): (&str, &str),
 ) -> Result<Response, ApiError> {
     match (endpoint, method.as_str()) {

@@ -10,7 +10,7 @@ use http::StatusCode;
 use warp::reply::Response;
 
 use super::query::Query;
-use super::{Call, Request};
+use super::{ConsoleRequest, Request};
 use crate::api::Service;
 use crate::api::console::{DomainOffer, ModelOffer, TryOffer};
 use crate::api::verify::Domain;
@@ -21,7 +21,7 @@ use crate::server::reply::{self, ApiError};
 use crate::verify::Work;
 
 /// `GET /v1/apps/{id}/try`
-pub(super) async fn offer(call: Call, app: &str) -> Result<Response, ApiError> {
+pub(super) async fn offer(call: ConsoleRequest, app: &str) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
     let id = app.to_owned();
     call.read(move |store, _| store.app_by_id(&id)).await?;

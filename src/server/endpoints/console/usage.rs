@@ -5,7 +5,7 @@ use http::header::{self, HeaderValue};
 use warp::reply::Response;
 
 use super::query::Query;
-use super::{Call, csv};
+use super::{ConsoleRequest, csv};
 use crate::api::console;
 use crate::clock::Time;
 use crate::server::reply::{self, ApiError};
@@ -15,7 +15,7 @@ use crate::usage::{self, ReportError, ReportRequest};
 const PARAMETERS: [&str; 7] = ["from", "to", "by", "app", "key", "service", "model"];
 
 /// The report for the query, as JSON or CSV.
-pub(super) async fn report(call: Call) -> Result<Response, ApiError> {
+pub(super) async fn report(call: ConsoleRequest) -> Result<Response, ApiError> {
     let request = read(call.query()?, call.context.app.clock.now())?;
     let wants_csv = wants_csv(&call.incoming.headers);
     call.report(move |store, _| {

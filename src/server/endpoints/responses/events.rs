@@ -6,7 +6,7 @@
 //! its end is as long as the answer, which the relay bounds.
 
 use super::frame::Frames;
-use super::output::{self, Call, Item, Kind, Status};
+use super::output::{self, FunctionCall, Item, Kind, Status};
 use super::raw;
 use super::response::{End, Reason, Response};
 use super::tools::Names;
@@ -166,7 +166,7 @@ impl Events {
     /// Adds to a call, or begins one.
     fn call(&mut self, value: Json<'_>, out: &mut Vec<u8>) {
         let number = value.fields(["index"]).and_then(|[index]| index?.read::<u64>()).unwrap_or_default();
-        let Some(mut call) = Call::read(value, &self.names) else { return };
+        let Some(mut call) = FunctionCall::read(value, &self.names) else { return };
         let arguments = std::mem::take(&mut call.arguments);
         let known = self.calls.iter().find(|(known, _)| *known == number).map(|(_, at)| *at);
         let at = known.unwrap_or_else(|| {

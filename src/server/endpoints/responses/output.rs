@@ -25,7 +25,7 @@ pub(super) enum Kind {
     /// What it refused to say.
     Refusal { text: String },
     /// A call of one of the caller's tools.
-    Call(Call),
+    Call(FunctionCall),
     /// An image that it made: in base64, as a JSON string.
     Image { base64: String },
 }
@@ -54,7 +54,7 @@ pub(super) struct Message {
 
 /// A call of a tool.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct FunctionCall {
     /// The id, as a JSON string.
     id: String,
     pub(super) tool: Tool,
@@ -153,7 +153,7 @@ pub(super) fn summary(text: &str) -> String {
     format!("{{\"type\":\"summary_text\",\"text\":\"{text}\"}}")
 }
 
-impl Call {
+impl FunctionCall {
     /// A call, or its beginning, as the chat-completion format has it; `None` if it cannot be read.
     pub(super) fn read(call: Json<'_>, names: &Names) -> Option<Self> {
         let [id, function, extra] = call.fields(["id", "function", tools::EXTRA_CONTENT])?;
@@ -209,7 +209,7 @@ pub(super) fn items(
     }
     let (text, refused) = (raw::said(content), raw::said(refused));
     let images = elements(images).into_iter().filter_map(image);
-    let calls = elements(calls).into_iter().filter_map(|call| Call::read(call, names));
+    let calls = elements(calls).into_iter().filter_map(|call| FunctionCall::read(call, names));
     let others: Vec<Item> = images.chain(calls.map(Kind::Call)).map(Item::new).collect();
     // An answer of nothing is an answer as well.
     if text.is_some() || (refused.is_none() && others.is_empty()) {

@@ -71,10 +71,10 @@ impl fmt::Display for DatabaseUrl {
 /// The address of a PostgreSQL database. Two are equal if they lead to the same place, with the same credentials and
 /// options.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PostgresAddress(Arc<Target>);
+pub struct PostgresAddress(Arc<AddressParts>);
 
 #[derive(PartialEq, Eq)]
-struct Target {
+struct AddressParts {
     config: Config,
     trust: Trust,
     shown: String,
@@ -143,7 +143,7 @@ impl PostgresAddress {
             set_parameter(&mut config, name, &value).ok_or(BAD_PARAMETER)?;
         }
         let shown = display_form(&endpoints, database);
-        Ok(Self(Arc::new(Target { config, trust: mode.1, shown })))
+        Ok(Self(Arc::new(AddressParts { config, trust: mode.1, shown })))
     }
 
     /// How to connect, without TLS.

@@ -3,7 +3,7 @@
 use crate::cli::commands::eval::figures::{Figures, OpenFigures};
 use crate::cli::commands::eval::label::Label;
 use crate::cli::commands::eval::score::{Exact, Group, Marks, Matrix, OpenScore, Pairs, Rate, Recount};
-use crate::cli::commands::eval::target::Target;
+use crate::cli::commands::eval::target::PrecisionTarget;
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
@@ -37,10 +37,10 @@ impl Text {
         &mut self,
         matrix: &Matrix,
         figures: &Figures,
-        target: Option<&Target<'_>>,
+        target: Option<&PrecisionTarget<'_>>,
     ) {
         self.labelled("Verdicts", &rates(matrix));
-        if let Some((sentences, settings)) = target.map(Target::lines) {
+        if let Some((sentences, settings)) = target.map(PrecisionTarget::lines) {
             for sentence in &sentences {
                 self.sentence(sentence);
             }
