@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::gateway::ProviderEntry;
 use crate::providers::{
     CallPermit, CompletionCall, CompletionRequest, CompletionResponse, CompletionStream, FailedCall, Failure,
-    ResponseMeta,
+    NativeRequest, ResponseMeta,
 };
 
 /// A call, apart from what is asked.
@@ -75,6 +75,7 @@ pub(super) struct OwnedCall {
     include_usage: bool,
     choices: u32,
     prompt_tokens: u64,
+    native: Option<Arc<NativeRequest>>,
 }
 
 impl OwnedCall {
@@ -90,6 +91,7 @@ impl OwnedCall {
             include_usage: request.include_usage,
             choices: request.choices,
             prompt_tokens: request.prompt_tokens,
+            native: request.native.clone(),
         }
     }
 
@@ -118,6 +120,7 @@ impl OwnedCall {
         let &Self { include_usage, choices, prompt_tokens, .. } = self;
         // It was parsed before, so this cannot fail.
         let fields = serde_json::from_slice(&self.body).map_err(|_| Failure::Malformed)?;
-        Ok(CompletionRequest { fields, stream, include_usage, choices, prompt_tokens })
+        let native = self.native.clone();
+        Ok(CompletionRequest { fields, stream, include_usage, choices, prompt_tokens, native })
     }
 }

@@ -111,7 +111,7 @@ impl Candidate<'_> {
     /// Calls the model, with retries of transient failures. `attempts` counts all calls for the request, and is less
     /// than [`MAX_ATTEMPTS`].
     pub(super) async fn ask(&self, attempts: &mut u32) -> Result<ReplyAndLeftOut, Failure> {
-        let mut left_out = self.upstream.entry.provider.ignored_fields(self.request);
+        let mut left_out = self.upstream.entry.provider.ignored_fields(self.request, self.upstream.model);
         let Some(reduced) = self.check()? else { return Ok((self.call(attempts).await?, left_out)) };
         left_out.extend_from_slice(&reduced.left_out);
         // Boxed, so that other calls do not reserve memory for it.
@@ -326,5 +326,6 @@ fn book_answer(attempt: Attempt, ticket: Ticket<'_>, completed: CompletionRespon
     ticket.succeeded();
     attempt.note(|span| noted::completion(span, &completed.body));
     attempt.finish("ok", completed.usage);
-    ChatReply::Whole(completed.body)
+    let CompletionResponse { body, is_native, .. } = completed;
+    if is_native { ChatReply::Native(body) } else { ChatReply::Whole(body) }
 }

@@ -38,11 +38,13 @@ pub struct ChatAnswer {
     pub left_out: Vec<String>,
 }
 
-/// The response for the caller, in the chat-completion format.
+/// The response for the caller.
 pub enum ChatReply {
-    /// The complete response.
+    /// The complete response, in the chat-completion format.
     Whole(Bytes),
-    /// A stream that has begun.
+    /// The complete response to a native request, in its protocol.
+    Native(Bytes),
+    /// A stream that has begun, in the one or the other ([`Relay::is_native`]).
     Stream(Box<Relay>),
 }
 

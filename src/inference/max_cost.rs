@@ -47,8 +47,8 @@ pub(super) fn max_completion_tokens(
     if request.is_for_embeddings() {
         return Some(0);
     }
-    // Providers differ in which of the two names they honour.
-    let limits = ["max_tokens", "max_completion_tokens"].into_iter();
+    // Providers differ in which of the first two names they honour; the last one is that of Responses.
+    let limits = ["max_tokens", "max_completion_tokens", "max_output_tokens"].into_iter();
     let limit = limits.filter_map(|name| request.fields.read::<u64>(name)).max();
     let each = max_answer_tokens(limit, provider.max_output_tokens(model))?;
     Some(each.saturating_mul(u64::from(request.choices)))
@@ -63,6 +63,7 @@ pub(super) fn default_completion_tokens(request: &CompletionRequest<'_>) -> u64 
 fn max_prompt_tokens(request: &CompletionRequest<'_>) -> u64 {
     let length = |(name, value): (&str, Json<'_>)| name.len() + value.get().len() + FIELD_SIGNS;
     let bytes: usize = request.fields.iter().map(length).sum();
+    let bytes = bytes.max(request.native.as_ref().map_or(0, |native| native.length()));
     let parts = request.fields.get("messages").map_or_else(Parts::default, Parts::of);
     bytes.saturating_sub(parts.image_bytes) as u64
         + parts.images * IMAGE_TOKENS
@@ -148,8 +149,14 @@ mod tests {
         let settings = Settings::new("openai", Kind::OpenAi, "http://127.0.0.1:9/v1");
         let provider = Provider::new(settings, Clock::system()).unwrap();
         let fields: Fields<'_> = serde_json::from_str(body).unwrap();
-        let request =
-            CompletionRequest { fields, stream: false, include_usage: false, choices, prompt_tokens: 1 };
+        let request = CompletionRequest {
+            fields,
+            stream: false,
+            include_usage: false,
+            choices,
+            prompt_tokens: 1,
+            native: None,
+        };
         let price = Price::new(NanoUsd(1_000_000_000), NanoUsd(2_000_000_000));
         for_completion(&request, &provider, model, Some(price))
     }

@@ -14,6 +14,7 @@ mod followed;
 mod gateway;
 mod max_cost;
 mod models;
+mod native;
 mod noted;
 mod pool;
 mod relay;
@@ -29,6 +30,7 @@ pub use chat::{ChatAnswer, ChatError, ChatReply, wait_before_retry};
 pub use fallbacks::{WILDCARD, is_pattern};
 pub use gateway::{Gateway, Target};
 pub use models::ModelInfo;
+pub use native::{Native, NotCounted};
 pub use pool::{Balance, Conversation, Pool};
 pub use relay::Relay;
 pub use retry::jitter;
@@ -38,8 +40,8 @@ pub use crate::json::fields::Fields;
 pub use crate::json::reader::{Json, Reader};
 pub use crate::providers::catalog::estimate;
 pub use crate::providers::{
-    Answer, Chat, CompletionRequest, Effort, Failure, Finish, MAX_BREAKER_PAUSE, MAX_CHOICES, Message, Role,
-    Schema, SetupError, Takes,
+    Answer, Chat, CompletionRequest, Effort, Failure, Finish, MAX_BREAKER_PAUSE, MAX_CHOICES, Message,
+    NativeRequest, Protocol, Role, Schema, SetupError, Takes,
 };
 
 /// The operator's settings for chat completions.

@@ -72,6 +72,11 @@ impl Relay {
         &self.model
     }
 
+    /// Whether these are the events of a native answer, in its protocol.
+    pub const fn is_native(&self) -> bool {
+        self.flow.is_native()
+    }
+
     /// The next bytes; `None` after the end. Cancel-safe.
     ///
     /// # Errors

@@ -250,7 +250,7 @@ fn every_code_of_a_failure_is_an_outcome() {
         Failure::RateLimited { retry_after: None },
         Failure::Overloaded { retry_after: None },
         Failure::UnknownModel,
-        Failure::ContextOverflow,
+        Failure::ContextOverflow { words: None },
         Failure::rejected(None, ""),
         Failure::Unsupported { param: String::new(), message: String::new() },
         Failure::Refused,

@@ -138,7 +138,14 @@ impl Chat {
     /// The request for a chat completion with these fields.
     pub(super) fn request<'a>(&self, fields: Fields<'a>) -> CompletionRequest<'a> {
         let prompt_tokens = estimate::prompt_tokens(self);
-        CompletionRequest { fields, stream: false, include_usage: false, choices: 1, prompt_tokens }
+        CompletionRequest {
+            fields,
+            stream: false,
+            include_usage: false,
+            choices: 1,
+            prompt_tokens,
+            native: None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Failure;
+use super::native::NativeRequest;
 use super::sse::Event;
 use super::stream::chunk_writer::ChunkWriter;
 use crate::json::fields::Fields;
@@ -33,12 +34,15 @@ pub struct CompletionRequest<'a> {
     pub choices: u32,
     /// The estimated length of the prompt, for accounting if the provider does not report it.
     pub prompt_tokens: u64,
+    /// The same in another protocol, as the caller sent it, for models that speak that. If it is not translated, `fields`
+    /// are its own.
+    pub native: Option<Arc<NativeRequest>>,
 }
 
 impl CompletionRequest<'_> {
     /// Whether it asks for embeddings, which have an `input` in the place of messages.
     pub fn is_for_embeddings(&self) -> bool {
-        self.fields.get("messages").is_none() && self.fields.get("input").is_some()
+        self.native.is_none() && self.fields.get("messages").is_none() && self.fields.get("input").is_some()
     }
 
     /// The maximum number of tool calls in one choice of the answer.
@@ -81,10 +85,12 @@ impl ResponseMeta {
 /// A complete response.
 #[derive(Clone, Debug)]
 pub struct CompletionResponse {
-    /// A `chat.completion` object.
+    /// A `chat.completion` object, or what answers a native request.
     pub body: Bytes,
-    /// The usage; marked in `body` if it is estimated.
+    /// The usage; marked in a `chat.completion` if it is estimated.
     pub usage: Usage,
+    /// Whether it answers a native request, in its protocol.
+    pub is_native: bool,
 }
 
 /// What a [`StreamDecoder`] made of an event.

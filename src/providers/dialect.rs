@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::native::{Passage, Protocol};
 use super::{CompletionRequest, CompletionResponse, FailedCall, Failure, Model, ResponseMeta, StreamDecoder};
 use crate::clock::Clock;
 
@@ -79,6 +80,11 @@ pub trait Dialect: Send + Sync {
         request: &CompletionRequest<'_>,
         meta: &ResponseMeta,
     ) -> Result<CompletionResponse, FailedCall>;
+
+    /// How requests in `protocol` are passed on to `model`; `None` if that does not speak it.
+    fn passage(&self, _protocol: Protocol, _model: &Model) -> Option<&'static dyn Passage> {
+        None
+    }
 
     /// A decoder for one streamed answer to `request`.
     fn stream_decoder(&self, request: &CompletionRequest<'_>) -> Box<dyn StreamDecoder>;

@@ -74,7 +74,10 @@ pub enum Failure {
     /// The provider does not know the model.
     UnknownModel,
     /// The request does not fit into the model's context window.
-    ContextOverflow,
+    ContextOverflow {
+        /// What the provider says about it, shortened; untrusted text.
+        words: Option<Box<str>>,
+    },
     /// The provider says that the request is invalid.
     Rejected {
         /// The provider's error code, if any.
@@ -159,6 +162,12 @@ impl Failure {
         Self::Rejected { code, message: sanitized(message, MESSAGE_CHARS), param: None, generation: None }
     }
 
+    /// [`Failure::ContextOverflow`], with what the provider says about it.
+    pub fn overflow(words: &str) -> Self {
+        let words = sanitized(words, MESSAGE_CHARS);
+        Self::ContextOverflow { words: (!words.is_empty()).then(|| words.into()) }
+    }
+
     /// Adds the parameter that the provider names, if it looks like a path.
     #[must_use]
     pub fn about(self, param: Option<&str>) -> Self {
@@ -198,6 +207,9 @@ impl Failure {
                 param: param.map(|param| masked(&param, secret)),
                 generation: generation.map(|text| masked(&text, secret).into()),
             },
+            (Self::ContextOverflow { words: Some(words) }, Some(secret)) => {
+                Self::ContextOverflow { words: Some(masked(&words, secret).into()) }
+            }
             (other, _) => other,
         }
     }
@@ -210,7 +222,7 @@ impl Failure {
             Self::RateLimited { .. } => "rate_limited",
             Self::Overloaded { .. } => "overloaded",
             Self::UnknownModel => "unknown_model",
-            Self::ContextOverflow => "context_overflow",
+            Self::ContextOverflow { .. } => "context_overflow",
             Self::Rejected { .. } => "rejected",
             Self::Unsupported { .. } => "unsupported",
             Self::Refused => "refused",
@@ -410,7 +422,7 @@ mod tests {
         assert!(Failure::Overloaded { retry_after: None }.is_transient());
         assert!(Failure::Unreachable.is_transient());
         assert!(Failure::NoAnswer.is_transient());
-        for lasting in [Failure::Refused, Failure::Unauthorized, Failure::ContextOverflow, Failure::Timeout] {
+        for lasting in [Failure::Refused, Failure::Unauthorized, Failure::overflow(""), Failure::Timeout] {
             assert!(!lasting.is_transient(), "{lasting:?}");
         }
     }

@@ -16,6 +16,7 @@ mod completion;
 mod dialect;
 mod dialects;
 mod failure;
+mod native;
 mod question;
 mod request;
 pub mod sandbox;
@@ -36,7 +37,9 @@ pub use completion::{
     CompletionRequest, CompletionResponse, EventOutcome, MAX_CHOICES, ResponseMeta, StreamDecoder,
 };
 pub use dialect::{Dialect, KeyHeader, ProviderRequest, ProviderResponse};
+pub use dialects::anthropic::TokenCount;
 pub use failure::{FailedCall, Failure};
+pub use native::{NativeRequest, Passage, Protocol, Speaks};
 pub use question::{CompletionCall, Question};
 pub use request::ReducedRequest;
 pub use stream::chunk_writer::{ChoiceStage, ChunkWriter};

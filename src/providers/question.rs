@@ -4,9 +4,10 @@ use std::future::Future;
 
 use super::call::open_response::{MAX_BODY_BYTES, MAX_VECTORS_BYTES};
 use super::dialects::openai::OpenAi;
+use super::native::{NativeRequest, Passage, Protocol};
 use super::{
-    Answer, Chat, CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, Model,
-    ProviderRequest, ProviderResponse, ResponseMeta, sandbox,
+    Answer, Chat, ChunkWriter, CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, Model,
+    ProviderRequest, ProviderResponse, ResponseMeta, StreamDecoder, sandbox,
 };
 use crate::json::fields::Fields;
 
@@ -24,11 +25,16 @@ pub trait Question: Sync {
     /// As [`Dialect::request`].
     fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure>;
 
-    /// Decodes a complete response, or an error response of any kind.
+    /// Decodes a complete response of `model`, or an error response of any kind.
     ///
     /// # Errors
     /// As [`Dialect::response`].
-    fn decode(&self, dialect: &dyn Dialect, response: &ProviderResponse) -> Result<Self::Answer, FailedCall>;
+    fn decode(
+        &self,
+        dialect: &dyn Dialect,
+        model: &Model,
+        response: &ProviderResponse,
+    ) -> Result<Self::Answer, FailedCall>;
 
     /// The answer of a simulated model.
     ///
@@ -38,6 +44,12 @@ pub trait Question: Sync {
 
     /// Whether the answer has a limit of ours, which may be left out.
     fn has_own_limit(&self) -> bool;
+
+    /// The model to ask next after a response with this status, if that says that its provider does not have the
+    /// protocol of this.
+    fn translated(&self, _dialect: &dyn Dialect, _model: &Model, _status: u16) -> Option<Model> {
+        None
+    }
 
     /// The most bytes that a complete response may have.
     fn max_response_bytes(&self) -> usize {
@@ -57,7 +69,12 @@ impl Question for Chat {
         dialect.request(&self.request(fields), model)
     }
 
-    fn decode(&self, dialect: &dyn Dialect, response: &ProviderResponse) -> Result<Answer, FailedCall> {
+    fn decode(
+        &self,
+        dialect: &dyn Dialect,
+        _model: &Model,
+        response: &ProviderResponse,
+    ) -> Result<Answer, FailedCall> {
         let request = self.request(Fields::default());
         Answer::of(&dialect.response(response, &request, &ResponseMeta::default())?)
     }
@@ -80,26 +97,64 @@ pub struct CompletionCall<'a> {
     pub meta: &'a ResponseMeta,
 }
 
+impl CompletionCall<'_> {
+    /// The native request, if `model` speaks its protocol, and how it is passed on.
+    fn native(&self, dialect: &dyn Dialect, model: &Model) -> Option<(&'static dyn Passage, &NativeRequest)> {
+        let native = self.request.native.as_deref()?;
+        Some((dialect.passage(native.protocol, model)?, native))
+    }
+
+    /// What a streamed answer of `model` becomes, and what decodes it.
+    pub(super) fn stream(
+        &self,
+        dialect: &dyn Dialect,
+        model: &Model,
+    ) -> (ChunkWriter, Box<dyn StreamDecoder>) {
+        let meta = self.meta.clone();
+        match self.native(dialect, model) {
+            Some((passage, _)) => {
+                let decoder = passage.stream_decoder(self.meta);
+                (ChunkWriter::native(self.request, meta), decoder)
+            }
+            None => (ChunkWriter::new(self.request, meta), dialect.stream_decoder(self.request)),
+        }
+    }
+}
+
 impl Question for CompletionCall<'_> {
     type Answer = CompletionResponse;
 
     const IN_GROUPS: bool = false;
 
     fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure> {
-        dialect.request(self.request, model)
+        match self.native(dialect, model) {
+            Some((passage, native)) => Ok(passage.request(native, model)),
+            None => dialect.request(self.request, model),
+        }
     }
 
     fn decode(
         &self,
         dialect: &dyn Dialect,
+        model: &Model,
         response: &ProviderResponse,
     ) -> Result<CompletionResponse, FailedCall> {
-        dialect.response(response, self.request, self.meta)
+        match self.native(dialect, model) {
+            Some((passage, _)) => passage.response(response, self.request, self.meta),
+            None => dialect.response(response, self.request, self.meta),
+        }
     }
 
     async fn simulate(&self, model: &str) -> Result<CompletionResponse, FailedCall> {
         let response = sandbox::chat::respond(self.request, model).await?;
-        self.decode(&OpenAi, &response)
+        OpenAi.response(&response, self.request, self.meta)
+    }
+
+    fn translated(&self, dialect: &dyn Dialect, model: &Model, status: u16) -> Option<Model> {
+        let (_, native) = self.native(dialect, model)?;
+        let is_missing = matches!(status, 404 | 405 | 501) && model.responses.is_none();
+        let may_be_translated = native.is_translated && native.protocol == Protocol::Responses;
+        (is_missing && may_be_translated).then(|| Model { responses: Some(false), ..model.clone() })
     }
 
     fn has_own_limit(&self) -> bool {

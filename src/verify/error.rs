@@ -51,7 +51,7 @@ impl Error {
             Self::Extraction { failure: Failure::Refused, model } => {
                 format!("{model} declined to extract claims from this statement. Rephrase it")
             }
-            Self::Extraction { failure: Failure::ContextOverflow, model } => {
+            Self::Extraction { failure: Failure::ContextOverflow { .. }, model } => {
                 format!("The statement is too long for {model}. Send a shorter one, or less context")
             }
             Self::Extraction { failure: Failure::Timeout, model } => {
@@ -67,7 +67,7 @@ impl Error {
             Self::NoAnswers { failure: Failure::Refused, .. } => {
                 "The panel models declined to answer. Rephrase the statement".to_owned()
             }
-            Self::NoAnswers { failure: Failure::ContextOverflow, .. } => {
+            Self::NoAnswers { failure: Failure::ContextOverflow { .. }, .. } => {
                 "The questions are too long for the panel models. Send less context".to_owned()
             }
             Self::NoAnswers { failure, .. } if failure.is_unpaid() => {
@@ -133,7 +133,7 @@ const fn cause(failure: &Failure) -> &'static str {
         Failure::RateLimited { .. } => "the provider limits the rate",
         Failure::Overloaded { .. } => "the provider is overloaded",
         Failure::UnknownModel => "the provider does not know the model",
-        Failure::ContextOverflow => "too long for the model",
+        Failure::ContextOverflow { .. } => "too long for the model",
         Failure::Rejected { .. } => "the provider rejected the request",
         Failure::Unsupported { .. } => "the model cannot be asked for this",
         Failure::Refused => "the model declined",
@@ -161,7 +161,7 @@ const fn advice(failure: &Failure) -> &'static str {
         Failure::UnknownModel
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
-        | Failure::ContextOverflow
+        | Failure::ContextOverflow { .. }
         | Failure::TooLarge { .. }
         | Failure::PriceUnknown => "The server's operator has to check the configured models",
         Failure::BudgetExceeded(_) => "Ask the operator to raise the budget",

@@ -111,6 +111,8 @@ mod many;
 mod messages;
 mod metrics;
 mod models;
+mod native_messages;
+mod native_responses;
 mod openapi;
 mod openapi_answers;
 mod openapi_console;

@@ -2,13 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::support::chat::{Gateway, gateway, gateway_with};
+use crate::support::chat::{Gateway, gateway_with};
 use crate::support::formats::Format;
 use crate::support::provider::{ModelRequest, Reply, StreamStep, role_chunk, stream, text_chunk};
 use crate::support::server::client;
 
 const OTHERS: &str = "[providers.claude]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\nretries = 0\n\
                       [providers.gemini]\nkind = \"google\"\nbase_url = \"{base_url}\"\nretries = 0\n";
+
+/// A server in front of a provider that has chat completions alone.
+async fn gateway(script: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static) -> Gateway {
+    gateway_with("responses = false", OTHERS, |setup| setup, script).await
+}
 
 /// A request for a response, with the id `req-1`.
 fn request(gateway: &Gateway, body: &Value) -> reqwest::RequestBuilder {
@@ -69,7 +74,7 @@ async fn a_text_is_answered_whole_and_streamed() {
 
 #[tokio::test]
 async fn a_tool_loop_is_told_to_every_kind_of_provider() {
-    let gateway = gateway_with("", OTHERS, |setup| setup, answers).await;
+    let gateway = gateway(answers).await;
     let result = json!([
         {"type": "input_text", "text": "done"},
         {"type": "input_image", "image_url": "data:image/png;base64,AA=="},
@@ -111,7 +116,7 @@ async fn a_tool_loop_is_told_to_every_kind_of_provider() {
 
 #[tokio::test]
 async fn what_is_wrong_is_named_as_the_caller_named_it() {
-    let gateway = gateway_with("", OTHERS, |setup| setup, answers).await;
+    let gateway = gateway(answers).await;
     let output = json!([{"role": "user", "content": "x"}, {"type": "function_call_output", "call_id": "c", "output": ""}]);
     for (model, more, param) in [
         ("claude/m", json!({"top_logprobs": 2}), "top_logprobs"),

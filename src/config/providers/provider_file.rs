@@ -41,6 +41,8 @@ settings_table! {
         max_concurrent: usize = number(1..=10_000);
         /// to a connection
         connect_timeout: Duration = duration();
+        /// Whether it has the Responses API; left out, a 404 tells. For kind openai.
+        responses: bool = flag(), such as "true";
         /// The header that takes the key where it is not that of the format.
         api_key_header: HeaderName = parsed_unseen(KEY_HEADER, Settings::parse_key_header), such as "\"api-key\"";
     }
@@ -166,6 +168,8 @@ impl ProviderFile {
         let name = self.name.value.as_str();
         let kind = self.kind()?;
         let mut settings = Settings::new(name, kind, &self.address(kind)?);
+        settings.responses =
+            known_at_address(&settings.base_url).and_then(|known| known.settings().responses);
         let key = |field: &str| format!("providers.{name}.{field}");
         origins.record(key("kind"), self.kind.as_ref());
         origins.record(key("base_url"), self.base_url.as_ref());
@@ -174,6 +178,9 @@ impl ProviderFile {
         settings.further_api_keys = keys.collect();
         if let Some(found) = self.calls.api_key_header.as_ref().filter(|_| settings.api_key.is_none()) {
             return Err(found.place.error("needs a key").hint("set `api_key_env` or `api_key_file` too"));
+        }
+        if let Some(found) = self.calls.responses.as_ref().filter(|_| kind != Kind::OpenAi) {
+            return Err(found.place.error("has a meaning for kind = \"openai\" only"));
         }
         let table = format!("providers.{name}");
         self.calls.apply(&table, &mut settings, origins);

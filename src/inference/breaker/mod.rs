@@ -211,7 +211,7 @@ pub(super) fn model_evidence(failure: &Failure) -> Evidence {
         Failure::Refused => Evidence::Healthy,
         Failure::RateLimited { .. }
         | Failure::UnknownModel
-        | Failure::ContextOverflow
+        | Failure::ContextOverflow { .. }
         // The caller's request can cause these: one caller must not get the model paused for all.
         | Failure::NoAnswer
         | Failure::TooLarge { .. }

@@ -173,7 +173,7 @@ fn each_failure_counts_against_whoever_could_be_at_fault() {
         (limited(Some(61)), Unhealthy, Healthy),
         (Failure::Refused, Healthy, Healthy),
         (Failure::rejected(None, "no"), Neutral, Healthy),
-        (Failure::ContextOverflow, Neutral, Healthy),
+        (Failure::ContextOverflow { words: None }, Neutral, Healthy),
         (Failure::UnknownModel, Neutral, Healthy),
         (unsupported, Neutral, Neutral),
     ] {

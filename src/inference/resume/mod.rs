@@ -112,6 +112,7 @@ impl Resumption {
             include_usage: self.include_usage,
             choices: 1,
             prompt_tokens: self.prompt_tokens,
+            native: None,
         };
         let (mut position, mut retries, mut attempts) = (self.position, self.retries, self.attempts);
         let mut after = (position, failure.code());
@@ -147,7 +148,7 @@ impl Resumption {
             let mut relay = match reply {
                 Ok((ChatReply::Stream(relay), _)) => relay,
                 // A stream was requested, so this cannot happen.
-                Ok((ChatReply::Whole(_), _)) => return None,
+                Ok((ChatReply::Whole(_) | ChatReply::Native(_), _)) => return None,
                 Err(new) => {
                     if made > 0 {
                         after.1 = new.code();

@@ -12,6 +12,7 @@ mod check;
 mod scan;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer};
@@ -28,6 +29,13 @@ impl<'a> Json<'a> {
     /// Its text, without surrounding white space.
     pub const fn get(self) -> &'a str {
         self.0
+    }
+
+    /// Where it stands in `text`, of which it is a part; `None` if it is of another.
+    pub fn place_in(self, text: &str) -> Option<Range<usize>> {
+        let start = self.0.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+        let place = start..start.checked_add(self.0.len())?;
+        text.get(place.clone()).filter(|part| *part == self.0).map(|_| place)
     }
 
     /// Deserializes the value, if it has this type.
@@ -133,6 +141,11 @@ impl<'a> Reader<'a> {
     /// Whether nothing but white space follows.
     pub(super) fn is_at_end(&self) -> bool {
         scan::skip_whitespace(self.text.as_bytes(), self.at) == self.text.len()
+    }
+
+    /// The byte that a value begins with.
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
     }
 
     /// A value of any type.

@@ -32,6 +32,8 @@ pub struct KnownProvider {
     pub base_url: &'static str,
     /// The format used with it.
     pub kind: Kind,
+    /// Whether its documentation has the Responses API. The others are found out.
+    pub has_responses: bool,
     /// The models to start with, best first: cheap ones that extract and answer well.
     pub starter_models: &'static [StarterModel],
 }
@@ -48,7 +50,10 @@ pub struct StarterModel {
 impl KnownProvider {
     /// The provider with default settings and no key.
     pub fn settings(&self) -> Settings {
-        Settings::new(self.name, self.kind, self.base_url)
+        Settings {
+            responses: self.has_responses.then_some(true),
+            ..Settings::new(self.name, self.kind, self.base_url)
+        }
     }
 }
 
@@ -62,6 +67,7 @@ pub const OLLAMA: KnownProvider = KnownProvider {
     key_env: None,
     base_url: "http://127.0.0.1:11434/v1",
     kind: Kind::OpenAi,
+    has_responses: false,
     starter_models: &[],
 };
 
@@ -73,6 +79,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("OPENAI_API_KEY"),
         base_url: "https://api.openai.com/v1",
         kind: Kind::OpenAi,
+        has_responses: true,
         starter_models: &[
             starter("gpt-5.4-mini", "openai"),
             starter("gpt-5.6-luna", "openai"),
@@ -84,6 +91,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("ANTHROPIC_API_KEY"),
         base_url: "https://api.anthropic.com/v1",
         kind: Kind::Anthropic,
+        has_responses: false,
         starter_models: &[
             starter("claude-haiku-4-5", "anthropic"),
             starter("claude-sonnet-5", "anthropic"),
@@ -95,6 +103,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("GEMINI_API_KEY"),
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         kind: Kind::Google,
+        has_responses: false,
         starter_models: &[
             starter("gemini-3.5-flash", "google"),
             starter("gemini-3.8-flash", "google"),
@@ -106,6 +115,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("MISTRAL_API_KEY"),
         base_url: "https://api.mistral.ai/v1",
         kind: Kind::OpenAi,
+        has_responses: false,
         starter_models: &[
             starter("mistral-small-latest", "mistral"),
             starter("mistral-large-latest", "mistral"),
@@ -117,6 +127,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("GROQ_API_KEY"),
         base_url: "https://api.groq.com/openai/v1",
         kind: Kind::OpenAi,
+        has_responses: false,
         starter_models: &[
             starter("openai/gpt-oss-120b", "openai"),
             starter("qwen/qwen3.8-27b", "qwen"),
@@ -128,6 +139,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("XAI_API_KEY"),
         base_url: "https://api.x.ai/v1",
         kind: Kind::OpenAi,
+        has_responses: true,
         starter_models: &[
             starter("grok-4.3", "xai"),
             starter("grok-4.5", "xai"),
@@ -139,6 +151,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("DEEPSEEK_API_KEY"),
         base_url: "https://api.deepseek.com/v1",
         kind: Kind::OpenAi,
+        has_responses: false,
         starter_models: &[
             starter("deepseek-v4-flash", "deepseek"),
             starter("deepseek-v4-pro", "deepseek"),
@@ -150,6 +163,7 @@ pub const KNOWN: [KnownProvider; 8] = [
         key_env: Some("OPENROUTER_API_KEY"),
         base_url: "https://openrouter.ai/api/v1",
         kind: Kind::OpenAi,
+        has_responses: false,
         starter_models: &[
             starter("openai/gpt-5.4-mini", "openai"),
             starter("anthropic/claude-haiku-4.5", "anthropic"),

@@ -49,6 +49,8 @@ pub struct Model {
     pub max_output_tokens: Option<u64>,
     /// Whether a stream can be asked to report its token usage.
     pub stream_usage: bool,
+    /// Whether its provider has the Responses API for it; `None` if nobody knows.
+    pub responses: Option<bool>,
     /// The least effort of thinking that it takes; `None` if it is told none.
     pub least_effort: Option<Effort>,
 }
@@ -96,6 +98,7 @@ impl Model {
             answer_limit: true,
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
             stream_usage: true,
+            responses: None,
             least_effort: Effort::least(kind, name, reasons),
         }
     }

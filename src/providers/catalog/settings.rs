@@ -69,6 +69,8 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// Retries, timeouts and circuit breaker, for models without settings of their own.
     pub call_policy: CallPolicy,
+    /// Whether it has the Responses API; `None` to find out. For the kind `openai`.
+    pub responses: Option<bool>,
     /// The settings of single models, by the provider's own names.
     pub models: BTreeMap<String, ModelSettings>,
 }
@@ -106,6 +108,7 @@ impl Settings {
                 },
                 ..CallPolicy::default()
             },
+            responses: None,
             models: BTreeMap::new(),
         }
     }
@@ -134,6 +137,7 @@ impl Settings {
             max_concurrent,
             connect_timeout,
             call_policy,
+            responses,
             models,
         } = self;
         self.has_same_target(other)
@@ -144,6 +148,7 @@ impl Settings {
             && *max_concurrent == other.max_concurrent
             && *connect_timeout == other.connect_timeout
             && *call_policy == other.call_policy
+            && *responses == other.responses
             && *models == other.models
     }
 

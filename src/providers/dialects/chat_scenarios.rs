@@ -168,7 +168,7 @@ fn completion(body: &str) -> CompletionRequest<'_> {
     let fields: Fields<'_> = serde_json::from_str(body).unwrap();
     let stream = fields.read("stream").unwrap_or(false);
     let choices = fields.read("n").unwrap_or(1);
-    CompletionRequest { fields, stream, include_usage: false, choices, prompt_tokens: 7 }
+    CompletionRequest { fields, stream, include_usage: false, choices, prompt_tokens: 7, native: None }
 }
 
 fn meta() -> ResponseMeta {

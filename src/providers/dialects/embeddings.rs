@@ -103,5 +103,5 @@ pub(in crate::providers) fn response<'v>(
     }
     fields::write_field(&mut body, "usage", &usage_json(usage).to_string());
     body.push(b'}');
-    Ok(CompletionResponse { body: Bytes::from(body), usage })
+    Ok(CompletionResponse { body: Bytes::from(body), usage, is_native: false })
 }

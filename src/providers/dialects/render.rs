@@ -147,7 +147,7 @@ pub(in crate::providers) fn completion_response(
         "choices": choices,
         "usage": shown,
     });
-    CompletionResponse { body: Bytes::from(body.to_string()), usage }
+    CompletionResponse { body: Bytes::from(body.to_string()), usage, is_native: false }
 }
 
 /// Tracks the usage of a stream whose provider reports it only now and then. What has arrived since the last report is

@@ -95,8 +95,9 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
         clock: Clock::manual(Time::from_unix_ms(1_795_202_760_000)),
     };
     let tokens = |used: Tokens| json!([used.prompt, used.completion]);
-    // The question makes no difference.
-    match question(Vec::new()).decode(dialect, &response) {
+    // Question and model make no difference.
+    let model = Model::known("nobody", Kind::OpenAi, "m");
+    match question(Vec::new()).decode(dialect, &model, &response) {
         Ok(answer) => json!({
             "answer": answer.text,
             "finish": format!("{:?}", answer.finish),

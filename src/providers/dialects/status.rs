@@ -27,7 +27,7 @@ pub(in crate::providers) fn failure(status: u16, response: &ProviderResponse) ->
         402 => Failure::QuotaExhausted,
         404 => Failure::UnknownModel,
         // Larger than the model, or the account's allowance, can ever take in one request.
-        413 => Failure::ContextOverflow,
+        413 => Failure::ContextOverflow { words: None },
         429 => Failure::RateLimited { retry_after: wait() },
         498 | 503 | 529 => Failure::Overloaded { retry_after: wait() },
         // The provider timed out, had a conflict, or cancelled the call internally: as transient as a server error.

@@ -69,7 +69,7 @@ impl ReducedRequest {
     pub fn request(&self, whole: &CompletionRequest<'_>) -> Option<CompletionRequest<'_>> {
         let CompletionRequest { stream, include_usage, choices, prompt_tokens, .. } = *whole;
         let fields = Fields::parse(&self.body).ok()?;
-        Some(CompletionRequest { fields, stream, include_usage, choices, prompt_tokens })
+        Some(CompletionRequest { fields, stream, include_usage, choices, prompt_tokens, native: None })
     }
 }
 
@@ -125,8 +125,14 @@ mod tests {
     /// What is left of a request for a model that has none of these, and what is left out.
     fn reduced(body: &str, refused: &[&str]) -> Result<(String, Vec<String>), String> {
         let fields = Fields::parse(body).unwrap();
-        let whole =
-            CompletionRequest { fields, stream: false, include_usage: false, choices: 1, prompt_tokens: 1 };
+        let whole = CompletionRequest {
+            fields,
+            stream: false,
+            include_usage: false,
+            choices: 1,
+            prompt_tokens: 1,
+            native: None,
+        };
         let check = |request: &CompletionRequest<'_>| {
             let body: Vec<String> =
                 request.fields.iter().map(|(name, value)| format!("{name}{}", value.get())).collect();

@@ -14,6 +14,7 @@ fn decode(body: &Value) -> Result<DecodedRequest, Failure> {
         include_usage: false,
         choices: 1,
         prompt_tokens: 0,
+        native: None,
     })
 }
 

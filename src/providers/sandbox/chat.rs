@@ -286,6 +286,7 @@ mod tests {
                 include_usage: false,
                 choices: 1,
                 prompt_tokens: 0,
+                native: None,
             };
             match check_fields(&request) {
                 Err(Failure::Unsupported { param, .. }) => param,

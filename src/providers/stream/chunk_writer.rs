@@ -15,6 +15,7 @@ use crate::json::fields;
 use crate::money::Tokens;
 use crate::providers::catalog::estimate;
 use crate::providers::completion::{CompletionRequest, MAX_CHOICES, ResponseMeta};
+use crate::providers::sse::Event;
 
 /// The maximum capacity reserved for the next piece in advance.
 const MAX_RESERVED_BYTES: usize = 4096;
@@ -39,6 +40,8 @@ pub struct ChunkWriter {
     /// `{"id":…,"object":…,"created":…,"model":…`, the same for all chunks; set with the first one.
     head: Vec<u8>,
     include_usage: bool,
+    /// Whether events are passed on as they come, instead of chunks.
+    is_native: bool,
     expected: usize,
     choices: Vec<Choice>,
     /// The size of the chunks with finish reasons that are held back.
@@ -112,6 +115,7 @@ impl ChunkWriter {
             meta,
             head: Vec::new(),
             include_usage: request.include_usage,
+            is_native: false,
             expected: request.choices.min(MAX_CHOICES) as usize,
             choices: Vec::new(),
             held_bytes: 0,
@@ -124,6 +128,35 @@ impl ChunkWriter {
             usage_text: None,
             held_extra: Vec::new(),
         }
+    }
+
+    /// A writer for an answer whose events are passed on as they come, in a protocol of their own. No other model can
+    /// continue it.
+    pub(in crate::providers) fn native(request: &CompletionRequest<'_>, meta: ResponseMeta) -> Self {
+        Self { is_native: true, include_usage: false, text: None, ..Self::new(request, meta) }
+    }
+
+    /// Whether events are passed on as they come.
+    pub(in crate::providers) const fn is_native(&self) -> bool {
+        self.is_native
+    }
+
+    /// Passes on an event.
+    pub(in crate::providers) fn pass_on(&mut self, event: &Event<'_>) {
+        self.begin(None, None);
+        if !event.name.is_empty() {
+            self.write_parts([b"event: ", event.name, b"\n"]);
+        }
+        for line in event.data.split(|byte| *byte == b'\n') {
+            self.write_parts([b"data: ", line, b"\n"]);
+        }
+        self.out.push(b'\n');
+    }
+
+    /// Notes the end of an answer that is passed on.
+    pub(in crate::providers) fn finish_native(&mut self, reason: &str) {
+        let finish = Finish { reason: reason.to_owned(), chunk: Vec::new() };
+        self.choices = vec![Choice { index: 0, finish: Some(finish) }];
     }
 
     /// Sets the `id` and `created` of all chunks; only the first call has an effect.
@@ -426,8 +459,11 @@ impl ChunkWriter {
         self.usage
     }
 
-    /// Writes the end of a complete answer.
+    /// Writes the end of a complete answer. One that is passed on has its own.
     pub fn end(&mut self) {
+        if self.is_native {
+            return;
+        }
         if !self.include_usage {
             self.add_extra_to_finish();
         }

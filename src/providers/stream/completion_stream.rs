@@ -92,13 +92,12 @@ impl CompletionStream {
     pub(in crate::providers) fn new(
         response: OpenResponse,
         decoder: Box<dyn StreamDecoder>,
-        request: &CompletionRequest<'_>,
-        meta: ResponseMeta,
+        chunks: ChunkWriter,
         permit: CallPermit,
         secret: Option<SecretString>,
     ) -> Self {
         let source = Source::Http(TimedResponse::new(response, permit));
-        Self { secret, ..Self::from_source(source, decoder, ChunkWriter::new(request, meta)) }
+        Self { secret, ..Self::from_source(source, decoder, chunks) }
     }
 
     pub(in crate::providers) fn simulated(
@@ -225,6 +224,11 @@ impl CompletionStream {
     pub fn usage_before_chunks(&self, failure: &Failure) -> Option<Tokens> {
         let unused = (self.read == 0 && *failure == Failure::Cut).then(Tokens::default);
         self.chunks.reported_usage().or(unused)
+    }
+
+    /// Whether the events are those of a native answer, in its protocol.
+    pub const fn is_native(&self) -> bool {
+        self.chunks.is_native()
     }
 
     /// Whether the answer is complete, so that only its end remains to be sent.

@@ -55,7 +55,7 @@ async fn answer<B: Buf, E>(
     let Answered { about, answer } =
         chat::ask_for(context, caller, incoming, (&model, &request), &body).await?;
     let mut response = match answer {
-        Answer::Whole(vectors) => reply::json_bytes(vectors),
+        Answer::Whole(vectors) | Answer::Native(vectors) => reply::json_bytes(vectors),
         // Cannot happen, as no stream was asked for.
         Answer::Stream(stream) => stream.into_response(None),
     };
@@ -77,8 +77,14 @@ fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiError> {
         let name = encoding.string().filter(|name| ENCODINGS.contains(&&**name));
         name.ok_or_else(|| invalid("encoding_format", "float or base64", encoding))?;
     }
-    let request =
-        CompletionRequest { fields, stream: false, include_usage: false, choices: 1, prompt_tokens };
+    let request = CompletionRequest {
+        fields,
+        stream: false,
+        include_usage: false,
+        choices: 1,
+        prompt_tokens,
+        native: None,
+    };
     Ok((model, request))
 }
 

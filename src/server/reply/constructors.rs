@@ -26,6 +26,7 @@ impl ApiError {
             message: message.into(),
             param: None,
             provider: None,
+            words: None,
             failed_generation: None,
             retry_after,
             allow: None,

@@ -11,12 +11,17 @@ use crate::api::door_error::{AnthropicError, AnthropicErrorBody, OpenAiError, Op
 use crate::api::endpoint::Door;
 use crate::api::error::ErrorBody;
 
-/// The bytes of an error body behind a door.
-pub(crate) fn body(door: Door, code: ErrorCode, body: ErrorBody) -> Vec<u8> {
+/// What clients of the Messages API recognise an overlong prompt by.
+const TOO_LONG: &str = "prompt is too long";
+/// What they recognise a prompt by that is too long only with the answer that is asked for.
+const TOO_LONG_WITH_ANSWER: &str = "exceed context limit";
+
+/// The bytes of an error body behind a door. `words` are what a provider says about a prompt that is too long.
+pub(crate) fn body(door: Door, code: ErrorCode, words: Option<&str>, body: ErrorBody) -> Vec<u8> {
     match door {
         Door::Documented => json(&body),
         Door::OpenAi => json(&openai(code, body)),
-        Door::Anthropic => json(&anthropic(code, body)),
+        Door::Anthropic => json(&anthropic(code, words, body)),
     }
 }
 
@@ -53,12 +58,13 @@ const fn openai_type(status: u16) -> &'static str {
     }
 }
 
-fn anthropic(code: ErrorCode, body: ErrorBody) -> AnthropicErrorBody {
+fn anthropic(code: ErrorCode, words: Option<&str>, body: ErrorBody) -> AnthropicErrorBody {
     let ErrorBody { error: _, message, code: name, request_id, param, provider, failed_generation } = body;
     let message = match code {
-        ErrorCode::ContextLengthExceeded if !message.contains("prompt is too long") => {
-            format!("prompt is too long: {message}")
-        }
+        ErrorCode::ContextLengthExceeded => match words.filter(|words| is_recognised(words)) {
+            Some(words) => words.to_owned(),
+            None => format!("{TOO_LONG}: {message}"),
+        },
         _ => message,
     };
     let kind = anthropic_type(code.status()).to_owned();
@@ -67,6 +73,10 @@ fn anthropic(code: ErrorCode, body: ErrorBody) -> AnthropicErrorBody {
         error: AnthropicError { kind, message, code: name, param, provider, failed_generation },
         request_id,
     }
+}
+
+fn is_recognised(words: &str) -> bool {
+    [TOO_LONG, TOO_LONG_WITH_ANSWER].iter().any(|phrase| words.contains(phrase))
 }
 
 /// The types of Anthropic's errors (<https://docs.claude.com/en/api/errors>).

@@ -43,6 +43,8 @@ pub(crate) struct ApiError {
     message: Cow<'static, str>,
     param: Option<String>,
     provider: Option<Box<str>>,
+    /// What a provider says about a prompt that is too long. Clients of its own protocol match on it.
+    words: Option<Box<str>>,
     /// What the model wrote and its provider could not use.
     failed_generation: Option<Box<str>>,
     retry_after: Option<Duration>,
@@ -145,7 +147,7 @@ impl ApiError {
     }
 
     /// The body and the headers of the response, without those for rate limits and the request id.
-    pub(crate) fn into_parts(self, door: Door, request_id: &str) -> (Vec<u8>, HeaderMap) {
+    pub(crate) fn into_parts(mut self, door: Door, request_id: &str) -> (Vec<u8>, HeaderMap) {
         let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.code.status() == 401 {
@@ -163,7 +165,8 @@ impl ApiError {
         if let Some(attempts) = self.attempts {
             headers.insert(&header_names::ATTEMPTS, HeaderValue::from(attempts));
         }
-        (doors::body(door, self.code, self.into_body(request_id)), headers)
+        let (code, words) = (self.code, self.words.take());
+        (doors::body(door, code, words.as_deref(), self.into_body(request_id)), headers)
     }
 
     /// The body of the response, in the documented form.

@@ -31,7 +31,7 @@ pub(super) const fn server_side(failure: &Failure) -> Option<ErrorCode> {
         Failure::PriceUnknown => ErrorCode::PriceUnknown,
         Failure::StoreUnavailable => ErrorCode::StoreUnavailable,
         Failure::UnknownModel
-        | Failure::ContextOverflow
+        | Failure::ContextOverflow { .. }
         | Failure::Rejected { .. }
         | Failure::Unsupported { .. }
         | Failure::Refused => return None,
@@ -52,6 +52,7 @@ impl From<ChatError> for ApiError {
                 (error.provider_code, error.failed_generation) = (code.map(Into::into), generation);
             }
             Failure::NoDescriptors => {}
+            Failure::ContextOverflow { words } => (error.provider, error.words) = (Some(name.into()), words),
             failure if failure.is_unpaid() => {}
             _ => error.provider = Some(name.into()),
         }
@@ -90,7 +91,7 @@ impl ApiError {
 const fn caller_side(failure: &Failure) -> ErrorCode {
     match failure {
         Failure::UnknownModel => ErrorCode::ModelNotFound,
-        Failure::ContextOverflow => ErrorCode::ContextLengthExceeded,
+        Failure::ContextOverflow { .. } => ErrorCode::ContextLengthExceeded,
         Failure::Unsupported { .. } => ErrorCode::UnsupportedParameter,
         Failure::Refused => ErrorCode::ContentFilter,
         _ => ErrorCode::ProviderRejected,
@@ -129,7 +130,7 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
         Failure::UnknownModel => {
             format!("{provider} does not know the model {model}; GET /inference/v1/models lists models")
         }
-        Failure::ContextOverflow => {
+        Failure::ContextOverflow { .. } => {
             format!(
                 "the messages, with the answer that is asked for, are too long for {model}; send less, ask for a \
                  shorter answer, or choose a model with more context"

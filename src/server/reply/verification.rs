@@ -128,7 +128,7 @@ mod tests {
         let (bad, own) = ("Bad Request", "provider_error");
         for (failure, title, code, code_of_verification) in [
             (Failure::UnknownModel, "Not Found", "model_not_found", own),
-            (Failure::ContextOverflow, bad, "context_length_exceeded", own),
+            (Failure::ContextOverflow { words: None }, bad, "context_length_exceeded", own),
             (Failure::rejected(Some("odd"), "no"), bad, "odd", own),
             (Failure::rejected(None, "no"), bad, "provider_rejected", own),
             (unsupported, bad, "unsupported_parameter", own),

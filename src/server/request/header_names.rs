@@ -1,7 +1,9 @@
 //! Header names that the `http` crate does not define. A name given as text is validated and looked up each time it is
 //! used; a response has eight of these, which was a fiftieth of the work of a short completion.
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::inference::Protocol;
 
 use crate::api::verify::CACHE_HEADER;
 
@@ -29,6 +31,18 @@ pub(crate) static RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-
 pub(crate) static RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// What is left of all windows, in the format of the IETF draft.
 pub(crate) static RATE_STATE: HeaderName = HeaderName::from_static("ratelimit");
+
+/// The headers of a protocol in which callers say how they speak it, but for credentials.
+pub(crate) fn of_protocol(headers: &HeaderMap, protocol: Protocol) -> Vec<(HeaderName, HeaderValue)> {
+    let names: &[HeaderName] = match protocol {
+        Protocol::Messages => {
+            &[HeaderName::from_static("anthropic-version"), HeaderName::from_static("anthropic-beta")]
+        }
+        Protocol::Responses => &[HeaderName::from_static("openai-beta")],
+    };
+    let given = names.iter().flat_map(|name| headers.get_all(name).iter().map(move |value| (name, value)));
+    given.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
 
 /// The headers in which clients name the session that a request belongs to, which is not the request's id: Claude Code
 /// (from 2.1.86 on), Codex (today and formerly), several agents and gateways, `OpenCode`, clients of `LiteLLM`.

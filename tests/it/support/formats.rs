@@ -18,7 +18,7 @@ impl Format {
     /// The format used at a path.
     pub fn at(path: &str) -> Self {
         match path {
-            _ if path.ends_with("/messages") => Self::Anthropic,
+            _ if path.contains("/messages") => Self::Anthropic,
             _ if [":generateContent", ":streamGenerateContent", ":batchEmbedContents"]
                 .iter()
                 .any(|method| path.ends_with(method)) =>

@@ -36,6 +36,10 @@ pub struct ModelRequest {
     pub raw: String,
     /// The API key, from the header that the format uses.
     pub key: Option<String>,
+    /// The path that it was sent to.
+    pub path: String,
+    /// Its headers.
+    pub headers: http::HeaderMap,
     /// The trace that it is part of.
     pub traceparent: Option<String>,
     /// When it had been received.
@@ -337,6 +341,7 @@ async fn play(
     let path = request.uri().path().to_owned();
     let format = Format::at(&path);
     let key = format.key(request.headers());
+    let headers = request.headers().clone();
     let traceparent = request.headers().get("traceparent").map(|value| value.to_str().unwrap().to_owned());
     let bytes =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -351,6 +356,8 @@ async fn play(
         body,
         raw,
         key,
+        path,
+        headers,
         traceparent,
         at: Instant::now(),
     };

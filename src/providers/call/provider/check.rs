@@ -3,6 +3,9 @@
 use super::{Backend, Provider};
 use crate::providers::{CompletionRequest, Failure, ReducedRequest, request, sandbox};
 
+/// What is wrong with a model that does not speak the protocol of a request which only that can express.
+const UNTRANSLATED: &str = "`model`: the request has what only models that speak its own protocol know";
+
 impl Provider {
     /// Checks that this provider can be asked for what `request` asks of `model`. To be called before an attempt, as
     /// what is not sent is none.
@@ -10,6 +13,14 @@ impl Provider {
     /// # Errors
     /// [`Failure::Unsupported`] for a field that would affect the answer and that the provider's format cannot express.
     pub fn check_chat(&self, request: &CompletionRequest<'_>, model: &str) -> Result<(), Failure> {
+        if let Some(native) = &request.native {
+            if self.speaks(native.protocol, model).is_some() {
+                return Ok(());
+            }
+            if !native.is_translated {
+                return Err(request::unsupported("model", UNTRANSLATED));
+            }
+        }
         match &self.backend {
             Backend::Http { dialect, .. } if dialect.expresses_everything() => Ok(()),
             Backend::Http { dialect, .. } => dialect.request(request, &self.model(model)).map(drop),
@@ -31,9 +42,12 @@ impl Provider {
     }
 
     /// The fields of a request that this provider is not sent, as they have no effect on the answer.
-    pub fn ignored_fields(&self, request: &CompletionRequest<'_>) -> Vec<String> {
+    pub fn ignored_fields(&self, request: &CompletionRequest<'_>, model: &str) -> Vec<String> {
         match &self.backend {
-            Backend::Http { dialect, .. } if !dialect.expresses_everything() => request::ignored(request),
+            Backend::Http { dialect, .. } if !dialect.expresses_everything() => match &request.native {
+                Some(native) if self.speaks(native.protocol, model).is_some() => Vec::new(),
+                _ => request::ignored(request),
+            },
             _ => Vec::new(),
         }
     }

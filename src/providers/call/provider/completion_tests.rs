@@ -27,7 +27,7 @@ fn provider(server: &Scripted, kind: Kind) -> Provider {
 
 fn request(stream: bool) -> CompletionRequest<'static> {
     let fields: Fields<'_> = serde_json::from_str(BODY).unwrap();
-    CompletionRequest { fields, stream, include_usage: true, choices: 1, prompt_tokens: 7 }
+    CompletionRequest { fields, stream, include_usage: true, choices: 1, prompt_tokens: 7, native: None }
 }
 
 fn meta() -> ResponseMeta {

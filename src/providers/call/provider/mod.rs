@@ -21,6 +21,7 @@ use crate::net::workers::yield_to_ready;
 use crate::providers::dialects::anthropic::Anthropic;
 use crate::providers::dialects::google::Google;
 use crate::providers::dialects::openai::OpenAi;
+use crate::providers::native::{Protocol, Speaks};
 use crate::providers::question::{CompletionCall, Question};
 use crate::providers::{
     CallPolicy, CompletionStream, Dialect, FailedCall, Failure, Kind, Model, ModelSettings, ProviderRequest,
@@ -59,7 +60,7 @@ enum Backend {
 /// What a provider has responded with.
 enum Reply<T> {
     Whole(T),
-    Stream(Box<OpenResponse>, CallKey, CallPermit),
+    Stream(Box<OpenResponse>, Arc<Model>, CallKey, CallPermit),
 }
 
 /// Permission to make one call; released on drop. Boxed, as each waiting future holds it several times over.
@@ -249,17 +250,17 @@ impl Provider {
         model: &str,
         deadline: Instant,
     ) -> Result<CompletionStream, FailedCall> {
-        let (request, meta) = (question.request, question.meta.clone());
         let Backend::Http { dialect, .. } = &self.backend else {
+            let (request, meta) = (question.request, question.meta.clone());
             let script = sandbox::chat::stream(request, model, self.call_policy(model).idle_timeout)?;
             let decoder = OpenAi.stream_decoder(request);
             return Ok(CompletionStream::simulated(script, decoder, request, meta, permit));
         };
-        let decoder = dialect.stream_decoder(request);
         match self.send(permit, question, true, model, deadline).await? {
-            Reply::Stream(opened, key, permit) => {
+            Reply::Stream(opened, target, key, permit) => {
                 let key = self.settings.api_keys().nth(key.index()).cloned();
-                Ok(CompletionStream::new(*opened, decoder, request, meta, permit, key))
+                let (chunks, decoder) = question.stream(&**dialect, &target);
+                Ok(CompletionStream::new(*opened, decoder, chunks, permit, key))
             }
             // A complete answer instead of a stream cannot be passed on as a stream.
             Reply::Whole(completed) => {
@@ -298,15 +299,15 @@ impl Provider {
                 }
                 .await
                 .map(Box::new)?;
-                let learn = |target: Arc<Model>| {
+                let learn = |target: &Arc<Model>| {
                     self.keys.worked(key, model);
                     if is_reduced {
-                        self.learn(target);
+                        self.learn(target.clone());
                     }
                 };
                 if stream && opened.is_stream() {
-                    learn(target);
-                    return Ok(Reply::Stream(opened, key, permit));
+                    learn(&target);
+                    return Ok(Reply::Stream(opened, target, key, permit));
                 }
                 let limit = question.max_response_bytes();
                 let reading = async move {
@@ -316,9 +317,9 @@ impl Provider {
                     opened.read_up_to(limit).await
                 };
                 let response = Box::pin(reading).await?.with_clock(self.clock.clone());
-                let failed = match question.decode(&**dialect, &response) {
+                let failed = match question.decode(&**dialect, &target, &response) {
                     Ok(answer) => {
-                        learn(target);
+                        learn(&target);
                         return Ok(Reply::Whole(answer));
                     }
                     Err(failed) => failed,
@@ -328,7 +329,9 @@ impl Provider {
                     continue;
                 }
                 let body = |model: &Model| Ok(question.encode(&**dialect, model)?.body);
-                target = if question.has_own_limit() && self.may_fit_without_limit(&target, &failed) {
+                target = if let Some(next) = question.translated(&**dialect, &target, response.status) {
+                    Arc::new(next)
+                } else if question.has_own_limit() && self.may_fit_without_limit(&target, &failed) {
                     Arc::new(Model { answer_limit: false, ..Model::clone(&target) })
                 } else {
                     self.without_refused(&target, failed, body)?
@@ -341,7 +344,7 @@ impl Provider {
     /// Whether the prompt might fit into the context window without the room reserved for the answer, which servers of
     /// the chat-completion format count with it.
     fn may_fit_without_limit(&self, target: &Model, failed: &FailedCall) -> bool {
-        failed.failure == Failure::ContextOverflow
+        matches!(failed.failure, Failure::ContextOverflow { .. })
             && self.settings.kind == Kind::OpenAi
             && target.answer_limit
     }
@@ -385,6 +388,15 @@ impl Provider {
         Ok(Arc::new(reduced))
     }
 
+    /// How far `model` speaks a protocol; `None` if it does not.
+    pub fn speaks(&self, protocol: Protocol, model: &str) -> Option<Speaks> {
+        let Backend::Http { dialect, .. } = &self.backend else { return None };
+        let model = self.model(model);
+        dialect.passage(protocol, &model)?;
+        let is_sure = protocol != Protocol::Responses || model.responses == Some(true);
+        Some(if is_sure { Speaks::Surely } else { Speaks::Perhaps })
+    }
+
     /// What `model` takes of what tunes an answer.
     pub fn takes(&self, model: &str) -> Takes {
         if self.is_sandbox() { Takes::default() } else { Takes::of(self.settings.kind, &self.model(model)) }
@@ -410,7 +422,8 @@ impl Provider {
         if let Some(model) = models.learned.get(name).or_else(|| models.known.get(name)) {
             return model.clone();
         }
-        let model = Arc::new(Model::known(&self.settings.name, self.settings.kind, name));
+        let known = Model::known(&self.settings.name, self.settings.kind, name);
+        let model = Arc::new(Model { responses: self.settings.responses, ..known });
         if models.known.len() < MAX_MODELS {
             models.known.insert(name.to_owned(), model.clone());
         }

@@ -54,7 +54,7 @@ fn failure_by_type(error: &Value, response: &ProviderResponse) -> Option<Failure
         "rate_limit_error" => Failure::RateLimited { retry_after: wait() },
         "overloaded_error" => Failure::Overloaded { retry_after: wait() },
         "not_found_error" => Failure::UnknownModel,
-        "request_too_large" => Failure::ContextOverflow,
+        "request_too_large" => Failure::ContextOverflow { words: None },
         "api_error" | "timeout_error" => Failure::Broken { status: response.status, retry_after: wait() },
         _ => return None,
     })
@@ -65,7 +65,7 @@ fn failure_by_phrase(error: &Value, status: u16) -> Failure {
     let lowercase = message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| lowercase.contains(phrase));
     if says(&CONTEXT_PHRASES) {
-        return Failure::ContextOverflow;
+        return Failure::overflow(message);
     }
     if says(&QUOTA_PHRASES) {
         return Failure::QuotaExhausted;

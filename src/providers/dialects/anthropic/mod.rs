@@ -10,6 +10,7 @@
 
 mod blocks;
 mod error_body;
+mod native;
 mod response;
 mod schema;
 mod stream;
@@ -19,10 +20,12 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 
 use crate::providers::dialects::embeddings;
+use crate::providers::native::{Passage, Protocol};
 use crate::providers::{
     CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, KeyHeader, Model, ProviderRequest,
     ProviderResponse, ResponseMeta, StreamDecoder,
 };
+pub use native::TokenCount;
 use response::ParsedResponse;
 pub(in crate::providers) use translate::FIRST_ADAPTIVE;
 
@@ -47,6 +50,10 @@ impl Dialect for Anthropic {
             return Err(embeddings::none_here());
         }
         translate::translate(request, model)
+    }
+
+    fn passage(&self, protocol: Protocol, _model: &Model) -> Option<&'static dyn Passage> {
+        (protocol == Protocol::Messages).then_some(&native::Messages)
     }
 
     fn response(

@@ -90,7 +90,7 @@ impl<'a> ErrorBody<'a> {
             return Failure::Unauthorized;
         }
         if self.says(&CONTEXT_PHRASES) {
-            return Failure::ContextOverflow;
+            return Failure::ContextOverflow { words: None };
         }
         if self.says(&MODEL_PHRASES) {
             return Failure::UnknownModel;

@@ -113,6 +113,7 @@ mod tests {
             include_usage: false,
             choices: 1,
             prompt_tokens: 0,
+            native: None,
         };
         let mut chunks = ChunkWriter::new(&request, ResponseMeta { model: "a/b".into(), created: 7 });
         Delta::read(&mut Reader::new(delta)).unwrap().record(0, &mut chunks);

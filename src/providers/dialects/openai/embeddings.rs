@@ -69,7 +69,7 @@ fn read(
         fields::write_field(&mut body, "usage", &embeddings::usage_json(usage).to_string());
     }
     body.push(b'}');
-    Ok(CompletionResponse { body: Bytes::from(body), usage })
+    Ok(CompletionResponse { body: Bytes::from(body), usage, is_native: false })
 }
 
 /// The number of vectors in a list; `None` if something in it is none.

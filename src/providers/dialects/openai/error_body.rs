@@ -148,7 +148,7 @@ impl ErrorBody {
             return Some(Failure::Unauthorized);
         }
         if has(&CONTEXT_NAMES) || (has(&[TOO_LONG]) && self.is_about_a_message()) {
-            return Some(Failure::ContextOverflow);
+            return Some(Failure::ContextOverflow { words: None });
         }
         if has(&MODEL_NAMES) {
             return Some(Failure::UnknownModel);
@@ -173,7 +173,7 @@ impl ErrorBody {
             return Failure::Unauthorized;
         }
         if self.says(&CONTEXT_PHRASES) {
-            return Failure::ContextOverflow;
+            return Failure::ContextOverflow { words: None };
         }
         if self.says(&MODEL_PHRASES) {
             return Failure::UnknownModel;

@@ -13,6 +13,7 @@ mod order;
 mod parts;
 mod request;
 mod response;
+mod responses;
 mod stream;
 #[cfg(test)]
 mod stream_scenarios;
@@ -22,6 +23,7 @@ mod usage;
 use http::header::AUTHORIZATION;
 
 use crate::json::fields::Fields;
+use crate::providers::native::{Passage, Protocol};
 use crate::providers::{
     CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, KeyHeader, Model, ProviderRequest,
     ProviderResponse, ResponseMeta, StreamDecoder,
@@ -48,6 +50,10 @@ impl Dialect for OpenAi {
 
     fn expresses_everything(&self) -> bool {
         true
+    }
+
+    fn passage(&self, protocol: Protocol, model: &Model) -> Option<&'static dyn Passage> {
+        (protocol == Protocol::Responses && model.responses != Some(false)).then_some(&responses::Responses)
     }
 
     fn response(

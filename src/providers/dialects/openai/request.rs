@@ -64,8 +64,14 @@ mod tests {
 
     fn sent(body: &str, stream: bool, change: impl FnOnce(&mut Model)) -> String {
         let fields = serde_json::from_str(body).unwrap();
-        let request =
-            CompletionRequest { fields, stream, include_usage: false, choices: 1, prompt_tokens: 1 };
+        let request = CompletionRequest {
+            fields,
+            stream,
+            include_usage: false,
+            choices: 1,
+            prompt_tokens: 1,
+            native: None,
+        };
         let mut model = Model::known("nobody", Kind::OpenAi, "m");
         change(&mut model);
         let outgoing = encode(&request, &model);

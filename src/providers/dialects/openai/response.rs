@@ -117,7 +117,8 @@ impl<'a> ParsedResponse<'a> {
             Some(reported) => reported.to_json(),
             None => Cow::Owned(usage_json(usage.tokens, true).to_string()),
         };
-        Ok(CompletionResponse { body: render(&self.fields, choices, meta, &usage_text), usage })
+        let body = render(&self.fields, choices, meta, &usage_text);
+        Ok(CompletionResponse { body, usage, is_native: false })
     }
 
     fn usage(&self) -> Option<Tokens> {
@@ -246,6 +247,7 @@ mod tests {
             include_usage: false,
             choices: 1,
             prompt_tokens: 8,
+            native: None,
         };
         let response = response(body);
         let meta = ResponseMeta { model: "a/b".into(), created: 7 };

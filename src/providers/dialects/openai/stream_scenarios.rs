@@ -41,6 +41,7 @@ fn play(events: &[u8], size: usize) -> Value {
         include_usage: false,
         choices: 1,
         prompt_tokens: 1000,
+        native: None,
     };
     let mut chunks = ChunkWriter::new(&request, ResponseMeta { model: "fake/m".into(), created: 1 });
     let mut sse_decoder = sse::Decoder::default();

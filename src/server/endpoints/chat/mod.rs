@@ -4,16 +4,18 @@
 //! answer. A success status is only sent once there is an answer, or the first event of a stream: whatever fails before
 //! that gets an error status.
 //!
-//! Doors of other protocols translate their requests into this format, [`ask`], and give the answer in their own:
-//! whatever holds for a completion holds for them.
+//! Doors of other protocols translate their requests into this format, or pass them on as they are ([`ask_in`]), and
+//! give the answer in their own: whatever holds for a completion holds for them.
 
 mod kept;
 mod limited;
 mod message;
+mod native;
 pub(super) mod request;
 pub(in crate::server) mod stream;
 
 pub(in crate::server) use message::ROLES;
+pub(in crate::server) use native::{Native, Translation, ask_in};
 pub(in crate::server) use request::{
     MAX_TOKENS, TEMPERATURE, boolean, invalid, missing, object, read, whole,
 };
@@ -69,23 +71,25 @@ pub(in crate::server) async fn answer<B: Buf, E>(
     let body = context.read_inference_json(incoming, body).await?;
     let Answered { about, answer } = ask(context, caller, incoming, &body).await?;
     let mut response = match answer {
-        Answer::Whole(completion) => reply::json_bytes(completion),
+        Answer::Whole(completion) | Answer::Native(completion) => reply::json_bytes(completion),
         Answer::Stream(stream) => stream.into_response(None),
     };
     about.write(response.headers_mut());
     Ok(response)
 }
 
-/// A model's answer in the chat-completion format, and what is known about it.
+/// A model's answer, and what is known about it.
 pub(in crate::server) struct Answered {
     pub(in crate::server) about: About,
     pub(in crate::server) answer: Answer,
 }
 
-/// An answer in the chat-completion format.
+/// An answer, in the chat-completion format unless it is one to a native request.
 pub(in crate::server) enum Answer {
     /// A `chat.completion` object.
     Whole(Bytes),
+    /// The whole answer to a native request, in its protocol.
+    Native(Bytes),
     /// A stream that has begun.
     Stream(Box<stream::Stream>),
 }
@@ -211,6 +215,7 @@ async fn run(
             yield_to_ready().await;
             Answer::Whole(body)
         }
+        ChatReply::Native(body) => Answer::Native(body),
         ChatReply::Stream(relay) => {
             caller.record.begin_stream();
             let (keep_alive, record) = (context.options.keep_alive, caller.record.clone());

@@ -100,7 +100,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(String, CompletionRequest<'_>), ApiEr
         }
     };
     let choices = u32::try_from(choices).unwrap_or(1);
-    Ok((model, CompletionRequest { fields, stream, include_usage, choices, prompt_tokens }))
+    Ok((model, CompletionRequest { fields, stream, include_usage, choices, prompt_tokens, native: None }))
 }
 
 /// As [`object`], with `each` as in [`Fields::parse_with`], and fails if a name could be taken for one of our own.

@@ -2,7 +2,8 @@
 //!
 //! It adds what only a stream needs: keep-alive comments, and the last chunk of an answer that is aborted or fails.
 //! Dropping it (the caller left) drops the relay, which stops the provider and books the usage. Behind a door of another
-//! protocol, a [`Transcoder`] turns the chunks into that protocol's events; without one, they go out as they are.
+//! protocol, a [`Transcoder`] turns the chunks into that protocol's events, or ends one whose events are that protocol's
+//! already; without one, they go out as they are.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,10 +32,10 @@ pub(in crate::server) struct Stream {
     pub(super) _token: TaskTrackerToken,
 }
 
-/// Turns the chunks of one answer into the events of another protocol. (`Sync`, as response bodies have to be.)
+/// Turns what comes of one answer into the events of another protocol. (`Sync`, as response bodies have to be.)
 pub(in crate::server) trait Transcoder: Send + Sync {
     /// Translates chunks, `data: {…}` with an empty line after each, whole ones only; behind the last stands `[DONE]`.
-    /// Without anything to say about them, `out` stays empty.
+    /// (Of a native answer, its events.) Without anything to say about them, `out` stays empty.
     fn chunks(&mut self, sse: &[u8], out: &mut Vec<u8>);
 
     /// Ends an answer that broke off. Nothing follows.
@@ -54,6 +55,11 @@ impl Drop for Stream {
 }
 
 impl Stream {
+    /// Whether it has the events of a native answer, in its protocol.
+    pub(in crate::server) fn is_native(&self) -> bool {
+        self.relay.is_native()
+    }
+
     /// The response with this stream as its body.
     pub(in crate::server) fn into_response(self, transcoder: Option<Box<dyn Transcoder>>) -> Response {
         let mut response = warp::reply::stream(events(self, transcoder)).into_response();

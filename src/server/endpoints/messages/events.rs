@@ -16,7 +16,7 @@ use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::{ApiError, ErrorCode};
 
 /// The event that keeps an idle stream alive.
-const PING: &[u8] = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
+pub(super) const PING: &[u8] = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
 
 /// The state of one answer.
 pub(super) struct Events {
@@ -247,10 +247,7 @@ impl Transcoder for Events {
 
     fn fail(&mut self, error: ApiError, out: &mut Vec<u8>) {
         if !self.is_over {
-            let (body, _) = error.into_parts(Door::Anthropic, &self.request_id);
-            out.extend_from_slice(b"event: error\ndata: ");
-            out.extend_from_slice(&body);
-            out.extend_from_slice(b"\n\n");
+            write_error(error, &self.request_id, out);
             self.is_over = true;
         }
     }
@@ -258,6 +255,14 @@ impl Transcoder for Events {
     fn keep_alive(&self) -> Bytes {
         Bytes::from_static(PING)
     }
+}
+
+/// Writes the event that ends an answer that broke off.
+pub(super) fn write_error(error: ApiError, request_id: &str, out: &mut Vec<u8>) {
+    let (body, _) = error.into_parts(Door::Anthropic, request_id);
+    out.extend_from_slice(b"event: error\ndata: ");
+    out.extend_from_slice(&body);
+    out.extend_from_slice(b"\n\n");
 }
 
 fn write(out: &mut Vec<u8>, name: &str, data: &Value) {

@@ -1,32 +1,36 @@
 //! `POST /anthropic/v1/messages`: a model's answer in the format of the Messages API, complete or as a stream; and
 //! `POST /anthropic/v1/messages/count_tokens`, the length of a request.
 //!
-//! A request is translated into a chat completion (`request`) and asked as one, so that everything holds that holds
-//! there: limits, budgets, retries, fallbacks. The answer is translated back (`answer`, `events`).
+//! Models of Anthropic's get a request as it came, and their answer goes back as it is (`native`). For all others it is
+//! translated into a chat completion (`request`) and the answer is translated back (`answer`, `events`). Either way it is
+//! asked as a chat completion is, so that everything holds that holds there: limits, budgets, retries, fallbacks.
 
 mod answer;
 mod events;
 mod models;
+mod native;
 mod request;
 
 pub(crate) use models::{list, one};
 
 use std::sync::Arc;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use http::StatusCode;
 use serde_json::json;
 use warp::reply::Response;
 
-use super::chat::{self, Answer, Answered};
+use super::asked_models::AskedModels;
+use super::chat::{self, Answer, Answered, Native, Translation};
 use crate::api::Service;
-use crate::inference::Failure;
+use crate::inference::{ChatError, Failure, NotCounted, Protocol};
 use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
-use crate::server::reply::{self, ApiError, Reply};
+use crate::server::reply::{self, ApiError, ErrorCode, Reply};
 use crate::server::request::incoming::Incoming;
 use events::Events;
+use native::NativeEvents;
 use request::{Purpose, Translated};
 
 /// Answers a request for a message, or for the length of one.
@@ -59,12 +63,9 @@ async fn respond<B: Buf, E>(
     };
     let answered = async {
         let body = context.read_inference_json(incoming, body).await?;
-        let gateway = &incoming.configured.gateway;
-        let drops = gateway.drops_unsupported();
-        let translated = request::translate(&body, purpose, drops, |model| gateway.takes(model))?;
         match purpose {
-            Purpose::Answer => ask(context, &caller, incoming, translated).await,
-            Purpose::Count => estimate(&caller, incoming, &translated),
+            Purpose::Answer => ask(context, &caller, incoming, body).await,
+            Purpose::Count => length(&caller, incoming, &body).await,
         }
     };
     match answered.await {
@@ -73,38 +74,76 @@ async fn respond<B: Buf, E>(
     }
 }
 
-/// Asks a model for an answer, and translates it.
+impl Translation for Translated {
+    fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    fn name_here(&self, param: &str) -> Option<String> {
+        Some(self.names.of(param))
+    }
+}
+
+fn translate(incoming: &Incoming, body: &Bytes, purpose: Purpose) -> Result<Translated, ApiError> {
+    let gateway = &incoming.configured.gateway;
+    request::translate(body, purpose, gateway.drops_unsupported(), |model| gateway.takes(model))
+}
+
+/// Asks a model for an answer, and gives it in this API's form.
 async fn ask(
     context: &Arc<ServerState>,
     caller: &Caller,
     incoming: &Incoming,
-    translated: Translated,
+    body: Bytes,
 ) -> Result<Response, ApiError> {
-    let Translated { body, names, left_out, shows_thinking, stop_sequences } = translated;
-    let named = |error: ApiError| error.renamed(|param| Some(names.of(param)));
-    let Answered { mut about, answer } = chat::ask(context, caller, incoming, &body).await.map_err(named)?;
+    let translate = || translate(incoming, &body, Purpose::Answer);
+    let request = (Protocol::Messages, &body);
+    let asked = chat::ask_in(context, caller, incoming, request, native::may_pass, translate).await;
+    let (Answered { mut about, answer }, translated) = asked?;
     drop(body);
-    let mut response = match answer {
-        Answer::Whole(completion) => {
-            let message = answer::message(&completion, shows_thinking, &stop_sequences);
-            let message = message.ok_or_else(|| ApiError::broken_stream(&about.model, Failure::NoAnswer))?;
-            reply::json(StatusCode::OK, &message)
+    let request_id = incoming.request_id.clone();
+    let mut response = match (answer, translated) {
+        (Answer::Native(message), _) => reply::json_bytes(message),
+        (Answer::Stream(stream), _) if stream.is_native() => {
+            stream.into_response(Some(Box::new(NativeEvents { request_id })))
         }
-        Answer::Stream(stream) => {
-            let request_id = incoming.request_id.clone();
-            let events = Events::new(request_id, about.prompt_tokens, shows_thinking, stop_sequences);
-            stream.into_response(Some(Box::new(events)))
+        (answer, Some(translated)) => {
+            let Translated { body: _, names, left_out, shows_thinking, stop_sequences } = translated;
+            about.left_out = about.left_out.iter().map(|name| names.of(name)).chain(left_out).collect();
+            about.left_out.dedup();
+            match answer {
+                Answer::Whole(completion) | Answer::Native(completion) => {
+                    let message = answer::message(&completion, shows_thinking, &stop_sequences);
+                    let message =
+                        message.ok_or_else(|| ApiError::broken_stream(&about.model, Failure::NoAnswer))?;
+                    reply::json(StatusCode::OK, &message)
+                }
+                Answer::Stream(stream) => {
+                    let events = Events::new(request_id, about.prompt_tokens, shows_thinking, stop_sequences);
+                    stream.into_response(Some(Box::new(events)))
+                }
+            }
         }
+        // Only what is translated is answered as a chat completion.
+        (_, None) => return Err(ErrorCode::Internal.into()),
     };
-    about.left_out = about.left_out.iter().map(|name| names.of(name)).chain(left_out).collect();
-    about.left_out.dedup();
     about.write(response.headers_mut());
     Ok(response)
 }
 
-/// The estimated length of a request in tokens.
-fn estimate(caller: &Caller, incoming: &Incoming, translated: &Translated) -> Result<Response, ApiError> {
-    let named = |error: ApiError| error.renamed(|param| Some(translated.names.of(param)));
+/// The length of a request in tokens: as the model's provider counts it, else estimated.
+async fn length(caller: &Caller, incoming: &Incoming, body: &Bytes) -> Result<Response, ApiError> {
+    let gateway = &incoming.configured.gateway;
+    if let Some(Native { model, request, .. }) = Native::read(incoming, Protocol::Messages, body) {
+        let model = AskedModels::of(gateway, caller, &model, || None)?.chain.swap_remove(0);
+        match gateway.count_tokens(&model, &request, &caller.key.id).await {
+            Ok(counted) => return Ok(reply::json_bytes(counted)),
+            Err(NotCounted::Failed(failure)) => return Err(ChatError { model, failure, attempts: 1 }.into()),
+            Err(NotCounted::Unable) => {}
+        }
+    }
+    let translated = translate(incoming, body, Purpose::Count)?;
+    let named = |error: ApiError| error.renamed(|param| translated.name_here(param));
     let tokens = chat::prompt_tokens(caller, incoming, &translated.body).map_err(named)?;
     Ok(reply::json(StatusCode::OK, &json!({"input_tokens": tokens, "estimated": true})))
 }

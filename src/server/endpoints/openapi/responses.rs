@@ -147,7 +147,7 @@ pub(super) fn behind(door: Door, schemas: &mut Schemas, status: u16) -> Value {
     };
     let example = |code: ErrorCode| {
         let body = serde_json::from_value(example_body(code)).ok()?;
-        serde_json::from_slice::<Value>(&reply::error_body(door, code, body)).ok()
+        serde_json::from_slice::<Value>(&reply::error_body(door, code, None, body)).ok()
     };
     let example = codes(status).next().and_then(example);
     json!({

@@ -7,6 +7,13 @@ use crate::json::fields::{write_field, write_string_field};
 #[derive(Debug, Default)]
 pub(super) struct Frames(u64);
 
+impl From<u64> for Frames {
+    /// Goes on with this number.
+    fn from(next: u64) -> Self {
+        Self(next)
+    }
+}
+
 impl Frames {
     /// Writes an event; `rest` writes its fields.
     pub(super) fn event(&mut self, kind: &str, out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {

@@ -1,14 +1,16 @@
 //! `POST /openai/v1/responses`: a model's answer as the Responses API gives it, whole or as typed events. Nothing is
 //! stored: each request brings its whole conversation.
 //!
-//! A request becomes a chat completion (`request`, `items`, `content`, `tools`), which is asked as any other one; the
-//! answer becomes a response (`response`, `output`) or its events (`events`, `frame`).
+//! Providers that have this API get a request as it came, and their answer goes back as it is (`native`). For all others
+//! it becomes a chat completion (`request`, `items`, `content`, `tools`), which is asked as any other one; the answer
+//! becomes a response (`response`, `output`) or its events (`events`, `frame`).
 
 mod content;
 mod echo;
 mod events;
 mod frame;
 mod items;
+mod native;
 mod output;
 mod raw;
 mod request;
@@ -19,14 +21,16 @@ mod tools;
 
 use std::sync::Arc;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use futures_util::Stream;
 
 use self::events::Events;
+use self::native::NativeEvents;
 use self::request::Translated;
 use self::response::Response;
-use super::chat::{self, Answer, Answered};
+use super::chat::{self, Answer, Answered, Translation};
 use crate::api::Service;
+use crate::inference::Protocol;
 use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError, ErrorCode, Reply};
@@ -56,24 +60,45 @@ async fn answer<B: Buf, E>(
     body: impl Stream<Item = Result<B, E>>,
 ) -> Result<warp::reply::Response, ApiError> {
     let body = context.read_inference_json(incoming, body).await?;
-    let Translated { body, names, echo, left_out, origins } = request::translate(&body)?;
-    let answered = chat::ask(context, caller, incoming, &body).await;
-    let name_here = |name: &str| request::name_here(name, &origins);
-    let Answered { mut about, answer } = answered.map_err(|error| error.renamed(name_here))?;
-    for name in &mut about.left_out {
-        *name = name_here(name).unwrap_or_else(|| std::mem::take(name));
-    }
-    about.left_out.extend(left_out);
-    let mut response = match answer {
-        Answer::Whole(completion) => {
-            let whole = response::whole(&completion, echo, &names, &about.model);
-            reply::json_bytes(whole.ok_or(ErrorCode::Internal)?)
+    let translate = || request::translate(&body);
+    let request = (Protocol::Responses, &body);
+    let asked = chat::ask_in(context, caller, incoming, request, native::may_pass, translate).await;
+    let (Answered { mut about, answer }, translated) = asked?;
+    let mut response = match (answer, translated) {
+        (Answer::Native(response), _) => reply::json_bytes(response),
+        (Answer::Stream(stream), _) if stream.is_native() => {
+            stream.into_response(Some(Box::new(NativeEvents::default())))
         }
-        Answer::Stream(stream) => {
-            let begun = Response::new(echo, &about.model, context.app.clock.now().unix_ms() / 1000);
-            stream.into_response(Some(Box::new(Events::new(begun, names))))
+        (answer, Some(translated)) => {
+            for name in &mut about.left_out {
+                *name = translated.name_here(name).unwrap_or_else(|| std::mem::take(name));
+            }
+            let Translated { names, echo, left_out, .. } = translated;
+            about.left_out.extend(left_out);
+            match answer {
+                Answer::Whole(completion) | Answer::Native(completion) => {
+                    let whole = response::whole(&completion, echo, &names, &about.model);
+                    reply::json_bytes(whole.ok_or(ErrorCode::Internal)?)
+                }
+                Answer::Stream(stream) => {
+                    let begun = Response::new(echo, &about.model, context.app.clock.now().unix_ms() / 1000);
+                    stream.into_response(Some(Box::new(Events::new(begun, names))))
+                }
+            }
         }
+        // Only what is translated is answered as a chat completion.
+        (_, None) => return Err(ErrorCode::Internal.into()),
     };
     about.write(response.headers_mut());
     Ok(response)
+}
+
+impl Translation for Translated {
+    fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    fn name_here(&self, param: &str) -> Option<String> {
+        request::name_here(param, &self.origins)
+    }
 }

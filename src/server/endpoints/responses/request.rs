@@ -159,7 +159,7 @@ pub(super) fn name_here(param: &str, origins: &[Option<usize>]) -> Option<String
 }
 
 /// Refuses what needs stored answers.
-fn refuse_state(fields: &Fields<'_>) -> Result<(), ApiError> {
+pub(super) fn refuse_state(fields: &Fields<'_>) -> Result<(), ApiError> {
     let refuse = |name: &str, instead: &str| {
         let message = format!("`{name}`: answers are not stored here; {instead}");
         Err(ApiError::parameter(ErrorCode::UnsupportedParameter, name.to_owned(), message))

@@ -79,7 +79,7 @@ fn failure() -> impl Strategy<Value = Failure> {
         Just(Failure::Broken { status: 500, retry_after: None }),
         Just(Failure::Unauthorized),
         Just(Failure::QuotaExhausted),
-        Just(Failure::ContextOverflow),
+        Just(Failure::ContextOverflow { words: None }),
         Just(Failure::UnknownModel),
     ]
 }

@@ -12,6 +12,7 @@ fn play(events: impl Iterator<Item = Value>) -> (Decoder, Result<EventOutcome, F
         include_usage: true,
         choices: 1,
         prompt_tokens: 9,
+        native: None,
     };
     let mut chunks = ChunkWriter::new(&request, ResponseMeta { model: "a/b".into(), created: 7 });
     let mut decoder = Decoder::default();

@@ -16,6 +16,7 @@ fn chunks(choices: u32) -> ChunkWriter {
         include_usage: true,
         choices,
         prompt_tokens: 9,
+        native: None,
     };
     ChunkWriter::new(&request, ResponseMeta { model: "a/b".into(), created: 7 })
 }

@@ -21,9 +21,10 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "createMessage",
         "Answer a conversation, in the format of the Messages API",
-        "The key is taken as `x-api-key` as well. Models of any provider answer: the request is translated. What only \
-         tunes an answer and the model has nothing like is left out and named in `X-Mk-Dropped`; what would change the \
-         answer is refused by name. With `stream`, the answer is a stream of that API's events; one that breaks off ends \
+        "The key is taken as `x-api-key` as well. Models of any provider answer. Those that speak this API get the \
+         request as it came, and their answer goes back as it is; for others it is translated. What only tunes an answer \
+         and such a model has nothing like is left out and named in `X-Mk-Dropped`; what would change the answer is \
+         refused by name. With `stream`, the answer is a stream of that API's events; one that breaks off ends \
          with `error`.",
     )
     .secured(&["inferenceKey", "messagesKey"])
@@ -43,8 +44,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let count = Operation::new(
         TAG,
         "countMessageTokens",
-        "Estimate the length of a request",
-        "No model is asked: the tokens are estimated, which `estimated` says.",
+        "Tell the length of a request",
+        "Anthropic counts the tokens of its models; of others they are estimated, which `estimated` says.",
     )
     .secured(&["inferenceKey", "messagesKey"])
     .body(&count_request, &[("plain", question)])

@@ -22,9 +22,9 @@ pub(super) fn create(schemas: &mut Schemas) -> Operation {
         "Inference",
         "createResponse",
         "Answer a conversation, as the Responses API does",
-        "Stateless: nothing is stored, and each request brings its whole conversation. Any model can be asked. With \
-         `stream`, the answer is a stream of typed events, numbered from 0; the last is `response.completed`, \
-         `response.incomplete` or `response.failed`.\n\nTools of type `custom` and those in a `namespace` are offered to \
+        "Stateless: nothing is stored here, and each request brings its whole conversation. Any model can be asked. \
+         Providers that have this API get the request as it came, and their answer goes back as it is. With `stream`, the answer is a stream of typed events, numbered from 0; the last is `response.completed`, \
+         `response.incomplete` or `response.failed`.\n\nFor other providers, tools of type `custom` and those in a `namespace` are offered to \
          the model as functions, and their calls come back as their own. Tools that run at a provider are left out \
          beside others, and refused alone. `X-Mk-Dropped` names what was left out.",
     )

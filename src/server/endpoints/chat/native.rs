@@ -1,0 +1,129 @@
+//! Requests behind a door of another protocol: models that speak it get them as they came, all others what they are
+//! translated into.
+//!
+//! A request is translated only if some model that may be asked needs that, or if its key has limits: what those count
+//! is what a chat completion can ask for. Such a key's request is passed on only if it has nothing that is charged
+//! apart, or that another model is asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Answered, ask_for, boolean, read, request};
+use crate::inference::{self, CompletionRequest, Fields, NativeRequest, Protocol, Reader, estimate};
+use crate::keys;
+use crate::server::ServerState;
+use crate::server::gate::Caller;
+use crate::server::reply::{ApiError, ErrorCode};
+use crate::server::request::header_names;
+use crate::server::request::incoming::Incoming;
+
+/// The fields that prompts are made of, in either protocol.
+const PROMPT: [&str; 5] = ["system", "messages", "instructions", "input", "tools"];
+
+/// The fields in them that hold no text: media, their addresses, and what only a provider can read.
+const NO_TEXT: [&str; 7] =
+    ["data", "file_data", "image_url", "url", "signature", "encrypted_content", "encrypted_index"];
+
+/// A request translated into a chat completion.
+pub(in crate::server) trait Translation {
+    /// The chat completion.
+    fn body(&self) -> &Bytes;
+
+    /// What a parameter of the chat completion is called in the request; `None` if the same.
+    fn name_here(&self, param: &str) -> Option<String>;
+}
+
+/// A request that some model may get as it came.
+pub(in crate::server) struct Native<'a> {
+    pub(in crate::server) model: String,
+    pub(in crate::server) request: NativeRequest,
+    /// As a completion whose fields are its own.
+    completion: CompletionRequest<'a>,
+    takers: inference::Native,
+}
+
+impl<'a> Native<'a> {
+    /// Reads a request; `None` if no model that may be asked takes it as it is, or if something is wrong with it, which
+    /// its translation then tells.
+    pub(in crate::server) fn read(incoming: &Incoming, protocol: Protocol, body: &'a Bytes) -> Option<Self> {
+        let fields = request::fields_of(body, |_, reader| reader.skip_value()).ok()?;
+        let model = request::model(&fields).ok()?;
+        let takers = incoming.configured.gateway.native(&model, protocol);
+        if !takers.some {
+            return None;
+        }
+        let headers = header_names::of_protocol(&incoming.headers, protocol);
+        let request = NativeRequest::new(protocol, body, &fields, headers)?;
+        let texts = PROMPT.iter().filter_map(|name| fields.get(name));
+        let characters: u64 =
+            texts.map(|value| characters(&mut Reader::new(value.get()))).sum::<Option<_>>()?;
+        let completion = CompletionRequest {
+            stream: boolean(&fields, "stream", "stream").ok()?,
+            include_usage: false,
+            choices: 1,
+            prompt_tokens: estimate::length_tokens(characters),
+            native: None,
+            fields,
+        };
+        Some(Self { model, request, completion, takers })
+    }
+}
+
+/// The number of characters of the texts in a value.
+fn characters(reader: &mut Reader<'_>) -> Option<u64> {
+    let mut sum = 0;
+    match reader.peek()? {
+        b'"' => sum = estimate::characters(reader.value()?.get()).saturating_sub(2),
+        b'[' => reader.array(|reader| {
+            sum += characters(reader)?;
+            Some(())
+        })?,
+        b'{' => reader.object(|reader, name| {
+            if NO_TEXT.contains(&&*name.decode()?) {
+                return reader.skip_value();
+            }
+            sum += characters(reader)?;
+            Some(())
+        })?,
+        _ => reader.skip_value()?,
+    }
+    Some(sum)
+}
+
+/// Asks for what `body` asks in `protocol`; also returns its translation, if it was made. `may_pass` tells whether a
+/// request with these fields may be passed on for a key with limits, or for one without.
+pub(in crate::server) async fn ask_in<T: Translation>(
+    context: &Arc<ServerState>,
+    caller: &Caller,
+    incoming: &Incoming,
+    (protocol, body): (Protocol, &Bytes),
+    may_pass: fn(&Fields<'_>, bool) -> bool,
+    translate: impl FnOnce() -> Result<T, ApiError>,
+) -> Result<(Answered, Option<T>), ApiError> {
+    let native = Native::read(incoming, protocol, body);
+    let is_limited = caller.budget().is_set() || keys::is_limited_to_models(&caller.key);
+    let native = native.filter(|native| may_pass(&native.completion.fields, is_limited));
+    let translated = match native.as_ref().map(|native| native.takers) {
+        Some(takers) if takers.all && !is_limited => None,
+        // Then models that do not speak the protocol are passed over.
+        Some(takers) if takers.first && !is_limited => translate().ok(),
+        _ => Some(translate()?),
+    };
+    let (translated, native) = match (translated, native) {
+        (None, Some(Native { model, request, completion, .. })) => {
+            let completion = CompletionRequest { native: Some(Arc::new(request)), ..completion };
+            return Ok((ask_for(context, caller, incoming, (&model, &completion), body).await?, None));
+        }
+        (None, None) => return Err(ErrorCode::Internal.into()),
+        (Some(translated), native) => (translated, native.map(|native| native.request)),
+    };
+    let asked = async {
+        let body = translated.body();
+        let (model, mut completion) = read(body)?;
+        completion.native = native.map(|native| Arc::new(native.translated()));
+        ask_for(context, caller, incoming, (&model, &completion), body).await
+    };
+    let answered = asked.await.map_err(|error| error.renamed(|param| translated.name_here(param)));
+    Ok((answered?, Some(translated)))
+}
