@@ -66,6 +66,9 @@ fn run_here(tools: Json<'_>) -> bool {
     all.unwrap_or_default()
 }
 
+/// What stands before the number of an event.
+const NUMBER: &str = "\"sequence_number\":";
+
 /// The events of an answer that are passed on; of it, what an end that is not the provider's has to repeat.
 #[derive(Debug, Default)]
 pub(super) struct NativeEvents {
@@ -84,7 +87,6 @@ impl Transcoder for NativeEvents {
             let response = data.and_then(|data| data.fields(["response"])).and_then(|[response]| response);
             self.begun = response.map(|response| response.get().to_owned());
         }
-        const NUMBER: &str = "\"sequence_number\":";
         if let Some(at) = memmem::rfind(sse, NUMBER.as_bytes()) {
             let number = text.get(at + NUMBER.len()..).and_then(|rest| Reader::new(rest).value());
             self.next =

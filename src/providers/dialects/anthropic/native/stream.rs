@@ -19,15 +19,24 @@ const STOP: Event<'static> = Event { name: b"message_stop", data: b"{\"type\":\"
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     meta: ResponseMeta,
-    has_begun: bool,
+    stage: Stage,
     /// Whether the block that has begun last is a call of a tool that has not ended.
     is_in_call: bool,
     /// The usage as last reported; `message_delta` repeats only a part of it.
     usage: TokenCounts,
     meter: UsageMeter,
-    /// Whether there is a stop reason.
-    is_finished: bool,
-    is_stopped: bool,
+}
+
+/// How far a message has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Awaited,
+    Begun,
+    /// There is a stop reason.
+    Finished,
+    /// The last event has come.
+    Stopped,
 }
 
 impl Decoder {
@@ -42,7 +51,7 @@ impl Decoder {
         chunks: &mut ChunkWriter,
     ) -> Option<()> {
         let [model, usage] = fields.get("message")?.fields(["model", "usage"])?;
-        self.has_begun = true;
+        self.stage = Stage::Begun;
         self.record(usage, chunks);
         chunks.pass_on(&Event { name: event.name, data: &with_model(text, model, &self.meta) });
         Some(())
@@ -67,7 +76,9 @@ impl Decoder {
 
     /// Notes the end, if this tells of it.
     fn finish(&mut self, reason: Option<Json<'_>>, chunks: &mut ChunkWriter) -> Result<(), Failure> {
-        let Some(reason) = reason.filter(|_| !self.is_finished).and_then(Json::read) else { return Ok(()) };
+        let Some(reason) = reason.filter(|_| self.stage == Stage::Begun).and_then(Json::read) else {
+            return Ok(());
+        };
         let Some(ending) = ending(&reason) else { return Ok(()) };
         // Only a truncated or withheld answer may end within a call.
         if self.is_in_call && !matches!(ending.finish, "length" | "content_filter") {
@@ -75,7 +86,7 @@ impl Decoder {
         }
         self.meter.finish(chunks);
         chunks.finish_native(ending.finish);
-        self.is_finished = true;
+        self.stage = Stage::Finished;
         Ok(())
     }
 }
@@ -85,14 +96,18 @@ impl StreamDecoder for Decoder {
         let text = std::str::from_utf8(event.data).ok();
         let Some((text, fields)) = text.and_then(|text| Some((text, Fields::parse(text).ok()?))) else {
             // What is damaged after the stop reason is no part of the answer.
-            return Ok(if self.is_finished { EventOutcome::Skipped } else { EventOutcome::Unreadable });
+            return Ok(if self.stage == Stage::Finished {
+                EventOutcome::Skipped
+            } else {
+                EventOutcome::Unreadable
+            });
         };
         if super::is_error(&fields) {
             let body = serde_json::from_str(text).unwrap_or_default();
             return Err(error_body::failure_in_success(&body, &ProviderResponse::of_stream_event()));
         }
         let Some(kind) = fields.get("type").and_then(Json::string) else { return Ok(EventOutcome::Skipped) };
-        if !self.has_begun {
+        if self.stage == Stage::Awaited {
             // Signs of life are no part of an answer; what is one must not come without its beginning.
             return match &*kind {
                 "message_start" => {
@@ -118,12 +133,12 @@ impl StreamDecoder for Decoder {
                 self.record(fields.non_null("usage"), chunks);
                 let delta = fields.get("delta").and_then(|delta| delta.fields(["stop_reason"]));
                 self.finish(delta.and_then(|[reason]| reason), chunks)?;
-                if self.is_finished {
+                if self.stage == Stage::Finished {
                     outcome = EventOutcome::Last;
                 }
             }
-            "message_stop" if self.is_finished => {
-                self.is_stopped = true;
+            "message_stop" if self.stage == Stage::Finished => {
+                self.stage = Stage::Stopped;
                 outcome = EventOutcome::End;
             }
             "message_stop" => return Err(Failure::Malformed),
@@ -135,7 +150,7 @@ impl StreamDecoder for Decoder {
 
     fn end(&mut self, chunks: &mut ChunkWriter) -> Result<(), Failure> {
         // A gateway in between may drop it, and clients wait for it.
-        if self.is_finished && !self.is_stopped {
+        if self.stage == Stage::Finished {
             chunks.pass_on(&STOP);
         }
         Ok(())
