@@ -46,7 +46,7 @@ pub struct NativeRequest {
     /// The protocol's own headers.
     headers: Vec<(HeaderName, HeaderValue)>,
     /// Whether there is a chat completion as well that asks for the same.
-    pub(super) is_translated: bool,
+    is_translated: bool,
 }
 
 impl NativeRequest {
@@ -65,6 +65,22 @@ impl NativeRequest {
     #[must_use]
     pub fn translated(self) -> Self {
         Self { is_translated: true, ..self }
+    }
+
+    /// Whether there is a chat completion beside it.
+    pub const fn is_translated(&self) -> bool {
+        self.is_translated
+    }
+
+    /// All that an answer depends on, but for the model.
+    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let protocol = match self.protocol {
+            Protocol::Messages => "messages",
+            Protocol::Responses => "responses",
+        };
+        let headers =
+            self.headers.iter().flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
+        [protocol.as_bytes(), &*self.body].into_iter().chain(headers)
     }
 
     /// Its length in bytes.

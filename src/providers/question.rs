@@ -153,7 +153,7 @@ impl Question for CompletionCall<'_> {
     fn translated(&self, dialect: &dyn Dialect, model: &Model, status: u16) -> Option<Model> {
         let (_, native) = self.native(dialect, model)?;
         let is_missing = matches!(status, 404 | 405 | 501) && model.responses.is_none();
-        let may_be_translated = native.is_translated && native.protocol == Protocol::Responses;
+        let may_be_translated = native.is_translated() && native.protocol == Protocol::Responses;
         (is_missing && may_be_translated).then(|| Model { responses: Some(false), ..model.clone() })
     }
 

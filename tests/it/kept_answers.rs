@@ -37,7 +37,7 @@ fn numbered() -> impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static {
 
 async fn gateway(rest: &str) -> Gateway {
     let rest = format!("[limits]\nper_minute = 0\n{rest}");
-    gateway_with("", &rest, |setup| setup, numbered()).await
+    gateway_with("responses = false", &rest, |setup| setup, numbered()).await
 }
 
 async fn ask_as(gateway: &Gateway, key: &str, body: &Value, cache: Option<&str>) -> Response {

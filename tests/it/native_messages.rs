@@ -332,3 +332,32 @@ async fn tokens_are_counted_by_the_provider_if_it_can() {
     assert!(status == 200 && text.contains("\"estimated\":true"), "{text}");
     assert_eq!(gateway.rows().len(), 0);
 }
+
+#[tokio::test]
+async fn answers_are_kept_for_the_same_request_alone() {
+    let gateway = start(|ask| match ask.format {
+        Format::Anthropic => Reply::Raw(200, Vec::new(), MESSAGE.to_owned()),
+        _ => Reply::Text("Seven".to_owned()),
+    })
+    .await;
+    let ask = async |path: &str, beta: &'static str, body: &str| {
+        let request = client().post(format!("{}{path}", gateway.server.base)).bearer_auth(&gateway.key);
+        let request = request.header("content-type", "application/json").header("anthropic-beta", beta);
+        let response = request.header("x-mk-cache", "1h").body(body.to_owned()).send().await.unwrap();
+        let mark = response.headers()["x-mk-cache"].to_str().unwrap().to_owned();
+        (mark, response.text().await.unwrap())
+    };
+    let body = r#"{"model":"claude/m","max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
+    // The same bytes at another door are another request.
+    assert_eq!(ask("/openai/v1/chat/completions", "a", body).await.0, "miss");
+    for (beta, mark) in [("a", "miss"), ("a", "hit"), ("b", "miss")] {
+        assert_eq!(ask(PATH, beta, body).await, (mark.to_owned(), as_told(MESSAGE)));
+    }
+    // What a fallback says in another form is not kept, what was asked for is.
+    let far = body.replace("claude/m", "claude/far");
+    for mark in ["miss", "hit"] {
+        let (got, text) = ask(PATH, "a", &far).await;
+        assert_eq!((&*got, text), (mark, MESSAGE.replace("\"m-2026\"", "\"claude/far\"")));
+    }
+    assert_eq!(gateway.provider.requests().len(), 4);
+}

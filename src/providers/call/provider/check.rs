@@ -17,7 +17,7 @@ impl Provider {
             if self.speaks(native.protocol, model).is_some() {
                 return Ok(());
             }
-            if !native.is_translated {
+            if !native.is_translated() {
                 return Err(request::unsupported("model", UNTRANSLATED));
             }
         }

@@ -4,7 +4,7 @@
 //! was kept for the same request no longer ago than that, and its own answer is kept for as long. The same request is
 //! one of the same app with the same body, byte by byte, for a name that means the same models: programs write a request
 //! in the same way each time, and nobody has to know which fields matter. Behind the door of another protocol, it is the
-//! translated body that counts.
+//! translated body that counts; or, where a model may get the request as it came, that one, with its protocol's headers.
 //!
 //! What must hold: nothing is served across apps; only what is whole is kept, and nothing that a fallback said, since it
 //! was not asked for; a hit counts as a request and costs nothing, whatever is left of budgets. A stream is neither kept
@@ -24,7 +24,7 @@ use crate::api::cache_time::CacheTime;
 use crate::api::verify::CACHE_HEADER;
 use crate::app::VerdictCache;
 use crate::cache_entry::{CacheKey, KeyParts, sealed, unsealed};
-use crate::inference::{Gateway, Json, Reader};
+use crate::inference::{Gateway, Json, NativeRequest, Reader};
 use crate::server::ServerState;
 use crate::server::endpoints::asked_models::AskedModels;
 use crate::server::gate::Caller;
@@ -35,13 +35,16 @@ use crate::server::request::params::invalid;
 use crate::usage::Meter;
 
 /// Changed when the entries change, or what their keys mean.
-const FORM: &str = "mk answers 1";
+const FORM: &str = "mk answers 2";
 /// The largest entry, in bytes.
 const MAX_ENTRY_BYTES: usize = 4 << 20;
 /// The header's value for a request whose key asks, and which does not want it.
 const OFF: &str = "off";
 /// The finish reasons of an answer that the model has ended itself.
 const WHOLE: [&str; 3] = ["stop", "tool_calls", "function_call"];
+
+/// The same of a native answer: the stop reasons of messages, the status of a response.
+const WHOLE_NATIVE: [&str; 4] = ["end_turn", "stop_sequence", "tool_use", "completed"];
 
 /// For how long a request may be answered from what is kept, and its answer be kept, if it asks for that.
 pub(super) fn wanted(headers: &HeaderMap, caller: &Caller) -> Result<Option<CacheTime>, ApiError> {
@@ -95,6 +98,8 @@ struct Entry<A> {
     model: String,
     left_out: Vec<String>,
     prompt_tokens: u64,
+    /// Whether the answer is in the protocol of the request.
+    is_native: bool,
     answer: A,
 }
 
@@ -106,6 +111,8 @@ pub(super) struct Place<'a> {
     key: CacheKey,
     keep_for: CacheTime,
     max_age: Duration,
+    /// Whether a chat completion can be an answer.
+    takes_completions: bool,
 }
 
 impl<'a> Place<'a> {
@@ -115,7 +122,7 @@ impl<'a> Place<'a> {
         context: &'a ServerState,
         caller: &'a Caller,
         incoming: &Incoming,
-        (asked, body): (&AskedModels, &[u8]),
+        (asked, native, body): (&AskedModels, Option<&NativeRequest>, &[u8]),
         keep_for: CacheTime,
     ) -> Option<Box<Self>> {
         let gateway = &incoming.configured.gateway;
@@ -124,7 +131,8 @@ impl<'a> Place<'a> {
             cache: &context.app.verdicts,
             app_id: &caller.key.app_id,
             requested: asked.requested.clone(),
-            key: key(gateway, &caller.key.app_id, asked, body),
+            key: key(gateway, &caller.key.app_id, asked, (native, body)),
+            takes_completions: native.is_none_or(NativeRequest::is_translated),
             keep_for,
             max_age,
         }))
@@ -139,7 +147,7 @@ impl<'a> Place<'a> {
     ) -> Option<Answered> {
         let found = self.look_up().await;
         self.cache.count_answer(found.is_some());
-        let (age, Entry { model, left_out, prompt_tokens, answer, .. }) = found?;
+        let (age, Entry { model, left_out, prompt_tokens, is_native, answer, .. }) = found?;
         let model: Arc<str> = model.into();
         let meter = Meter::new(caller.account(incoming.request_id.clone()), context.app.accounting());
         caller.record.set_completion(self.requested.clone(), &meter);
@@ -147,9 +155,10 @@ impl<'a> Place<'a> {
         meter.book_found(model.clone());
         let cache = Some(Mark::Hit(age));
         let answer: Box<str> = answer.into();
+        let answer = Bytes::from(String::from(answer));
         Some(Answered {
             about: About { model, attempts: 0, left_out, prompt_tokens, cache },
-            answer: Answer::Whole(Bytes::from(String::from(answer))),
+            answer: if is_native { Answer::Native(answer) } else { Answer::Whole(answer) },
         })
     }
 
@@ -157,15 +166,21 @@ impl<'a> Place<'a> {
         let (age, content) = self.cache.answer(self.app_id, self.key, self.max_age).await?;
         let entry: Entry<Box<RawValue>> = unsealed(&self.key, &content)?;
         let may_be_kept = age <= self.max_age && age <= Duration::from_secs(entry.seconds.into());
-        may_be_kept.then_some((age, entry))
+        (may_be_kept && (entry.is_native || self.takes_completions)).then_some((age, entry))
     }
 
     /// Keeps an answer, if it is worth it.
     pub(super) fn keep(&self, answered: &Answered, gateway: &Gateway) {
-        let Answered { about, answer: Answer::Whole(answer) } = answered else { return };
+        let Answered { about, answer } = answered;
+        let (answer, is_native) = match answer {
+            Answer::Whole(answer) => (answer, false),
+            Answer::Native(answer) => (answer, true),
+            Answer::Stream(_) => return,
+        };
         let is_asked_for = about.model == self.requested
             || gateway.pool(&self.requested).is_some_and(|pool| pool.is_target(&about.model));
-        if !is_asked_for || is_whole(answer).is_none() {
+        let is_whole = if is_native { is_whole_native(answer) } else { is_whole(answer) };
+        if !is_asked_for || is_whole.is_none() {
             return;
         }
         let Ok(answer) = serde_json::from_slice::<&RawValue>(answer) else { return };
@@ -174,6 +189,7 @@ impl<'a> Place<'a> {
             model: about.model.to_string(),
             left_out: about.left_out.clone(),
             prompt_tokens: about.prompt_tokens,
+            is_native,
             answer,
         };
         let content = sealed(&self.key, &entry).filter(|content| content.len() <= MAX_ENTRY_BYTES);
@@ -184,7 +200,12 @@ impl<'a> Place<'a> {
 }
 
 /// The key of a request. Any of the targets of a pool may answer it, so their order does not count.
-fn key(gateway: &Gateway, app_id: &str, asked: &AskedModels, body: &[u8]) -> CacheKey {
+fn key(
+    gateway: &Gateway,
+    app_id: &str,
+    asked: &AskedModels,
+    (native, body): (Option<&NativeRequest>, &[u8]),
+) -> CacheKey {
     let mut parts = KeyParts::of(FORM);
     parts.text(env!("CARGO_PKG_VERSION")).text(app_id).text(&*asked.requested);
     parts.number(u64::from(gateway.drops_unsupported()));
@@ -194,8 +215,20 @@ fn key(gateway: &Gateway, app_id: &str, asked: &AskedModels, body: &[u8]) -> Cac
     for id in models {
         parts.text(id).optional(gateway.place(id).as_deref());
     }
-    parts.text(body);
+    match native {
+        None => parts.text(body),
+        Some(native) => native.parts().fold(parts.text("native"), KeyParts::text),
+    };
     parts.key()
+}
+
+/// As [`is_whole`], of an answer to a native request: a message, or a response.
+fn is_whole_native(answer: &[u8]) -> Option<()> {
+    let [reason, status, usage] =
+        Reader::new(std::str::from_utf8(answer).ok()?).fields(["stop_reason", "status", "usage"])?;
+    usage?;
+    let word = reason.or(status)?.string()?;
+    WHOLE_NATIVE.contains(&&*word).then_some(())
 }
 
 /// Whether an answer is whole: each choice was ended by the model itself, which did not decline, or there are vectors;

@@ -158,7 +158,8 @@ pub(in crate::server) async fn ask_for(
         context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
     let place = keep_for.filter(|_| !completion.stream);
-    let place = place.and_then(|time| kept::Place::of(context, caller, incoming, (&asked, body), time));
+    let request = (&asked, completion.native.as_deref(), &**body);
+    let place = place.and_then(|time| kept::Place::of(context, caller, incoming, request, time));
     if let Some(place) = &place
         // Boxed, as only these requests need room for it.
         && let Some(found) = Box::pin(place.find(context, caller, incoming)).await
