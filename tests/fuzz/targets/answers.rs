@@ -10,8 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use mk::clock::{Clock, Time};
 use mk::json::fields::Fields;
 use mk::providers::{
-    Chat, CompletionRequest, Dialect, Effort, FailedCall, Failure, Kind, ProviderResponse, Question,
-    ResponseMeta, dialect,
+    Chat, CompletionRequest, Dialect, Effort, FailedCall, Failure, Kind, Model, Protocol, ProviderResponse,
+    Question, ResponseMeta, dialect,
 };
 use mk_fuzz::{is_harmless, is_object, one_of};
 use serde_json::Value;
@@ -36,17 +36,26 @@ fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
         schema: None,
         effort: Effort::Lowest,
     };
-    let plain = question.decode(dialect, response);
+    let model = Model::known("nobody", Kind::OpenAi, "m");
+    let plain = question.decode(dialect, &model, response);
     let asked = CompletionRequest {
         fields: Fields::default(),
         stream: false,
         include_usage: false,
         choices: 1,
         prompt_tokens: 7,
+        native: None,
     };
     let meta = ResponseMeta { model: "a/b".into(), created: 7 };
     let chat = dialect.response(response, &asked, &meta);
     let is_success = (200..300).contains(&response.status);
+    for protocol in [Protocol::Messages, Protocol::Responses] {
+        let Some(passage) = dialect.passage(protocol, &model) else { continue };
+        match passage.response(response, &asked, &meta) {
+            Ok(answer) => assert!(is_success && answer.is_native && is_object(&answer.body), "no answer"),
+            Err(failed) => check(&failed),
+        }
+    }
     match (&plain, &chat) {
         (Err(plain), Err(chat)) if !is_success => assert_eq!(plain, chat, "a failure is one to all callers"),
         _ => assert!(is_success || (plain.is_err() && chat.is_err()), "a failure was taken for an answer"),

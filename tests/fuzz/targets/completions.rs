@@ -64,6 +64,7 @@ fuzz_target!(|bytes: &[u8]| {
         answer_limit: true,
         max_output_tokens: None,
         stream_usage: number(bytes, 2).is_multiple_of(2),
+        responses: None,
         least_effort: None,
     };
     for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {

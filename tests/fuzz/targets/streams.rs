@@ -27,6 +27,7 @@ fn decode(kind: Kind, pieces: &[&[u8]], choices: u32) -> Output {
         include_usage: true,
         choices,
         prompt_tokens: 7,
+        native: None,
     };
     let mut chunks = ChunkWriter::new(&asked, ResponseMeta { model: "a/b".into(), created: 7 });
     // Fixed, as otherwise an id is generated if the provider sends none.
