@@ -49,8 +49,13 @@ def _handler(model):
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            model.bodies.append(body)
             path = self.path.partition("?")[0]
+            if path.endswith("/responses"):  # not among its formats
+                self.send_response(404)
+                self.send_header("content-length", "0")
+                self.end_headers()
+                return
+            model.bodies.append(body)
             formats = {"messages": _messages, "m:streamGenerateContent": _gemini}
             events = formats.get(path.rpartition("/")[2], _chat)(model, body)
             data = "".join(events).encode()

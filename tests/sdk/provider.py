@@ -80,6 +80,8 @@ def _handler(provider):
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if self.path.endswith("/responses"):  # it knows nothing but chat completions
+                return self._json(404, {"error": {"message": "Not Found"}})
             nth = provider.note(body)
             script = body["model"].split(":")[0]
             if script == "called":  # until the tool has answered
