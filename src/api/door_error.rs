@@ -4,8 +4,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::guard::AnswerVerification;
+
 /// An error body behind `/openai/v1`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenAiErrorBody {
     /// What went wrong.
     pub error: OpenAiError,
@@ -14,7 +16,7 @@ pub struct OpenAiErrorBody {
 }
 
 /// What went wrong, behind `/openai/v1`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenAiError {
     /// What happened and, where there is something to do, what to do next. About a prompt that is too long it says
     /// "maximum context length".
@@ -32,10 +34,13 @@ pub struct OpenAiError {
     /// What the model wrote and its provider could not use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_generation: Option<String>,
+    /// What was found about an answer that is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mk_verification: Option<Box<AnswerVerification>>,
 }
 
 /// An error body behind `/anthropic`, and the data of a stream's `error` event there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnthropicErrorBody {
     /// Always `error`.
     #[serde(rename = "type")]
@@ -47,7 +52,7 @@ pub struct AnthropicErrorBody {
 }
 
 /// What went wrong, behind `/anthropic`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnthropicError {
     /// The error's type, such as `invalid_request_error`.
     #[serde(rename = "type")]
@@ -66,4 +71,7 @@ pub struct AnthropicError {
     /// What the model wrote and its provider could not use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_generation: Option<String>,
+    /// What was found about an answer that is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mk_verification: Option<Box<AnswerVerification>>,
 }

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::guard::AnswerVerification;
+
 /// An error body. `error` and `message` are the documented fields; the others are additions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// The error's type, such as `Unauthorized`.
     pub error: String,
@@ -25,6 +27,9 @@ pub struct ErrorBody {
     /// What the model wrote and its provider could not use, such as a call of a tool that does not fit its schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_generation: Option<String>,
+    /// What was found about an answer that is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mk_verification: Option<Box<AnswerVerification>>,
 }
 
 /// The data of a verification stream's `error` frame, its terminal frame on failure.

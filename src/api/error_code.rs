@@ -67,6 +67,9 @@ codes! {
     UriTooLong 414 "uri_too_long" "the request's address is too long";
     UnsupportedMediaType 415 "unsupported_media_type"
         "send the body as JSON, with Content-Type: application/json";
+    AnswerBlocked 422 "answer_blocked"
+        "the answer is not given: of its claims 1 are FALSE and 0 without consensus, and 0 parts are unchecked. \
+         `mk_verification` has the verdicts; ask in another way";
     RateLimitedMinute 429 "rate_limited_minute" "Too many requests per minute";
     RateLimitedDay 429 "rate_limited_day" "Too many requests per day";
     HeadersTooLarge 431 "headers_too_large" "the request's headers are too large";

@@ -10,6 +10,7 @@ pub mod door_error;
 pub mod endpoint;
 pub mod error;
 pub mod error_code;
+pub mod guard;
 pub mod models;
 pub mod sse;
 pub mod verify;

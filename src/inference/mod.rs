@@ -36,6 +36,7 @@ pub use relay::Relay;
 pub use retry::jitter;
 
 use crate::api::cache_time::CacheTime;
+use crate::api::guard::{BlockOn, Guard};
 pub use crate::json::fields::Fields;
 pub use crate::json::reader::{Json, Reader};
 pub use crate::providers::catalog::estimate;
@@ -58,6 +59,10 @@ pub struct Settings {
     pub drop_unsupported: bool,
     /// The longest that answers are kept for callers who ask for it; `None` if they are not.
     pub max_cache: Option<Duration>,
+    /// What is done with the verdicts on the answers of all requests; `None` if they are not verified.
+    pub verify: Option<Guard>,
+    /// What blocks an answer.
+    pub block_on: Vec<BlockOn>,
     /// By name.
     pub pools: BTreeMap<String, Pool>,
 }
@@ -70,6 +75,8 @@ impl Default for Settings {
             fallbacks: BTreeMap::new(),
             drop_unsupported: false,
             max_cache: Some(CacheTime::MAX),
+            verify: None,
+            block_on: BlockOn::DEFAULT.to_vec(),
             pools: BTreeMap::new(),
         }
     }

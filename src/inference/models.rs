@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Gateway, is_pattern};
+use crate::api::guard::{BlockOn, Guard};
 use crate::clock::Time;
 use crate::money::Price;
 use crate::providers::{Takes, catalog, sandbox};
@@ -136,6 +137,16 @@ impl Gateway {
     /// Whether what a model's format does not have is left out of a request, instead of the request being refused.
     pub const fn drops_unsupported(&self) -> bool {
         self.settings().drop_unsupported
+    }
+
+    /// What is done with the verdicts on the answers to requests for a model or a pool; `None` if they are not verified.
+    pub fn guard(&self, id: &str) -> Option<Guard> {
+        self.settings().verify.max(self.pool(id).and_then(|pool| pool.verify))
+    }
+
+    /// What blocks an answer.
+    pub fn block_on(&self) -> &[BlockOn] {
+        &self.settings().block_on
     }
 
     /// The longest that answers may be kept for callers; `None` if they are not.

@@ -163,6 +163,7 @@ pub fn record(row: &KeyRow, spent: impl Into<Spent>, now: Time) -> Key {
         budget_used_percent: row.budget.map(|budget| used_percent(spent.known, budget)),
         budget_threshold: row.budget.and_then(|budget| threshold(spent.known, budget)),
         cache: row.cache.map(|time| time.to_string()),
+        verify: row.verify,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{ManageError, NewKey, addresses};
 use crate::api::Service;
-use crate::api::cache_time::CacheTime;
 use crate::api::console::{KeyChange, KeySettings};
 use crate::clock::Time;
 use crate::model_id;
@@ -46,7 +45,7 @@ fn checked(
     check_expiry(change.expires_at.flatten(), now, no_expiry)?;
     let models = change.models.as_deref().unwrap_or_default();
     check_model_fields(service, models, change.budget.flatten())?;
-    check_cache(service, change.cache.flatten())?;
+    check_answer_fields(service, change)?;
     let name = |name: &Option<String>| name.as_deref().map(key_name).transpose();
     Ok(KeyChange {
         name: change.name.as_ref().map(name).transpose()?,
@@ -90,12 +89,19 @@ fn check_model_fields(
     Ok(())
 }
 
-fn check_cache(service: Service, cache: Option<CacheTime>) -> Result<(), ManageError> {
-    if cache.is_some() && service != Service::Inference {
-        let message = ": answers are kept for keys of the service inference".to_owned();
-        return Err(ManageError::Invalid("cache".into(), message));
+/// What is for answers of models.
+fn check_answer_fields(service: Service, change: &KeyChange) -> Result<(), ManageError> {
+    let set = [
+        ("cache", change.cache.flatten().is_some(), "kept"),
+        ("verify", change.verify.flatten().is_some(), "verified"),
+    ];
+    match set.into_iter().find(|(_, is_set, _)| *is_set && service != Service::Inference) {
+        None => Ok(()),
+        Some((field, _, what)) => {
+            let message = format!(": answers are {what} for keys of the service inference");
+            Err(ManageError::Invalid(field.into(), message))
+        }
     }
-    Ok(())
 }
 
 fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String, ManageError> {

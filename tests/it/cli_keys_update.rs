@@ -51,6 +51,8 @@ fn each_flag_changes_only_its_field() {
         (&["--all-models"], "/models", json!([])),
         (&["--cache", "90m"], "/cache", json!("1h30m")),
         (&["--no-cache"], "/cache", json!(null)),
+        (&["--verify", "block"], "/verify", json!("block")),
+        (&["--no-verify"], "/verify", json!(null)),
     ] {
         let ran = user.clone().args(["keys", "update", &id, "--json"]).args(flags.iter().copied()).run();
         *record.pointer_mut(field).unwrap() = value;

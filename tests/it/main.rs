@@ -96,6 +96,7 @@ mod extract;
 mod faithful;
 mod faults;
 mod full;
+mod guard;
 mod headers;
 mod hostile;
 mod http2;

@@ -84,6 +84,7 @@ fn values(field: &str) -> Vec<Value> {
                 .collect()
         }
         "cache" => ["1h", "1d12h", "30d", "1x", "", "h"].map(Value::from).to_vec(),
+        "verify" => ["flag", "block", "off", ""].map(Value::from).to_vec(),
         // The schema does not say what a valid address is, except in its description.
         "addresses" => {
             vec![

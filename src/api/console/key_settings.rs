@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
+use crate::api::guard::Guard;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 
@@ -28,6 +29,8 @@ pub struct KeySettings {
     pub budget: Option<NanoUsd>,
     /// For how long its answers are kept, for requests that do not say; `None` for not at all.
     pub cache: Option<CacheTime>,
+    /// What is done with the verdicts on its answers; `None` if they are verified for other reasons only.
+    pub verify: Option<Guard>,
 }
 
 /// Changes to the settings of a key, and the body of `PATCH /v1/apps/{id}/keys/{key_id}`: a field that is left out stays
@@ -54,6 +57,9 @@ pub struct KeyChange {
     /// A new time for which answers are kept, or none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Option<CacheTime>>,
+    /// Something else that is done with the verdicts on answers, or nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Option<Guard>>,
 }
 
 /// Changes to a key's own limits.
@@ -90,6 +96,7 @@ impl KeyChange {
             addresses: self.addresses.unwrap_or(old.addresses),
             budget: self.budget.unwrap_or(old.budget),
             cache: self.cache.unwrap_or(old.cache),
+            verify: self.verify.unwrap_or(old.verify),
         }
     }
 }
@@ -105,6 +112,7 @@ impl From<KeySettings> for KeyChange {
             addresses: Some(settings.addresses),
             budget: Some(settings.budget),
             cache: Some(settings.cache),
+            verify: Some(settings.verify),
         }
     }
 }
@@ -135,6 +143,7 @@ mod tests {
             limits: LimitsChange { per_minute: Some(None), per_day: Some(Some(0)) },
             budget: Some(Some(NanoUsd(2_500_000_000))),
             cache: Some(CacheTime::parse("90m")),
+            verify: Some(Some(Guard::Block)),
             ..KeyChange::default()
         };
         assert_eq!(
@@ -145,6 +154,7 @@ mod tests {
                 "limits": { "per_minute": null, "per_day": 0 },
                 "budget_usd": 2.5,
                 "cache": "1h30m",
+                "verify": "block",
             })
         );
     }
@@ -160,6 +170,7 @@ mod tests {
             addresses: vec!["::1/128".to_owned()],
             budget: Some(NanoUsd(3)),
             cache: CacheTime::parse("1h"),
+            verify: Some(Guard::Flag),
         };
         for (from, to) in [(KeySettings::default(), one.clone()), (one, KeySettings::default())] {
             assert_eq!(KeyChange::from(to.clone()).applied_to(&from), to);

@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Service;
+use super::guard::Guard;
 
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -140,6 +141,9 @@ pub struct Key {
     /// For how long its answers are kept, for requests that do not say, such as `1h`; null for not at all.
     #[serde(default)]
     pub cache: Option<String>,
+    /// What is done with the verdicts on its answers; null if they are verified for other reasons only.
+    #[serde(default)]
+    pub verify: Option<Guard>,
 }
 
 /// A key's own limits. `0` is unlimited, null the server's limit.

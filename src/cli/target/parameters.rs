@@ -1,7 +1,7 @@
 //! What the parameters of requests are called on the command line, where people know them as flags.
 
 /// Parameters of the API, and what people give them by.
-const FLAGS: [(&str, &str); 17] = [
+const FLAGS: [(&str, &str); 18] = [
     ("fact", "the text"),
     ("domain", "--domain"),
     ("minRequired", "--min-required"),
@@ -19,6 +19,7 @@ const FLAGS: [(&str, &str); 17] = [
     ("addresses", "--address"),
     ("budget_usd", "--budget-usd"),
     ("cache", "--cache"),
+    ("verify", "--verify"),
 ];
 
 /// What a parameter is given by. An entry of a list, such as `models[1]`, is given by the list's flag, which can be

@@ -259,6 +259,16 @@ pub(in crate::config) fn unpriced(verify: &Settings, providers: &[providers::Set
     })
 }
 
+/// A warning where answers are to be verified, and there is no panel for it.
+pub(in crate::config) fn unverifiable(verify: &Settings, inference: &inference::Settings) -> Option<String> {
+    let is_wanted = inference.verify.is_some() || inference.pools.values().any(|pool| pool.verify.is_some());
+    (is_wanted && !verify.general.is_usable()).then(|| {
+        "answers are to be verified, but [verify] has no panel: with \"flag\" all are marked as failed, with \"block\" \
+         none is given"
+            .to_owned()
+    })
+}
+
 /// Warnings on models in use, including fallbacks, that their provider retires soon or has retired.
 pub(in crate::config) fn retirements(
     verify: &Settings,

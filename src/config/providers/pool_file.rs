@@ -1,6 +1,7 @@
 //! `[models.NAME]`: names of the operator's own for models.
 
 use super::models::Providers;
+use crate::api::guard::Guard;
 use crate::config::ConfigError;
 use crate::config::sources::origin::Origins;
 use crate::config::sources::reader::{Located, Location, Section, quoted_unless_bare};
@@ -25,6 +26,8 @@ settings_table! {
         affinity: bool = flag();
         /// Asked, in order, when all targets fail.
         fallbacks: Vec<String> = texts();
+        /// Answers are verified as with `verify` of [inference]; the stricter of both holds.
+        verify: Option<Guard> = parsed(values::GUARD, values::guard);
     }
 }
 

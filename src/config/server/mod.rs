@@ -156,6 +156,7 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
     found.notes.extend(models::unpriced(&verify, &found.providers));
     found.warnings.extend(models::retirements(&verify, &inference, &found.providers, env.now));
     found.warnings.extend(panel_doubts(&verify, &origins));
+    found.warnings.extend(models::unverifiable(&verify, &inference));
 
     let traces = traces::traces(file.otlp_endpoint.as_ref(), env, &mut origins, &mut found.warnings)?;
     let mut config = ServerConfig {

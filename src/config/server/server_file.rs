@@ -7,6 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::api::cache_time::CacheTime;
+use crate::api::guard::{BlockOn, Guard};
 use crate::config::providers::pool_file::{self, PoolFile};
 use crate::config::providers::provider_file::{self, ProviderFile};
 use crate::config::sources::reader::{Document, Located, Named, Section};
@@ -77,6 +78,11 @@ settings_table! {
         /// True: what a model's format does not have, such as a seed, is left out instead of refusing the request; the
         /// header x-mk-dropped names it.
         drop_unsupported: bool = flag();
+        /// Has all answers of models verified by the panel of [verify]: "flag" adds verdicts to an answer, "block" gives
+        /// none with a false claim. A key or a name for models may be stricter. Costs are those of verifications.
+        verify: Option<Guard> = parsed(values::GUARD, values::guard);
+        /// What blocks an answer, of "false", "no-consensus", "unchecked" and "failed" (it could not be verified).
+        block_on: Vec<BlockOn> = parsed_list(BLOCK_ON, block_on);
         /// The longest that answers are kept for callers who ask for it with x-mk-cache: up to "30d", or "off".
         max_cache: Option<Duration> = parsed(MAX_CACHE, max_cache), written values::written_days_or_off;
     }
@@ -161,6 +167,15 @@ fn written_auditor(auditor: Option<&String>) -> String {
 
 /// What `effort` may be.
 const EFFORTS: &str = "\"lowest\" (the least that a model takes), \"none\", \"minimal\", \"low\", \"medium\", \"high\" or \"xhigh\"";
+
+/// What `block_on` expects.
+const BLOCK_ON: &str = "a list of one or more of \"false\", \"no-consensus\", \"unchecked\" and \"failed\"";
+
+fn block_on(words: &[String]) -> Option<Vec<BlockOn>> {
+    let named =
+        |word: &String| BlockOn::NAMES.into_iter().find(|(name, _)| name == word).map(|(_, reason)| reason);
+    words.iter().map(named).collect::<Option<Vec<_>>>().filter(|reasons| !reasons.is_empty())
+}
 
 /// What `max_cache` expects.
 const MAX_CACHE: &str = "\"off\", or a number of days from 1 to 30, such as \"7d\"";

@@ -9,6 +9,7 @@ use http::HeaderName;
 use ipnet::IpNet;
 use reqwest::Url;
 
+use crate::api::guard::{BlockOn, Guard};
 use crate::api::verify::Domain;
 use crate::config::client::choices;
 use crate::config::{ColorMode, FailOn, ProgressMode, View};
@@ -150,6 +151,12 @@ pub(in crate::config) trait Written {
     fn written(&self) -> String;
 }
 
+impl Written for Option<Guard> {
+    fn written(&self) -> String {
+        quoted(self.map_or(OFF, Guard::as_str))
+    }
+}
+
 impl<T: Written> Written for Option<T> {
     fn written(&self) -> String {
         self.as_ref().map(T::written).unwrap_or_default()
@@ -177,11 +184,21 @@ written! {
     Vec<IpNet>: |list| list_text(&list.iter().map(ToString::to_string).collect::<Vec<_>>());
     Vec<FailOn>: |list| list_text(&list.iter().map(choices::word).collect::<Vec<_>>());
     HeaderName: |name| quoted(name.as_str());
+    Vec<BlockOn>: |list| list_text(&list.iter().map(|reason| reason.as_str().to_owned()).collect::<Vec<_>>());
     Effort: |effort| quoted(effort.as_str());
     Domain: |domain| quoted(domain.as_str());
     ColorMode: |choice| quoted(&choices::word(choice));
     ProgressMode: |choice| quoted(&choices::word(choice));
     View: |choice| quoted(&choices::word(choice));
+}
+
+/// What [`guard`] expects.
+pub(in crate::config) const GUARD: &str = "\"off\", \"flag\" or \"block\"";
+
+/// What is done with verdicts on answers.
+#[expect(clippy::option_option, reason = "unreadable, off and a guard are three things")]
+pub(in crate::config) fn guard(text: &str) -> Option<Option<Guard>> {
+    if text == OFF { Some(None) } else { Guard::named(text).map(Some) }
 }
 
 /// What [`model`] expects.

@@ -13,6 +13,7 @@ mod conversation;
 mod load;
 mod order;
 
+use crate::api::guard::Guard;
 pub use conversation::Conversation;
 pub(super) use load::{Load, Loads};
 
@@ -30,6 +31,8 @@ pub struct Pool {
     pub affinity: bool,
     /// The models to call, in order, when all targets fail.
     pub fallbacks: Vec<String>,
+    /// What is done with the verdicts on its answers; `None` if they are verified for other reasons only.
+    pub verify: Option<Guard>,
 }
 
 /// How the target of a request is chosen.

@@ -28,6 +28,7 @@ impl ApiError {
             provider: None,
             words: None,
             failed_generation: None,
+            verification: None,
             retry_after,
             allow: None,
             no_retry: code.retry() == Some(Retry::Never),

@@ -31,7 +31,16 @@ fn json(body: &impl Serialize) -> Vec<u8> {
 }
 
 fn openai(code: ErrorCode, body: ErrorBody) -> OpenAiErrorBody {
-    let ErrorBody { error: _, message, code: name, request_id, param, provider, failed_generation } = body;
+    let ErrorBody {
+        error: _,
+        message,
+        code: name,
+        request_id,
+        param,
+        provider,
+        failed_generation,
+        mk_verification,
+    } = body;
     let message = match code {
         ErrorCode::ContextLengthExceeded if !message.contains("maximum context length") => {
             format!("This model's maximum context length is exceeded, the prompt is too long: {message}")
@@ -40,7 +49,7 @@ fn openai(code: ErrorCode, body: ErrorBody) -> OpenAiErrorBody {
     };
     let kind = openai_type(code.status()).to_owned();
     OpenAiErrorBody {
-        error: OpenAiError { message, kind, param, code: name, provider, failed_generation },
+        error: OpenAiError { message, kind, param, code: name, provider, failed_generation, mk_verification },
         request_id,
     }
 }
@@ -59,7 +68,16 @@ const fn openai_type(status: u16) -> &'static str {
 }
 
 fn anthropic(code: ErrorCode, words: Option<&str>, body: ErrorBody) -> AnthropicErrorBody {
-    let ErrorBody { error: _, message, code: name, request_id, param, provider, failed_generation } = body;
+    let ErrorBody {
+        error: _,
+        message,
+        code: name,
+        request_id,
+        param,
+        provider,
+        failed_generation,
+        mk_verification,
+    } = body;
     let message = match code {
         ErrorCode::ContextLengthExceeded => match words.filter(|words| is_recognised(words)) {
             Some(words) => words.to_owned(),
@@ -70,7 +88,15 @@ fn anthropic(code: ErrorCode, words: Option<&str>, body: ErrorBody) -> Anthropic
     let kind = anthropic_type(code.status()).to_owned();
     AnthropicErrorBody {
         kind: "error".to_owned(),
-        error: AnthropicError { kind, message, code: name, param, provider, failed_generation },
+        error: AnthropicError {
+            kind,
+            message,
+            code: name,
+            param,
+            provider,
+            failed_generation,
+            mk_verification,
+        },
         request_id,
     }
 }

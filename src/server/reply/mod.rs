@@ -29,6 +29,7 @@ use super::request::header_names;
 use super::request::incoming::Incoming;
 use crate::api::endpoint::Door;
 use crate::api::error::{ErrorBody, ErrorEvent};
+use crate::api::guard::{AnswerVerification, GuardError};
 use crate::limits::LimitState;
 
 /// About how many headers a response has, so that their map need not grow.
@@ -47,6 +48,8 @@ pub(crate) struct ApiError {
     words: Option<Box<str>>,
     /// What the model wrote and its provider could not use.
     failed_generation: Option<Box<str>>,
+    /// What was found about an answer that is not given.
+    verification: Option<Box<AnswerVerification>>,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
     /// Whether clients are told not to retry.
@@ -122,6 +125,24 @@ impl ApiError {
         self.provider_code.as_deref().unwrap_or(self.code.as_str())
     }
 
+    /// The error as the reason why an answer could not be verified.
+    pub(crate) fn as_guard_error(&self) -> GuardError {
+        GuardError { code: self.code().to_owned(), message: self.message.clone().into_owned() }
+    }
+
+    /// Sets what was found about the answer that is not given.
+    #[must_use]
+    pub(crate) fn with_verification(self, found: AnswerVerification) -> Self {
+        Self { verification: Some(Box::new(found)), ..self }
+    }
+
+    /// Puts this before the message.
+    #[must_use]
+    pub(crate) fn with_prefix(mut self, prefix: &str) -> Self {
+        self.message.to_mut().insert_str(0, prefix);
+        self
+    }
+
     /// Appends to the message.
     #[must_use]
     pub(crate) fn with_suffix(mut self, suffix: &str) -> Self {
@@ -179,6 +200,7 @@ impl ApiError {
             param: self.param,
             provider: self.provider.map(Into::into),
             failed_generation: self.failed_generation.map(Into::into),
+            mk_verification: self.verification,
         }
     }
 

@@ -221,6 +221,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
     -- For how long answers are kept, for requests that do not say.
     ALTER TABLE keys ADD COLUMN cache_seconds BIGINT;
 ",
+    r#"
+    -- What is done with the verdicts on answers.
+    ALTER TABLE keys ADD COLUMN verify TEXT COLLATE "C";
+"#,
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";

@@ -9,10 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::audit::{NewAuditEntry, differences};
 use super::values::{
-    conflict_or, list, money, read_count, read_list, read_money, read_optional_time, read_service, read_time,
+    conflict_or, list, money, read_count, read_guard, read_list, read_money, read_optional_time,
+    read_service, read_time,
 };
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{KeyChange, KeySettings, KeyState};
+use crate::api::guard::Guard;
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
 use crate::storage::{Error, KeyFilter, KeyHash, KeyLife, KeyRow, Order, PageRequest, Store};
@@ -30,7 +32,7 @@ const EXPIRED: &str = "this key has expired already; create a new one instead";
 const SELECT: &str = "
     SELECT k.id, k.app_id, a.name, k.service, k.last4, k.created_at, k.revoked_at, a.budget_nano_usd,
            k.name, k.expires_at, k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd,
-           k.cache_seconds
+           k.cache_seconds, k.verify
     FROM keys k JOIN apps a ON a.id = k.app_id";
 
 /// The query behind the look-up of every request, formatted once.
@@ -164,7 +166,7 @@ impl Store {
             }
             db.execute(
                 "UPDATE keys SET name = ?2, expires_at = ?3, per_minute = ?4, per_day = ?5, models = ?6,
-                     addresses = ?7, budget_nano_usd = ?8, cache_seconds = ?9
+                     addresses = ?7, budget_nano_usd = ?8, cache_seconds = ?9, verify = ?10
                  WHERE id = ?1",
                 params![
                     id,
@@ -176,6 +178,7 @@ impl Store {
                     list(&new.addresses),
                     money(new.budget),
                     new.cache.map(CacheTime::seconds),
+                    new.verify.map(Guard::as_str),
                 ],
             )?;
             let (before, after) = (shown(&old.settings)?, shown(&new.settings)?);
@@ -345,8 +348,8 @@ fn described(key: &KeyRow) -> Result<Value, Error> {
 pub(super) fn insert(db: &Db<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
     let inserted = db.execute(
         "INSERT INTO keys (id, hash, app_id, service, name, last4, created_at, expires_at, revoked_at,
-             per_minute, per_day, models, addresses, budget_nano_usd, cache_seconds)
-         SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
+             per_minute, per_day, models, addresses, budget_nano_usd, cache_seconds, verify)
+         SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16
          FROM apps WHERE id = ?3 AND deleted_at IS NULL",
         params![
             key.id,
@@ -364,6 +367,7 @@ pub(super) fn insert(db: &Db<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Er
             list(&key.addresses),
             money(key.budget),
             key.cache.map(CacheTime::seconds),
+            key.verify.map(Guard::as_str),
         ],
     );
     match inserted.map_err(|cause| conflict_or(cause, KEY_EXISTS))? {
@@ -394,6 +398,7 @@ pub(in crate::storage) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
             addresses: read_list(row, 13)?,
             budget: read_money(row, 14)?,
             cache: row.get::<Option<u32>>(15)?.and_then(CacheTime::of_seconds),
+            verify: read_guard(row, 16)?,
         },
     })
 }

@@ -7,6 +7,7 @@ use rusqlite::ffi;
 use rusqlite::types::Type;
 
 use crate::api::Service;
+use crate::api::guard::Guard;
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::Error;
@@ -64,6 +65,12 @@ pub(super) fn read_optional_time(row: &Row<'_>, column: usize) -> rusqlite::Resu
 /// A service from a column.
 pub(super) fn read_service(row: &Row<'_>, column: usize) -> rusqlite::Result<Service> {
     Service::from_str(row.get_ref(column)?.as_str()?).map_err(|cause| unreadable(column, cause))
+}
+
+/// What is done with verdicts on answers, from a column. One of a later version is taken for the strictest.
+pub(super) fn read_guard(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Guard>> {
+    let stored: Option<String> = row.get(column)?;
+    Ok(stored.map(|name| Guard::named(&name).unwrap_or(Guard::Block)))
 }
 
 /// A list for a column: a JSON array.

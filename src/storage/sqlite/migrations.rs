@@ -94,6 +94,10 @@ pub(super) const MAIN: &[&str] = &[
     -- For how long answers are kept, for requests that do not say.
     ALTER TABLE keys ADD COLUMN cache_seconds INTEGER;
 ",
+    "
+    -- What is done with the verdicts on answers.
+    ALTER TABLE keys ADD COLUMN verify TEXT;
+",
 ];
 
 /// Migrations of `ledger.db`.

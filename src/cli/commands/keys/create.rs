@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{App, CreatedKey, Key, KeySettings, KeyState};
+use crate::api::guard::Guard;
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
 use crate::cli::args::service::one_of;
@@ -64,6 +66,10 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "TIME", value_parser = cache_time)]
     cache: Option<CacheTime>,
 
+    /// Have its answers verified: flag (they carry the verdicts) or block (none is given with a false claim) [default: as the server]
+    #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
+    verify: Option<Guard>,
+
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -94,6 +100,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         models: args.models.clone(),
         budget: args.budget_usd,
         cache: args.cache,
+        verify: args.verify,
     };
     // The app is passed separately when the key is created.
     let new = NewKey { settings, ..NewKey::new(args.service, "") };
@@ -196,6 +203,13 @@ pub(super) fn parse_expiry(text: &str, now: Time) -> Result<Time, Failure> {
 /// Parses `--cache`.
 pub(super) fn cache_time(text: &str) -> Result<CacheTime, String> {
     CacheTime::parse(text).ok_or_else(|| format!("it must be {}", CacheTime::FORM))
+}
+
+/// Parses `--verify`.
+pub(super) fn guard() -> impl TypedValueParser<Value = Guard> {
+    // The parser lets no other name pass.
+    PossibleValuesParser::new(Guard::ALL.map(Guard::as_str))
+        .map(|name| Guard::named(&name).unwrap_or(Guard::Block))
 }
 
 fn grace(text: &str) -> Result<Duration, String> {

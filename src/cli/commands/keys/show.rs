@@ -55,6 +55,10 @@ pub(super) fn print(session: &Session, admin: &Admin, record: Key, is_json: bool
         ("addresses", all_or(&record.addresses)),
         ("budget", budget.monthly()),
         ("spent", budget.this_month(&session.printer)),
+        (
+            "verified",
+            record.verify.map_or_else(|| "as the server says".to_owned(), |guard| guard.to_string()),
+        ),
         ("answers kept", record.cache.unwrap_or_else(|| "no".to_owned())),
     ];
     tabular::record(&session.printer, &fields)

@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-use super::create::{cache_time, namesake, parse_expiry, warn_of_namesake};
+use super::create::{cache_time, guard, namesake, parse_expiry, warn_of_namesake};
 use super::{Common, show};
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{KeyChange, LimitsChange};
+use crate::api::guard::Guard;
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
 use crate::cli::guide::usage_error;
@@ -86,6 +87,14 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "cache")]
     no_cache: bool,
 
+    /// Have its answers verified: flag (they carry the verdicts) or block (none is given with a false claim)
+    #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
+    verify: Option<Guard>,
+
+    /// Verify its answers only as the server says
+    #[arg(long, conflicts_with = "verify")]
+    no_verify: bool,
+
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -104,6 +113,7 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
         addresses: change_list(&args.addresses, args.all_addresses),
         budget: change_to(args.budget_usd, args.no_budget),
         cache: change_to(args.cache, args.no_cache),
+        verify: change_to(args.verify, args.no_verify),
     };
     if change == KeyChange::default() {
         return Err(usage_error::no_change("keys"));

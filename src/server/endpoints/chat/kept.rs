@@ -139,25 +139,19 @@ impl<'a> Place<'a> {
     }
 
     /// The answer that is kept, booked as a request that used nothing.
-    pub(super) async fn find(
-        &self,
-        context: &ServerState,
-        caller: &Caller,
-        incoming: &Incoming,
-    ) -> Option<Answered> {
+    pub(super) async fn find(&self, caller: &Caller, meter: &Meter) -> Option<Answered> {
         let found = self.look_up().await;
         self.cache.count_answer(found.is_some());
         let (age, Entry { model, left_out, prompt_tokens, is_native, answer, .. }) = found?;
         let model: Arc<str> = model.into();
-        let meter = Meter::new(caller.account(incoming.request_id.clone()), context.app.accounting());
-        caller.record.set_completion(self.requested.clone(), &meter);
+        caller.record.set_completion(self.requested.clone(), meter);
         caller.record.set_answering_model(model.clone());
         meter.book_found(model.clone());
         let cache = Some(Mark::Hit(age));
         let answer: Box<str> = answer.into();
         let answer = Bytes::from(String::from(answer));
         Some(Answered {
-            about: About { model, attempts: 0, left_out, prompt_tokens, cache },
+            about: About { model, attempts: 0, left_out, prompt_tokens, cache, verification: None },
             answer: if is_native { Answer::Native(answer) } else { Answer::Whole(answer) },
         })
     }

@@ -7,6 +7,7 @@
 //! Doors of other protocols translate their requests into this format, or pass them on as they are ([`ask_in`]), and
 //! give the answer in their own: whatever holds for a completion holds for them.
 
+mod guard;
 mod kept;
 mod limited;
 mod message;
@@ -14,6 +15,7 @@ mod native;
 pub(super) mod request;
 pub(in crate::server) mod stream;
 
+pub(in crate::server) use guard::{FIELD as VERIFICATION, with_verification};
 pub(in crate::server) use message::ROLES;
 pub(in crate::server) use native::{Native, Translation, ask_in};
 pub(in crate::server) use request::{
@@ -71,7 +73,9 @@ pub(in crate::server) async fn answer<B: Buf, E>(
     let body = context.read_inference_json(incoming, body).await?;
     let Answered { about, answer } = ask(context, caller, incoming, &body).await?;
     let mut response = match answer {
-        Answer::Whole(completion) | Answer::Native(completion) => reply::json_bytes(completion),
+        Answer::Whole(completion) | Answer::Native(completion) => {
+            reply::json_bytes(with_verification(completion, about.verification.as_deref()))
+        }
         Answer::Stream(stream) => stream.into_response(None),
     };
     about.write(response.headers_mut());
@@ -105,6 +109,8 @@ pub(in crate::server) struct About {
     pub(in crate::server) prompt_tokens: u64,
     /// Whether it is one that was kept, if that was asked for.
     cache: Option<kept::Mark>,
+    /// What was found about a whole answer, as JSON, if that was asked for.
+    pub(in crate::server) verification: Option<Box<str>>,
 }
 
 impl About {
@@ -157,23 +163,39 @@ pub(in crate::server) async fn ask_for(
     } else {
         context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
+    let meter = Meter::new(caller.account(incoming.request_id.clone()), context.app.accounting());
+    let watch = guard::Watch::of(context, caller, incoming, (&asked.requested, completion), &meter);
     let place = keep_for.filter(|_| !completion.stream);
     let request = (&asked, completion.native.as_deref(), &**body);
     let place = place.and_then(|time| kept::Place::of(context, caller, incoming, request, time));
     if let Some(place) = &place
         // Boxed, as only these requests need room for it.
-        && let Some(found) = Box::pin(place.find(context, caller, incoming)).await
+        && let Some(found) = Box::pin(place.find(caller, &meter)).await
     {
-        return Ok(found);
+        return guarded(watch, caller, found).await;
     }
-    let mut answered = run(context, caller, incoming, (completion, body), asked, registration).await?;
+    let call = (completion, body);
+    let mut answered = run(context, caller, incoming, call, asked, registration, &meter).await?;
     if let Some(place) = &place {
         place.keep(&answered, gateway);
         answered.about.cache = Some(kept::Mark::Miss);
     } else if keep_for.is_some() {
         answered.about.cache = Some(kept::Mark::Bypass);
     }
-    Ok(answered)
+    guarded(watch, caller, answered).await
+}
+
+/// Has an answer verified, if it is under guard.
+async fn guarded(
+    watch: Option<Box<guard::Watch>>,
+    caller: &Caller,
+    answered: Answered,
+) -> Result<Answered, ApiError> {
+    match watch {
+        None => Ok(answered),
+        // Boxed, as only these requests need room for it.
+        Some(watch) => Box::pin(watch.over(caller, answered)).await,
+    }
 }
 
 /// The estimated length in tokens of the prompt of the completion that `body` describes, if the key may ask for it:
@@ -199,14 +221,13 @@ async fn run(
     (completion, body): (&CompletionRequest<'_>, &Bytes),
     AskedModels { requested, chain }: AskedModels,
     mut registration: Registration,
+    meter: &Meter,
 ) -> Result<Answered, ApiError> {
     let token = context.runs.token();
-    let account = caller.account(incoming.request_id.clone());
-    let meter = Meter::new(account, context.app.accounting());
-    caller.record.set_completion(requested, &meter);
+    caller.record.set_completion(requested, meter);
     let answered = tokio::select! {
         biased;
-        answered = incoming.configured.gateway.chat(completion, body, chain, &meter) => answered?,
+        answered = incoming.configured.gateway.chat(completion, body, chain, meter) => answered?,
         reason = registration.aborted() => return Err(reason.into()),
     };
     let ChatAnswer { model, attempts, reply, left_out } = answered;
@@ -220,11 +241,19 @@ async fn run(
         ChatReply::Stream(relay) => {
             caller.record.begin_stream();
             let (keep_alive, record) = (context.options.keep_alive, caller.record.clone());
-            let stream = stream::Stream { relay, registration, keep_alive, record, _token: token };
+            let stream =
+                stream::Stream { relay, registration, ward: None, keep_alive, record, _token: token };
             Answer::Stream(Box::new(stream))
         }
     };
-    let about = About { model, attempts, left_out, prompt_tokens: completion.prompt_tokens, cache: None };
+    let about = About {
+        model,
+        attempts,
+        left_out,
+        prompt_tokens: completion.prompt_tokens,
+        cache: None,
+        verification: None,
+    };
     Ok(Answered { about, answer })
 }
 

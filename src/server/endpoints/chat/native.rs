@@ -3,13 +3,13 @@
 //!
 //! A request is translated only if some model that may be asked needs that, or if its key has limits: what those count
 //! is what a chat completion can ask for. Such a key's request is passed on only if it has nothing that is charged
-//! apart, or that another model is asked for.
+//! apart, or that another model is asked for. One whose answer is verified is always translated.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Answered, ask_for, boolean, read, request};
+use super::{Answered, ask_for, boolean, guard, read, request};
 use crate::inference::{self, CompletionRequest, Fields, NativeRequest, Protocol, Reader, estimate};
 use crate::keys;
 use crate::server::ServerState;
@@ -101,7 +101,9 @@ pub(in crate::server) async fn ask_in<T: Translation>(
     may_pass: fn(&Fields<'_>, bool) -> bool,
     translate: impl FnOnce() -> Result<T, ApiError>,
 ) -> Result<(Answered, Option<T>), ApiError> {
-    let native = Native::read(incoming, protocol, body);
+    // What is verified is the text of a chat completion.
+    let native = Native::read(incoming, protocol, body)
+        .filter(|native| guard::wanted(caller, incoming, &native.model).is_none());
     let is_limited = caller.budget().is_set() || keys::is_limited_to_models(&caller.key);
     let native = native.filter(|native| may_pass(&native.completion.fields, is_limited));
     let translated = match native.as_ref().map(|native| native.takers) {

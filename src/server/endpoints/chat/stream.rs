@@ -15,8 +15,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use warp::Reply;
 use warp::reply::Response;
 
+use super::guard::{DONE, Piece, Ward};
 use crate::api::sse;
-use crate::inference::Relay;
+use crate::inference::{Failure, Relay};
 use crate::server::in_flight::Registration;
 use crate::server::reply::{self, ApiError};
 use crate::server::request::record::{OK, Record};
@@ -25,6 +26,8 @@ use crate::server::request::record::{OK, Record};
 pub(in crate::server) struct Stream {
     pub(super) relay: Box<Relay>,
     pub(super) registration: Registration,
+    /// Set if it is verified.
+    pub(super) ward: Option<Box<Ward>>,
     pub(super) keep_alive: Duration,
     /// Declared, and so dropped, after the relay: it is written once the relay has booked the usage.
     pub(super) record: Arc<Record>,
@@ -37,6 +40,9 @@ pub(in crate::server) trait Transcoder: Send + Sync {
     /// Translates chunks, `data: {…}` with an empty line after each, whole ones only; behind the last stands `[DONE]`.
     /// (Of a native answer, its events.) Without anything to say about them, `out` stays empty.
     fn chunks(&mut self, sse: &[u8], out: &mut Vec<u8>);
+
+    /// Takes what was found about the answer, as JSON. The end follows. (Native answers are not verified.)
+    fn verified(&mut self, _verification: Box<str>) {}
 
     /// Ends an answer that broke off. Nothing follows.
     fn fail(&mut self, error: ApiError, out: &mut Vec<u8>);
@@ -74,16 +80,28 @@ impl Stream {
             tokio::select! {
                 biased;
                 reason = self.registration.aborted() => break ApiError::from(reason),
-                chunks = self.relay.next() => match chunks? {
-                    Ok(chunks) => {
-                        let is_last = self.relay.is_over();
+                piece = next_piece(&mut self.relay, self.ward.as_deref_mut()) => match piece? {
+                    Ok(piece) => {
+                        let is_last = match &piece {
+                            Piece::Chunks(_) => self.ward.is_none() && self.relay.is_over(),
+                            Piece::End(_) => true,
+                        };
                         // Set here, as many callers leave once they have read the end marker.
                         if is_last {
                             self.record.end_stream(OK);
                         }
-                        let events = match transcoder {
-                            None => chunks,
-                            Some(transcoder) => transcoded(|out| transcoder.chunks(&chunks, out)),
+                        let events = match (piece, &mut *transcoder) {
+                            (Piece::Chunks(chunks), None) => chunks,
+                            (Piece::Chunks(chunks), Some(transcoder)) => {
+                                transcoded(|out| transcoder.chunks(&chunks, out))
+                            }
+                            (Piece::End(found), None) => {
+                                self.ward.as_ref().map_or_else(Bytes::new, |ward| ward.last_chunk(&found))
+                            }
+                            (Piece::End(found), Some(transcoder)) => transcoded(|out| {
+                                transcoder.verified(found);
+                                transcoder.chunks(DONE, out);
+                            }),
                         };
                         // A revocation while the caller takes its time must not add a second end to a complete answer.
                         if is_last || !events.is_empty() {
@@ -106,6 +124,15 @@ impl Stream {
             },
             true,
         ))
+    }
+}
+
+/// The next piece of an answer, which may be under guard. Cancel-safe.
+async fn next_piece(relay: &mut Relay, ward: Option<&mut Ward>) -> Option<Result<Piece, Failure>> {
+    match ward {
+        None => Some(relay.next().await?.map(Piece::Chunks)),
+        // Boxed, as only these streams need room for it.
+        Some(ward) => Box::pin(ward.next(relay)).await,
     }
 }
 

@@ -10,6 +10,7 @@ use super::{ConsoleRequest, created, page};
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{CreatedKey, KeyChange, KeySettings, KeyState, LimitsChange, RevokedKey};
+use crate::api::guard::Guard;
 use crate::clock::Time;
 use crate::keys::{self, NewKey};
 use crate::money::NanoUsd;
@@ -18,8 +19,8 @@ use crate::server::reply::{self, ApiError};
 use crate::server::request::params::{Params, invalid};
 use crate::storage::{KeyFilter, KeyRow, Order, PageRequest, Store};
 
-const FIELDS: [&str; 8] =
-    ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd", "cache"];
+const FIELDS: [&str; 9] =
+    ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd", "cache", "verify"];
 const SERVICES: &str = "verify, inference or console";
 /// How long a rotated key may stay valid at most: a year.
 pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
@@ -145,6 +146,7 @@ fn read_settings(params: &mut Params) -> Result<KeyChange, ApiError> {
         addresses: params.change("addresses", Params::texts)?.map(Option::unwrap_or_default),
         budget: params.change("budget_usd", Params::dollars)?,
         cache: params.change("cache", cache_time)?,
+        verify: params.change("verify", guard)?,
     })
 }
 
@@ -186,6 +188,12 @@ fn cache_time(params: &mut Params, name: &'static str) -> Result<Option<CacheTim
     let Some(text) = params.text_such_as(name, CacheTime::FORM)? else { return Ok(None) };
     let error = || invalid(name, format!("`{name}` must be {}", CacheTime::FORM));
     CacheTime::parse(&text).map(Some).ok_or_else(error)
+}
+
+fn guard(params: &mut Params, name: &'static str) -> Result<Option<Guard>, ApiError> {
+    let Some(text) = params.text_such_as(name, Guard::FORM)? else { return Ok(None) };
+    let error = || invalid(name, format!("`{name}` must be {}", Guard::FORM));
+    Guard::named(&text).map(Some).ok_or_else(error)
 }
 
 /// The limits per minute and per day in `limits`; null stands for the server's defaults.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::answer::{MATCHED, Stop, Usage, citation, message_id};
 use crate::api::endpoint::Door;
 use crate::inference::{Json, Reader};
+use crate::server::endpoints::chat::VERIFICATION as FIELD;
 use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::{ApiError, ErrorCode};
 
@@ -32,6 +33,8 @@ pub(super) struct Events {
     /// The number of the last call of a tool that has begun.
     last_call: Option<u64>,
     stop: Option<Stop>,
+    /// What was found about the answer, as JSON.
+    verification: Option<Box<str>>,
     /// Whether the end has been written, after which nothing follows.
     is_over: bool,
 }
@@ -61,6 +64,7 @@ impl Events {
             blocks: 0,
             last_call: None,
             stop: None,
+            verification: None,
             is_over: false,
         }
     }
@@ -220,7 +224,11 @@ impl Events {
         let delta = json!({"stop_reason": stop.reason, "stop_sequence": stop.sequence});
         let event = json!({"type": "message_delta", "delta": delta, "usage": self.usage.to_json()});
         write(out, "message_delta", &event);
-        write(out, "message_stop", &json!({"type": "message_stop"}));
+        let mut event = json!({"type": "message_stop"});
+        if let Some(verification) = self.verification.take() {
+            event[FIELD] = serde_json::from_str(&verification).unwrap_or_default();
+        }
+        write(out, "message_stop", &event);
         self.is_over = true;
     }
 }
@@ -243,6 +251,10 @@ impl Transcoder for Events {
                 None => {}
             }
         }
+    }
+
+    fn verified(&mut self, verification: Box<str>) {
+        self.verification = Some(verification);
     }
 
     fn fail(&mut self, error: ApiError, out: &mut Vec<u8>) {

@@ -116,7 +116,8 @@ async fn ask(
                     let message = answer::message(&completion, shows_thinking, &stop_sequences);
                     let message =
                         message.ok_or_else(|| ApiError::broken_stream(&about.model, Failure::NoAnswer))?;
-                    reply::json(StatusCode::OK, &message)
+                    let message = Bytes::from(message.to_string());
+                    reply::json_bytes(chat::with_verification(message, about.verification.as_deref()))
                 }
                 Answer::Stream(stream) => {
                     let events = Events::new(request_id, about.prompt_tokens, shows_thinking, stop_sequences);

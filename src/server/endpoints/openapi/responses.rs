@@ -13,7 +13,7 @@ use crate::server::reply;
 type ErrorResponse = (u16, &'static str, &'static str, &'static [&'static str]);
 
 /// The responses by status; what codes there are says [`ErrorCode`].
-const ERRORS: [ErrorResponse; 17] = [
+const ERRORS: [ErrorResponse; 18] = [
     (
         400,
         "BadRequest",
@@ -46,6 +46,12 @@ const ERRORS: [ErrorResponse; 17] = [
     (413, "PayloadTooLarge", "The body is larger than this server takes. The connection is closed.", &[]),
     (414, "UriTooLong", "The address is longer than this server takes. The connection is closed.", &[]),
     (415, "UnsupportedMediaType", "The body is not announced as `application/json`, or is compressed.", &[]),
+    (
+        422,
+        "UnprocessableEntity",
+        "The answer is not given, as it was verified and a guard blocks it; `mk_verification` has the verdicts.",
+        &[],
+    ),
     (
         429,
         "TooManyRequests",

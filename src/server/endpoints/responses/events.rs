@@ -319,6 +319,10 @@ impl Transcoder for Events {
         }
     }
 
+    fn verified(&mut self, verification: Box<str>) {
+        self.response.verification = Some(verification);
+    }
+
     fn fail(&mut self, error: ApiError, out: &mut Vec<u8>) {
         self.begin(out);
         // None of them is whole.

@@ -78,7 +78,8 @@ async fn answer<B: Buf, E>(
             match answer {
                 Answer::Whole(completion) | Answer::Native(completion) => {
                     let whole = response::whole(&completion, echo, &names, &about.model);
-                    reply::json_bytes(whole.ok_or(ErrorCode::Internal)?)
+                    let whole = whole.ok_or(ErrorCode::Internal)?;
+                    reply::json_bytes(chat::with_verification(whole, about.verification.as_deref()))
                 }
                 Answer::Stream(stream) => {
                     let begun = Response::new(echo, &about.model, context.app.clock.now().unix_ms() / 1000);

@@ -7,6 +7,7 @@ use super::output::{self, Item, Status};
 use super::tools::Names;
 use crate::inference::{Json, Reader};
 use crate::json::fields::{write_field, write_string_field};
+use crate::server::endpoints::chat::VERIFICATION as FIELD;
 
 /// What is the same throughout an answer.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Response {
     /// Who answers, as a JSON string.
     pub(super) model: String,
     echo: Echo,
+    /// What was found about it, as JSON.
+    pub(super) verification: Option<Box<str>>,
 }
 
 /// How an answer has ended.
@@ -66,7 +69,7 @@ impl End {
 impl Response {
     pub(super) fn new(echo: Echo, model: &str, created_at: i64) -> Self {
         let model = serde_json::Value::from(model).to_string();
-        Self { id: crate::id::new("resp"), created_at, model, echo }
+        Self { id: crate::id::new("resp"), created_at, model, echo, verification: None }
     }
 
     /// Writes an answer that has only begun.
@@ -114,6 +117,9 @@ impl Response {
         }
         out.push(b']');
         write_field(out, "usage", usage.unwrap_or("null"));
+        if let Some(verification) = &self.verification {
+            write_field(out, FIELD, verification);
+        }
         self.echo.write(out);
         out.push(b'}');
     }

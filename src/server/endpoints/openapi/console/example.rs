@@ -75,6 +75,7 @@ pub(super) fn key() -> Value {
         "budget_used_percent": 0.0,
         "budget_threshold": null,
         "cache": null,
+        "verify": null,
     })
 }
 
@@ -88,6 +89,7 @@ pub(super) fn narrow_key() -> Value {
         "addresses": ["10.0.0.0/8"],
         "budget_usd": 20,
         "cache": "1h",
+        "verify": "flag",
     })
 }
 

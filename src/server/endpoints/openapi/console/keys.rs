@@ -7,6 +7,7 @@ use super::super::schemas::{Schemas, reference};
 use super::{DELETE, READ_ONE, WRITE, budget, example, name, operation};
 use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page, RevokedKey};
 use crate::api::endpoint::Endpoint;
+use crate::api::guard::Guard;
 use crate::keys::{MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
 use crate::server::endpoints::console::MAX_GRACE_SECONDS;
 
@@ -150,6 +151,13 @@ fn changes() -> Value {
                 "description": "For how long its answers are kept, for requests that do not say: a time from 1s to 30d, \
                     such as `1h`; null for not at all. For keys of the service `inference`.",
             },
+            "verify": {
+                "type": ["string", "null"],
+                "enum": Guard::ALL.map(|guard| Value::from(guard.as_str())).into_iter().chain([Value::Null]).collect::<Vec<_>>(),
+                "description": "Has its answers verified: `flag` adds what was found, `block` gives none that the \
+                    operator's `block_on` names. The strictest of this and the server's settings holds. For keys of the \
+                    service `inference`.",
+            },
         },
     })
 }
@@ -159,7 +167,7 @@ fn new_key() -> Value {
     let mut schema = changes();
     schema["description"] =
         "A new key. One of the service `console` asks no models, and has neither `models` nor a budget; only one of the \
-         service `inference` has a `cache`."
+         service `inference` has a `cache` or `verify`."
             .into();
     schema["required"] = json!(["service"]);
     schema["properties"]["service"] = reference("Service");

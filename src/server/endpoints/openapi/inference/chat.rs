@@ -6,8 +6,9 @@
 
 use serde_json::{Value, json};
 
+use crate::api::guard::AnswerVerification;
 use crate::inference::MAX_CHOICES;
-use crate::server::endpoints::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
+use crate::server::endpoints::chat::{MAX_TOKENS, ROLES, TEMPERATURE, VERIFICATION};
 use crate::server::endpoints::openapi::schemas::{Schemas, reference};
 
 /// References to the schemas of a completion.
@@ -19,6 +20,7 @@ pub(super) struct Completion {
 
 /// Adds all schemas of the format.
 pub(super) fn add(schemas: &mut Schemas) -> Completion {
+    schemas.response::<AnswerVerification>();
     schemas.add("ChatContentPart", content_part());
     schemas.add("ChatRequestMessage", request_message());
     schemas.add("ChatUsage", usage());
@@ -226,6 +228,7 @@ fn response() -> Value {
     });
     schema["properties"]["choices"] = json!({"type": "array", "items": choice});
     schema["properties"]["usage"] = reference("ChatUsage");
+    schema["properties"][VERIFICATION] = reference("AnswerVerification");
     schema
 }
 
@@ -263,9 +266,10 @@ fn chunk() -> Value {
         "required": ["id", "object", "created", "model", "choices"],
         "properties": common_properties("chat.completion.chunk"),
     });
-    schema["properties"]["choices"] = json!({"type": "array", "items": choice, "description": "None in a chunk that only tells the `usage`."});
+    schema["properties"]["choices"] = json!({"type": "array", "items": choice, "description": "None in a chunk that only tells the `usage` or what was found about the answer."});
     schema["properties"]["usage"] = json!({"anyOf": [reference("ChatUsage"), {"type": "null"}]});
     schema["properties"]["error"] = reference("ChatFault");
+    schema["properties"][VERIFICATION] = reference("AnswerVerification");
     schema
 }
 

@@ -14,12 +14,12 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let complete = complete(schemas, "createChatCompletionAtOpenAi").errors_behind(
         door,
         schemas,
-        &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
+        &[400, 401, 402, 403, 404, 408, 413, 415, 422, 429, 500, 502, 503, 504],
     );
     let respond = responses::create(schemas).errors_behind(
         door,
         schemas,
-        &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504],
+        &[400, 401, 402, 403, 404, 408, 413, 415, 422, 429, 500, 502, 503, 504],
     );
     let embed = embeddings::create(schemas, "createEmbeddingsAtOpenAi").errors_behind(
         door,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::door_error::AnthropicErrorBody;
 use crate::api::endpoint::{Door, Endpoint};
-use crate::server::endpoints::chat::MAX_TOKENS;
+use crate::server::endpoints::chat::{MAX_TOKENS, VERIFICATION};
 use crate::server::endpoints::openapi::operation::{Operation, either, json_string, json_with_example, path};
 use crate::server::endpoints::openapi::schemas::{Schemas, reference};
 
@@ -36,7 +36,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         either(json_with_example(&message, &example_message()), events),
         &["X-Mk-Attempts", "X-Mk-Model", "X-Mk-Dropped", "X-Mk-Cache", "Age", "Cache-Control"],
     )
-    .errors_behind(door, schemas, &[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
+    .errors_behind(door, schemas, &[400, 401, 402, 403, 404, 408, 413, 415, 422, 429, 500, 502, 503, 504]);
     let count = schemas.add("MessageLength", length());
     let mut question = example_request();
     question.as_object_mut().map(|question| question.remove("max_tokens"));
@@ -172,6 +172,7 @@ fn message() -> Value {
                     "estimated": {"type": "boolean", "description": "Whether this server counted, as the provider did not say."},
                 },
             },
+            (VERIFICATION): reference("AnswerVerification"),
         },
     })
 }
@@ -196,11 +197,13 @@ fn events(schemas: &mut Schemas) -> Value {
     ];
     let typed = |name: &str| {
         let of = json!({"type": "string", "const": name});
-        event(name, json!({"type": "object", "required": ["type"], "properties": {"type": of}}))
+        let found = reference("AnswerVerification");
+        let properties = json!({"type": of, (VERIFICATION): found});
+        event(name, json!({"type": "object", "required": ["type"], "properties": properties}))
     };
     let mut all: Vec<Value> = known.into_iter().map(typed).collect();
     all.push(event("error", error));
-    let schema = json!({"description": "An event of a streamed answer; the last one is `message_stop` or `error`.", "oneOf": all});
+    let schema = json!({"description": "An event of a streamed answer; the last one is `message_stop`, which has what was found if the answer was verified, or `error`.", "oneOf": all});
     let example = concat!(
         "event: content_block_delta\n",
         "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Canberra.\"}}\n\n",

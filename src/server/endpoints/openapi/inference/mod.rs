@@ -25,7 +25,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
 
 fn area(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let complete = complete(schemas, "createChatCompletion")
-        .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
+        .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 422, 429, 500, 502, 503, 504]);
     let embed = embeddings::create(schemas, "createEmbeddings")
         .errors(&[400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504]);
     let list = list(schemas, "listModels").errors(&[401, 403, 429, 500, 503]);

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::server::endpoints::chat::MAX_TOKENS;
+use crate::server::endpoints::chat::{MAX_TOKENS, VERIFICATION};
 use crate::server::endpoints::openapi::operation::{Operation, json_string, json_with_example};
-use crate::server::endpoints::openapi::schemas::Schemas;
+use crate::server::endpoints::openapi::schemas::{Schemas, reference};
 
 /// The operation of a response, without its errors.
 pub(super) fn create(schemas: &mut Schemas) -> Operation {
@@ -102,6 +102,7 @@ fn response() -> Value {
                 "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
             },
             "incomplete_details": {"type": ["object", "null"], "description": "`reason`: `max_output_tokens` or `content_filter`."},
+            (VERIFICATION): reference("AnswerVerification"),
         },
     })
 }
