@@ -137,7 +137,8 @@ async fn a_flagged_answer_carries_what_was_found_about_it() {
     // One request, to which all of it is booked.
     guarded.server.app.flush().unwrap();
     let rows = guarded.server.app.store.attempts_of("req-1").unwrap();
-    assert_eq!(rows.len(), 1 + 1 + 2 * 3);
+    assert!(rows.len() >= 1 + 1 + 2 * 3);
+    assert_eq!(rows.len(), guarded.provider.requests().len());
     assert_eq!(rows.iter().filter(|row| row.is_first).count(), 1);
     assert!(rows.iter().all(|row| row.service == Service::Inference));
     let console = Console::of(&guarded.server);

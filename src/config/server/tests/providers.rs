@@ -1,6 +1,7 @@
 //! Which providers, models and panels follow from a configuration, and their timeouts and retries.
 
 use super::*;
+use crate::api::guard::{BlockOn, Guard};
 
 #[test]
 fn a_local_ollama_is_found_by_its_port() {
@@ -194,4 +195,32 @@ fn a_key_file_is_read_beside_the_configuration() {
     fs::write(fixture.dir.path().join("key"), "sk-from-file\n").unwrap();
     let config = fixture.load().unwrap();
     assert_eq!(config.providers[0].api_key.as_ref().unwrap().expose_secret(), "sk-from-file");
+}
+
+#[test]
+fn answers_cannot_be_verified_without_a_panel() {
+    let with = |panel: &str, rest: &str| {
+        let file = format!(
+            "[providers.openai]\napi_key_env = \"OPENAI_API_KEY\"\n[verify]\npanel = {panel}\n{rest}"
+        );
+        load(&file, &[OPENAI])
+    };
+    let warns =
+        |config: &ServerConfig| config.warnings.iter().any(|warning| warning.contains("has no panel"));
+    let all = "[inference]\nverify = \"block\"\nblock_on = [\"unchecked\", \"failed\"]\n";
+    let one = "[models.fast]\ntargets = [\"openai/a\"]\nverify = \"flag\"\n";
+    for (panel, rest, expected) in [
+        ("[]", all, true),
+        ("[]", one, true),
+        ("[]", "[inference]\nverify = \"off\"\n", false),
+        ("[\"openai/a\", \"openai/b\"]", all, false),
+    ] {
+        assert_eq!(warns(&with(panel, rest).unwrap()), expected, "{panel} {rest}");
+    }
+    let read = with("[]", all).unwrap().inference;
+    assert_eq!((read.verify, read.block_on), (Some(Guard::Block), vec![BlockOn::Unchecked, BlockOn::Failed]));
+    assert_eq!(with("[]", one).unwrap().inference.pools["fast"].verify, Some(Guard::Flag));
+    for wrong in ["verify = \"on\"", "block_on = []", "block_on = [\"lies\"]"] {
+        assert!(with("[]", &format!("[inference]\n{wrong}\n")).is_err(), "{wrong}");
+    }
 }

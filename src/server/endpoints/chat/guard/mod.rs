@@ -23,7 +23,7 @@ use bytes::Bytes;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Answer, Answered, stream};
-use crate::api::guard::{AnswerVerification, Guard, GuardStatus};
+use crate::api::guard::{AnswerVerification, Guard, GuardStatus, VerdictCounts};
 use crate::app::Configured;
 use crate::inference::CompletionRequest;
 use crate::json::fields::write_field;
@@ -185,21 +185,21 @@ impl Finding {
 }
 
 /// Why an answer is not given.
-fn refusal(finding: Finding) -> ApiError {
-    let Finding { report, failure } = finding;
-    let error = match failure {
-        Some(failure) => failure.with_prefix("the answer could not be verified, and is not given: "),
-        None => {
-            let counts = &report.counts;
-            let message = format!(
-                "the answer is not given: of its claims {} are FALSE and {} without consensus, and {} parts are \
-                 unchecked. `{FIELD}` has the verdicts; ask in another way",
-                counts.false_, counts.no_consensus, counts.unchecked
-            );
-            ApiError::new(ErrorCode::AnswerBlocked, message)
-        }
-    };
+fn refusal(Finding { report, failure }: Finding) -> ApiError {
+    let error = failure.map_or_else(
+        || blocked(report.counts),
+        |failure| failure.with_prefix("the answer could not be verified, and is not given: "),
+    );
     error.with_verification(report)
+}
+
+fn blocked(counts: VerdictCounts) -> ApiError {
+    let message = format!(
+        "the answer is not given: of its claims {} are FALSE and {} without consensus, and {} parts are unchecked. \
+         `{FIELD}` has the verdicts; ask in another way",
+        counts.false_, counts.no_consensus, counts.unchecked
+    );
+    ApiError::new(ErrorCode::AnswerBlocked, message)
 }
 
 /// As JSON. A struct of texts and numbers always serializes.
