@@ -12,7 +12,7 @@ use crate::clock::Time;
 const DECIMALS: usize = 9;
 
 /// An amount in nano-dollars.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NanoUsd(pub u64);
 
@@ -76,15 +76,47 @@ pub enum BudgetScope {
     Key,
     /// That of the app the key belongs to.
     App,
+    /// That of the end user the request is for.
+    EndUser,
 }
 
-/// A monthly budget that does not cover what a call may cost. Its text describes the situation, not what to do about
+/// How long a budget lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Period {
+    /// A calendar month (UTC).
+    #[default]
+    Month,
+    /// A UTC day.
+    Day,
+}
+
+impl Period {
+    /// The month or day of this time, in the form in which it is stored.
+    pub fn number(self, at: Time) -> i64 {
+        match self {
+            Self::Month => at.utc_month(),
+            Self::Day => at.utc_day(),
+        }
+    }
+
+    /// When the next one begins.
+    pub fn end(self, now: Time) -> Time {
+        match self {
+            Self::Month => now.next_utc_month(),
+            Self::Day => now.next_utc_midnight(),
+        }
+    }
+}
+
+/// A budget that does not cover what a call may cost. Its text describes the situation, not what to do about
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetShortage {
     /// Whose budget.
     pub scope: BudgetScope,
-    /// The amount per month.
+    /// How long it lasts.
+    pub period: Period,
+    /// The amount for that time.
     pub budget: NanoUsd,
     /// What has been spent of it.
     pub spent: NanoUsd,
@@ -92,7 +124,7 @@ pub struct BudgetShortage {
     pub reserved: NanoUsd,
     /// The most that the call may cost.
     pub max_cost: NanoUsd,
-    /// When the next month's budget begins.
+    /// When the next one begins.
     pub renews_at: Time,
 }
 
@@ -119,14 +151,19 @@ impl fmt::Display for BudgetShortage {
         let whose = match self.scope {
             BudgetScope::Key => "this API key",
             BudgetScope::App => "this API key's app",
+            BudgetScope::EndUser => "this end user",
+        };
+        let period = match self.period {
+            Period::Month => "monthly",
+            Period::Day => "daily",
         };
         if self.is_used_up() {
-            return write!(f, "the monthly budget of {whose} ({budget}) is used up");
+            return write!(f, "the {period} budget of {whose} ({budget}) is used up");
         }
         let left = self.left();
         write!(
             f,
-            "this could cost up to {max_cost}, but {left} is left of the monthly budget of {whose} ({budget})"
+            "this could cost up to {max_cost}, but {left} is left of the {period} budget of {whose} ({budget})"
         )?;
         if reserved.0 > 0 {
             write!(f, ", besides {reserved} reserved for requests under way")?;
@@ -337,6 +374,7 @@ mod tests {
     fn a_shortage_describes_the_situation() {
         let shortage = |spent, reserved| BudgetShortage {
             scope: BudgetScope::App,
+            period: Period::Month,
             budget: NanoUsd(5_000_000_000),
             spent: NanoUsd(spent),
             reserved: NanoUsd(reserved),
@@ -353,6 +391,9 @@ mod tests {
             shortage(3_000_000_000, 500_000_000).to_string(),
             format!("{near}, besides $0.50 reserved for requests under way")
         );
+        let of_user =
+            BudgetShortage { scope: BudgetScope::EndUser, period: Period::Day, ..shortage(5_000_000_000, 0) };
+        assert_eq!(of_user.to_string(), "the daily budget of this end user ($5.00) is used up");
     }
 
     #[test]

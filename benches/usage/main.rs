@@ -175,6 +175,7 @@ fn one_request(number: usize, at: Time) -> Vec<AttemptRow> {
                 latency_ms: 900,
                 is_first,
                 is_first_of_model,
+                labels: None,
                 call: None,
             }
         })

@@ -28,6 +28,7 @@ pub enum Endpoint {
     TryChat,
     TryVerify,
     Usage,
+    ForgetUser,
     Billing,
     Audit,
     OwnKey,
@@ -76,7 +77,7 @@ impl Door {
 }
 
 /// Each endpoint with its methods, as `Allow` lists them, and its path. In the order of the enum; the busiest first.
-const TABLE: [(Endpoint, &str, &str); 42] = [
+const TABLE: [(Endpoint, &str, &str); 43] = [
     (Endpoint::ChatCompletions, "POST", "/inference/v1/chat/completions"),
     (Endpoint::Verify, "POST", "/verify/v1/stream"),
     (Endpoint::Extract, "POST", "/verify/v1/extract"),
@@ -96,6 +97,7 @@ const TABLE: [(Endpoint, &str, &str); 42] = [
     (Endpoint::TryChat, "POST", "/v1/apps/{app_id}/try/chat"),
     (Endpoint::TryVerify, "POST", "/v1/apps/{app_id}/try/verify"),
     (Endpoint::Usage, "GET, HEAD", "/v1/usage"),
+    (Endpoint::ForgetUser, "POST", "/v1/usage/forget"),
     (Endpoint::Billing, "GET, HEAD", "/v1/billing"),
     (Endpoint::Audit, "GET, HEAD", "/v1/audit"),
     (Endpoint::OwnKey, "GET, HEAD", "/v1/key"),

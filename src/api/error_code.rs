@@ -50,7 +50,7 @@ codes! {
         "this request does not come from a page of this server; if it does, through a proxy, the proxy must \
          pass `Host` on as it is, or be trusted and send `X-Forwarded-Host`";
     PriceUnknown 403 "price_unknown"
-        "this API key has a budget, and what local/llama costs is not known; the server's operator can set \
+        "there is a budget, and what local/llama costs is not known; the server's operator can set \
          input_usd_per_mtok and output_usd_per_mtok for it";
     ModelNotAllowed 403 "model_not_allowed"
         "this API key cannot use openai/gpt-5.4; it is limited to openai/gpt-5.4-mini";

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use super::{Client, Error, body, document};
 use crate::api::Service;
 use crate::api::console::{
-    App, AppPatch, AuditEntry, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyChange, Page,
-    RevokedKey, Rotation, Statement, UsageReport,
+    App, AppPatch, AuditEntry, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, ForgetUser,
+    ForgottenUser, Key, KeyChange, Page, RevokedKey, Rotation, Statement, UsageReport,
 };
 
 /// Records per page: the most that servers allow.
@@ -72,6 +72,11 @@ impl Client {
     pub async fn usage(&self, query: &[(&str, String)]) -> Result<UsageReport, Error> {
         let get = self.request(Method::GET, &["usage"]).query(query);
         document("its report", &body(self.send(get).await?, MAX_LIST_BYTES).await?)
+    }
+
+    /// Forgets an end user.
+    pub async fn forget_user(&self, user: &ForgetUser) -> Result<ForgottenUser, Error> {
+        self.send_json(Method::POST, &["usage", "forget"], user).await
     }
 
     /// The month so far, and all budgets.

@@ -8,7 +8,7 @@ use super::providers::pool_file::{self, PoolTable};
 use super::providers::provider_file::{self, ProviderTable};
 use super::providers::resilience_file::{ModelPolicy, ProviderPolicy};
 use super::server::server_file::{
-    GeneralTable, InferenceTable, LimitsTable, PanelTable, UsageTable, VerifyTable,
+    EndUsersTable, GeneralTable, InferenceTable, LimitsTable, PanelTable, UsageTable, VerifyTable,
 };
 use super::sources::origin::{Origin, Origins};
 use super::sources::table::{Table, dotted};
@@ -88,6 +88,7 @@ pub fn server_listing(config: &ServerConfig) -> Vec<Entry> {
     .into();
     values.extend(GeneralTable::list("", config));
     values.extend(LimitsTable::list("limits", &config.limits));
+    values.extend(EndUsersTable::list("limits.end_users", &config.limits));
     values.extend(config.providers.iter().flat_map(provider));
     let pools = config.inference.pools.iter();
     values.extend(pools.flat_map(|(name, pool)| PoolTable::list(&pool_file::table(name), pool)));

@@ -65,8 +65,8 @@ impl Limiter {
     /// Loads a key's count of the day if the database is remote: that must not be waited for under a lock. The guard is
     /// to be held until the request is counted.
     async fn load_day<'a>(&'a self, subject: &'a Subject, now: Time) -> Option<EntryGuard<'a>> {
-        match subject {
-            Subject::Key(id) if self.memory.is_remote() => Some(self.memory.load_day(id, now).boxed().await),
+        match subject.counted_id() {
+            Some(id) if self.memory.is_remote() => Some(self.memory.load_day(id, now).boxed().await),
             _ => None,
         }
     }
@@ -79,7 +79,7 @@ impl Limiter {
         now: Time,
     ) -> Decision {
         let quota = quota_of(subject, quota);
-        if let Subject::Key(id) = subject
+        if let Some(id) = subject.counted_id()
             && self.memory.is_remote()
         {
             self.memory.load_day_aside(id, now);
@@ -112,7 +112,7 @@ impl Limiter {
     ) -> Option<(Decision, (i64, u32))> {
         let mut query = query;
         let mut answer = shared.query(&query).await?;
-        if let (Answer::DayUnknown, Subject::Key(id)) = (&answer, query.subject) {
+        if let (Answer::DayUnknown, Some(id)) = (&answer, query.subject.counted_id()) {
             query.known = self.memory.refreshed_day(id, query.known, now).await;
             query.is_day_verified = true;
             // With a deadline of its own: how long the database took is no fault of this store.
@@ -163,5 +163,5 @@ impl Limiter {
 
 /// The quota that applies to a kind of subject.
 fn quota_of(subject: &Subject, quota: Quota) -> Quota {
-    if matches!(subject, Subject::Key(_)) { quota } else { without_day(quota) }
+    if subject.counted_id().is_some() { quota } else { without_day(quota) }
 }

@@ -1,4 +1,4 @@
-//! Rate limits: an exact sliding minute and a UTC day per key, and a sliding minute per client address.
+//! Rate limits: an exact sliding minute and a UTC day per key and per end user, and a sliding minute per client address.
 //!
 //! `window` holds the arithmetic, pure and with the time as a parameter; `memory` holds the state of one server,
 //! sharded and bounded; `shared` keeps the state of several servers in Redis or Valkey; [`Limiter`] uses the one or the
@@ -19,6 +19,8 @@ pub use shared::{LimitsStore, StoreAddress, StoreCondition, examine as examine_s
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::money::NanoUsd;
+
 /// The limits of a subject; `0` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
@@ -37,6 +39,26 @@ pub struct Settings {
     pub open_pages_per_minute: u32,
     /// For failed authentication, per address and minute.
     pub failed_auth_per_minute: u32,
+    /// For each end user of an app.
+    pub end_users: EndUserLimits,
+}
+
+/// The limits of each end user of an app, whichever of its keys the requests come with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndUserLimits {
+    /// Requests.
+    pub quota: Quota,
+    /// What their requests may cost on a UTC day; `None` for any amount.
+    pub budget_per_day: Option<NanoUsd>,
+    /// What their requests may cost in a calendar month (UTC); `None` for any amount.
+    pub budget_per_month: Option<NanoUsd>,
+}
+
+impl EndUserLimits {
+    /// Whether what they spend is limited.
+    pub const fn has_budget(&self) -> bool {
+        self.budget_per_day.is_some() || self.budget_per_month.is_some()
+    }
 }
 
 impl Default for Settings {
@@ -45,6 +67,11 @@ impl Default for Settings {
             keys: Quota { per_minute: 60, per_day: 1000 },
             open_pages_per_minute: 600,
             failed_auth_per_minute: 60,
+            end_users: EndUserLimits {
+                quota: Quota { per_minute: 0, per_day: 0 },
+                budget_per_day: None,
+                budget_per_month: None,
+            },
         }
     }
 }
@@ -66,4 +93,16 @@ pub enum Subject {
     Login(IpAddr),
     /// Dashboard sessions, by the id of their key, whose own limits they do not use up. Has no day window either.
     Session(Arc<str>),
+    /// An end user of an app, by what they are counted by in the place of their name.
+    EndUser(Arc<str>),
+}
+
+impl Subject {
+    /// The id by which its days are counted; `None` for what has no day window.
+    fn counted_id(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Key(id) | Self::EndUser(id) => Some(id),
+            Self::OpenPage(_) | Self::FailedAuth(_) | Self::Login(_) | Self::Session(_) => None,
+        }
+    }
 }

@@ -20,7 +20,7 @@ const STATUSES: [&str; 22] = [
     "431", "500", "502", "503", "504", CANCELLED, "other",
 ];
 
-const SUBJECTS: [&str; 6] = ["key", "session", "open_page", "login", "failed_auth", "other"];
+const SUBJECTS: [&str; 7] = ["key", "session", "open_page", "login", "failed_auth", "end_user", "other"];
 
 const REASONS: [&str; 10] = [
     ErrorCode::MissingApiKey.as_str(),
@@ -104,8 +104,8 @@ impl Http {
         route.duration.observe(took);
     }
 
-    /// Counts a request that was refused by the minute limit of a `key`, a `session`, an `open_page`, a `login` or
-    /// `failed_auth`.
+    /// Counts a request that was refused by the minute limit of a `key`, a `session`, an `open_page`, a `login`,
+    /// `failed_auth` or an `end_user`.
     pub fn count_limited_by_minute(&self, subject: &str) {
         self.counts.here().limited_minute.add(subject);
     }

@@ -164,6 +164,7 @@ async fn dispatch<B: Buf + Send>(
         | Endpoint::Keys
         | Endpoint::Key
         | Endpoint::Rotation
+        | Endpoint::ForgetUser
         | Endpoint::Statement
         | Endpoint::Try
         | Endpoint::TryChat

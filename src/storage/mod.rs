@@ -18,6 +18,7 @@ mod backup;
 mod db;
 mod error;
 mod examination;
+mod labels;
 mod postgres;
 mod queries;
 mod rows;
@@ -28,6 +29,7 @@ mod usage;
 pub use backup::{Packed, backup, restore, restore_to_postgres};
 pub use error::Error;
 pub use examination::{Condition, Examination, Exposed};
+pub use labels::{EndUser, Labels, MAX_LABEL_CHARS, kept};
 pub use postgres::{DatabaseUrl, PostgresAddress, PostgresError, examine_postgres, is_empty_postgres};
 pub use queries::{Credential, InvalidCredential, LAST_APP, Seed};
 pub use rows::{

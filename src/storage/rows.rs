@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::CallId;
+use super::{CallId, Labels};
 use crate::api::Service;
 use crate::api::console::{Channel, KeySettings};
 use crate::clock::Time;
@@ -262,23 +262,25 @@ pub struct AttemptRow {
     pub is_first: bool,
     /// Whether it is the first attempt of its request at this model to be booked.
     pub is_first_of_model: bool,
+    /// Whom it was for and what it was marked with; only summed, so none in what is read back.
+    pub labels: Option<Arc<Labels>>,
     /// Its place in the journal of calls under way; `None` if its request has none there, and for what is read back.
     pub call: Option<Box<CallId>>,
 }
 
-/// A calendar month of a key or an app: the unit in which spending is summed.
+/// A calendar month of a key, an app or an end user, or a day of an end user: the unit in which spending is summed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubjectMonth {
-    /// A key's or an app's id.
+    /// A key's or an app's id, or what an end user's spending is kept under.
     pub subject: String,
-    /// As [`Time::utc_month`] counts.
+    /// As [`Time::utc_month`] counts; for a day, as [`Time::utc_day`].
     pub month: i64,
 }
 
-/// How many requests a key has made on one day.
+/// How many requests a key has made on one day, or have been made for an end user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayCount {
-    /// A key's id.
+    /// A key's id, or an end user's.
     pub key_id: String,
     /// Days since the epoch, UTC.
     pub day: i64,

@@ -31,7 +31,8 @@ pub struct UsageQuery {
     pub first_day: i64,
     /// The last UTC day, since the epoch, inclusive.
     pub last_day: i64,
-    /// There is a sum for each combination of these that has attempts; without any, a single sum.
+    /// There is a sum for each combination of these that has attempts; without any, a single sum. Not by user and tag at
+    /// once.
     pub by: Vec<Dimension>,
     /// Only of this app.
     pub app_id: Option<String>,
@@ -62,7 +63,7 @@ impl UsageQuery {
 }
 
 /// One sum. A field is `None` if the query did not group by it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UsageSum {
     /// The UTC day, since the epoch.
     pub day: Option<i64>,
@@ -74,12 +75,14 @@ pub struct UsageSum {
     pub service: Option<String>,
     /// The model's identifier.
     pub model: Option<String>,
+    /// The end user or the tag, whichever the query grouped by.
+    pub label: Option<String>,
     /// The sums themselves.
     pub counts: UsageCounts,
 }
 
 /// The figures that attempts add up to. Sums saturate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UsageCounts {
     /// Requests that asked a model at least once.
     pub requests: u64,
@@ -108,6 +111,25 @@ pub struct UsageCounts {
 }
 
 impl UsageCounts {
+    /// What is left without the other.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(other.requests),
+            model_requests: self.model_requests.saturating_sub(other.model_requests),
+            attempts: self.attempts.saturating_sub(other.attempts),
+            errors: self.errors.saturating_sub(other.errors),
+            prompt_tokens: self.prompt_tokens.saturating_sub(other.prompt_tokens),
+            completion_tokens: self.completion_tokens.saturating_sub(other.completion_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(other.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
+            cost: self.cost.minus(other.cost),
+            priced_attempts: self.priced_attempts.saturating_sub(other.priced_attempts),
+            unpriced_attempts: self.unpriced_attempts.saturating_sub(other.unpriced_attempts),
+            estimated_attempts: self.estimated_attempts.saturating_sub(other.estimated_attempts),
+        }
+    }
+
     /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

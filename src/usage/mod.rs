@@ -38,6 +38,7 @@ pub use report::{ReportError, ReportRequest, month_of_key, report};
 use std::sync::Arc;
 
 use crate::api::Service;
+use crate::storage::{EndUser, Labels};
 use crate::traces::Parent;
 
 /// On whose account a request runs.
@@ -51,10 +52,19 @@ pub struct Account {
     pub key_id: Arc<str>,
     /// The service that the request uses.
     pub service: Service,
-    /// What the key and the app may spend.
+    /// What the key, the app and the end user may spend.
     pub budget: Budget,
+    /// Whom the request is for and what it is marked with, if anything.
+    pub labels: Option<Arc<Labels>>,
     /// The span of the request.
     pub trace: Parent,
+}
+
+impl Account {
+    /// Whom the request is for, if its caller said so.
+    pub fn end_user(&self) -> Option<&EndUser> {
+        self.labels.as_deref()?.end_user.as_ref()
+    }
 }
 
 /// What an attempt is made for, so that a request can report the usage of each stage.

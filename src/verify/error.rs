@@ -118,7 +118,7 @@ fn budget_message(model: &str, failure: &Failure) -> String {
             format!("Calling {model}: {shortage}. Ask the operator to raise it; it resets on {reset} (UTC)")
         }
         Failure::PriceUnknown => format!(
-            "This API key has a budget, and what {model} costs is not known. The server's operator can set \
+            "There is a budget, and what {model} costs is not known. The server's operator can set \
              input_usd_per_mtok and output_usd_per_mtok for it"
         ),
         _ => format!("Calling {model}: {}. {}", cause(failure), advice(failure)),

@@ -237,7 +237,7 @@ async fn a_model_without_a_price_is_not_called_on_a_budget() {
     assert_eq!((status, &body["code"], &body["error"]), (403, &json!("price_unknown"), &json!("Forbidden")));
     assert_eq!(
         body["message"],
-        "this API key has a budget, and what fake/n costs is not known; the server's operator can set \
+        "there is a budget, and what fake/n costs is not known; the server's operator can set \
          input_usd_per_mtok and output_usd_per_mtok for it"
     );
     assert_eq!(ask(&gateway, &key, &small()).await.0, 502);

@@ -53,6 +53,7 @@ impl Fixture {
             latency_ms: 1,
             is_first: true,
             is_first_of_model: true,
+            labels: None,
             call: None,
         };
         store.add_attempts(&[row]).unwrap();

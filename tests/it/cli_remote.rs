@@ -314,6 +314,8 @@ async fn reports_of_a_server_cannot_control_the_terminal() {
         key: Some(hostile()),
         model: Some(hostile()),
         service: Some(hostile()),
+        user: Some(hostile()),
+        tag: Some(hostile()),
         sums,
     };
     let by = mk::api::console::Dimension::ALL.to_vec();

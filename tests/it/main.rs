@@ -91,6 +91,7 @@ mod disconnect;
 mod docs;
 mod doors;
 mod embeddings;
+mod end_users;
 mod errors;
 mod extract;
 mod faithful;

@@ -233,6 +233,7 @@ async fn names_that_callers_make_up_do_not_grow_the_page() {
         service: Service::Inference,
         budget: Budget::default(),
         trace: mk::traces::Parent::default(),
+        labels: None,
     };
     let app = &gateway.server.app;
     let meter = Meter::new(account, app.accounting());

@@ -8,6 +8,7 @@
 
 mod audit_order;
 mod commands;
+mod end_users;
 mod hostile_text;
 mod key_changes;
 mod limits;

@@ -40,6 +40,7 @@ fn fill(store: &Store, now: Time) -> String {
         latency_ms: 3,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: None,
     };
     let rows: Vec<_> = (0..KEYS).flat_map(|key| MODELS.map(|model| attempt(key, model))).collect();

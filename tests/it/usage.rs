@@ -82,6 +82,7 @@ fn attempt(server: &TestServer, at: &str, cost: u64) -> AttemptRow {
         latency_ms: 1,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: None,
     }
 }

@@ -32,7 +32,7 @@ impl Channel {
 }
 
 /// All values of an entry's `action`.
-pub const AUDIT_ACTIONS: [&str; 11] = [
+pub const AUDIT_ACTIONS: [&str; 12] = [
     "app.created",
     "app.updated",
     "app.deleted",
@@ -44,6 +44,7 @@ pub const AUDIT_ACTIONS: [&str; 11] = [
     "session.ended",
     "session.refused",
     "console.set_up",
+    "user.forgotten",
 ];
 
 /// The error for a text that is not a [`Channel`].
@@ -75,9 +76,9 @@ pub struct AuditEntry {
     pub channel: Channel,
     /// What was done: `app.created`, `app.updated`, `app.deleted`, `key.created`, `key.updated`, `key.revoked`,
     /// `key.rotated`, `session.created`, `session.ended`,
-    /// `session.refused` (a login with a wrong key or setup token), `console.set_up`.
+    /// `session.refused` (a login with a wrong key or setup token), `console.set_up`, `user.forgotten` (an end user).
     pub action: String,
-    /// The id of what it was done to; `console` for a refused login.
+    /// The id of what it was done to; `console` for a refused login, the app's or `usage` for a forgotten end user.
     pub object: String,
     /// Its name at that time, if it has one.
     pub object_name: Option<String>,

@@ -54,6 +54,8 @@ const fn columns(dimension: Dimension) -> &'static [&'static str] {
         Dimension::Key => &["key_id", "key"],
         Dimension::Model => &["model"],
         Dimension::Service => &["service"],
+        Dimension::User => &["user"],
+        Dimension::Tag => &["tag"],
     }
 }
 
@@ -65,6 +67,8 @@ fn texts(row: &UsageRow, dimension: Dimension) -> Vec<&str> {
         Dimension::Key => vec![&row.key_id, &row.key],
         Dimension::Model => vec![&row.model],
         Dimension::Service => vec![&row.service],
+        Dimension::User => vec![&row.user],
+        Dimension::Tag => vec![&row.tag],
     };
     cells.into_iter().map(|cell| cell.as_deref().unwrap_or_default()).collect()
 }

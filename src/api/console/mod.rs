@@ -18,7 +18,7 @@ pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
 pub use key_settings::{CreateKey, KeyChange, KeySettings, LimitsChange};
 pub use requests::{AppPatch, CreateApp, Rotation};
 pub use trials::{DomainOffer, ModelOffer, TryOffer};
-pub use usage::{Dimension, UsageReport, UsageRow, UsageSums};
+pub use usage::{Dimension, ForgetUser, ForgottenUser, UsageReport, UsageRow, UsageSums};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

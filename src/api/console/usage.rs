@@ -1,4 +1,4 @@
-//! Usage: requests to models and what they cost, summed from the ledger.
+//! Usage: requests to models and what they cost, summed from the ledger; and forgetting whom they were for.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,16 @@ pub enum Dimension {
     Model,
     /// The area: verify or inference.
     Service,
+    /// Whom the request was for, as its caller said.
+    User,
+    /// What the caller marked the request with: `name=value`. A request with several counts for each.
+    Tag,
 }
 
 impl Dimension {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Day, Self::App, Self::Key, Self::Model, Self::Service];
+    pub const ALL: [Self; 7] =
+        [Self::Day, Self::App, Self::Key, Self::Model, Self::Service, Self::User, Self::Tag];
 
     /// The dimension with this name on the wire.
     pub fn named(text: &str) -> Option<Self> {
@@ -36,6 +41,8 @@ impl Dimension {
             Self::Key => "key",
             Self::Model => "model",
             Self::Service => "service",
+            Self::User => "user",
+            Self::Tag => "tag",
         }
     }
 }
@@ -51,7 +58,7 @@ pub struct UsageReport {
     pub by: Vec<Dimension>,
     /// A row for each combination that has usage: by day first to last, else the dearest first.
     pub data: Vec<UsageRow>,
-    /// Over the whole span; requests that asked several models count once.
+    /// Over the whole span, with or without a tag; requests that asked several models count once.
     pub totals: UsageSums,
     /// Always null: a report is one page.
     pub next_cursor: Option<String>,
@@ -81,6 +88,13 @@ pub struct UsageRow {
     /// `verify` or `inference`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
+    /// The end user that the requests were for; empty for requests that were for nobody in particular, `other` for all
+    /// those together that have no row of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The tag that the requests had; `other` as for end users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// The sums.
     #[serde(flatten)]
     pub sums: UsageSums,
@@ -113,4 +127,24 @@ pub struct UsageSums {
     /// How many attempts have tokens or a cost that the provider did not report: estimated by the text, or charged to a
     /// budget as reserved, because their caller left before the usage was known.
     pub estimated_attempts: u64,
+}
+
+/// The body of `POST /v1/usage/forget`. A name in a body gets into no log, unlike one in an address.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetUser {
+    /// The end user, as requests name them or as a report does.
+    pub user: String,
+    /// Only the end user of this app, by its id, also of one that was deleted; null for all apps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_id: Option<String>,
+}
+
+/// An end user was forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForgottenUser {
+    /// How many sums of days, keys and models were theirs; what was used stays in all other sums.
+    pub forgotten_sums: u64,
+    /// RFC 3339: when that was. Calls that had not ended by then are counted afterwards.
+    pub forgotten_at: String,
 }

@@ -4,7 +4,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::server_file::{GeneralTable, InferenceTable, LimitsTable, PanelTable, UsageTable, VerifyTable};
+use super::server_file::{
+    EndUsersTable, GeneralTable, InferenceTable, LimitsTable, PanelTable, UsageTable, VerifyTable,
+};
 use crate::config::providers::pool_file::PoolTable;
 use crate::config::providers::provider_file::ProviderTable;
 use crate::config::providers::resilience_file::ProviderPolicy;
@@ -21,6 +23,7 @@ pub fn example() -> String {
     let tables = [
         ("general", GeneralTable::rows(&defaults)),
         ("limits", LimitsTable::rows(&defaults.limits)),
+        ("end_users", EndUsersTable::rows(&defaults.limits)),
         ("provider", ProviderTable::rows(&provider)),
         ("policy", ProviderPolicy::rows(&provider.call_policy)),
         ("pool", PoolTable::rows(&Pool::default())),

@@ -176,6 +176,7 @@ fn load(args: &ServerArgs, env: &Env, trial: Option<&str>) -> Result<ServerConfi
     };
     file.general.apply("", &mut config, &mut origins);
     file.limits.apply("limits", &mut config.limits, &mut origins);
+    file.end_users.apply("limits.end_users", &mut config.limits, &mut origins);
     file.usage.apply("usage", &mut config, &mut origins);
     Ok(ServerConfig { origins, ..config })
 }

@@ -16,6 +16,7 @@ use crate::config::sources::values;
 use crate::config::{ConfigError, ServerConfig};
 use crate::inference::{self, Effort};
 use crate::limits::{self, LimitsStore};
+use crate::money::NanoUsd;
 use crate::storage::DatabaseUrl;
 use crate::verify::{self, PanelSettings};
 
@@ -31,6 +32,7 @@ pub(in crate::config) struct ServerFile {
     pub(in crate::config) otlp_endpoint: Option<Located<String>>,
     pub(in crate::config) general: GeneralTable,
     pub(in crate::config) limits: LimitsTable,
+    pub(in crate::config) end_users: EndUsersTable,
     pub(in crate::config) providers: Vec<ProviderFile>,
     pub(in crate::config) pools: Vec<PoolFile>,
     pub(in crate::config) verify: VerifyFile,
@@ -65,6 +67,22 @@ settings_table! {
         open_pages_per_minute: u32 = number(0..=u32::MAX);
         /// per address
         failed_auth_per_minute: u32 = number(0..=u32::MAX);
+    }
+}
+
+settings_table! {
+    /// `[limits.end_users]`.
+    struct EndUsersTable for limits::Settings {
+        /// in any 60 seconds
+        per_minute at end_users.quota.per_minute: u32 = number(0..=u32::MAX);
+        /// in a UTC day
+        per_day at end_users.quota.per_day: u32 = number(0..=u32::MAX);
+        /// what requests may cost in a UTC day
+        budget_usd_per_day at end_users.budget_per_day: NanoUsd = decimal(values::DOLLARS, NanoUsd::from_usd),
+            such as "0.5";
+        /// what requests may cost in a month
+        budget_usd_per_month at end_users.budget_per_month: NanoUsd = decimal(values::DOLLARS, NanoUsd::from_usd),
+            such as "5";
     }
 }
 
@@ -245,10 +263,14 @@ fn server(mut root: Section<'_>) -> Result<ServerFile, ConfigError> {
         tls_key: root.path("tls_key")?,
         otlp_endpoint: root.parsed_unseen("otlp_endpoint", values::PROVIDER_URL, super::traces::address)?,
         general: GeneralTable::read(&mut root)?,
-        limits: whole_table(root.section("limits")?)?,
         usage: whole_table(root.section("usage")?)?,
         ..ServerFile::default()
     };
+    if let Some(mut section) = root.section("limits")? {
+        file.limits = LimitsTable::read(&mut section)?;
+        file.end_users = whole_table(section.section("end_users")?)?;
+        section.finish()?;
+    }
     if let Some(providers) = root.section("providers")? {
         file.providers = provider_file::read_all(&providers)?;
     }

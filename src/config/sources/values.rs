@@ -14,6 +14,7 @@ use crate::api::verify::Domain;
 use crate::config::client::choices;
 use crate::config::{ColorMode, FailOn, ProgressMode, View};
 use crate::inference::Effort;
+use crate::money::NanoUsd;
 use crate::net::loopback::is_loopback;
 use crate::{duration_text, model_id};
 
@@ -84,6 +85,9 @@ pub(in crate::config) fn written_days(span: Option<&Duration>) -> String {
 pub(in crate::config) fn written_days_or_off(span: Option<&Duration>) -> String {
     quoted(&span.map_or_else(|| OFF.to_owned(), |span| days_text(*span)))
 }
+
+/// What an amount of money expects.
+pub(in crate::config) const DOLLARS: &str = "an amount in US dollars, such as 0.5";
 
 /// A number of days in the syntax of [`days`].
 pub(in crate::config) fn days_text(span: Duration) -> String {
@@ -187,6 +191,7 @@ written! {
     Vec<BlockOn>: |list| list_text(&list.iter().map(|reason| reason.as_str().to_owned()).collect::<Vec<_>>());
     Effort: |effort| quoted(effort.as_str());
     Domain: |domain| quoted(domain.as_str());
+    NanoUsd: |amount| amount.usd().to_string();
     ColorMode: |choice| quoted(&choices::word(choice));
     ProgressMode: |choice| quoted(&choices::word(choice));
     View: |choice| quoted(&choices::word(choice));

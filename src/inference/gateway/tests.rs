@@ -39,8 +39,9 @@ fn meter_of(key_id: &str, budget: Option<NanoUsd>, accounting: Arc<Accounting>) 
         app_id: "".into(),
         key_id: key_id.into(),
         service: Service::Verify,
-        budget: Budget { key: budget, app: None },
+        budget: Budget { key: budget, ..Budget::default() },
         trace: crate::traces::Parent::default(),
+        labels: None,
     };
     Meter::new(account, accounting)
 }

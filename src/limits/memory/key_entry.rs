@@ -1,11 +1,11 @@
-//! What one server knows of a key: its windows, and what the database has of them.
+//! What one server knows of a key or an end user: its windows, and what the database has of them.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 
 use crate::clock::Time;
 use crate::limits::window::{Day, Windows};
-use crate::limits::{Decision, LimitState, Quota};
+use crate::limits::{Decision, LimitState, Quota, Subject};
 use crate::storage::{DayCount, Store};
 
 /// Reads the database's count of a key's day; `None` if it cannot be read.
@@ -14,7 +14,7 @@ pub(super) type DayCountFuture = BoxFuture<'static, Option<u32>>;
 /// Such a read, which all requests share that need its result at the same time.
 pub(super) type DayRead = Shared<DayCountFuture>;
 
-/// The limits of one key.
+/// The limits of one key or end user.
 pub(super) struct KeyEntry {
     pub(super) windows: Windows,
     /// Whether the day's count includes what the database had when this entry was created. While the database is
@@ -55,11 +55,26 @@ impl KeyEntry {
         }
     }
 
-    pub(super) fn take(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> Decision {
+    /// Counts a request of its subject, which has this id.
+    pub(super) fn take(
+        &mut self,
+        store: &Store,
+        subject: &Subject,
+        id: &str,
+        quota: Quota,
+        now: Time,
+    ) -> Decision {
         self.advance(now);
         self.load_stored_day(store, id);
-        self.last_use = self.last_use.max(Some(now));
+        self.note_use(subject, now);
         self.windows.take(quota, now)
+    }
+
+    /// Notes when a key was used. Nobody asks that of end users.
+    pub(super) fn note_use(&mut self, subject: &Subject, now: Time) {
+        if matches!(subject, Subject::Key(_)) {
+            self.last_use = self.last_use.max(Some(now));
+        }
     }
 
     pub(super) fn peek(&mut self, store: &Store, id: &str, quota: Quota, now: Time) -> LimitState {

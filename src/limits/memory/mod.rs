@@ -47,7 +47,8 @@ struct Today {
 /// Each kind of subject has its own buckets and its own bound.
 #[derive(Default)]
 struct Shard {
-    /// Bounded by the number of keys: only valid ones are counted.
+    /// Bounded by the number of keys, as only valid ones are counted, and by what these may ask in a minute for however
+    /// many end users.
     keys: HashMap<Arc<str>, KeyEntry>,
     open_pages: Addresses,
     failed_auth: Addresses,
@@ -82,13 +83,13 @@ impl Memory {
     /// even if the request is refused.
     pub(super) fn take(&self, subject: &Subject, quota: Quota, now: Time) -> Decision {
         match subject {
-            Subject::Key(id) => {
+            Subject::Key(id) | Subject::EndUser(id) => {
                 let mut shard = self.shard_of(&**id);
                 if let Some(entry) = shard.keys.get_mut(id) {
-                    return entry.take(&self.store, id, quota, now);
+                    return entry.take(&self.store, subject, id, quota, now);
                 }
                 let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
-                entry.take(&self.store, id, quota, now)
+                entry.take(&self.store, subject, id, quota, now)
             }
             Subject::Session(key_id) => {
                 let mut shard = self.shard_of(&**key_id);
@@ -112,7 +113,7 @@ impl Memory {
     /// The state without counting.
     pub(super) fn peek(&self, subject: &Subject, quota: Quota, now: Time) -> LimitState {
         match subject {
-            Subject::Key(id) => {
+            Subject::Key(id) | Subject::EndUser(id) => {
                 let mut shard = self.shard_of(&**id);
                 if let Some(entry) = shard.keys.get_mut(id) {
                     return entry.peek(&self.store, id, quota, now);
@@ -133,14 +134,14 @@ impl Memory {
         }
     }
 
-    /// The state of a subject by this server's own counts, and for a key the UTC day with its count.
+    /// The state of a subject by this server's own counts, and the UTC day with its count, where days are counted.
     pub(super) fn state_and_day(
         &self,
         subject: &Subject,
         quota: Quota,
         now: Time,
     ) -> (LimitState, (i64, u32)) {
-        let Subject::Key(id) = subject else { return (self.peek(subject, quota, now), (0, 0)) };
+        let Some(id) = subject.counted_id() else { return (self.peek(subject, quota, now), (0, 0)) };
         let mut shard = self.shard_of(&**id);
         let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
         let state = entry.peek(&self.store, id, quota, now);
@@ -234,11 +235,11 @@ impl Memory {
         day: (i64, u32),
     ) {
         match subject {
-            Subject::Key(id) => {
+            Subject::Key(id) | Subject::EndUser(id) => {
                 let mut shard = self.shard_of(&**id);
                 let entry = shard.keys.entry(id.clone()).or_insert_with(|| KeyEntry::new(now));
                 entry.advance(now);
-                entry.last_use = entry.last_use.max(Some(now));
+                entry.note_use(subject, now);
                 entry.windows.record(quota, now, is_admitted, day);
                 // The shared count includes what the database has of this day.
                 entry.is_day_loaded |= entry.windows.day_count().0 == day.0;

@@ -352,6 +352,7 @@ async fn run_query(
 fn store_name(subject: &Subject) -> (String, bool) {
     match subject {
         Subject::Key(id) => (format!("key:{id}"), true),
+        Subject::EndUser(id) => (format!("end:{id}"), true),
         Subject::Session(key_id) => (format!("session:{key_id}"), false),
         Subject::OpenPage(address) => (format!("open:{}", client_of(*address)), false),
         Subject::FailedAuth(address) => (format!("auth:{}", client_of(*address)), false),

@@ -3,7 +3,7 @@
 -- microseconds.
 --
 -- KEYS  1: the minute, a sorted set with a member for each request admitted, whose score is its time
---       2: the days, a hash from UTC day to count; only for subjects whose days are counted, which are keys
+--       2: the days, a hash from UTC day to count; only for subjects whose days are counted
 -- ARGV  1: "take" to count a request, otherwise only read   2, 3: limits of minute and day, 0 for none
 --       4, 5: a day, and the count of that day that the calling server knows   6: "sure" if it has just looked it up
 -- Returns whether the request was admitted (1) or not (0), the time, the requests of the minute, when the minute has

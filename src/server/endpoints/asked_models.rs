@@ -17,11 +17,12 @@ pub(super) struct AskedModels {
 
 impl AskedModels {
     /// The requested model, or the targets of the requested pool, and those of their fallbacks that the key may use and
-    /// pay for. A key that may use a pool may use all that the pool names through it. `conversation` is only asked
-    /// where it matters.
+    /// pay for, if there is a budget. A key that may use a pool may use all that the pool names through it.
+    /// `conversation` is only asked where it matters.
     pub(super) fn of(
         gateway: &Gateway,
         caller: &Caller,
+        has_budget: bool,
         model: &str,
         conversation: impl FnOnce() -> Option<Conversation>,
     ) -> Result<Self, ApiError> {
@@ -40,7 +41,7 @@ impl AskedModels {
         if chain.is_empty() || (pool.is_none() && !may_use) {
             return Err(ApiError::model_not_allowed(model, &caller.key.models));
         }
-        if caller.budget().is_set() {
+        if has_budget {
             retain_priced(&mut chain, gateway, pool.is_some());
         }
         let requested = if pool.is_some() { model.into() } else { chain[0].clone() };

@@ -10,7 +10,7 @@ use futures_util::Stream;
 use warp::reply::Response;
 
 use super::chat::request::{fields_of, invalid, missing, model, whole};
-use super::chat::{self, Answer, Answered};
+use super::chat::{self, Answer, Answered, Told};
 use crate::api::Service;
 use crate::inference::{CompletionRequest, Json, estimate};
 use crate::server::gate::{self, Caller};
@@ -53,7 +53,8 @@ async fn answer<B: Buf, E>(
     let body: Bytes = context.read_inference_json(incoming, body).await?;
     let (model, request) = read(&body)?;
     let Answered { about, answer } =
-        chat::ask_for(context, caller, incoming, (&model, &request), &body).await?;
+        chat::ask_for(context, caller, incoming, (&model, &request), &Told::by(&request.fields), &body)
+            .await?;
     let mut response = match answer {
         Answer::Whole(vectors) | Answer::Native(vectors) => reply::json_bytes(vectors),
         // Cannot happen, as no stream was asked for.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{Incoming, actor};
 use crate::api::console::Channel;
 use crate::clock::Clock;
-use crate::limits::LimitState;
+use crate::limits::{EndUserLimits, LimitState};
 use crate::server::request::record::Record;
-use crate::storage::{Actor, Credential, KeyHash, KeyRow};
+use crate::storage::{Actor, Credential, KeyHash, KeyRow, Labels};
 use crate::usage::{Account, Budget};
 
 /// The caller of an admitted request.
@@ -23,9 +23,9 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The budgets of the key and its app.
-    pub(crate) fn budget(&self) -> Budget {
-        Budget { key: self.key.budget, app: self.key.app_budget }
+    /// Whether what it may spend is limited, whoever a request is for.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.key.budget.is_some() || self.key.app_budget.is_some()
     }
 
     /// The account that the request is billed to.
@@ -35,9 +35,28 @@ impl Caller {
             app_id: self.key.app_id.clone(),
             key_id: self.key.id.clone(),
             service: self.key.service,
-            budget: self.budget(),
+            budget: Budget { key: self.key.budget, app: self.key.app_budget, ..Budget::default() },
+            labels: None,
             trace: self.record.trace(),
         }
+    }
+
+    /// The same of a request with labels, within the limits of whom it is for.
+    pub(crate) fn account_with(
+        &self,
+        request_id: impl Into<Arc<str>>,
+        labels: Option<Arc<Labels>>,
+        limits: &EndUserLimits,
+    ) -> Account {
+        let account = self.account(request_id);
+        let is_for_somebody = labels.as_ref().is_some_and(|labels| labels.end_user.is_some());
+        let budget = if is_for_somebody {
+            let (end_user, end_user_per_day) = (limits.budget_per_month, limits.budget_per_day);
+            Budget { end_user, end_user_per_day, ..account.budget }
+        } else {
+            account.budget
+        };
+        Account { budget, labels, ..account }
     }
 
     /// Who is recorded in the audit log for what it writes.

@@ -34,7 +34,7 @@ use crate::app::{AppState, Configured};
 use crate::clock::Time;
 use crate::keys::{self, Denied};
 use crate::limits::{Decision, LimitState, Quota, Subject, Window};
-use crate::storage::KeyRow;
+use crate::storage::{EndUser, KeyRow};
 
 /// How long a request waits for a [`lookup_permit`].
 const LOOKUP_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -153,6 +153,23 @@ async fn or_count_failure<T>(
     }
 }
 
+/// Counts a request against the limits of whom it is for, beside those of its key, or rejects it.
+pub(crate) async fn admit_end_user(
+    app: &AppState,
+    incoming: &Incoming,
+    end_user: &EndUser,
+) -> Result<(), ApiError> {
+    let quota = incoming.configured.limits.end_users.quota;
+    if quota.per_minute == 0 && quota.per_day == 0 {
+        return Ok(());
+    }
+    let limited = |error: ApiError| error.with_suffix(" for this end user (`limits.end_users`)");
+    take(app, &Subject::EndUser(end_user.id.as_str().into()), quota, app.clock.now())
+        .await
+        .map(drop)
+        .map_err(limited)
+}
+
 /// Counts a request against the limits of its subject, or rejects it.
 async fn take(app: &AppState, subject: &Subject, quota: Quota, now: Time) -> Result<LimitState, ApiError> {
     match app.limiter.take(subject, quota, now).await {
@@ -169,6 +186,7 @@ fn rate_limited(app: &AppState, subject: &Subject, state: LimitState, window: Wi
         Subject::OpenPage(_) => "open_page",
         Subject::Login(_) => "login",
         Subject::FailedAuth(_) => "failed_auth",
+        Subject::EndUser(_) => "end_user",
     };
     match window {
         Window::Minute => app.metrics.http.count_limited_by_minute(name),

@@ -72,7 +72,9 @@ impl From<ManageError> for ApiError {
 impl From<ReportError> for ApiError {
     fn from(error: ReportError) -> Self {
         match error {
-            ReportError::TooLong => Self::parameter(ErrorCode::InvalidParameter, "by", error.to_string()),
+            ReportError::TooLong | ReportError::ByUserAndTag => {
+                Self::parameter(ErrorCode::InvalidParameter, "by", error.to_string())
+            }
             ReportError::Storage(storage::Error::NotFound) => {
                 Self::new(ErrorCode::NotFound, "there is no app with this id")
             }

@@ -168,7 +168,7 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
         }
         Failure::BudgetExceeded(shortage) => budget_message(shortage),
         Failure::PriceUnknown => format!(
-            "this API key has a budget, and what {model} costs is not known; the server's operator can set \
+            "there is a budget, and what {model} costs is not known; the server's operator can set \
              input_usd_per_mtok and output_usd_per_mtok for it"
         ),
         Failure::StoreUnavailable => ErrorCode::StoreUnavailable.message().to_owned(),

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use crate::api::error_code::DEFAULT_RETRY_AFTER;
     use crate::clock::Time;
-    use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
+    use crate::money::{BudgetScope, BudgetShortage, NanoUsd, Period};
 
     const WAIT: Duration = Duration::from_secs(9);
 
@@ -73,6 +73,7 @@ mod tests {
         let renews_at = Time::from_unix_ms(0);
         BudgetShortage {
             scope: BudgetScope::Key,
+            period: Period::Month,
             budget: none,
             spent: none,
             reserved: none,

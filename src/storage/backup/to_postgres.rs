@@ -13,8 +13,16 @@ use crate::storage::{Error, sqlite};
 /// Tables of `mk.db`, each after those that it references.
 const MAIN: [&str; 5] = ["apps", "keys", "sessions", "audit", "signing_keys"];
 /// Tables of `ledger.db`.
-const LEDGER: [&str; 7] =
-    ["attempts", "calls_under_way", "day_counts", "key_last_used", "spend", "usage_days", "verdicts"];
+const LEDGER: [&str; 8] = [
+    "attempts",
+    "calls_under_way",
+    "day_counts",
+    "key_last_used",
+    "spend",
+    "usage_days",
+    "usage_labels",
+    "verdicts",
+];
 
 /// The table whose `id` the database assigns.
 const WITH_ASSIGNED_ID: &str = "attempts";

@@ -8,7 +8,7 @@ use super::{Database, PostgresAddress, Session, migrations};
 use crate::storage::{Condition, Error};
 
 /// The tables. A server reads and writes all of them.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "schema_steps",
     "writes",
     "apps",
@@ -22,6 +22,7 @@ const TABLES: [&str; 15] = [
     "key_last_used",
     "spend",
     "usage_days",
+    "usage_labels",
     "verdicts",
     "calls_under_way",
 ];

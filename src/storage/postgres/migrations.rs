@@ -225,6 +225,34 @@ pub(super) const MIGRATIONS: &[&str] = &[
     -- What is done with the verdicts on answers.
     ALTER TABLE keys ADD COLUMN verify TEXT COLLATE "C";
 "#,
+    r#"
+    -- The sums of requests that were for somebody (`user`) or marked (`tag`), like those of usage_days. A request counts
+    -- for each of its tags.
+    CREATE TABLE usage_labels (
+        day                BIGINT NOT NULL,
+        app_id             TEXT   COLLATE "C" NOT NULL,
+        kind               TEXT   COLLATE "C" NOT NULL,
+        label              TEXT   COLLATE "C" NOT NULL,
+        key_id             TEXT   COLLATE "C" NOT NULL,
+        service            TEXT   COLLATE "C" NOT NULL,
+        model              TEXT   COLLATE "C" NOT NULL,
+        requests           BIGINT NOT NULL,
+        model_requests     BIGINT NOT NULL,
+        attempts           BIGINT NOT NULL,
+        errors             BIGINT NOT NULL,
+        prompt_tokens      BIGINT NOT NULL,
+        completion_tokens  BIGINT NOT NULL,
+        cost_nano_usd      BIGINT NOT NULL,
+        priced_attempts    BIGINT NOT NULL,
+        unpriced_attempts  BIGINT NOT NULL,
+        cached_tokens      BIGINT NOT NULL,
+        cache_write_tokens BIGINT NOT NULL,
+        estimated_attempts BIGINT NOT NULL,
+        PRIMARY KEY (day, app_id, kind, label, key_id, service, model)
+    );
+    -- What a call under way is summed by; a JSON object, or empty.
+    ALTER TABLE calls_under_way ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+"#,
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";

@@ -144,6 +144,7 @@ pub(super) fn attempt_row(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
         cached_tokens: read_count(row, 13)?,
         cache_write_tokens: read_count(row, 14)?,
         is_estimated: row.get(15)?,
+        labels: None,
         call: None,
     })
 }

@@ -5,13 +5,13 @@ use rusqlite::params;
 
 use super::attempts::{self, ATTEMPT_COLUMNS, attempt_row};
 use super::values::read_count;
-use super::{calls, spending};
+use super::{calls, end_users, spending};
 use crate::clock::Time;
 use crate::money::NanoUsd;
 use crate::storage::{AttemptRow, DayCount, Error, Store, SubjectMonth};
 
 impl Store {
-    /// Adds attempts to the ledger, to the sums of their days, and their costs to the spending of their keys and apps,
+    /// Adds attempts to the ledger, to the sums of their days, and their costs to the spending of their keys, apps and end
     /// in one transaction. Rows that could not be written must be passed again, before all others.
     pub fn add_attempts(&self, rows: &[AttemptRow]) -> Result<(), Error> {
         self.add_usage(rows, &[])
@@ -103,11 +103,11 @@ impl Store {
         })
     }
 
-    /// Deletes the day counters of the days before this one.
+    /// Deletes what is counted by day of the days before this one, and what end users have spent in earlier months.
     pub fn forget_counts(&self, before_day: i64) -> Result<(), Error> {
         self.ledger().write(|db| {
             db.execute("DELETE FROM day_counts WHERE day < ?1", params![before_day])?;
-            Ok(())
+            end_users::forget_spending(db, before_day)
         })
     }
 }
@@ -138,6 +138,7 @@ mod tests {
             latency_ms: 1,
             is_first: true,
             is_first_of_model: true,
+            labels: None,
             call: None,
         }
     }

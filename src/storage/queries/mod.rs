@@ -5,6 +5,7 @@ mod attempts;
 mod audit;
 mod calls;
 mod credential;
+mod end_users;
 pub(super) mod keys;
 mod ledger;
 mod names;

@@ -1,5 +1,6 @@
-//! What attempts add up to: the sums of days, and what keys and apps have spent by month.
+//! What attempts add up to: the sums of days, and what keys, apps and end users have spent.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rusqlite::params;
@@ -10,7 +11,7 @@ use crate::money::NanoUsd;
 use crate::storage::db::Db;
 use crate::storage::{AttemptRow, Error};
 
-/// Adds attempts that are in the ledger to the sums of their days, keys and apps.
+/// Adds attempts that are in the ledger to the sums of their days, keys, apps and end users.
 pub(super) fn sum(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     rollup::add(db, rows)?;
     add_spending(db, rows)
@@ -20,9 +21,8 @@ fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     let mut sums = BTreeMap::new();
     for row in rows {
         let Some(cost) = row.cost.filter(|cost| cost.0 > 0) else { continue };
-        let month = row.at.utc_month();
-        for subject in [&row.key_id, &row.app_id].into_iter().filter(|subject| !subject.is_empty()) {
-            let sum: &mut NanoUsd = sums.entry((subject, month)).or_default();
+        for of in subjects(row, row) {
+            let sum: &mut NanoUsd = sums.entry(of).or_default();
             *sum = sum.plus(cost);
         }
     }
@@ -37,13 +37,22 @@ fn add_spending(db: &Db<'_>, rows: &[AttemptRow]) -> Result<(), Error> {
     )
 }
 
-/// Corrects what keys and apps have spent by the differences between attempts and what replaces them.
+/// Who spends what an attempt costs, which is `of` the time, key and app of another, and in which month or day.
+fn subjects<'r>(of: &'r AttemptRow, row: &'r AttemptRow) -> impl Iterator<Item = (Cow<'r, str>, i64)> {
+    let ids = [&*of.key_id, &*of.app_id].into_iter().filter(|id| !id.is_empty());
+    let ids = ids.map(|id| (Cow::Borrowed(id), of.at.utc_month()));
+    let user = row.labels.iter().filter_map(|labels| labels.end_user.as_ref());
+    ids.chain(
+        user.flat_map(|user| user.spends_in(of.at)).map(|(subject, period)| (Cow::Owned(subject), period)),
+    )
+}
+
+/// Corrects what keys, apps and end users have spent by the differences between attempts and what replaces them.
 pub(super) fn replace_spending(db: &Db<'_>, replaced: &[(AttemptRow, AttemptRow)]) -> Result<(), Error> {
     let mut sums = BTreeMap::new();
     for (old, new) in replaced {
-        let month = old.at.utc_month();
-        for subject in [&old.key_id, &old.app_id].into_iter().filter(|subject| !subject.is_empty()) {
-            let (before, after): &mut (NanoUsd, NanoUsd) = sums.entry((subject, month)).or_default();
+        for of in subjects(old, new) {
+            let (before, after): &mut (NanoUsd, NanoUsd) = sums.entry(of).or_default();
             *before = before.plus(old.cost.unwrap_or_default());
             *after = after.plus(new.cost.unwrap_or_default());
         }

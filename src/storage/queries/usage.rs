@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use super::rollup::{TAG, USER};
 use super::values::count;
 use crate::api::Service;
 use crate::api::console::Dimension;
@@ -12,14 +13,21 @@ use crate::storage::{Error, Store, UsageCounts, UsageQuery, UsageSum};
 
 const DAY: &str = "day";
 
-/// The dimensions in the order of the table's primary key, with their columns.
-const DIMENSIONS: [(Dimension, &str); 5] = [
+const LABEL: &str = "label";
+
+/// The dimensions with their columns. The last two are in a table of their own, in one column.
+const DIMENSIONS: [(Dimension, &str); 7] = [
     (Dimension::Day, DAY),
     (Dimension::App, "app_id"),
     (Dimension::Key, "key_id"),
     (Dimension::Service, "service"),
     (Dimension::Model, "model"),
+    (Dimension::User, LABEL),
+    (Dimension::Tag, LABEL),
 ];
+
+/// What a sum has a column for.
+const COLUMNS: [&str; 6] = [DAY, "app_id", "key_id", "service", "model", LABEL];
 
 /// Figures that may take half a column's range in a single row are summed in two parts.
 const PART: u64 = 1_000_000_000;
@@ -51,7 +59,7 @@ impl Store {
     pub fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageSum>, Error> {
         let grouped_by = DIMENSIONS.iter().filter(|(dimension, _)| query.by.contains(dimension));
         let grouped: Vec<_> = grouped_by.map(|(_, name)| *name).collect();
-        let columns = DIMENSIONS.map(|(_, name)| match () {
+        let columns = COLUMNS.map(|name| match () {
             () if grouped.contains(&name) => name,
             () if name == DAY => "CAST(NULL AS BIGINT)",
             () => "CAST(NULL AS TEXT)",
@@ -59,10 +67,14 @@ impl Store {
         let sums = SUMS.map(|of| format!("CAST(sum({of}) AS BIGINT)"));
         let group_by =
             if grouped.is_empty() { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
+        let (table, kind) = match query.by.iter().find_map(|dimension| kind(*dimension)) {
+            None => ("usage_days", String::new()),
+            Some(kind) => ("usage_labels", format!("kind = '{kind}' AND")),
+        };
         // No caller-supplied text is in the statement.
         let sql = format!(
-            "SELECT {}, {} FROM usage_days
-             WHERE day BETWEEN ?1 AND ?2
+            "SELECT {}, {} FROM {table}
+             WHERE {kind} day BETWEEN ?1 AND ?2
                  AND (CAST(?3 AS TEXT) IS NULL OR app_id = ?3) AND (CAST(?4 AS TEXT) IS NULL OR key_id = ?4)
                  AND (CAST(?5 AS TEXT) IS NULL OR service = ?5) AND (CAST(?6 AS TEXT) IS NULL OR model = ?6)
              {group_by} LIMIT ?7",
@@ -115,6 +127,15 @@ impl Store {
     }
 }
 
+/// The kind of label that a dimension is.
+const fn kind(dimension: Dimension) -> Option<&'static str> {
+    match dimension {
+        Dimension::User => Some(USER),
+        Dimension::Tag => Some(TAG),
+        _ => None,
+    }
+}
+
 fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
     Ok(UsageSum {
         day: row.get(0)?,
@@ -122,7 +143,8 @@ fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
         key_id: row.get(2)?,
         service: row.get(3)?,
         model: row.get(4)?,
-        counts: counts(row, DIMENSIONS.len())?,
+        label: row.get(5)?,
+        counts: counts(row, COLUMNS.len())?,
     })
 }
 

@@ -259,6 +259,34 @@ pub(in crate::storage) const LEDGER: &[&str] = &[
     ) STRICT;
     CREATE INDEX verdicts_by_age ON verdicts (domain, at, bytes);
 ",
+    "
+    -- The sums of requests that were for somebody (`user`) or marked (`tag`), like those of usage_days. A request counts
+    -- for each of its tags.
+    CREATE TABLE usage_labels (
+        day                INTEGER NOT NULL,
+        app_id             TEXT    NOT NULL,
+        kind               TEXT    NOT NULL,
+        label              TEXT    NOT NULL,
+        key_id             TEXT    NOT NULL,
+        service            TEXT    NOT NULL,
+        model              TEXT    NOT NULL,
+        requests           INTEGER NOT NULL,
+        model_requests     INTEGER NOT NULL,
+        attempts           INTEGER NOT NULL,
+        errors             INTEGER NOT NULL,
+        prompt_tokens      INTEGER NOT NULL,
+        completion_tokens  INTEGER NOT NULL,
+        cost_nano_usd      INTEGER NOT NULL,
+        priced_attempts    INTEGER NOT NULL,
+        unpriced_attempts  INTEGER NOT NULL,
+        cached_tokens      INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        estimated_attempts INTEGER NOT NULL,
+        PRIMARY KEY (day, app_id, kind, label, key_id, service, model)
+    ) STRICT, WITHOUT ROWID;
+    -- What a call under way is summed by; a JSON object, or empty.
+    ALTER TABLE calls_under_way ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+",
 ];
 
 /// Applies the pending migrations, each in one transaction. Others may be doing the same, so the count is read again

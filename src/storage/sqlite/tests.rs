@@ -75,6 +75,7 @@ fn an_attempt(request_id: &str, cost: Option<NanoUsd>) -> AttemptRow {
         latency_ms: 3,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: None,
     }
 }

@@ -27,6 +27,7 @@ fn attempt(key_id: &str, model: &str, at: &str, cost: Option<u64>) -> AttemptRow
         latency_ms: 1,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: None,
     }
 }

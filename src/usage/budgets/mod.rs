@@ -5,6 +5,7 @@
 //! from the store (a small indexed read) for a key or an app that was not in use a moment ago. It is read anew after
 //! every flush ([`Budgets::refresh`]), which includes what other servers on the same database have spent.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,26 +17,30 @@ use super::spending::{Limit, Spending};
 use crate::clock::Time;
 use crate::lock::Lock;
 use crate::log_throttle::LogThrottle;
-use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
+use crate::money::{BudgetScope, BudgetShortage, NanoUsd, Period};
 use crate::storage::{Error, ReadPurpose, Store, SubjectMonth};
 
 /// How often in a row spending is read anew because a flush made the result outdated while it was read. That hardly
 /// ever happens to a read that takes less than the time between two flushes.
 const MAX_LOADS: usize = 8;
 
-/// What a key and its app may spend in a UTC calendar month.
+/// What a key, its app and the end user of a request may spend, if not said otherwise in a UTC calendar month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// The limit of the key alone; `None` for none.
     pub key: Option<NanoUsd>,
     /// The limit of all keys of the app together; `None` for none.
     pub app: Option<NanoUsd>,
+    /// The limit of the app's end user; `None` for none.
+    pub end_user: Option<NanoUsd>,
+    /// The limit of the app's end user on a UTC day; `None` for none.
+    pub end_user_per_day: Option<NanoUsd>,
 }
 
 impl Budget {
     /// Whether there is a limit.
     pub const fn is_set(&self) -> bool {
-        self.key.is_some() || self.app.is_some()
+        self.key.is_some() || self.app.is_some() || self.end_user.is_some() || self.end_user_per_day.is_some()
     }
 }
 
@@ -94,7 +99,7 @@ impl Budgets {
         let amount = max_cost.ok_or(BudgetError::PriceUnknown)?;
         let limits = limits(account);
         self.known(&limits, now)?.reserve(&limits, amount, now)?;
-        let subjects = limits.iter().map(|limit| limit.subject.to_owned()).collect();
+        let subjects = limits.into_iter().map(|limit| limit.subject.into_owned()).collect();
         Ok(Reservation { budgets: self.clone(), subjects, amount, is_settled: false })
     }
 
@@ -117,10 +122,9 @@ impl Budgets {
 
     /// The entries, once the spending of `limits` is known. The store is read without the lock.
     fn known(&self, limits: &[Limit<'_>], now: Time) -> Result<MutexGuard<'_, Spending>, BudgetError> {
-        let month = now.utc_month();
         loop {
             let mut spending = self.spending.locked();
-            if spending.missing(limits, month).0.is_empty() {
+            if spending.missing(limits, now).0.is_empty() {
                 return Ok(spending);
             }
             drop(spending);
@@ -128,7 +132,7 @@ impl Budgets {
             if !self.store.is_local() {
                 return Err(BudgetError::Unavailable);
             }
-            self.load(limits, month).map_err(|cause| self.unavailable(&cause))?;
+            self.load(limits, now).map_err(|cause| self.unavailable(&cause))?;
         }
     }
 
@@ -138,23 +142,22 @@ impl Budgets {
     /// # Errors
     /// If it cannot be loaded; then nothing can be reserved.
     pub(super) async fn load_spending(&self, account: &Account, now: Time) -> Result<(), BudgetError> {
-        let month = now.utc_month();
-        if self.store.is_local() || self.spending.locked().missing(&limits(account), month).0.is_empty() {
+        if self.store.is_local() || self.spending.locked().missing(&limits(account), now).0.is_empty() {
             return Ok(());
         }
-        self.load_in_turn(account, month, |load| self.store.read_async(ReadPurpose::Spending, load)).await
+        self.load_in_turn(account, now, |load| self.store.read_async(ReadPurpose::Spending, load)).await
     }
 
     /// Loads the spending of an account's budgets, with reads that `in_turn` runs when it is their turn.
     async fn load_in_turn<F: Future<Output = Result<bool, Error>>>(
         &self,
         account: &Account,
-        month: i64,
+        now: Time,
         in_turn: impl Fn(Load) -> F,
     ) -> Result<(), BudgetError> {
         for _ in 0..MAX_LOADS {
             let (budgets, account) = (self.clone(), account.clone());
-            let load: Load = Box::new(move |_| budgets.load(&limits(&account), month));
+            let load: Load = Box::new(move |_| budgets.load(&limits(&account), now));
             match in_turn(load).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
@@ -169,8 +172,8 @@ impl Budgets {
     ///
     /// What is unknown is looked up only when it is this read's turn: waiting for that may take longer than the time
     /// between two refreshes, and others may have read the same.
-    fn load(&self, limits: &[Limit<'_>], month: i64) -> Result<bool, Error> {
-        let (unknown, as_of) = self.spending.locked().missing(limits, month);
+    fn load(&self, limits: &[Limit<'_>], now: Time) -> Result<bool, Error> {
+        let (unknown, as_of) = self.spending.locked().missing(limits, now);
         if unknown.is_empty() {
             return Ok(true);
         }
@@ -239,7 +242,7 @@ impl Reservation {
         let budgets = self.budgets.clone();
         let mut spending = budgets.spending.locked();
         for subject in self.subjects.drain(..) {
-            spending.lose(&subject, self.amount, self.is_settled, at.utc_month());
+            spending.lose(&subject, self.amount, self.is_settled, at);
         }
     }
 
@@ -262,9 +265,19 @@ impl Drop for Reservation {
 
 fn limits(account: &Account) -> Vec<Limit<'_>> {
     let Account { key_id, app_id, budget, .. } = account;
-    let of_key = budget.key.map(|budget| Limit { scope: BudgetScope::Key, subject: key_id, budget });
-    let of_app = budget.app.map(|budget| Limit { scope: BudgetScope::App, subject: app_id, budget });
-    of_key.into_iter().chain(of_app).collect()
+    let monthly = |scope, subject, budget| Limit { scope, subject, budget, period: Period::Month };
+    let of_key = budget.key.map(|budget| monthly(BudgetScope::Key, Cow::Borrowed(&**key_id), budget));
+    let of_app = budget.app.map(|budget| monthly(BudgetScope::App, Cow::Borrowed(&**app_id), budget));
+    let of_user = account.end_user().into_iter().flat_map(|user| {
+        let in_month =
+            budget.end_user.map(|budget| monthly(BudgetScope::EndUser, user.month_subject().into(), budget));
+        let on_day = budget.end_user_per_day.map(|budget| {
+            let subject = user.day_subject().into();
+            Limit { scope: BudgetScope::EndUser, subject, budget, period: Period::Day }
+        });
+        in_month.into_iter().chain(on_day)
+    });
+    of_key.into_iter().chain(of_app).chain(of_user).collect()
 }
 
 #[cfg(test)]

@@ -24,8 +24,9 @@ fn account(key: Option<u64>, app: Option<u64>) -> Account {
         app_id: "app_1".into(),
         key_id: "key_1".into(),
         service: Service::Inference,
-        budget: Budget { key: key.map(NanoUsd), app: app.map(NanoUsd) },
+        budget: Budget { key: key.map(NanoUsd), app: app.map(NanoUsd), ..Budget::default() },
         trace: crate::traces::Parent::default(),
+        labels: None,
     }
 }
 
@@ -188,7 +189,7 @@ fn an_unreadable_store_lets_nothing_pass() {
 #[tokio::test]
 async fn requests_of_many_new_keys_need_one_read_each_however_long_they_wait_for_it() {
     const KEYS: usize = 40;
-    let (store, month) = (Store::in_memory(NOW).unwrap(), NOW.utc_month());
+    let store = Store::in_memory(NOW).unwrap();
     let budgets = Budgets::new(store.clone());
     // In use, so that there is something to refresh.
     let in_use = account(Some(100), None);
@@ -206,7 +207,7 @@ async fn requests_of_many_new_keys_need_one_read_each_however_long_they_wait_for
     };
     let load = async |number: usize| {
         let account = Account { key_id: format!("new_{number}").into(), ..account(Some(100), None) };
-        budgets.load_in_turn(&account, month, in_turn).await
+        budgets.load_in_turn(&account, NOW, in_turn).await
     };
     let loaded = join_all((0..KEYS).map(load)).await;
     assert!(loaded.iter().all(Result::is_ok), "{loaded:?}");

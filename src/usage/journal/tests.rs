@@ -19,6 +19,7 @@ fn meter(ledger: &Ledger, request: &str, clock: &Clock) -> Meter {
         service: Service::Verify,
         budget: Budget::default(),
         trace: crate::traces::Parent::default(),
+        labels: None,
     };
     Meter::new(account, Accounting::new(ledger.clone(), clock.clone()))
 }

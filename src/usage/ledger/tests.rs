@@ -27,6 +27,7 @@ fn row(request_id: &str) -> AttemptRow {
         latency_ms: 1,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: None,
     }
 }
@@ -37,8 +38,9 @@ fn account(budget: NanoUsd) -> Account {
         app_id: "app_1".into(),
         key_id: "key_1".into(),
         service: Service::Verify,
-        budget: Budget { key: Some(budget), app: None },
+        budget: Budget { key: Some(budget), ..Budget::default() },
         trace: crate::traces::Parent::default(),
+        labels: None,
     }
 }
 

@@ -281,6 +281,7 @@ impl Meter {
             latency_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             is_first: position.is_first,
             is_first_of_model: position.is_first_of_model,
+            labels: account.labels.clone(),
             call: match journal_number.load(Ordering::Relaxed) {
                 0 => None,
                 request => Some(Box::new(place(request))),

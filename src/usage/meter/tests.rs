@@ -24,6 +24,7 @@ fn desk() -> Desk {
         service: Service::Verify,
         budget: Budget::default(),
         trace: crate::traces::Parent::default(),
+        labels: None,
     };
     let meter = Meter::new(account, Accounting::new(ledger.clone(), Clock::manual(NOW)));
     Desk { store, ledger, meter }

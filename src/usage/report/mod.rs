@@ -2,7 +2,7 @@
 //! names of apps and keys.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::days::{Days, Month, date};
 use crate::api::Service;
@@ -37,6 +37,9 @@ pub enum ReportError {
     /// It would have more than 50,000 rows.
     #[error("this has more than {MAX_ROWS} rows; ask for fewer days, or sum by less")]
     TooLong,
+    /// It would be by end user and by tag.
+    #[error("usage is summed by user or by tag, not by both at once")]
+    ByUserAndTag,
     /// Storage failed.
     #[error(transparent)]
     Storage(#[from] Error),
@@ -50,14 +53,13 @@ pub fn report(store: &Store, request: &ReportRequest) -> Result<UsageReport, Rep
             by.push(*dimension);
         }
     }
-    let sums = summed(store, request, &by)?;
-    let total = sums.iter().fold(UsageCounts::default(), |total, sum| total.plus(sum.counts));
+    let (sums, total) = summed(store, request, &by)?;
     let (is_at_one_model, is_by_model) = (request.model.is_some(), by.contains(&Dimension::Model));
     let names = Names::of(store, &sums)?;
     Ok(UsageReport {
         from: date(request.days.first),
         to: date(request.days.last),
-        data: sums.into_iter().map(|sum| row(sum, is_by_model || is_at_one_model, &names)).collect(),
+        data: sums.into_iter().map(|sum| row(sum, &by, is_by_model || is_at_one_model, &names)).collect(),
         totals: usage_sums(total, is_at_one_model),
         by,
         next_cursor: None,
@@ -69,34 +71,80 @@ pub fn month_of_key(store: &Store, key_id: &str, now: Time) -> Result<UsageSums,
     let days = Month::of(now).days();
     let key_id = Some(key_id.to_owned());
     let sums = store.usage(&UsageQuery { key_id, ..UsageQuery::days(days.first, days.last) })?;
-    let total = sums.iter().fold(UsageCounts::default(), |total, sum| total.plus(sum.counts));
-    Ok(usage_sums(total, false))
+    Ok(usage_sums(total(&sums), false))
 }
 
-/// The sums in the order of a report: by day if that was requested, then by descending cost.
-fn summed(store: &Store, request: &ReportRequest, by: &[Dimension]) -> Result<Vec<UsageSum>, ReportError> {
+fn total(sums: &[UsageSum]) -> UsageCounts {
+    sums.iter().fold(UsageCounts::default(), |total, sum| total.plus(sum.counts))
+}
+
+/// The sums in the order of a report, by day if that was requested, then by descending cost; and the total of all usage,
+/// whatever it is summed by.
+fn summed(
+    store: &Store,
+    request: &ReportRequest,
+    by: &[Dimension],
+) -> Result<(Vec<UsageSum>, UsageCounts), ReportError> {
     let ReportRequest { days, app_id, key_id, service, model, .. } = request.clone();
-    let (first_day, last_day, by) = (days.first, days.last, by.to_vec());
-    let query =
-        UsageQuery { first_day, last_day, by, app_id, key_id, service, model, max_rows: MAX_ROWS + 1 };
+    let (first_day, last_day) = (days.first, days.last);
+    let query = UsageQuery {
+        first_day,
+        last_day,
+        by: by.to_vec(),
+        app_id,
+        key_id,
+        service,
+        model,
+        max_rows: MAX_ROWS + 1,
+    };
     let mut sums = store.usage(&query)?;
+    let total = match (by.contains(&Dimension::User), by.contains(&Dimension::Tag)) {
+        (true, true) => return Err(ReportError::ByUserAndTag),
+        (false, false) => total(&sums),
+        (is_by_user, _) => {
+            let by =
+                by.iter().copied().filter(|by| !matches!(by, Dimension::User | Dimension::Tag)).collect();
+            let all = store.usage(&UsageQuery { by, ..query })?;
+            let total = total(&all);
+            if is_by_user {
+                sums.extend(for_nobody(&all, &sums));
+            }
+            total
+        }
+    };
     if sums.len() > MAX_ROWS {
         return Err(ReportError::TooLong);
     }
     // No two are equal, as they differ in what they are grouped by.
     sums.sort_unstable_by(|a, b| sort_key(a).cmp(&sort_key(b)));
-    Ok(sums)
+    Ok((sums, total))
+}
+
+/// What is left of `all` usage without that of end users.
+fn for_nobody(all: &[UsageSum], of_users: &[UsageSum]) -> Vec<UsageSum> {
+    let without_user =
+        |sum: &UsageSum| UsageSum { label: None, counts: UsageCounts::default(), ..sum.clone() };
+    let mut left: HashMap<UsageSum, UsageCounts> =
+        all.iter().map(|sum| (without_user(sum), sum.counts)).collect();
+    for sum in of_users {
+        if let Some(counts) = left.get_mut(&without_user(sum)) {
+            *counts = counts.minus(sum.counts);
+        }
+    }
+    left.retain(|_, counts| counts.attempts > 0);
+    left.into_iter().map(|(of, counts)| UsageSum { label: Some(String::new()), counts, ..of }).collect()
 }
 
 /// The sort key of a sum.
 fn sort_key(sum: &UsageSum) -> impl Ord {
     let counts = &sum.counts;
     let tokens = counts.prompt_tokens.saturating_add(counts.completion_tokens);
-    let ids = [&sum.service, &sum.app_id, &sum.key_id, &sum.model];
+    let ids = [&sum.service, &sum.app_id, &sum.key_id, &sum.model, &sum.label];
     (sum.day, Reverse((counts.cost, tokens, counts.attempts)), ids)
 }
 
-fn row(sum: UsageSum, by_model: bool, names: &Names) -> UsageRow {
+fn row(sum: UsageSum, by: &[Dimension], by_model: bool, names: &Names) -> UsageRow {
+    let (user, tag) = if by.contains(&Dimension::Tag) { (None, sum.label) } else { (sum.label, None) };
     UsageRow {
         day: sum.day.map(date),
         app: sum.app_id.as_ref().and_then(|id| names.app(id)),
@@ -105,6 +153,8 @@ fn row(sum: UsageSum, by_model: bool, names: &Names) -> UsageRow {
         key_id: sum.key_id,
         model: sum.model,
         service: sum.service,
+        user,
+        tag,
         sums: usage_sums(sum.counts, by_model),
     }
 }

@@ -24,6 +24,7 @@ fn attempt(app_id: &str, model: &str, cost: Option<u64>) -> AttemptRow {
         latency_ms: 1,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: None,
     }
 }

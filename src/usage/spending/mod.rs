@@ -1,47 +1,53 @@
-//! What keys and apps with a budget have spent and may still spend this month. Pure: no store, no clock, no lock.
+//! What keys, apps and end users with a budget have spent and may still spend this month or day. Pure: no store, no
+//! clock, no lock.
 //!
 //! An entry adds up three parts: what is spent according to the ledger, the cost of finished calls that are not in
 //! the ledger yet, and the most that calls under way may cost. What must hold: nothing is reserved that does not fit
-//! beside all three; a call reserves of both the key's and the app's budget or of neither; a reservation is released
+//! beside all three; a call reserves of all its budgets or of none; a reservation is released
 //! once, when the ledger knows its outcome. An entry without reservations that nobody asks for is dropped, unless it
-//! knows of costs that the ledger will never know: those count until their month or the process ends.
+//! knows of costs that the ledger will never know: those count until their month or day or the process ends.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::clock::Time;
-use crate::money::{BudgetScope, BudgetShortage, NanoUsd};
+use crate::money::{BudgetScope, BudgetShortage, NanoUsd, Period};
 use crate::storage::SubjectMonth;
 
 /// A budget that a call has to fit into.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Limit<'a> {
     /// Whose it is.
     pub(super) scope: BudgetScope,
-    /// The id of that key or app.
-    pub(super) subject: &'a str,
-    /// The amount per month.
+    /// What its spending is kept under.
+    pub(super) subject: Cow<'a, str>,
+    /// The amount per period.
     pub(super) budget: NanoUsd,
+    /// How long it lasts.
+    pub(super) period: Period,
 }
 
-/// The entries of all keys and apps with a budget that are in use, by id.
+/// The entries of all budgets that are in use, by what their spending is kept under.
 #[derive(Debug, Default)]
 pub(super) struct Spending {
     by_subject: HashMap<String, SpendingEntry>,
     /// How often all entries were refreshed from the ledger.
     refreshes: u64,
-    /// The latest month that anybody has asked for.
-    latest_month: i64,
+    /// The latest time at which anybody has asked.
+    latest: Option<Time>,
 }
 
 #[derive(Debug, Default)]
 struct SpendingEntry {
-    /// As [`Time::utc_month`] counts.
+    /// How long its budget lasts.
+    period: Period,
+    /// The month or day, as [`Period::number`] counts.
     month: i64,
-    /// What is spent in that month according to the ledger; `None` if it has to be read.
+    /// What is spent in that time according to the ledger; `None` if it has to be read.
     spent: Option<NanoUsd>,
     /// The cost of finished calls that are not in the ledger yet.
     settled: NanoUsd,
-    /// The cost of calls of that month that will never be in the ledger.
+    /// The cost of calls of that time that will never be in the ledger.
     lost: NanoUsd,
     /// The most that calls under way may cost.
     reserved: NanoUsd,
@@ -54,12 +60,14 @@ struct SpendingEntry {
 impl Spending {
     /// The entries of `limits` whose spending must be read from the ledger, and the refresh count for
     /// [`Spending::insert`]. The caller is about to reserve, so the others are kept until then.
-    pub(super) fn missing(&mut self, limits: &[Limit<'_>], month: i64) -> (Vec<SubjectMonth>, u64) {
+    pub(super) fn missing(&mut self, limits: &[Limit<'_>], now: Time) -> (Vec<SubjectMonth>, u64) {
+        self.latest = self.latest.max(Some(now));
         let mut months = Vec::new();
         for limit in limits {
-            match self.by_subject.get_mut(limit.subject) {
+            let month = limit.period.number(now);
+            match self.by_subject.get_mut(&*limit.subject) {
                 Some(entry) if entry.month == month && entry.spent.is_some() => entry.is_used = true,
-                _ => months.push(SubjectMonth { subject: limit.subject.to_owned(), month }),
+                _ => months.push(SubjectMonth { subject: limit.subject.to_string(), month }),
             }
         }
         (months, self.refreshes)
@@ -79,7 +87,6 @@ impl Spending {
             }
             entry.spent = entry.spent.max(Some(*spent));
             entry.is_used = true;
-            self.latest_month = self.latest_month.max(of.month);
         }
         true
     }
@@ -93,7 +100,8 @@ impl Spending {
     ) -> Result<(), Box<BudgetShortage>> {
         self.check(limits, max_cost, now)?;
         for limit in limits {
-            if let Some(entry) = self.by_subject.get_mut(limit.subject) {
+            if let Some(entry) = self.by_subject.get_mut(&*limit.subject) {
+                entry.period = limit.period;
                 entry.reserved = entry.reserved.plus(max_cost);
                 entry.open += 1;
                 entry.is_used = true;
@@ -111,14 +119,15 @@ impl Spending {
         now: Time,
     ) -> Result<(), Box<BudgetShortage>> {
         let shortage = |limit: &Limit<'_>| {
-            let entry = self.by_subject.get(limit.subject)?;
+            let entry = self.by_subject.get(&*limit.subject)?;
             let shortage = BudgetShortage {
                 scope: limit.scope,
+                period: limit.period,
                 budget: limit.budget,
                 spent: entry.spent.unwrap_or_default().plus(entry.settled).plus(entry.lost),
                 reserved: entry.reserved,
                 max_cost,
-                renews_at: now.next_utc_month(),
+                renews_at: limit.period.end(now),
             };
             (max_cost > shortage.left()).then_some(shortage)
         };
@@ -149,12 +158,12 @@ impl Spending {
         }
     }
 
-    /// Like [`Spending::release`], for a call of this month that will never be in the ledger: its cost counts as spent.
-    pub(super) fn lose(&mut self, subject: &str, held: NanoUsd, is_settled: bool, month: i64) {
+    /// Like [`Spending::release`], for a call of this time that will never be in the ledger: its cost counts as spent.
+    pub(super) fn lose(&mut self, subject: &str, held: NanoUsd, is_settled: bool, at: Time) {
         self.release(subject, held, is_settled);
         if let Some(entry) = self.by_subject.get_mut(subject)
             && is_settled
-            && entry.month == month
+            && entry.month == entry.period.number(at)
         {
             entry.lost = entry.lost.plus(held);
         }
@@ -169,7 +178,7 @@ impl Spending {
         self.by_subject.iter().map(of).collect()
     }
 
-    /// Updates entries with what the ledger knows now. Spending only grows within a month, so an outdated result
+    /// Updates entries with what the ledger knows now. Spending only grows within a month or day, so an outdated result
     /// changes nothing. To be followed by [`Spending::drop_idle`].
     pub(super) fn refresh(&mut self, answers: impl IntoIterator<Item = (SubjectMonth, NanoUsd)>) {
         self.refreshes += 1;
@@ -183,11 +192,12 @@ impl Spending {
     }
 
     /// Drops the entries that nobody has asked for since the last time, that have no reservations, and that know
-    /// nothing of this month beyond the ledger.
+    /// nothing of this month or day beyond the ledger.
     pub(super) fn drop_idle(&mut self) {
-        let latest_month = self.latest_month;
+        let latest = self.latest;
         self.by_subject.retain(|_, entry| {
-            let has_lost = entry.lost > NanoUsd::default() && entry.month >= latest_month;
+            let has_lost = entry.lost > NanoUsd::default()
+                && latest.is_none_or(|latest| entry.month >= entry.period.number(latest));
             std::mem::take(&mut entry.is_used) || entry.open > 0 || has_lost
         });
     }

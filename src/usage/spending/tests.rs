@@ -7,7 +7,7 @@ use super::*;
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 
 fn limit(scope: BudgetScope, subject: &str, budget: u64) -> Limit<'_> {
-    Limit { scope, subject, budget: NanoUsd(budget) }
+    Limit { scope, subject: subject.into(), budget: NanoUsd(budget), period: Period::Month }
 }
 
 fn month(subject: &str) -> SubjectMonth {
@@ -49,12 +49,12 @@ fn entries_that_are_not_missing_are_kept_until_reserving() {
     let mut spending = knowing(&[("k", 40)]);
     let limits = [limit(BudgetScope::Key, "k", 100)];
     spending.drop_idle();
-    assert_eq!(spending.missing(&limits, NOW.utc_month()).0, []);
+    assert_eq!(spending.missing(&limits, NOW).0, []);
     spending.drop_idle();
-    assert_eq!(spending.missing(&limits, NOW.utc_month()).0, []);
+    assert_eq!(spending.missing(&limits, NOW).0, []);
     spending.drop_idle();
     spending.drop_idle();
-    assert_eq!(spending.missing(&limits, NOW.utc_month()).0, [month("k")]);
+    assert_eq!(spending.missing(&limits, NOW).0, [month("k")]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_new_month_is_loaded_and_calls_under_way_count_in_it() {
     let limits = [limit(BudgetScope::Key, "k", 100)];
     reserve(&mut spending, &limits, 10).unwrap();
     let next = SubjectMonth { subject: "k".to_owned(), month: NOW.utc_month() + 1 };
-    let (unknown, as_of) = spending.missing(&limits, next.month);
+    let (unknown, as_of) = spending.missing(&limits, NOW.next_utc_month());
     assert_eq!(unknown, std::slice::from_ref(&next));
     assert!(spending.insert(&[(next.clone(), NanoUsd(0))], as_of));
     assert_eq!(reserve(&mut spending, &limits, 91).unwrap_err().reserved, NanoUsd(10));
@@ -119,9 +119,9 @@ fn unused_entries_are_dropped_unless_they_have_reservations() {
 fn after_an_invalidation_the_ledger_is_read_again() {
     let mut spending = knowing(&[("k", 1)]);
     let limits = [limit(BudgetScope::Key, "k", 100)];
-    assert_eq!(spending.missing(&limits, NOW.utc_month()).0, []);
+    assert_eq!(spending.missing(&limits, NOW).0, []);
     spending.invalidate();
-    assert_eq!(spending.missing(&limits, NOW.utc_month()).0, [month("k")]);
+    assert_eq!(spending.missing(&limits, NOW).0, [month("k")]);
 }
 
 /// The possible events: a call begins (with which key, for how much), it ends (having cost which part of that), or the
@@ -165,7 +165,7 @@ proptest! {
             match *step {
                 Step::Begin { key, most } => {
                     let limits = limits_of(key);
-                    let (unknown, as_of) = spending.missing(&limits, NOW.utc_month());
+                    let (unknown, as_of) = spending.missing(&limits, NOW);
                     let answers: Vec<_> = unknown
                         .into_iter()
                         .map(|of| { let spent = ledger.get(of.subject.as_str()).copied(); (of, NanoUsd(spent.unwrap_or(0))) })
@@ -176,7 +176,7 @@ proptest! {
                             let mine = calls.iter().filter(|(key, _)| limit.subject == "a" || KEYS[*key] == limit.subject);
                             mine.map(|(_, amount)| amount).sum()
                         };
-                        let taken = ledger.get(limit.subject).copied().unwrap_or(0) + of(&open) + of(&unwritten);
+                        let taken = ledger.get(&*limit.subject).copied().unwrap_or(0) + of(&open) + of(&unwritten);
                         most == 0 || taken + most <= limit.budget.0
                     });
                     prop_assert_eq!(reserve(&mut spending, &limits, most).is_ok(), fits);
@@ -188,7 +188,7 @@ proptest! {
                     let (key, most) = open.swap_remove(which % open.len());
                     let actual = most * percent / 100;
                     for limit in limits_of(key) {
-                        spending.settle(limit.subject, NanoUsd(most), NanoUsd(actual));
+                        spending.settle(&limit.subject, NanoUsd(most), NanoUsd(actual));
                     }
                     unwritten.push((key, actual));
                 }
@@ -207,7 +207,7 @@ proptest! {
                     spending.refresh(heard);
                     for (key, cost) in unwritten.drain(..) {
                         for limit in limits_of(key) {
-                            spending.release(limit.subject, NanoUsd(cost), true);
+                            spending.release(&limit.subject, NanoUsd(cost), true);
                         }
                     }
                     spending.drop_idle();
@@ -216,7 +216,7 @@ proptest! {
         }
         prop_assert!(spending.by_subject.is_empty(), "{:?}", spending);
         for limit in (0..3).flat_map(limits_of) {
-            prop_assert!(ledger.get(limit.subject).copied().unwrap_or(0) <= limit.budget.0);
+            prop_assert!(ledger.get(&*limit.subject).copied().unwrap_or(0) <= limit.budget.0);
         }
     }
 }

@@ -268,6 +268,7 @@ pub(super) fn meter() -> Meter {
         service: Service::Verify,
         budget: Budget::default(),
         trace: crate::traces::Parent::default(),
+        labels: None,
     };
     Meter::new(account, Accounting::new(Ledger::new(store), clock))
 }

@@ -65,6 +65,7 @@ pub fn book(store: &Store, key: &str, cost: NanoUsd) {
         latency_ms: 1,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: None,
     };
     store.add_attempts(&[attempt]).unwrap();

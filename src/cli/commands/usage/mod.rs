@@ -6,11 +6,12 @@
 mod bars;
 mod budgets;
 mod figures;
+mod forget;
 mod labels;
 mod statement;
 mod table;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::api::Service;
@@ -34,6 +35,8 @@ Examples:
   mk usage --since 7d --by model               what each model cost this week
   mk usage --by app,key --from 2026-11-01 --to 2026-11-30
   mk usage --app website --by day,service --csv > november.csv
+  mk usage --by user --since 7d                whom requests were for
+  mk usage forget ann@example.org              one of them, on request
   mk usage --json | jq .totals.cost_usd
   mk usage --server https://mk.example.org     of a server elsewhere";
 
@@ -45,6 +48,10 @@ Attempts are calls of models, and errors those that failed; calls that were
 cancelled, or interrupted as their server died, are none. A cost is `unknown`
 where no price is known, and begins with ≥ where the price of some of the calls
 is not.
+
+A user is whom a request was for, and a tag what it was marked with, if its
+caller said so (`mk help keys`). A request counts for each of its tags. Beyond
+10000 sums of an app and day, further users or tags are `other`.
 
 In a pipe, lines are tab-separated: what is asked for with --by (apps and keys
 by id and name), requests, attempts, errors, tokens of prompts, of completions,
@@ -59,7 +66,10 @@ const DEFAULT_DAYS: u32 = 30;
 
 /// The arguments of `mk usage`.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, override_usage = "mk usage [OPTIONS | COMMAND]")]
 pub(crate) struct UsageArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The last days, today included, such as 7d or 4w [default: 30d]
     #[arg(long, value_name = "SPAN", value_parser = days, conflicts_with_all = ["from", "to"])]
     since: Option<u32>,
@@ -69,7 +79,7 @@ pub(crate) struct UsageArgs {
     /// Last day (UTC) [default: today]
     #[arg(long, value_name = "DATE", value_parser = date)]
     to: Option<i64>,
-    /// Sum by day, app, key, model or service, or by several of these [default: day]
+    /// Sum by day, app, key, model, service, user or tag, or by several of these [default: day]
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     by: Vec<By>,
     /// Only of this app, by name or id
@@ -94,6 +104,12 @@ pub(crate) struct UsageArgs {
     database: DatabaseArgs,
 }
 
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Forget an end user; what was used stays in all other sums
+    Forget(forget::ForgetArgs),
+}
+
 /// What usage can be summed by, as the flag names it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
@@ -102,6 +118,8 @@ enum By {
     Key,
     Model,
     Service,
+    User,
+    Tag,
 }
 
 impl From<By> for Dimension {
@@ -112,6 +130,8 @@ impl From<By> for Dimension {
             By::Key => Self::Key,
             By::Model => Self::Model,
             By::Service => Self::Service,
+            By::User => Self::User,
+            By::Tag => Self::Tag,
         }
     }
 }
@@ -141,7 +161,10 @@ impl Format {
 impl UsageArgs {
     /// Whether standard output is to hold JSON.
     pub(crate) const fn wants_json(&self) -> bool {
-        self.json
+        match &self.command {
+            Some(Command::Forget(args)) => args.wants_json(),
+            None => self.json,
+        }
     }
 
     fn days(&self, now: Time) -> Result<Days, Failure> {
@@ -157,6 +180,9 @@ impl UsageArgs {
 
 /// Runs `mk usage`.
 pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
+    if let Some(Command::Forget(args)) = &args.command {
+        return forget::run(args, session);
+    }
     let days = args.days(Clock::system().now())?;
     let admin = Admin::open(&args.database, session)?;
     let by = if args.by.is_empty() {
@@ -206,8 +232,8 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
 /// The report with its texts sanitized for a terminal.
 fn sanitized(mut report: UsageReport) -> UsageReport {
     for row in &mut report.data {
-        let UsageRow { day, app_id, app, key_id, key, model, service, sums: _ } = row;
-        [day, app_id, app, key_id, key, model, service].into_iter().flatten().for_each(tame);
+        let UsageRow { day, app_id, app, key_id, key, model, service, user, tag, sums: _ } = row;
+        [day, app_id, app, key_id, key, model, service, user, tag].into_iter().flatten().for_each(tame);
     }
     report
 }

@@ -5,11 +5,14 @@ use crate::api::console::{Dimension, UsageReport, UsageRow, UsageSums};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
-use crate::cli::terminal::tabular::{self, Column, column, hidden};
+use crate::cli::terminal::tabular::{self, Column, column, hidden, names};
 use crate::cli::terminal::term::Symbols;
 
 /// How many of the droppable columns are worth less than bars: the totals contain failed calls and requests as well.
 const LESS_THAN_BARS: usize = 2;
+
+/// What people read of requests that were for nobody in particular.
+const NOBODY: &str = "(no user)";
 
 /// Prints a report for programs: the dimensions it is summed by, and all numbers.
 pub(super) fn for_programs(printer: &Printer, report: &UsageReport) -> Result<(), Failure> {
@@ -91,6 +94,8 @@ fn columns(dimension: Dimension) -> Vec<Column> {
         Dimension::Key => vec![hidden("key id"), column("key")],
         Dimension::Model => vec![column("model")],
         Dimension::Service => vec![column("service")],
+        Dimension::User => vec![names("user")],
+        Dimension::Tag => vec![names("tag")],
     }
 }
 
@@ -107,5 +112,8 @@ fn texts(row: &UsageRow, dimension: Dimension, is_for_people: bool) -> Vec<Strin
         Dimension::Key => named(&row.key_id, &row.key),
         Dimension::Model => vec![text(&row.model)],
         Dimension::Service => vec![text(&row.service)],
+        Dimension::User if is_for_people && row.user.as_deref() == Some("") => vec![NOBODY.to_owned()],
+        Dimension::User => vec![text(&row.user)],
+        Dimension::Tag => vec![text(&row.tag)],
     }
 }

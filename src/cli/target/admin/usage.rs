@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Admin, Remote};
-use crate::api::console::{Billing, Dimension, Statement, UsageReport, UsageRow};
+use crate::api::console::{Billing, Dimension, ForgetUser, ForgottenUser, Statement, UsageReport, UsageRow};
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::target::database::store_failure;
 use crate::cli::terminal::printer::Printer;
@@ -82,6 +82,22 @@ impl Admin {
         }
     }
 
+    /// Forgets an end user of the app with this id, or of all apps.
+    pub(crate) fn forget_user(&self, user: &str, app_id: Option<&str>) -> Result<ForgottenUser, Failure> {
+        match self {
+            Self::Local(local) => {
+                // The confirmation prompt may have taken a while.
+                let now = Clock::system().now();
+                let forgotten_sums = local
+                    .writable_store()?
+                    .forget_end_user(user, app_id, now)
+                    .map_err(|cause| store_failure(cause, "usage"))?;
+                Ok(ForgottenUser { forgotten_sums, forgotten_at: now.rfc3339() })
+            }
+            Self::Remote(remote) => remote.forget_user(user, app_id),
+        }
+    }
+
     /// What an app (given by name or id, or by the id of a deleted one) used in a month.
     pub(crate) fn statement(&self, app: &str, month: Month) -> Result<Statement, Failure> {
         let id = match self.app(app) {
@@ -136,6 +152,11 @@ impl Remote {
         self.request("usage", self.client.usage(&query))
     }
 
+    fn forget_user(&self, user: &str, app_id: Option<&str>) -> Result<ForgottenUser, Failure> {
+        let asked = ForgetUser { user: user.to_owned(), app_id: app_id.map(str::to_owned) };
+        self.request("usage", self.client.forget_user(&asked))
+    }
+
     fn billing(&self) -> Result<Billing, Failure> {
         self.request("billing", self.client.billing())
     }
@@ -171,7 +192,7 @@ fn with_deleted_app_hint(failure: Failure) -> Failure {
 
 fn report_failure(cause: ReportError, what: &str) -> Failure {
     match cause {
-        ReportError::TooLong => Failure::new(Kind::Usage, cause.to_string()),
+        ReportError::TooLong | ReportError::ByUserAndTag => Failure::new(Kind::Usage, cause.to_string()),
         ReportError::Storage(cause) => store_failure(cause, what),
     }
 }

@@ -14,6 +14,7 @@ mod message;
 mod native;
 pub(super) mod request;
 pub(in crate::server) mod stream;
+mod told;
 
 pub(in crate::server) use guard::{FIELD as VERIFICATION, with_verification};
 pub(in crate::server) use message::ROLES;
@@ -21,6 +22,7 @@ pub(in crate::server) use native::{Native, Translation, ask_in};
 pub(in crate::server) use request::{
     MAX_TOKENS, TEMPERATURE, boolean, invalid, missing, object, read, whole,
 };
+pub(in crate::server) use told::Told;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,22 +139,28 @@ pub(in crate::server) async fn ask(
     body: &Bytes,
 ) -> Result<Answered, ApiError> {
     let (model, completion) = read(body)?;
-    ask_for(context, caller, incoming, (&model, &completion), body).await
+    ask_for(context, caller, incoming, (&model, &completion), &Told::by(&completion.fields), body).await
 }
 
-/// As [`ask`], for what was read of `body`: the model and the request.
+/// As [`ask`], for what was read of `body`: the model and the request; and what the caller told of it.
 pub(in crate::server) async fn ask_for(
     context: &Arc<ServerState>,
     caller: &Caller,
     incoming: &Incoming,
     (model, completion): (&str, &CompletionRequest<'_>),
+    told: &Told,
     body: &Bytes,
 ) -> Result<Answered, ApiError> {
-    let gateway = &incoming.configured.gateway;
     let keep_for = kept::wanted(&incoming.headers, caller)?;
+    let (gateway, limits) = (&incoming.configured.gateway, &incoming.configured.limits.end_users);
+    let account = caller.account_with(incoming.request_id.clone(), told.labels(caller, limits), limits);
+    if let Some(end_user) = account.end_user() {
+        // Boxed, so that requests for nobody reserve no space for it.
+        Box::pin(gate::admit_end_user(&context.app, incoming, end_user)).await?;
+    }
+    let has_budget = account.budget.is_set();
     let conversation = || Conversation::of(&completion.fields, header_names::session(&incoming.headers));
-    let asked = AskedModels::of(gateway, caller, model, conversation)?;
-    let has_budget = caller.budget().is_set();
+    let asked = AskedModels::of(gateway, caller, has_budget, model, conversation)?;
     if has_budget || keys::is_limited_to_models(&caller.key) {
         limited::check(&completion.fields, has_budget)?;
     }
@@ -163,7 +171,7 @@ pub(in crate::server) async fn ask_for(
     } else {
         context.in_flight.register(&caller.key.id, caller.key.expires_at)
     };
-    let meter = Meter::new(caller.account(incoming.request_id.clone()), context.app.accounting());
+    let meter = Meter::new(account, context.app.accounting());
     let watch = guard::Watch::of(context, caller, incoming, (&asked.requested, completion), &meter);
     let place = keep_for.filter(|_| !completion.stream);
     let request = (&asked, completion.native.as_deref(), &**body);
@@ -206,7 +214,7 @@ pub(in crate::server) fn prompt_tokens(
     body: &[u8],
 ) -> Result<u64, ApiError> {
     let (model, completion) = read(body)?;
-    AskedModels::of(&incoming.configured.gateway, caller, &model, || None)?;
+    AskedModels::of(&incoming.configured.gateway, caller, caller.has_budget(), &model, || None)?;
     let tools = completion.fields.get("tools").map_or(0, |tools| estimate::characters(tools.get()));
     let messages = completion.fields.get("messages").map_or("", Json::get);
     let images = memmem::find_iter(messages.as_bytes(), b"\"image_url\":{").count() as u64;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Answered, ask_for, boolean, guard, read, request};
+use super::{Answered, Told, ask_for, boolean, guard, read, request};
 use crate::inference::{self, CompletionRequest, Fields, NativeRequest, Protocol, Reader, estimate};
 use crate::keys;
 use crate::server::ServerState;
@@ -32,6 +32,11 @@ pub(in crate::server) trait Translation {
 
     /// What a parameter of the chat completion is called in the request; `None` if the same.
     fn name_here(&self, param: &str) -> Option<String>;
+
+    /// What the caller told of the request, of which these are the fields of the chat completion.
+    fn told(&self, fields: &Fields<'_>) -> Told {
+        Told::by(fields)
+    }
 }
 
 /// A request that some model may get as it came.
@@ -104,7 +109,11 @@ pub(in crate::server) async fn ask_in<T: Translation>(
     // What is verified is the text of a chat completion.
     let native = Native::read(incoming, protocol, body)
         .filter(|native| guard::wanted(caller, incoming, &native.model).is_none());
-    let is_limited = caller.budget().is_set() || keys::is_limited_to_models(&caller.key);
+    let told = native.as_ref().map(|native| Told::in_protocol(protocol, &native.completion.fields));
+    let told = told.unwrap_or_default();
+    let has_budget =
+        caller.has_budget() || (told.is_for_somebody() && incoming.configured.limits.end_users.has_budget());
+    let is_limited = has_budget || keys::is_limited_to_models(&caller.key);
     let native = native.filter(|native| may_pass(&native.completion.fields, is_limited));
     let translated = match native.as_ref().map(|native| native.takers) {
         Some(takers) if takers.all && !is_limited => None,
@@ -115,7 +124,7 @@ pub(in crate::server) async fn ask_in<T: Translation>(
     let (translated, native) = match (translated, native) {
         (None, Some(Native { model, request, completion, .. })) => {
             let completion = CompletionRequest { native: Some(Arc::new(request)), ..completion };
-            return Ok((ask_for(context, caller, incoming, (&model, &completion), body).await?, None));
+            return Ok((ask_for(context, caller, incoming, (&model, &completion), &told, body).await?, None));
         }
         (None, None) => return Err(ErrorCode::Internal.into()),
         (Some(translated), native) => (translated, native.map(|native| native.request)),
@@ -124,7 +133,8 @@ pub(in crate::server) async fn ask_in<T: Translation>(
         let body = translated.body();
         let (model, mut completion) = read(body)?;
         completion.native = native.map(|native| Arc::new(native.translated()));
-        ask_for(context, caller, incoming, (&model, &completion), body).await
+        let told = translated.told(&completion.fields);
+        ask_for(context, caller, incoming, (&model, &completion), &told, body).await
     };
     let answered = asked.await.map_err(|error| error.renamed(|param| translated.name_here(param)));
     Ok((answered?, Some(translated)))

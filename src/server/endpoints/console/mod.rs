@@ -218,6 +218,7 @@ async fn dispatch(
         (Endpoint::Try, _) => trials::offer(call, app).await,
         (Endpoint::Audit, _) => audit::list(call).await,
         (Endpoint::Usage, _) => usage::report(call).await,
+        (Endpoint::ForgetUser, _) => usage::forget_user(call).await,
         (Endpoint::Billing, _) => billing::billing(call).await,
         (Endpoint::Statement, _) => billing::statement(call, app).await,
         _ => Err(ApiError::from(ErrorCode::UnknownRoute)),

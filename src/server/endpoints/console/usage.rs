@@ -1,4 +1,4 @@
-//! `GET /v1/usage`: usage, aggregated as the caller asks for it.
+//! `GET /v1/usage`: usage, aggregated as the caller asks for it; and `POST /v1/usage/forget`: an end user is forgotten.
 
 use http::StatusCode;
 use http::header::{self, HeaderValue};
@@ -6,10 +6,11 @@ use warp::reply::Response;
 
 use super::query::Query;
 use super::{ConsoleRequest, csv};
-use crate::api::console;
+use crate::api::console::{self, ForgetUser, ForgottenUser};
 use crate::clock::Time;
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::wants_csv;
+use crate::server::request::params::Params;
 use crate::usage::{self, ReportError, ReportRequest};
 
 const PARAMETERS: [&str; 7] = ["from", "to", "by", "app", "key", "service", "model"];
@@ -41,6 +42,25 @@ pub(in crate::server) fn read(mut query: Query, now: Time) -> Result<ReportReque
     };
     query.finish(&PARAMETERS)?;
     Ok(request)
+}
+
+/// `POST /v1/usage/forget`
+pub(super) async fn forget_user(call: ConsoleRequest) -> Result<Response, ApiError> {
+    let ForgetUser { user, app_id } = read_forget(call.params()?)?;
+    call.write(move |store, now| {
+        let forgotten_sums = store.forget_end_user(&user, app_id.as_deref(), now)?;
+        let record = ForgottenUser { forgotten_sums, forgotten_at: now.rfc3339() };
+        Ok::<_, ApiError>(reply::json(StatusCode::OK, &record))
+    })
+    .await
+}
+
+/// Who is to be forgotten.
+fn read_forget(mut params: Params) -> Result<ForgetUser, ApiError> {
+    let user = params.required_text("user")?;
+    let app_id = params.text("app_id")?;
+    params.finish(&["user", "app_id"])?;
+    Ok(ForgetUser { user, app_id })
 }
 
 /// Marks a response that depends on what the caller accepts.

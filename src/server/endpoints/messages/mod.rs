@@ -136,7 +136,8 @@ async fn ask(
 async fn length(caller: &Caller, incoming: &Incoming, body: &Bytes) -> Result<Response, ApiError> {
     let gateway = &incoming.configured.gateway;
     if let Some(Native { model, request, .. }) = Native::read(incoming, Protocol::Messages, body) {
-        let model = AskedModels::of(gateway, caller, &model, || None)?.chain.swap_remove(0);
+        let model =
+            AskedModels::of(gateway, caller, caller.has_budget(), &model, || None)?.chain.swap_remove(0);
         match gateway.count_tokens(&model, &request, &caller.key.id).await {
             Ok(counted) => return Ok(reply::json_bytes(counted)),
             Err(NotCounted::Failed(failure)) => return Err(ChatError { model, failure, attempts: 1 }.into()),

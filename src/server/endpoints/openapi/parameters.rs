@@ -132,7 +132,7 @@ fn by() -> Value {
     json!({
         "name": "by",
         "in": "query",
-        "description": "What to sum by, in this order, separated by commas.",
+        "description": "What to sum by, in this order, separated by commas; by `user` or by `tag`, not by both.",
         "style": "form",
         "explode": false,
         "schema": {

@@ -25,7 +25,7 @@ const ERRORS: [ErrorResponse; 18] = [
     (
         402,
         "PaymentRequired",
-        "The month's budget of the key or of its app does not cover what this could cost.",
+        "The budget of the key, of its app or of the end user does not cover what this could cost.",
         &["X-Should-Retry", "X-Mk-Attempts"],
     ),
     (

@@ -28,9 +28,9 @@ use self::events::Events;
 use self::native::NativeEvents;
 use self::request::Translated;
 use self::response::Response;
-use super::chat::{self, Answer, Answered, Translation};
+use super::chat::{self, Answer, Answered, Told, Translation};
 use crate::api::Service;
-use crate::inference::Protocol;
+use crate::inference::{Fields, Protocol};
 use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError, ErrorCode, Reply};
@@ -95,6 +95,10 @@ async fn answer<B: Buf, E>(
 }
 
 impl Translation for Translated {
+    fn told(&self, _: &Fields<'_>) -> Told {
+        self.told.clone()
+    }
+
     fn body(&self) -> &Bytes {
         &self.body
     }

@@ -12,7 +12,7 @@ use super::items::Messages;
 use super::tools::{Names, Tools};
 use crate::inference::{Fields, Json};
 use crate::json::fields::{write_field, write_field_escaped};
-use crate::server::endpoints::chat::{self, MAX_TOKENS, invalid, missing};
+use crate::server::endpoints::chat::{self, MAX_TOKENS, Told, invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
 
 /// Parameters that are looked at.
@@ -75,6 +75,8 @@ pub(super) struct Translated {
     pub(super) names: Names,
     /// What the response repeats of the request.
     pub(super) echo: Echo,
+    /// What the caller told of it.
+    pub(super) told: Told,
     /// The names of what was left out.
     pub(super) left_out: Vec<String>,
     /// The index of the item that each message begins with; `None` for the instructions.
@@ -143,8 +145,8 @@ pub(super) fn translate(body: &[u8]) -> Result<Translated, ApiError> {
     let (hosted, names) = tools.into_names();
     left_out.extend(hosted);
     left_out.extend(defaults(&fields));
-    let echo = Echo::of(&fields);
-    Ok(Translated { body: out.into(), names, echo, left_out, origins: written.origins })
+    let (echo, told) = (Echo::of(&fields), Told::by(&fields));
+    Ok(Translated { body: out.into(), names, echo, told, left_out, origins: written.origins })
 }
 
 /// What a parameter of the translated request is called here.

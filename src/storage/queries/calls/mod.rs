@@ -12,16 +12,17 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::params;
 
 use super::attempts::{self, ATTEMPT_COLUMNS, attempt_row, run_insert};
-use super::values::{count, money, read_count, read_money, read_service, read_time};
+use super::values::{count, money, read_count, read_money, read_service, read_time, unreadable};
 use super::{rollup, spending};
 use crate::clock::Time;
 use crate::storage::db::{Db, Row};
-use crate::storage::{AttemptRow, Error, INTERRUPTED, Store};
+use crate::storage::{AttemptRow, Error, INTERRUPTED, Labels, Store};
 
 /// How long a server that has calls under way may say nothing before it is taken for dead. It writes every second at
 /// least.
@@ -116,7 +117,7 @@ fn adopt(db: &Db<'_>, server: &str) -> Result<Vec<AttemptRow>, Error> {
     let insert = format!("{} RETURNING id", attempts::INSERT);
     let ids = db.query_each(&insert, &rows, run_insert, |row| row.get::<i64>(0))?;
     db.execute_each(
-        "UPDATE calls_under_way SET attempt_id = ?4, is_first = ?5, is_first_of_model = ?6
+        "UPDATE calls_under_way SET attempt_id = ?4, is_first = ?5, is_first_of_model = ?6, labels = ''
          WHERE server = ?1 AND request = ?2 AND number = ?3",
         keys.into_iter().zip(&rows).zip(ids),
         |(((request, number), row), id), run| {
@@ -129,7 +130,8 @@ fn adopt(db: &Db<'_>, server: &str) -> Result<Vec<AttemptRow>, Error> {
 fn entries(db: &Db<'_>, server: &str) -> Result<Vec<Entry>, Error> {
     db.query(
         "SELECT request, number, at, request_id, app_id, key_id, service, model, prompt_tokens, completion_tokens,
-             cost_nano_usd, latency_ms, is_first, is_first_of_model, attempt_id, cached_tokens, cache_write_tokens
+             cost_nano_usd, latency_ms, is_first, is_first_of_model, attempt_id, cached_tokens, cache_write_tokens,
+             labels
          FROM calls_under_way WHERE server = ?1 ORDER BY request, number",
         params![server],
         entry,
@@ -158,6 +160,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
             latency_ms: read_count(row, 11)?,
             is_first: row.get(12)?,
             is_first_of_model: row.get(13)?,
+            labels: read_labels(row, 17)?,
             call: None,
         },
         attempt_id: row.get(14)?,
@@ -190,8 +193,25 @@ pub(super) fn keep(db: &Db<'_>, calls: &[AttemptRow]) -> Result<(), Error> {
             row.is_first_of_model,
             count(row.cached_tokens),
             count(row.cache_write_tokens),
+            written_labels(row),
         ])
     })
+}
+
+/// The labels of a row for a column; empty for none.
+fn written_labels(row: &AttemptRow) -> String {
+    let written = row.labels.as_deref().and_then(|labels| serde_json::to_string(labels).ok());
+    written.unwrap_or_default()
+}
+
+fn read_labels(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Arc<Labels>>> {
+    match row.get_ref(column)?.as_str()? {
+        "" => Ok(None),
+        text => {
+            let labels = serde_json::from_str(text).map_err(|cause| unreadable(column, cause))?;
+            Ok(Some(Arc::new(labels)))
+        }
+    }
 }
 
 /// Changes an entry. One that was booked only tells that its server lives.
@@ -206,15 +226,16 @@ const UPDATE: &str = "
         is_first = CASE WHEN attempt_id IS NULL THEN ?15 ELSE is_first END,
         is_first_of_model = CASE WHEN attempt_id IS NULL THEN ?16 ELSE is_first_of_model END,
         cached_tokens = CASE WHEN attempt_id IS NULL THEN ?17 ELSE cached_tokens END,
-        cache_write_tokens = CASE WHEN attempt_id IS NULL THEN ?18 ELSE cache_write_tokens END
+        cache_write_tokens = CASE WHEN attempt_id IS NULL THEN ?18 ELSE cache_write_tokens END,
+        labels = CASE WHEN attempt_id IS NULL THEN ?19 ELSE labels END
     WHERE server = ?1 AND request = ?2 AND number = ?3";
 
 /// Adds an entry, or changes one as [`UPDATE`] does.
 const INSERT: &str = "
     INSERT INTO calls_under_way AS entry (server, request, number, request_id, app_id, key_id, service, model, seen_at,
         at, prompt_tokens, completion_tokens, cost_nano_usd, latency_ms, is_first, is_first_of_model, cached_tokens,
-        cache_write_tokens)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+        cache_write_tokens, labels)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
     ON CONFLICT (server, request, number) DO UPDATE SET
         seen_at = excluded.seen_at,
         at = CASE WHEN entry.attempt_id IS NULL THEN excluded.at ELSE entry.at END,
@@ -228,7 +249,8 @@ const INSERT: &str = "
             THEN excluded.is_first_of_model ELSE entry.is_first_of_model END,
         cached_tokens = CASE WHEN entry.attempt_id IS NULL THEN excluded.cached_tokens ELSE entry.cached_tokens END,
         cache_write_tokens = CASE WHEN entry.attempt_id IS NULL
-            THEN excluded.cache_write_tokens ELSE entry.cache_write_tokens END";
+            THEN excluded.cache_write_tokens ELSE entry.cache_write_tokens END,
+        labels = CASE WHEN entry.attempt_id IS NULL THEN excluded.labels ELSE entry.labels END";
 
 /// Takes the calls of `rows` out of the journal. Returns the rows that are still to be booked: those of calls that were
 /// booked already, because their server seemed to be dead, have replaced what was booked.

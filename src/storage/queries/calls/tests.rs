@@ -30,6 +30,7 @@ fn call(server: &str, request: u64, number: Option<u64>, tokens: u64) -> Attempt
         latency_ms: 1000,
         is_first: true,
         is_first_of_model: true,
+        labels: None,
         call: Some(Box::new(CallId { server: server.into(), request, number })),
     }
 }

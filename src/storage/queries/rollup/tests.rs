@@ -55,6 +55,7 @@ fn rows(requests: &[Request]) -> Vec<AttemptRow> {
                 latency_ms: 1,
                 is_first: models.is_empty(),
                 is_first_of_model: !models.contains(model),
+                labels: None,
                 call: None,
             });
             models.push(*model);

@@ -216,6 +216,7 @@ impl Plan {
             service: Service::Verify,
             budget: Budget::default(),
             trace: crate::traces::Parent::default(),
+            labels: None,
         };
         let meter =
             Meter::new(account, Accounting::new(ledger.clone(), Clock::manual(Time::from_unix_ms(0))));

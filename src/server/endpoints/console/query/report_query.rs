@@ -48,7 +48,7 @@ impl Query {
         by.ok_or_else(|| {
             invalid(
                 "by",
-                "`by` must be a list of `day`, `app`, `key`, `model` and `service`, such as day,model",
+                "`by` must be a list of `day`, `app`, `key`, `model`, `service`, and `user` or `tag`, such as day,model",
             )
         })
     }

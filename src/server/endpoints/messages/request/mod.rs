@@ -16,12 +16,12 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::inference::Takes;
 use crate::server::endpoints::chat::MAX_TOKENS;
 use crate::server::reply::ApiError;
 use crate::server::request::params::{Params, invalid, missing, wrong_type};
+use crate::storage;
 use conversation::Conversation;
 use left_out::LeftOut;
 pub(super) use names::Names;
@@ -36,9 +36,6 @@ const TUNING: [&str; 7] = [
     "user_profile_id",
     "task_budget",
 ];
-
-/// The longest identifier of a user that `OpenAI` takes, in characters. Those of Claude Code have twice as many.
-const MAX_USER: usize = 64;
 
 /// A request as one for a chat completion.
 #[derive(Debug)]
@@ -188,7 +185,8 @@ fn stop_sequences(fields: &mut Map<String, Value>) -> Result<Vec<String>, ApiErr
     serde_json::from_value(value).map_err(|_| invalid(NAME, "`stop_sequences` must be an array of strings"))
 }
 
-/// The user's identifier. One that is too long for other APIs is replaced with its hash, which tells users apart as well.
+/// The user's identifier. One that is too long for other APIs, as that of Claude Code, is replaced with the hash that the
+/// ledger has for it.
 fn user(fields: &mut Map<String, Value>, left_out: &mut LeftOut) -> Result<Option<String>, ApiError> {
     let mut metadata = match take(fields, "metadata") {
         None => return Ok(None),
@@ -201,9 +199,8 @@ fn user(fields: &mut Map<String, Value>, left_out: &mut LeftOut) -> Result<Optio
     }
     match user {
         None => Ok(None),
-        Some(Value::String(user)) if user.chars().count() > MAX_USER => {
-            let digest = Sha256::digest(&user);
-            Ok(Some(digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))))
+        Some(Value::String(user)) if user.chars().count() > storage::MAX_LABEL_CHARS => {
+            Ok(Some(storage::kept(&user)))
         }
         Some(Value::String(user)) => Ok(Some(user)),
         Some(other) => Err(wrong_type("metadata.user_id", "a string", &other)),

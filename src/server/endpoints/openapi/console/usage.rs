@@ -1,16 +1,19 @@
 //! Usage, billing, statements and the audit log.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::operation::{either, json_with_example, path, text};
 use super::super::schemas::Schemas;
-use super::{READ, READ_ONE, example, operation};
-use crate::api::console::{AuditEntry, Billing, Dimension, Page, Statement, UsageReport};
+use super::{READ, READ_ONE, WRITE, example, operation};
+use crate::api::console::{
+    AuditEntry, Billing, Dimension, ForgetUser, ForgottenUser, Page, Statement, UsageReport,
+};
 use crate::api::endpoint::Endpoint;
 
 pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     schemas.response::<Dimension>();
     let (report, bill) = (schemas.response::<UsageReport>(), schemas.response::<Billing>());
+    let (asked, forgotten) = (schemas.request::<ForgetUser>(), schemas.response::<ForgottenUser>());
     let (statement, entries) = (schemas.response::<Statement>(), schemas.response::<Page<AuditEntry>>());
     let usage = operation(
         "Usage",
@@ -29,6 +32,20 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         &["Cache-Control"],
     )
     .errors(&READ);
+    let forget = operation(
+        "Usage",
+        "forgetUser",
+        "Forget an end user",
+        "Their sums, and what is counted against their limits, are deleted; what was used stays in all other sums.",
+    )
+    .body(&asked, &[("all_apps", json!({"user": "user-4711"}))])
+    .response(
+        200,
+        "They are forgotten.",
+        json_with_example(&forgotten, &json!({"forgotten_sums": 31, "forgotten_at": "2026-11-20T19:26:00.123Z"})),
+        &["Cache-Control"],
+    )
+    .errors(&WRITE);
     let billing = operation(
         "Usage",
         "getBilling",
@@ -78,6 +95,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         .errors(&READ);
     vec![
         path(Endpoint::Usage, [("get", usage)]),
+        path(Endpoint::ForgetUser, [("post", forget)]),
         path(Endpoint::Billing, [("get", billing)]),
         path(Endpoint::Statement, [("get", stated)]),
         path(Endpoint::Audit, [("get", audit)]),

@@ -85,8 +85,9 @@ fn request() -> Value {
             "tool_choice": passed_on(json!(["string", "object", "null"]), "Whether and which of them it must call."),
             "response_format": passed_on(json!(["object", "null"]), "A text, JSON, or JSON of a schema."),
             "reasoning_effort": passed_on(json!(["string", "null"]), "How long the model may think."),
-            "user": passed_on(json!(["string", "null"]), "Your own identifier of who asks."),
-            "metadata": passed_on(json!(["object", "null"]), "Notes of your own."),
+            "user": passed_on(json!(["string", "null"]), "Your own identifier of who asks; usage can be summed by it, and limits may hold for each."),
+            "safety_identifier": passed_on(json!(["string", "null"]), "The same, where `user` is not given."),
+            "metadata": passed_on(json!(["object", "null"]), "Notes of your own; usage can be summed by those that are texts."),
         },
     })
 }

@@ -9,7 +9,7 @@ import { compact, cost, count, day, days, labels, money, percent, plural, shortI
 import { setQuery } from "../lib/router.js";
 import { Button, Empty, Field, Or, Problem, Select, Spinner, Table } from "../lib/ui.js";
 
-const DIMENSIONS = { day: "Day", app: "App", key: "Key", model: "Model", service: "Service" };
+const DIMENSIONS = { day: "Day", app: "App", key: "Key", model: "Model", service: "Service", user: "End user", tag: "Tag" };
 const MEASURES = {
   cost: { label: "Cost", of: (sums) => sums.cost_usd, format: money },
   requests: { label: "Requests", of: (sums) => sums.requests, format: compact },
@@ -136,7 +136,7 @@ function DailyChart({ report, from, to, measure, onMeasure }) {
 }
 
 function Breakdown({ report, by, route }) {
-  const total = report.data.reduce((sum, row) => sum + (row.cost_usd ?? 0), 0);
+  const total = report.totals.cost_usd ?? 0;
   const share = { key: "share", label: "Share of cost", class: "wide-cell", render: (row) => {
     if (row.cost_usd === null) return "unknown";
     const part = (100 * row.cost_usd) / total;
@@ -144,19 +144,20 @@ function Breakdown({ report, by, route }) {
   } };
   const names = useMemo(() => labels(report.data.map((row) => subject(row, by))), [report, by]);
   const first = { key: by, label: DIMENSIONS[by], main: true, render: (row) => html`<${Subject} id=${subject(row, by).id} names=${names} by=${by} route=${route} />` };
-  const note = by === "model" && html`<p class="muted">A request that asked several models counts once for each.</p>`;
-  return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" || total === 0 ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service} /></div>${note}`;
+  const note = { model: "A request that asked several models counts once for each.", tag: "A request counts for each of its tags." }[by];
+  return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" || total === 0 ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service ?? row.user ?? row.tag} /></div>${note && html`<p class="muted">${note}</p>`}`;
 }
 
 /** What a row is about; its id if it was deleted and has no name. */
 function subject(row, by) {
-  const id = { day: row.day, app: row.app_id, key: row.key_id, model: row.model, service: row.service }[by];
-  return { id, name: { app: row.app, key: row.key }[by] ?? id };
+  const id = { day: row.day, app: row.app_id, key: row.key_id, model: row.model, service: row.service, user: row.user, tag: row.tag }[by];
+  return { id, name: { app: row.app, key: row.key, user: row.user || "nobody in particular" }[by] ?? id };
 }
 
 /** The name of what a row is about; clicking it shows only that. */
 function Subject({ id, names, by, route }) {
   if (by === "day") return day(id);
+  if (by === "user" || by === "tag") return names.get(id);
   const query = new URLSearchParams(route.query);
   query.set(by, id);
   query.set("by", by === "app" ? "key" : by === "model" ? "day" : "model");
