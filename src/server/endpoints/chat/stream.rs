@@ -42,7 +42,7 @@ pub(in crate::server) trait Transcoder: Send + Sync {
     fn chunks(&mut self, sse: &[u8], out: &mut Vec<u8>);
 
     /// Takes what was found about the answer, as JSON. The end follows. (Native answers are not verified.)
-    fn verified(&mut self, _verification: Box<str>) {}
+    fn verified(&mut self, _verification: &str) {}
 
     /// Ends an answer that broke off. Nothing follows.
     fn fail(&mut self, error: ApiError, out: &mut Vec<u8>);
@@ -99,7 +99,7 @@ impl Stream {
                                 self.ward.as_ref().map_or_else(Bytes::new, |ward| ward.last_chunk(&found))
                             }
                             (Piece::End(found), Some(transcoder)) => transcoded(|out| {
-                                transcoder.verified(found);
+                                transcoder.verified(&found);
                                 transcoder.chunks(DONE, out);
                             }),
                         };

@@ -253,8 +253,8 @@ impl Transcoder for Events {
         }
     }
 
-    fn verified(&mut self, verification: Box<str>) {
-        self.verification = Some(verification);
+    fn verified(&mut self, verification: &str) {
+        self.verification = Some(verification.into());
     }
 
     fn fail(&mut self, error: ApiError, out: &mut Vec<u8>) {

@@ -319,8 +319,8 @@ impl Transcoder for Events {
         }
     }
 
-    fn verified(&mut self, verification: Box<str>) {
-        self.response.verification = Some(verification);
+    fn verified(&mut self, verification: &str) {
+        self.response.verification = Some(verification.into());
     }
 
     fn fail(&mut self, error: ApiError, out: &mut Vec<u8>) {
