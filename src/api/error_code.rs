@@ -1,4 +1,5 @@
-//! The errors of the API: each code is stated here and nowhere else, with its status, its message, whether a retry helps,
+//! The errors of the API: each code is stated here and nowhere else, with its status, its message, whether a retry
+//! helps,
 //! and what a person does about it. The server answers by this table and describes itself by it; the command line tells
 //! its exit code and its hints from it, and never from the words of a message.
 //!
@@ -29,8 +30,8 @@ codes! {
     InvalidParameter 400 "invalid_parameter" "`minRequired` must be 2 or 3, not 4";
     UnsupportedParameter 400 "unsupported_parameter" "unknown parameter `facts`; allowed are fact, domain";
     ContextLengthExceeded 400 "context_length_exceeded"
-        "the messages, with the answer that is asked for, are too long for openai/gpt-5.4-mini; send less, \
-         ask for a shorter answer, or choose a model with more context";
+        "the messages and the requested answer together are too long for openai/gpt-5.4-mini; send less, ask \
+         for a shorter answer, or choose a model with a larger context";
     ContentFilter 400 "content_filter" "openai/gpt-5.4-mini declined to answer this; rephrase the messages";
     ProviderRejected 400 "provider_rejected" "the provider openai refused the request: too many tools";
     MalformedRequest 400 "malformed_request" "the request is not valid HTTP";
@@ -41,8 +42,8 @@ codes! {
     ApiKeyExpired 401 "api_key_expired" "API key has expired";
     InvalidSession 401 "invalid_session" "there is no valid session; log in with a console key";
     InvalidSetupToken 401 "invalid_setup_token"
-        "this setup link is wrong, used or expired; on the server's machine, restart `mk serve` for a new \
-         one, or run `mk keys create --service console`";
+        "this setup link is invalid, used or expired; on the server's machine, restart `mk serve` for a new \
+         link, or run `mk keys create --service console`";
     BudgetExceeded 402 "budget_exceeded"
         "the key's budget of $20.00 is used up; ask the operator to raise it; it resets on 2026-12-01 (UTC)";
     AddressNotAllowed 403 "address_not_allowed" "this API key may not be used from this address";
@@ -50,11 +51,11 @@ codes! {
         "this request does not come from a page of this server; if it does, through a proxy, the proxy must \
          pass `Host` on as it is, or be trusted and send `X-Forwarded-Host`";
     PriceUnknown 403 "price_unknown"
-        "there is a budget, and what local/llama costs is not known; the server's operator can set \
-         input_usd_per_mtok and output_usd_per_mtok for it";
+        "there is a budget, but the price of local/llama is unknown; the server's operator can set \
+         input_usd_per_mtok and output_usd_per_mtok";
     ModelNotAllowed 403 "model_not_allowed"
         "this API key cannot use openai/gpt-5.4; it is limited to openai/gpt-5.4-mini";
-    NotFound 404 "not_found" "no such app or key; the lists under /v1/apps show those there are";
+    NotFound 404 "not_found" "no such app or key; GET /v1/apps lists the apps";
     ModelNotFound 404 "model_not_found"
         "`model` names a provider that is not configured; configured providers: openai. GET \
          /inference/v1/models lists their models";
@@ -64,7 +65,7 @@ codes! {
     RequestTimeout 408 "request_timeout" "the request body did not arrive in time";
     Conflict 409 "conflict" "this name is already taken; choose another";
     BodyTooLarge 413 "body_too_large" "the request body is larger than 1048576 bytes";
-    UriTooLong 414 "uri_too_long" "the request's address is too long";
+    UriTooLong 414 "uri_too_long" "the request URI is too long; shorten it";
     UnsupportedMediaType 415 "unsupported_media_type"
         "send the body as JSON, with Content-Type: application/json";
     AnswerBlocked 422 "answer_blocked"
@@ -72,28 +73,28 @@ codes! {
          `mk_verification` has the verdicts; ask in another way";
     RateLimitedMinute 429 "rate_limited_minute" "Too many requests per minute";
     RateLimitedDay 429 "rate_limited_day" "Too many requests per day";
-    HeadersTooLarge 431 "headers_too_large" "the request's headers are too large";
+    HeadersTooLarge 431 "headers_too_large" "the request headers are too large; send fewer or shorter ones";
     Internal 500 "internal"
-        "something went wrong inside the server; its log tells more under this request_id";
+        "internal error; the server's log has details under this request_id";
     ProviderAuthFailed 502 "provider_auth_failed"
-        "the provider openai does not accept this server's key; its operator has to check it";
+        "the provider openai rejected this server's key; its operator has to check it";
     ProviderQuotaExhausted 502 "provider_quota_exhausted"
         "this server's account at openai has no credit left; contact the operator of this server";
     ProviderError 502 "provider_error" "the provider openai failed; try again in a moment";
     ProviderRefused 502 "provider_refused" "The panel models declined to answer. Rephrase the statement";
     ProviderInvalidResponse 502 "provider_invalid_response"
-        "the provider openai sent an answer that cannot be read; try again in a moment";
+        "the provider openai sent an unreadable answer; try again in a moment";
     ProviderUnreachable 502 "provider_unreachable"
         "the provider openai cannot be reached; try again in a moment";
     ProviderRateLimited 503 "provider_rate_limited"
         "the provider openai is rate-limiting this server; try again later";
-    ProviderOverloaded 503 "provider_overloaded" "the provider openai has no capacity now; try again later";
+    ProviderOverloaded 503 "provider_overloaded" "the provider openai is overloaded; try again later";
     ServerOverloaded 503 "server_overloaded"
-        "this server has too many large requests under way; try again in a moment";
+        "this server is handling too many large requests; try again in a moment";
     NoProviderAvailable 503 "no_provider_available"
-        "a panel needs at least two models and this server has fewer; its operator can configure more";
+        "a panel needs at least two models, and this server has fewer; its operator can configure more";
     StoreUnavailable 503 "store_unavailable"
-        "the server's database cannot be used now; try again in a moment";
+        "the server's database is unavailable; try again in a moment";
     ShuttingDown 503 "shutting_down" "the server is shutting down; try again in a moment";
     ProviderTimeout 504 "provider_timeout"
         "the provider openai did not answer in time; try again in a moment";
@@ -170,21 +171,23 @@ impl ErrorCode {
     pub const fn hint(self) -> Option<&'static str> {
         Some(match self {
             Self::MissingApiKey | Self::InvalidApiKey | Self::InvalidSession => {
-                "`mk keys check` tells whether a key is mistyped; `mk login` stores one for {server}"
+                "`mk keys check` checks a key for typos; `mk login` stores one for {server}"
             }
             Self::WrongService => {
-                "a key works for one service only: `mk keys create --service {service}` makes one"
+                "each key works for one service only; create another with `mk keys create --service {service}`"
             }
             Self::ApiKeyRevoked | Self::ApiKeyExpired => {
-                "make a new key on the server's machine with `mk keys create`, then `mk login`"
+                "create a new key on the server's machine with `mk keys create`, then store it with `mk login`"
             }
             Self::AddressNotAllowed | Self::ModelNotAllowed => {
-                "what a key may do is changed on the server's machine: `mk keys update`"
+                "to change what the key may do, run `mk keys update` on the server's machine"
             }
-            Self::NotFound => "`mk apps list` and `mk keys list` show what is there",
-            Self::ModelNotFound => "`mk models` lists those there are",
-            Self::UnknownRoute | Self::MethodNotAllowed => "is {server} the base address of an mk server?",
-            Self::RateLimitedDay => "limits are set by the server's operator; days end at midnight UTC",
+            Self::NotFound => "`mk apps list` and `mk keys list` show all apps and keys",
+            Self::ModelNotFound => "`mk models` lists the models",
+            Self::UnknownRoute | Self::MethodNotAllowed => {
+                "check that {server} is the base address of an mk server"
+            }
+            Self::RateLimitedDay => "the limit resets at midnight UTC; the server's operator can raise it",
             _ => return None,
         })
     }

@@ -214,7 +214,7 @@ pub fn receipt_key(store: &Store, now: Time) -> Result<SigningKey, storage::Erro
         Some(seed) => seed,
         None => store.receipt_seed_or(&SigningKey::fresh_seed().map_err(io::Error::other)?, now)?,
     };
-    SigningKey::from_seed(&seed).ok_or_else(|| io::Error::other("its key for receipts is of no use").into())
+    SigningKey::from_seed(&seed).ok_or_else(|| io::Error::other("the receipt key is unusable").into())
 }
 
 /// The providers and models that are counted by name.

@@ -47,7 +47,7 @@ fn notes() -> String {
     format!("Exit codes:\n{}\n\n{}", codes.collect::<Vec<_>>().join("\n"), help::topics())
 }
 
-/// Fact verification by several models, chat with each of them, and the server that does it
+/// Check facts with several AI models, chat with them, and run the server for both
 #[derive(Parser, Debug)]
 #[command(name = "mk", version, help_template = HELP, before_help = EXAMPLES)]
 #[command(after_help = notes())]
@@ -69,19 +69,19 @@ enum Command {
     /// Verify a text
     #[command(help_template = HELP, before_help = verify::EXAMPLES, after_help = verify::NOTES)]
     Verify(Box<verify::VerifyArgs>),
-    /// Check receipts of verifications, and show the key by which they are signed
+    /// Check receipts of verifications, or show the key that signs them
     #[command(help_template = HELP, before_help = receipt::EXAMPLES, after_help = receipt::NOTES)]
     Receipt(receipt::ReceiptArgs),
-    /// Show what a verification of a text would ask, without asking
+    /// Show the claims and questions of a text, without asking the panel
     #[command(help_template = HELP, before_help = extract::EXAMPLES, after_help = extract::NOTES)]
     Extract(Box<extract::ExtractArgs>),
-    /// Measure how often the panel is right, by statements with known answers
+    /// Measure the panel's accuracy on statements with known answers
     #[command(help_template = HELP, before_help = eval::EXAMPLES, after_help = eval::NOTES)]
     Eval(Box<eval::EvalArgs>),
     /// Ask a model, once or in a conversation
     #[command(help_template = HELP, before_help = chat::EXAMPLES, after_help = chat::NOTES)]
     Chat(Box<chat::ChatArgs>),
-    /// List the models that can be asked, with what they cost
+    /// List the available models and their prices
     #[command(help_template = HELP, before_help = models::EXAMPLES, after_help = models::NOTES)]
     Models(models::ModelsArgs),
     /// Manage apps, which group keys and their usage
@@ -90,7 +90,7 @@ enum Command {
     /// Manage API keys
     #[command(help_template = HELP, before_help = keys::EXAMPLES, after_help = apps::NOTES)]
     Keys(keys::KeysArgs),
-    /// Show what was used and what it cost
+    /// Show usage and costs
     #[command(help_template = HELP, before_help = usage::EXAMPLES, after_help = usage::NOTES)]
     Usage(usage::UsageArgs),
     /// Show who changed what
@@ -111,16 +111,16 @@ enum Command {
     /// Check this installation: configuration, database, clock, providers, server
     #[command(help_template = HELP, before_help = doctor::EXAMPLES, after_help = doctor::NOTES)]
     Doctor(doctor::DoctorArgs),
-    /// Back up the databases, beside a running server
+    /// Back up the databases, also while the server runs
     #[command(help_template = HELP, before_help = backup::BACKUP_EXAMPLES, after_help = backup::BACKUP_NOTES)]
     Backup(backup::BackupArgs),
     /// Restore the databases from a backup
     #[command(help_template = HELP, before_help = backup::RESTORE_EXAMPLES, after_help = backup::RESTORE_NOTES)]
     Restore(backup::RestoreArgs),
-    /// Show a topic of the manual, or the help of a command
+    /// Show a manual topic, or the help of a command
     #[command(help_template = HELP, before_help = help::EXAMPLES, after_help = help::topics())]
     Help(help::HelpArgs),
-    /// Print completions for a shell
+    /// Print a shell completion script
     #[command(help_template = HELP, before_help = generate::COMPLETIONS_EXAMPLES)]
     Completions(generate::CompletionsArgs),
     /// Write the manual pages

@@ -60,10 +60,10 @@ impl CertificateFlaw {
     /// Why the server cannot be reached: `its certificate …`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Untrusted => "its certificate is not signed by an authority that is trusted here",
+            Self::Untrusted => "its certificate is not signed by a trusted authority",
             Self::Misnamed => "its certificate is for another name",
             Self::Untimely => "its certificate has expired, or is not valid yet",
-            Self::Authority => "its certificate is one of an authority, not of a server",
+            Self::Authority => "its certificate is that of an authority, not of a server",
             Self::Other => "its certificate is not valid",
         }
     }
@@ -71,14 +71,18 @@ impl CertificateFlaw {
     /// What a person can do about it.
     pub const fn hint(self) -> &'static str {
         match self {
-            Self::Untrusted => "--ca-cert or MK_CACERT names the file of an authority to trust",
-            Self::Misnamed => "name the server as its certificate does",
-            Self::Untimely => "is this machine's clock right? If so, the server needs a new certificate",
-            Self::Authority => {
-                "the server needs one that is made with basicConstraints=CA:FALSE (openssl: \
-                 -addext basicConstraints=critical,CA:FALSE)"
+            Self::Untrusted => {
+                "to trust its authority, name the authority's PEM file with --ca-cert or MK_CACERT"
             }
-            Self::Other => "the server needs another one; -v tells what is wrong with it",
+            Self::Misnamed => "use the name in the server's certificate",
+            Self::Untimely => {
+                "check this machine's clock; if it is right, the server needs a new certificate"
+            }
+            Self::Authority => {
+                "the server needs a certificate with basicConstraints=CA:FALSE (openssl: -addext \
+                 basicConstraints=critical,CA:FALSE)"
+            }
+            Self::Other => "the server needs another certificate; -v shows what is wrong with this one",
         }
     }
 }

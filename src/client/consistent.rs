@@ -63,7 +63,7 @@ impl Account {
     }
 
     fn is_other_text(&self, fact: &str) -> Option<String> {
-        (fact != self.fact).then(|| "its result is about another text".to_owned())
+        (fact != self.fact).then(|| "its result is for another text".to_owned())
     }
 }
 
@@ -82,7 +82,7 @@ fn flaw_of_claim(at: usize, claim: &ClaimResult, min_required: u32) -> Option<St
         return None;
     }
     let number = at.saturating_add(1);
-    Some(format!("it calls claim {number} {}, and its votes do not say so", claim.assessment))
+    Some(format!("it calls claim {number} {}, but its votes do not agree", claim.assessment))
 }
 
 /// Whether the consensus is an option with at least so many votes, and more than any other.
@@ -172,7 +172,7 @@ mod tests {
             ("FALSE", "Z", &[("p/a", "Z"), ("p/b", "Z")]),
         ] {
             let found = flaw(&request(), result(assessment, consensus, answers));
-            let expected = format!("it calls claim 1 {assessment}, and its votes do not say so");
+            let expected = format!("it calls claim 1 {assessment}, but its votes do not agree");
             assert_eq!(found, Some(expected), "{assessment} {consensus} {answers:?}");
         }
     }
@@ -194,7 +194,7 @@ mod tests {
     fn a_result_is_about_the_text_that_was_sent_and_says_what_was_said_before() {
         let fine = || result("TRUE", "A", &[("p/a", "A"), ("p/b", "A")]);
         let other = VerifyRequest { fact: "y".to_owned(), ..request() };
-        assert_eq!(flaw(&other, fine()).unwrap(), "its result is about another text");
+        assert_eq!(flaw(&other, fine()).unwrap(), "its result is for another text");
         let mut account = Account::new(&request());
         let early =
             json!({ "claimIndex": 0, "assessment": "FALSE", "consensus_answer": "B", "model_answers": [] });

@@ -90,7 +90,8 @@ impl Client {
         document("its statement", &body(self.send(get).await?, MAX_LIST_BYTES).await?)
     }
 
-    /// At most `limit` entries of the audit log that match the filters (`object`, `app`, `actor`, `action`), newest first.
+    /// At most `limit` entries of the audit log that match the filters (`object`, `app`, `actor`, `action`), newest
+    /// first.
     pub async fn audit(&self, filters: &[(&str, &str)], limit: usize) -> Result<Vec<AuditEntry>, Error> {
         self.list(&["audit"], filters, limit).await
     }
@@ -111,7 +112,7 @@ impl Client {
         filters: &[(&str, &str)],
         limit: usize,
     ) -> Result<Vec<T>, Error> {
-        let endless_list = || Error::Malformed("its list has no end".to_owned());
+        let endless_list = || Error::Malformed("its list does not end".to_owned());
         let (mut records, mut cursor, mut bytes_left) = (Vec::new(), None::<String>, MAX_LIST_BYTES);
         for _ in 0..MAX_PAGES {
             let page = limit.saturating_sub(records.len()).min(PAGE);

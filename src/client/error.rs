@@ -110,7 +110,7 @@ pub(super) async fn unhealthy_response(response: Response) -> Error {
     let body = capped_body(response).await;
     let status_text = serde_json::from_slice(&body).map(|health: Health| health.status);
     match status_text.as_deref() {
-        Ok("store_unavailable") => Error::Unhealthy("its database cannot be used"),
+        Ok("store_unavailable") => Error::Unhealthy("its database is unavailable"),
         Ok("draining") => Error::Unhealthy("it is shutting down"),
         _ => refusal(status, &headers, &body),
     }

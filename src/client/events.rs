@@ -258,7 +258,7 @@ mod tests {
         for piece in ["data: {}\n", ": keep-alive\n\n", "event", "data: ", "\n"] {
             let (outcome, written) = flood(piece).await;
             assert!(
-                matches!(&outcome, Err(Error::Malformed(why)) if why.contains("larger than")),
+                matches!(&outcome, Err(Error::Malformed(why)) if why.contains("too large")),
                 "{outcome:?}"
             );
             // Beyond what is read at most, there are the buffers of both sockets.

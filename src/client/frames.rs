@@ -82,7 +82,7 @@ impl Frame {
 
 impl From<TooLarge> for Error {
     fn from(TooLarge: TooLarge) -> Self {
-        Self::Malformed("the answer is larger than any that makes sense".to_owned())
+        Self::Malformed("the answer is too large".to_owned())
     }
 }
 
@@ -97,7 +97,7 @@ async fn ensure_event_stream(response: Response) -> Result<Response, Error> {
     if kind.eq_ignore_ascii_case("text/event-stream") && !is_encoded {
         return Ok(response);
     }
-    Err(Error::Malformed("the answer is no event stream".to_owned()))
+    Err(Error::Malformed("the answer is not an event stream".to_owned()))
 }
 
 /// The error for a frame's data that cannot be parsed.

@@ -219,7 +219,7 @@ async fn body(mut response: Response, max: usize) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|cause| Error::from_body(&cause))? {
         if body.len() + chunk.len() > max {
-            return Err(Error::Malformed("the answer is larger than any that makes sense".to_owned()));
+            return Err(Error::Malformed("the answer is too large".to_owned()));
         }
         body.extend_from_slice(&chunk);
     }
@@ -234,9 +234,12 @@ fn document<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, Error> {
 }
 
 fn base_url(text: &str) -> Result<Url, Error> {
-    let url = Url::parse(text).map_err(|cause| Error::Setup(format!("`{text}` is no address: {cause}")))?;
+    let url =
+        Url::parse(text).map_err(|cause| Error::Setup(format!("`{text}` is not an address: {cause}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(Error::Setup(format!("`{text}` is no address of a server: use http://… or https://…")));
+        return Err(Error::Setup(format!(
+            "`{text}` is not the address of a server: use http://… or https://…"
+        )));
     }
     Ok(url)
 }
@@ -247,7 +250,7 @@ fn certificates(path: &std::path::Path) -> Result<Vec<Certificate>, Error> {
     let found = Certificate::from_pem_bundle(&pem)
         .map_err(|cause| Error::Setup(format!("{shown}: {}", error::innermost(&cause))))?;
     if found.is_empty() {
-        return Err(Error::Setup(format!("{shown} holds no certificate in PEM form")));
+        return Err(Error::Setup(format!("{shown} has no certificate in PEM format")));
     }
     Ok(found)
 }

@@ -1,8 +1,10 @@
 //! Relays a stream that has begun to the caller, and books its attempt.
 //!
 //! The attempt is booked exactly once: when the answer is complete (before its last bytes go out), when it breaks, or
-//! when the relay is dropped because the caller left or was cut off; then with what had arrived up to that point, or, if
-//! a budget pays for it, once the rest has been read (see `usage::late`). A stream that breaks continues with a new attempt, if one can be found (see `resume`).
+//! when the relay is dropped because the caller left or was cut off; then with what had arrived up to that point, or,
+//! if
+//! a budget pays for it, once the rest has been read (see `usage::late`). A stream that breaks continues with a new
+//! attempt, if one can be found (see `resume`).
 
 use std::sync::Arc;
 
@@ -183,7 +185,7 @@ impl Relay {
         if skipped > 0 {
             let model = &*self.model;
             self.log_scope.run(|| {
-                tracing::warn!(model, skipped, "chunks of a stream could not be read and were left out");
+                tracing::warn!(model, skipped, "unreadable chunks of a stream were dropped");
             });
         }
         attempt.note(|span| noted::stream(span, &self.flow));

@@ -24,7 +24,7 @@ pub fn parse(text: &str, now: Time) -> Result<Time, String> {
     }
     let span = parse_span(text)
         .map_err(|_| format!("{text:?} is not a valid time; write {SPANS}, or a date such as 2027-01-31"))?;
-    if span.is_zero() { Err(format!("{text} is now; the time must lie ahead")) } else { Ok(now.plus(span)) }
+    if span.is_zero() { Err(format!("{text} is now; it must be in the future")) } else { Ok(now.plus(span)) }
 }
 
 /// The units of a span.

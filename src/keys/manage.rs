@@ -56,7 +56,7 @@ pub enum ManageError {
     #[error(transparent)]
     Storage(#[from] Error),
     /// The operating system returned no random bytes.
-    #[error("the operating system gave no random numbers: {0}")]
+    #[error("the operating system could not supply random numbers: {0}")]
     Randomness(#[from] getrandom::Error),
 }
 

@@ -77,7 +77,7 @@ fn check_model_fields(
         return Ok(());
     }
     let refused = |field: &'static str, what: &str| {
-        let message = format!(": {what} is for keys that models are asked with; a console key asks none");
+        let message = format!(": {what} is for keys that call models; a console key calls none");
         Err(ManageError::Invalid(field.into(), message))
     };
     if !models.is_empty() {
@@ -108,9 +108,9 @@ fn one_line(field: &'static str, text: &str, max_chars: usize) -> Result<String,
     let text = text.trim();
     let fits = (1..=max_chars).contains(&text.chars().count());
     let message = if text.contains(overrides_direction) {
-        " must not have characters that turn the direction of the text around it".to_owned()
+        " must not contain characters that change the direction of text".to_owned()
     } else if !fits || text.contains(breaks_line) || text.chars().all(is_invisible) {
-        format!(" must be 1 to {max_chars} characters that can be seen, on one line")
+        format!(" must be 1 to {max_chars} visible characters, on one line")
     } else {
         return Ok(text.to_owned());
     };

@@ -50,25 +50,26 @@ pub(super) static STARTED: Metric = Metric {
 pub(super) static REQUESTS: Metric = counter(
     "mk_http_requests_total",
     &["route", "method", "status"],
-    "Requests that have ended; route is an address with placeholders such as `{app_id}` for ids, or `other`; status is `cancelled` if the caller left before the answer began.",
+    "Finished requests; route is a path with placeholders such as `{app_id}` for ids, or `other`; status is \
+     `cancelled` if the caller left before the answer began.",
 );
 
 pub(super) static REQUEST_DURATION: Metric = duration(
     "mk_http_request_duration_seconds",
     &["route"],
-    "From a request's head until its answer is made; of a stream, until its end.",
+    "Time from the request's headers to the complete answer; for a stream, to its end.",
 );
 
-pub(super) static CONNECTIONS: Metric = gauge("mk_connections_open", &[], "Connections of callers.");
+pub(super) static CONNECTIONS: Metric = gauge("mk_connections_open", &[], "Open client connections.");
 
 pub(super) static EVICTED: Metric = counter(
     "mk_connections_evicted_total",
     &[],
-    "Idle connections closed to make room for others, as many as allowed were open.",
+    "Idle connections closed to make room, because the limit of open connections was reached.",
 );
 
 pub(super) static STREAMS: Metric =
-    gauge("mk_streams_open", &[], "Streamed answers under way, verifications and completions.");
+    gauge("mk_streams_open", &[], "Streamed answers in progress (verifications and completions).");
 
 pub(super) static LIMITED: Metric = counter(
     "mk_rate_limited_total",
@@ -79,100 +80,100 @@ pub(super) static LIMITED: Metric = counter(
 pub(super) static AUTH_FAILURES: Metric = counter(
     "mk_auth_failures_total",
     &["reason"],
-    "Requests refused for their key or session, by the code of the answer.",
+    "Requests refused because of their key or session, by error code.",
 );
 
 pub(super) static ATTEMPTS: Metric = counter(
     "mk_attempts_total",
     &["provider", "model", "outcome"],
-    "Calls to models that have ended; outcome is `ok`, `cached` (no model was called), `cancelled`, `interrupted` (a server that died had made it; this one has booked it) or the failure's code, as in the ledger.",
+    "Finished model calls; outcome is `ok`, `cached` (no model was called), `cancelled`, `interrupted` (made by a server that crashed, recorded \
+     by this one) or the error code, as in the ledger.",
 );
 
 pub(super) static ATTEMPT_DURATION: Metric =
-    duration("mk_attempt_duration_seconds", MODEL, "From the beginning of a call to a model to its end.");
+    duration("mk_attempt_duration_seconds", MODEL, "Duration of model calls.");
 
-pub(super) static FIRST_TOKEN: Metric = duration(
-    "mk_first_token_seconds",
-    MODEL,
-    "From the beginning of a streamed call to a model to its first event.",
-);
+pub(super) static FIRST_TOKEN: Metric =
+    duration("mk_first_token_seconds", MODEL, "Time to the first event of streamed model calls.");
 
 pub(super) static TOKENS: Metric = counter(
     "mk_tokens_total",
     &["provider", "model", "kind"],
-    "Tokens that calls have used, failed and cancelled ones included; kind is `prompt` or `completion`.",
+    "Tokens used by calls, including failed and cancelled ones; kind is `prompt` or `completion`.",
 );
 
 pub(super) static CACHED_TOKENS: Metric = counter(
     "mk_cached_tokens_total",
     &["provider", "model", "kind"],
-    "Tokens of prompts, among those of mk_tokens_total, that providers read from their caches or wrote to them; kind is \
-     `read` or `write`.",
+    "Prompt tokens (also in mk_tokens_total) that providers read from or wrote to their caches; kind is `read` \
+     or `write`.",
 );
 
 pub(super) static COST: Metric = Metric {
     unit: "usd",
-    ..counter("mk_cost_usd_total", MODEL, "What calls with a known price have cost, in US dollars.")
+    ..counter("mk_cost_usd_total", MODEL, "Cost of calls with a known price, in US dollars.")
 };
 
 pub(super) static UNPRICED: Metric = counter(
     "mk_attempts_unpriced_total",
     MODEL,
-    "Calls that have used tokens at an unknown price; they are missing from mk_cost_usd_total.",
+    "Calls that used tokens at an unknown price; not included in mk_cost_usd_total.",
 );
 
 pub(super) static RETRIES: Metric =
-    counter("mk_retries_total", MODEL, "Calls that were made again to the same model.");
+    counter("mk_retries_total", MODEL, "Calls that were retried with the same model.");
 
 pub(super) static FALLBACKS: Metric = counter(
     "mk_fallbacks_total",
     MODEL,
-    "How often another model was asked in the place of this one: a fallback, or a standby of a panel.",
+    "How often another model replaced this one: a fallback, or a panel's standby.",
 );
 
 pub(super) static BREAKER: Metric = gauge(
     "mk_breaker_state",
     MODEL,
-    "Circuit breakers that are on watch: 0 is closed, 1 half open (one call tries), 2 open (no calls); model is empty for a whole provider.",
+    "State of circuit breakers: 0 closed, 1 half open (one test call at a time), 2 open (no calls); model is \
+     empty for a whole provider.",
 );
 
 pub(super) static DATABASE: Metric = gauge(
     "mk_database_up",
     &[],
-    "Whether the database can be asked for keys, without which none is accepted: 1 or 0.",
+    "Whether keys can be looked up in the database, without which no key is accepted: 1 or 0.",
 );
 
 pub(super) static LEDGER_QUEUE: Metric =
-    gauge("mk_ledger_queue", &[], "Rows of usage that wait to be written to the database.");
+    gauge("mk_ledger_queue", &[], "Usage rows waiting to be written to the database.");
 
 pub(super) static LEDGER_LOST: Metric = counter(
     "mk_ledger_rows_lost_total",
     &[],
-    "Rows of usage that were dropped because the database could not be written for too long.",
+    "Usage rows dropped because the database could not be written for too long.",
 );
 
 pub(super) static LIMITS_STORE: Metric = gauge(
     "mk_limits_store_up",
     &[],
-    "Whether the store of limits that servers share can be used: 1 or 0; left out where `limits_url` is memory.",
+    "Whether the shared limits store is available: 1 or 0; absent if `limits_url` is memory.",
 );
 
 pub(super) static LIMITED_ALONE: Metric = counter(
     "mk_limits_alone_total",
     &[],
-    "Requests that were counted against their limits by this server alone, as the store of limits could not be used, or not in time.",
+    "Requests whose limits this server counted alone, because the limits store was unavailable or too slow.",
 );
 
 pub(super) static VERDICTS: Metric = counter(
     "mk_verdict_cache_total",
     &["entry", "outcome"],
-    "Entries that were looked for in the verdict cache; entry is what a text says, the votes on a claim or the answer of a model, outcome is hit or miss.",
+    "Lookups in the verdict cache; entry is the claims of a text, the votes on a claim or the answer of a model; outcome is hit or miss.",
 );
 
 pub(super) static SPANS: Metric = counter(
     "mk_trace_spans_total",
     &["outcome"],
-    "Spans of traces; outcome is sent, dropped (there was no room for more) or failed (the collector did not take them); left out without traces.",
+    "Trace spans; outcome is sent, dropped (the queue was full) or failed (the collector did not accept them); \
+     absent without tracing.",
 );
 
 /// All metrics, in the order of the page.

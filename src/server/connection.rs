@@ -82,7 +82,7 @@ pub(crate) async fn serve(
                 () = watch.peer_left() => {}
                 () = evicted.evicted() => {
                     server.app.metrics.http.count_evicted();
-                    tracing::debug!(%peer, "connection ended: others need its place");
+                    tracing::debug!(%peer, "connection closed to make room for others");
                 }
             }
         });
@@ -196,7 +196,7 @@ async fn serve_http1<S>(
                     break connection;
                 }
                 CloseReason::PeerIdle => {
-                    tracing::debug!(%peer, "connection ended: no request came in time");
+                    tracing::debug!(%peer, "connection closed: no request in time");
                     return;
                 }
             },
@@ -214,7 +214,7 @@ async fn serve_http1<S>(
     };
     tokio::select! {
         ended = connection => log_end(peer, ended),
-        () = activity.idle_for(CLOSE_TIMEOUT) => tracing::debug!(%peer, "connection ended: no request is under way"),
+        () = activity.idle_for(CLOSE_TIMEOUT) => tracing::debug!(%peer, "connection closed: idle"),
     }
 }
 
@@ -251,7 +251,7 @@ async fn serve_http2<S>(
         ended = connection.as_mut() => return log_end(peer, ended),
         _ = closing.changed() => connection.as_mut().graceful_shutdown(),
         () = activity.idle_for(options.header_timeout.max(options.write_timeout)) => {
-            tracing::debug!(%peer, "connection ended: its peer sends and takes nothing");
+            tracing::debug!(%peer, "connection closed: the peer neither sends nor reads");
             connection.as_mut().graceful_shutdown();
             // A peer that takes nothing does not take the `GOAWAY` either.
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection).await;

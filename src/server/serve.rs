@@ -66,7 +66,7 @@ pub async fn serve(
     let flushed = final_write(&context.app, start).await;
     let lost = context.app.ledger.queued_rows();
     if lost > 0 {
-        tracing::error!(lost, "what was used could not be written, and is lost with this server");
+        tracing::error!(lost, "usage could not be written and is lost");
     }
     flushed
 }
@@ -143,7 +143,7 @@ async fn connection_permit(
         return Some(permit);
     }
     let max = context.options.max_connections;
-    let reason = "as many connections as allowed are open; idle ones are closed for new ones";
+    let reason = "the limit of open connections is reached; idle ones are closed for new ones";
     if let Some(suppressed) = full.failed(&reason) {
         tracing::warn!(max, suppressed, "{reason}");
     }
@@ -169,7 +169,7 @@ async fn next_connection(listener: &TcpListener, trouble: &LogThrottle) -> (std:
             }
             Err(cause) => {
                 if let Some(suppressed) = trouble.failed(&cause) {
-                    tracing::warn!(%cause, suppressed, "cannot accept a connection; it waits, and is tried again");
+                    tracing::warn!(%cause, suppressed, "cannot accept a connection; trying again");
                 }
                 sleep(Duration::from_millis(50)).await;
             }
@@ -181,8 +181,9 @@ pub(super) async fn drain(context: &ServerState, connections: &mut JoinSet<()>) 
     let ended = async |connections: &mut JoinSet<()>| while connections.join_next().await.is_some() {};
     let why = tokio::select! {
         () = ended(connections) => return,
-        () = sleep(context.options.drain) => "requests still run after the grace period and are cut",
-        () = context.options.abort.cancelled() => "requests still run and are cut, as the grace period was ended",
+        () = sleep(context.options.drain) => "requests are still running after the grace period and are cut off",
+        () = context.options.abort.cancelled() => "requests are still running and are cut off, because the \
+            grace period was ended",
     };
     tracing::warn!(open = connections.len(), "{why}");
     context.in_flight.abort_all(AbortReason::ShuttingDown);
@@ -196,7 +197,7 @@ pub(super) async fn drain(context: &ServerState, connections: &mut JoinSet<()>) 
 async fn await_runs(context: &ServerState) {
     context.runs.close();
     if timeout(ABORT_GRACE, context.runs.wait()).await.is_err() {
-        tracing::error!(open = context.runs.len(), "requests do not end; what they used is not booked");
+        tracing::error!(open = context.runs.len(), "requests do not end; their usage is not recorded");
     }
 }
 

@@ -15,17 +15,17 @@ pub enum Error {
     #[error("{0}")]
     InvalidCredential(InvalidCredential),
     /// SQLite refused or failed.
-    #[error("the database cannot be used: {}", self.reason())]
+    #[error("the database is unavailable: {}", self.reason())]
     Sqlite(#[from] rusqlite::Error),
     /// PostgreSQL refused or failed, or cannot be reached.
-    #[error("the database cannot be used: {}", self.reason())]
+    #[error("the database is unavailable: {}", self.reason())]
     Postgres(#[source] PostgresError),
     /// The files cannot be created or opened; names the file unless it is the directory itself.
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// Written by a later version of this program.
     #[error(
-        "the database was written by a later version (schema {found}; this version knows {known}); update mk"
+        "the database was written by a newer version (schema {found}; this version supports {known}); update mk"
     )]
     TooNew {
         /// The file's version.

@@ -170,7 +170,7 @@ impl Sender<'_> {
                 Err(refusal) => refusal,
             };
             if let Some(suppressed) = self.trouble.failed(&refusal) {
-                tracing::warn!(cause = %refusal, suppressed, "the collector of traces does not take them");
+                tracing::warn!(cause = %refusal, suppressed, "the trace collector does not accept traces");
             }
             if !refusal.is_transient() || attempt == MAX_TRIES || self.closing.is_cancelled() {
                 break;

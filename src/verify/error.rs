@@ -68,7 +68,7 @@ impl Error {
                 "The panel models declined to answer. Rephrase the statement".to_owned()
             }
             Self::NoAnswers { failure: Failure::ContextOverflow { .. }, .. } => {
-                "The questions are too long for the panel models. Send less context".to_owned()
+                "The questions are too long for the panel models. Shorten the context".to_owned()
             }
             Self::NoAnswers { failure, .. } if failure.is_unpaid() => {
                 budget_message("a panel model", failure)
@@ -78,9 +78,11 @@ impl Error {
                 let (cause, advice) = (cause(failure), advice(failure));
                 format!("No panel model answered any question (most often: {cause}). {advice}")
             }
-            Self::Deadline => "The time for this verification passed before its claims were extracted. \
-                               Try again, or send a shorter statement"
-                .to_owned(),
+            Self::Deadline => {
+                "The verification timed out before its claims were extracted. Try again, or send \
+                a shorter statement"
+                    .to_owned()
+            }
             Self::Internal => "The server could not run this verification. Try again".to_owned(),
         }
     }
@@ -118,8 +120,8 @@ fn budget_message(model: &str, failure: &Failure) -> String {
             format!("Calling {model}: {shortage}. Ask the operator to raise it; it resets on {reset} (UTC)")
         }
         Failure::PriceUnknown => format!(
-            "There is a budget, and what {model} costs is not known. The server's operator can set \
-             input_usd_per_mtok and output_usd_per_mtok for it"
+            "There is a budget, but the price of {model} is unknown. The server's operator can set \
+             input_usd_per_mtok and output_usd_per_mtok"
         ),
         _ => format!("Calling {model}: {}. {}", cause(failure), advice(failure)),
     }
@@ -128,27 +130,27 @@ fn budget_message(model: &str, failure: &Failure) -> String {
 /// The cause of a failure, to be put in brackets.
 const fn cause(failure: &Failure) -> &'static str {
     match failure {
-        Failure::Unauthorized => "the provider refused the server's key",
+        Failure::Unauthorized => "the provider rejected the server's key",
         Failure::QuotaExhausted => "the provider's quota is used up",
-        Failure::RateLimited { .. } => "the provider limits the rate",
+        Failure::RateLimited { .. } => "the provider's rate limit is reached",
         Failure::Overloaded { .. } => "the provider is overloaded",
-        Failure::UnknownModel => "the provider does not know the model",
+        Failure::UnknownModel => "the provider has no such model",
         Failure::ContextOverflow { .. } => "too long for the model",
         Failure::Rejected { .. } => "the provider rejected the request",
-        Failure::Unsupported { .. } => "the model cannot be asked for this",
+        Failure::Unsupported { .. } => "the model does not support this",
         Failure::Refused => "the model declined",
         Failure::Broken { .. } => "the provider failed",
-        Failure::Malformed => "an answer not in the form asked for",
-        Failure::NoAnswer => "no words in its answer",
-        Failure::TooLarge { .. } => "an answer of more than 8 MiB",
+        Failure::Malformed => "the answer has the wrong form",
+        Failure::NoAnswer => "the answer is empty",
+        Failure::TooLarge { .. } => "the answer is larger than 8 MiB",
         Failure::Unreachable => "the provider could not be reached",
-        Failure::NoDescriptors => "the server can open no more connections",
+        Failure::NoDescriptors => "the server cannot open more connections",
         Failure::Cut => "the connection broke",
         Failure::Timeout => "no answer in time",
-        Failure::Paused { .. } => "paused after failures in a row",
+        Failure::Paused { .. } => "paused after repeated failures",
         Failure::BudgetExceeded(_) => "the budget does not cover it",
-        Failure::PriceUnknown => "its price is not known",
-        Failure::StoreUnavailable => "the server cannot tell what is left of the budget",
+        Failure::PriceUnknown => "its price is unknown",
+        Failure::StoreUnavailable => "the server cannot read what is left of the budget",
     }
 }
 

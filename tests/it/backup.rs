@@ -73,7 +73,7 @@ async fn a_backup_of_a_busy_server_is_consistent_and_can_be_restored_elsewhere()
         operator(&data, &arguments).run_beside().await
     });
     assert_eq!((backup.code(), backup.stdout.as_str()), (0, ""), "{backup:?}");
-    assert!(backup.stderr.contains("and checked it"), "{backup:?}");
+    assert!(backup.stderr.contains("and verified the backup"), "{backup:?}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     busy.abort();
     drop(server);
@@ -105,7 +105,7 @@ async fn a_backup_of_a_busy_server_is_consistent_and_can_be_restored_elsewhere()
 
     let over = operator(&restored, &["restore", file.to_str().unwrap()]).run_beside().await;
     assert_eq!(over.code(), 9, "{over:?}");
-    assert!(over.stderr.contains("is there already"), "{over:?}");
+    assert!(over.stderr.contains("already exists"), "{over:?}");
 }
 
 fn ledger_has_rows(data: &Path) -> bool {
@@ -140,7 +140,7 @@ fn a_failed_backup_or_restore_says_why_and_leaves_nothing_behind() {
     let foreign = operator(&data, &["restore", file.to_str().unwrap()]).run();
     assert_eq!(foreign.code(), 1, "{foreign:?}");
     assert!(foreign.stderr.contains("it is not a complete mk backup"), "{foreign:?}");
-    assert!(foreign.stderr.contains("hint: take another backup, or the whole of this one"), "{foreign:?}");
+    assert!(foreign.stderr.contains("hint: use another backup, or copy this one again"), "{foreign:?}");
     assert!(!data.exists(), "the directory it created is removed");
     let deep = mk.home().join("srv/mk");
     assert_eq!(operator(&deep, &["restore", file.to_str().unwrap()]).run().code(), 1);
@@ -169,7 +169,10 @@ fn backup_and_restore_reject_a_named_server() {
     ] {
         let ran = run(line);
         assert_eq!(ran.code(), 2, "{ran:?}");
-        assert!(ran.stderr.contains("is about a server; backup and restore work on the database"), "{ran:?}");
+        assert!(
+            ran.stderr.contains("selects a server, but backup and restore work on this machine's database"),
+            "{ran:?}"
+        );
     }
     assert!(!home.home().join("mk.tar").exists());
 }

@@ -109,7 +109,7 @@ async fn a_model_that_keeps_failing_is_paused_and_the_response_says_for_how_long
         let error: Value = response.json().await.unwrap();
         assert_eq!((&error["code"], &error["provider"]), (&json!("no_provider_available"), &json!("fake")));
         let expected = format!(
-            "fake/m is paused after failures in a row (the last: provider_error); try again in {wait} s"
+            "fake/m is paused after repeated failures (the last: provider_error); try again in {wait} s"
         );
         assert_eq!(error["message"], expected);
     }
@@ -311,7 +311,7 @@ async fn an_unreachable_provider_is_paused_with_all_its_models() {
     assert_eq!((status, &body["code"]), (503, &json!("no_provider_available")));
     let message = body["message"].as_str().unwrap();
     assert!(
-        message.starts_with("the provider fake is paused after failures in a row (the last: unreachable)")
+        message.starts_with("the provider fake is paused after repeated failures (the last: unreachable)")
     );
 }
 

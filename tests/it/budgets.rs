@@ -237,8 +237,8 @@ async fn a_model_without_a_price_is_not_called_on_a_budget() {
     assert_eq!((status, &body["code"], &body["error"]), (403, &json!("price_unknown"), &json!("Forbidden")));
     assert_eq!(
         body["message"],
-        "there is a budget, and what fake/n costs is not known; the server's operator can set \
-         input_usd_per_mtok and output_usd_per_mtok for it"
+        "there is a budget, but the price of fake/n is unknown; the server's operator can set \
+         input_usd_per_mtok and output_usd_per_mtok"
     );
     assert_eq!(ask(&gateway, &key, &small()).await.0, 502);
     assert_eq!(gateway.provider.requests_for("n").len(), 0, "nor as a fallback");
@@ -305,7 +305,7 @@ async fn a_stream_that_goes_far_beyond_its_limit_is_stopped() {
             (&json!("provider_invalid_response"), &json!("error"))
         );
         let message = error["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with("fake/m did not stop at the limit of its answer"), "{message}");
+        assert!(message.starts_with("fake/m exceeded the limit of its answer"), "{message}");
         eventually("the provider is stopped", || gateway.provider.in_flight() == 0).await;
         let row = gateway.rows().remove(0);
         assert_eq!(row.outcome, "too_large");

@@ -304,7 +304,7 @@ async fn a_name_that_a_provider_could_take_for_a_checked_one_is_refused() {
         let (status, error) = gateway.json(&body).await;
         assert_eq!((status, &error["code"]), (400, &json!("unsupported_parameter")), "{error}");
         assert_eq!(error["param"], name);
-        assert!(error["message"].as_str().unwrap().ends_with(&format!("take it for `{known}`")), "{error}");
+        assert!(error["message"].as_str().unwrap().ends_with(&format!("did you mean `{known}`?")), "{error}");
     }
     assert_eq!(gateway.provider.requests().len(), 0);
     let mut body = hello();

@@ -33,7 +33,7 @@ async fn a_provider_failure_has_the_documented_bytes() {
     assert_eq!(response.headers()["x-request-id"], "req-1");
     assert_eq!(response.headers()["x-ratelimit-remaining"], "59");
     let expected = concat!(
-        r#"{"error":"Bad Gateway","message":"the provider fake does not accept this server's key; "#,
+        r#"{"error":"Bad Gateway","message":"the provider fake rejected this server's key; "#,
         r#"its operator has to check it","code":"provider_auth_failed","request_id":"req-1","provider":"fake"}"#
     );
     assert_eq!(response.text().await.unwrap(), expected);

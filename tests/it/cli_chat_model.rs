@@ -52,6 +52,6 @@ async fn an_unknown_model_is_reported_with_where_it_was_set() {
     let expected = format!("error: chat.model ({}:2): there is no model `nobody/m`", path.display());
     // Errors are wrapped on a terminal only, so this sentence is on one line.
     assert!(by_file.stderr.starts_with(&expected), "{by_file:?}");
-    assert!(by_file.stderr.contains("`mk models` lists those there are"), "{by_file:?}");
+    assert!(by_file.stderr.contains("`mk models` lists the models"), "{by_file:?}");
     assert!(!by_file.stderr.contains("GET /"), "{by_file:?}");
 }

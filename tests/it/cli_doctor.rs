@@ -87,8 +87,8 @@ fn a_certificate_that_every_client_refuses_is_reported() {
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ended.not_after = date_time_ymd(2001, 1, 1);
     for (params, status, told) in [
-        (made(), "ok", "and its key fit"),
-        (authority, "failed", "its certificate is one of an authority, not of a server"),
+        (made(), "ok", "and its key match"),
+        (authority, "failed", "its certificate is that of an authority, not of a server"),
         (ended, "failed", "its certificate has expired, or is not valid yet"),
     ] {
         let key = rcgen::KeyPair::generate().unwrap();
@@ -163,11 +163,10 @@ async fn an_unlisted_model_is_reported_with_a_suggestion() {
         .map(|fields| fields.map(|field| field.as_str().unwrap().to_owned()))
         .collect();
     let told = |message: &str, hint: &str| ["provider a", "warning", message, hint].map(str::to_owned);
-    let elsewhere =
-        "`mk models` shows what a running server knows; a model may also be there and not be listed";
+    let elsewhere = "`mk models` lists the models of a running server; a provider may also have models that it does not list";
     let expected = [
-        told("does not list gpt-5.4-mimi, which `panel` names", "is gpt-5.4-mini meant?"),
-        told("does not list nothing-like-it, which `standby` names", elsewhere),
+        told("does not list gpt-5.4-mimi, which is set in `panel`", "did you mean gpt-5.4-mini?"),
+        told("does not list nothing-like-it, which is set in `standby`", elsewhere),
     ];
     assert_eq!(doubted, expected, "{document}");
 }
@@ -205,7 +204,7 @@ async fn every_provider_s_problem_is_reported() {
         (check["status"].as_str().unwrap().to_owned(), check["message"].as_str().unwrap().to_owned())
     };
     for name in ["provider refusing", "provider forbidding", "provider gemini"] {
-        assert_eq!(told(name), ("failed".to_owned(), "refuses the key".to_owned()));
+        assert_eq!(told(name), ("failed".to_owned(), "rejects the key".to_owned()));
     }
     assert_eq!(told("provider open").0, "note");
     assert_eq!(told("provider listless").0, "warning");
@@ -280,7 +279,7 @@ async fn an_unnamed_server_is_looked_for_at_its_configured_address() {
     let [note, well] = told[..] else { panic!("{document}") };
     let here = format!("http://127.0.0.1:{port}");
     assert_eq!(note.0, "note");
-    assert!(note.1.contains(&here) && note.1.ends_with("commands ask http://127.0.0.1:8080"), "{document}");
+    assert!(note.1.contains(&here) && note.1.ends_with("commands call http://127.0.0.1:8080"), "{document}");
     assert_eq!(well.0, "ok", "{document}");
     assert!(well.1.starts_with(&format!("{here} is healthy")), "{document}");
 
@@ -313,7 +312,7 @@ fn the_doctor_fits_narrow_terminals_with_a_word_beside_each_symbol() {
             shown.last
         );
         assert!(lines.iter().any(|line| line.starts_with("· note    database: ")), "{}", shown.last);
-        assert!(shown.last.trim_end().ends_with("6 checks, nothing is wrong"), "{}", shown.last);
+        assert!(shown.last.trim_end().ends_with("6 checks, no problems found"), "{}", shown.last);
     }
 }
 
@@ -360,7 +359,7 @@ fn every_command_sends_the_owner_of_a_damaged_database_to_the_backup() {
         for arguments in [&["keys", "list"][..], &["serve", "--sandbox", "--listen", "127.0.0.1:0"]] {
             let ran = mk(arguments);
             assert_ne!(ran.code(), 0, "{arguments:?}: {ran:?}");
-            assert!(ran.stderr.contains("put a backup back: `mk restore FILE`"), "{arguments:?}: {ran:?}");
+            assert!(ran.stderr.contains("restore a backup: `mk restore FILE`"), "{arguments:?}: {ran:?}");
         }
     }
 }

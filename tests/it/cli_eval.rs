@@ -116,8 +116,7 @@ async fn nothing_is_sent_before_every_line_is_parsed() {
     let (server, provider) = agreeing_panel().await;
     let call = against(&server, "{\"fact\": \"a\", \"expected\": true}\n{\"fact\": \"b\"}\n\nnone\n");
     let ran = call.run_beside().await;
-    let told = "error: line 2: it does not say what is `expected`; line 4: it is no JSON that can be read, from \
-                column 2 on: expected ident\n";
+    let told = "error: line 2: it has no `expected`; line 4: invalid JSON at column 2: expected ident\n";
     assert!(ran.code() == 2 && ran.stderr.starts_with(told), "{ran:?}");
     assert_eq!(ran.stdout, "");
     assert_eq!(provider.requests().len(), 0);
@@ -134,11 +133,11 @@ fn unreadable_datasets_are_reported_by_name_and_line() {
     let several = mk.args(["facts.jsonl"]).run();
     assert!(several.stderr.contains("facts.jsonl: line 1 is not UTF-8"), "{several:?}");
     let empty = in_sandbox(" \n\n").run();
-    assert!(empty.code() == 2 && empty.stderr.contains("no statements in the dataset"), "{empty:?}");
+    assert!(empty.code() == 2 && empty.stderr.contains("the dataset has no statements"), "{empty:?}");
     let missing = Mk::new().args(["eval", "--sandbox", "nowhere.jsonl"]).run();
     assert!(missing.code() == 2 && missing.stderr.contains("cannot read nowhere.jsonl"), "{missing:?}");
     let deep = in_sandbox(&format!("{}\n", "[".repeat(500_000))).run();
-    assert!(deep.code() == 2 && deep.stderr.contains("line 1: it is no JSON that can be read"), "{deep:?}");
+    assert!(deep.code() == 2 && deep.stderr.contains("line 1: invalid JSON at column"), "{deep:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,7 +255,8 @@ async fn server_with_a_small_budget() -> String {
                     (status, "text/event-stream", format!("event: completed\ndata: {result}\n\n"))
                 };
                 let answer = format!(
-                    "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: \
+                     close\r\n\r\n{body}",
                     body.len()
                 );
                 stream.write_all(answer.as_bytes()).await.unwrap();

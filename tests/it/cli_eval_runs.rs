@@ -223,7 +223,7 @@ fn only_evaluations_can_be_compared() {
     };
     for (other, words) in [
         ("nowhere.json", "cannot read nowhere.json"),
-        ("odd.json", "odd.json is no evaluation"),
+        ("odd.json", "odd.json is not an evaluation"),
         ("b.json", "no statement was verified in both"),
     ] {
         let ran = compare(other);

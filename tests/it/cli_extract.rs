@@ -131,5 +131,8 @@ async fn once_the_key_is_refused_the_rest_is_not_asked() {
     let mk = Mk::new().args(["extract", "--jobs", "1", "--lines", "-"]).stdin("It rains.\nIt snows.\n");
     let ran = mk.env("MK_SERVER", &server.base).env("MK_API_KEY", VERIFY_KEY).run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
-    assert!(ran.stdout.contains("2\t-\tERROR\tunauthorized\tnot asked, as another was refused: "), "{ran:?}");
+    assert!(
+        ran.stdout.contains("2\t-\tERROR\tunauthorized\tnot asked, because another one was refused: "),
+        "{ran:?}"
+    );
 }

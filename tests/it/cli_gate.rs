@@ -102,7 +102,7 @@ async fn what_is_over_the_limit_fails_the_gate_and_is_named_even_with_q() {
         let ran = verify(&server, &[options, &[&text]].concat()).await;
         assert_eq!(ran.code(), 13, "{ran:?}");
         let named = "UNCHECKED     over the limit, 30 parts from here on: Tower 31 is 9 m high.\n              \
-            the limit is max_claims, which the server's operator sets under [verify] in server.toml\n30 of 60 sentences checked: ";
+            the limit is max_claims; the server's operator can change it under [verify] in server.toml\n30 of 60 sentences checked: ";
         assert!(ran.stderr.contains(named), "{ran:?}");
         assert!(ran.stderr.trim_end().ends_with("exit 13"), "{ran:?}");
     }

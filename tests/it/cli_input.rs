@@ -54,7 +54,7 @@ fn what_can_be_no_text_is_refused_with_what_to_do() {
         (&["docs"], "docs is a directory", "mk verify docs/*.md"),
         (
             &["The", "Nile", "is", "long."],
-            "`The` is a single word, and no file has this name",
+            "`The` is a single word, and there is no file of this name",
             "mk verify \"…\"",
         ),
         (&["true.md", "fasle.md"], "there is no file fasle.md", "--text"),
@@ -80,7 +80,7 @@ fn what_is_piped_in_is_read_without_a_dash_where_nothing_else_is_given() {
     let nothing = mk.command().stdin(Stdio::null()).output().unwrap();
     let told = String::from_utf8(nothing.stderr).unwrap();
     assert!(
-        nothing.status.code() == Some(2) && told.starts_with("error: nothing to verify was given\n"),
+        nothing.status.code() == Some(2) && told.starts_with("error: there is nothing to verify\n"),
         "{told}"
     );
 }

@@ -87,7 +87,7 @@ fn stored_keys_readable_by_others_are_rejected_and_can_be_replaced() {
     let file = user.home().join(".config/mk/credentials.toml");
     let expose = || fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let is_private = || fs::metadata(&file).unwrap().permissions().mode().trailing_zeros() >= 6;
-    let told = "can be read by others on this machine";
+    let told = "contains keys and other users of this machine can read it";
     expose();
     let verify = run(&user, "verify Paris");
     assert!(verify.code() == 2 && verify.stderr.contains(told), "{verify:?}");
@@ -121,7 +121,7 @@ fn a_key_named_by_flag_is_not_replaced_by_another() {
         );
         fs::write(&file, "no key").unwrap();
         let ran = run(&named, line);
-        assert!(ran.code() == 2 && ran.stderr.contains("which holds no key"), "{line}: {ran:?}");
+        assert!(ran.code() == 2 && ran.stderr.contains("which contains no key"), "{line}: {ran:?}");
     }
 }
 
@@ -132,8 +132,8 @@ fn a_key_named_by_flag_requires_a_server() {
     fs::write(&file, key(Service::Console)).unwrap();
     let user = home.args(["--api-key-file", file.to_str().unwrap()]);
     for (line, told) in [
-        ("apps create web", "--api-key-file is about a server, and none is named"),
-        ("apps list --data-dir d", "--api-key-file is about a server and --data-dir about the database"),
+        ("apps create web", "--api-key-file needs a server, and none is named"),
+        ("apps list --data-dir d", "--api-key-file selects a server, but --data-dir selects"),
     ] {
         let ran = run(&user, line);
         assert!(ran.code() == 2 && ran.stderr.contains(told), "{line}: {ran:?}");

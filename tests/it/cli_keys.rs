@@ -204,14 +204,14 @@ fn an_unknown_key_among_several_is_reported_by_position() {
     assert_eq!(run("keys create --service verify --name v").code(), 0);
     let ran = run("keys revoke v nope --yes");
     assert!(
-        ran.code() == 9 && ran.stderr.starts_with("error: KEY 2 of 2: no such key\nhint: give "),
+        ran.code() == 9 && ran.stderr.starts_with("error: KEY 2 of 2: no such key\nhint: use "),
         "{ran:?}"
     );
     let ran = run("keys revoke nope --yes");
     let data = home.home().join(".local/share/mk").display().to_string();
-    let place = format!("\nhint: it was looked for in {data}\n");
+    let place = format!("\nhint: mk looked in {data}\n");
     assert!(
-        ran.stderr.starts_with("error: no such key\nhint: give ") && ran.stderr.ends_with(&place),
+        ran.stderr.starts_with("error: no such key\nhint: use ") && ran.stderr.ends_with(&place),
         "{ran:?}"
     );
     let ran = run("apps show nope");

@@ -96,7 +96,7 @@ fn ascii_mode_prints_only_ascii() {
     assert!(shown(&["verify", "two", "words"], 80).contains("mk verify \"...\""));
     assert!(shown(&["keys", "revoke", "ci", "--yes"], 80).contains(&format!("key ...{}", rows[1].last4)));
     assert!(shown(&["serve", "--help"], 80).contains("OPENAI_API_KEY=..."));
-    assert!(shown(&["usage", "--help"], 80).contains("with >= where"));
+    assert!(shown(&["usage", "--help"], 80).contains("with >= if"));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_missing_database_is_reported_and_not_created() {
 fn creating_a_database_is_reported_once() {
     let mk = Mk::new();
     let new = mk.home().join("new");
-    let told = format!("made a new database in {}\n", new.display());
+    let told = format!("created a database in {}\n", new.display());
     let create = || {
         mk.clone().args(["keys", "create", "--service", "verify"]).args(["--data-dir", new.to_str().unwrap()])
     };

@@ -44,7 +44,8 @@ fn login_stores_a_named_server_as_a_profile() {
     let named = login("--profile work --server http://127.0.0.1:2");
     assert_eq!(named.code(), 0, "{named:?}");
     assert!(
-        named.stderr.contains("added profile `work`") && named.stderr.ends_with("use it by --profile work\n")
+        named.stderr.contains("added profile `work`")
+            && named.stderr.ends_with("use it with --profile work\n")
     );
     let listed = user.clone().args(["config", "list", "client", "--profile", "work"]).run();
     assert!(listed.stdout.contains("server\t\"http://127.0.0.1:2\"\n"), "{listed:?}");
@@ -52,16 +53,16 @@ fn login_stores_a_named_server_as_a_profile() {
 
     let other = login("--profile work --server http://127.0.0.1:3");
     assert!(
-        other.code() == 2 && other.stderr.contains("the profile `work` is of http://127.0.0.1:2"),
+        other.code() == 2 && other.stderr.contains("the profile `work` is for http://127.0.0.1:2"),
         "{other:?}"
     );
     let unnamed = login("--server http://127.0.0.1:4");
-    assert!(unnamed.stderr.ends_with("use it by --server, MK_SERVER or a profile\n"), "{unnamed:?}");
+    assert!(unnamed.stderr.ends_with("use it with --server, MK_SERVER or a profile\n"), "{unnamed:?}");
     let missing = user.clone().args(["verify", "Paris"]).run();
     let told =
-        "hint: there is one for http://127.0.0.1:2 and for http://127.0.0.1:4, which --server, MK_SERVER";
+        "hint: there is one for http://127.0.0.1:2 and for http://127.0.0.1:4; select it with --server";
     assert!(missing.code() == 4 && missing.stderr.contains(told), "{missing:?}");
     let usual = login("--server http://127.0.0.1:8080");
-    assert!(usual.code() == 0 && !usual.stderr.contains("use it by"), "{usual:?}");
+    assert!(usual.code() == 0 && !usual.stderr.contains("use it with"), "{usual:?}");
     assert_eq!(user.clone().args(["models"]).run().stderr.matches("there is one for").count(), 0);
 }

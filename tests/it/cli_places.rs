@@ -109,7 +109,7 @@ async fn markdown_is_told_by_name_and_by_content_unless_it_is_said() {
 fn a_long_text_says_first_what_it_will_take() {
     let long = "The Eiffel Tower is in Paris. ".repeat(300);
     let ran = Mk::new().args(["verify", "--sandbox", &long]).run();
-    let said = "a long text: about 163 claims and 489 calls of models\n";
+    let said = "a long text: about 163 claims and 489 model calls\n";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
     let short = Mk::new().args(["verify", "--sandbox", "The Eiffel Tower is in Paris."]).run();
     assert!(!short.stderr.contains("a long text"), "{short:?}");

@@ -117,7 +117,7 @@ async fn every_verdict_is_counted_again_one_a_line() {
     let lines = "1\tTRUE\tTTT\tagrees\tTower 1 is 9 m high.\n2\tFALSE\tFFF\tagrees\tTower 2 is 8 m high.\n\
                  3\tTRUE\tTTF\tagrees\tTower 3 is 9 m high.\n";
     assert_eq!(ran.stdout, lines);
-    assert!(ran.stderr.starts_with("3 claims counted again, as reported · signed by "), "{ran:?}");
+    assert!(ran.stderr.starts_with("3 claims recounted, as reported · signed by "), "{ran:?}");
 
     let ran = desk.check(&file, &["--json"]).await;
     let document = ran.json();
@@ -156,7 +156,7 @@ async fn another_rule_decides_the_exit_code() {
     );
     let ran = desk.check(&unread, &["-q", "--min-required", "2"]).await;
     let named =
-        "UNCHECKED     not extracted: Nobody reads this sentence at all.\n1 claim counted again · exit 13\n";
+        "UNCHECKED     not extracted: Nobody reads this sentence at all.\n1 claim recounted · exit 13\n";
     assert_eq!(ran.stderr, named, "{ran:?}");
 
     let file = desk.receipt(CLOSE).await;
@@ -203,11 +203,11 @@ async fn the_key_is_the_local_server_s_or_the_one_that_is_given() {
     fs::write(&key, pem.json()["public_key"].as_str().unwrap()).unwrap();
     for ran in [elsewhere(&["--key", key.to_str().unwrap()]).await, another.check(&file, &["-q"]).await] {
         assert_eq!(ran.code(), 1);
-        assert!(ran.stderr.contains("it is signed by key "), "{ran:?}");
+        assert!(ran.stderr.contains("it is signed with key "), "{ran:?}");
     }
     fs::write(&key, "no key").unwrap();
     let ran = elsewhere(&["--key", key.to_str().unwrap()]).await;
-    assert!(ran.code() == 2 && ran.stderr.contains("no public key in PEM form"), "{ran:?}");
+    assert!(ran.code() == 2 && ran.stderr.contains("not a public key in PEM format"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,14 +295,14 @@ async fn several_statements_have_a_receipt_a_line_in_their_order() {
     broken[1] = "x.y.z";
     fs::write(&file, broken.join("\n")).unwrap();
     let ran = desk.check(&file, &[]).await;
-    assert!(ran.code() == 1 && ran.stderr.contains("line 2: it is no receipt of mk"), "{ran:?}");
+    assert!(ran.code() == 1 && ran.stderr.contains("line 2: it is not an mk receipt"), "{ran:?}");
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(
         lines,
         [format!("1\t1\tTRUE\tTTT\tagrees\t{TRUE}"), format!("3\t1\tTRUE\tTTF\tagrees\t{CLOSE}")]
     );
     fs::write(&file, ["x.y.z"; 3].join("\n")).unwrap();
-    assert!(desk.check(&file, &[]).await.stderr.contains(", line 1: it is no receipt"));
+    assert!(desk.check(&file, &[]).await.stderr.contains(", line 1: it is not an mk receipt"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -362,7 +362,7 @@ async fn no_file_is_overwritten_and_that_is_found_out_before_anything_is_asked()
     fs::write(&file, "mine").unwrap();
     let ran = desk.verify(&["--receipt", file.to_str().unwrap(), TRUE]).await;
     assert_eq!(ran.code(), 9, "{ran:?}");
-    assert!(ran.stderr.contains("is there already"), "{ran:?}");
+    assert!(ran.stderr.contains("already exists"), "{ran:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let ran = desk.verify(&["--receipt", desk.path("no/where").to_str().unwrap(), TRUE]).await;
     assert_eq!(ran.code(), 1, "{ran:?}");

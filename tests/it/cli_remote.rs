@@ -83,7 +83,7 @@ async fn a_server_named_by_flag_without_its_key_does_not_fall_back_to_the_databa
     }
     let both = run(&Mk::new(), &["apps", "list", "--server", &server.base, "--data-dir", "."]).await;
     assert!(
-        both.code() == 2 && both.stderr.contains("--server is about a server and --data-dir"),
+        both.code() == 2 && both.stderr.contains("--server selects a server, but --data-dir"),
         "{both:?}"
     );
 }
@@ -196,7 +196,7 @@ async fn lists_are_complete_over_many_pages() {
 async fn endless_malformed_and_missing_responses_are_errors() {
     let record = r#"{"id":"app_1","name":"a","budget_usd":null,"created_at":"t","active_keys":0}"#;
     for (body, told) in [
-        (format!(r#"{{"data":[{record}],"next_cursor":"app_1"}}"#), "its list has no end"),
+        (format!(r#"{{"data":[{record}],"next_cursor":"app_1"}}"#), "its list does not end"),
         ("{\"data\":7}".to_owned(), "its list"),
         ("<html>".to_owned(), "its list"),
     ] {
@@ -228,7 +228,7 @@ async fn listing_keys_waits_out_the_minute_limit() {
     let call = Mk::new().env("MK_SERVER", &server.base).env("MK_CONSOLE_KEY", CONSOLE_KEY);
     let ran = run(&call, &["keys", "list", "--json"]).await;
     assert_eq!((ran.code(), ran.json()["keys"].clone()), (0, json!([])), "{ran:?}");
-    assert!(ran.stderr.contains("going on in 1 s"), "{ran:?}");
+    assert!(ran.stderr.contains("continuing in 1 s"), "{ran:?}");
     let asked: Vec<String> =
         server.requests().iter().map(|text| text.lines().next().unwrap().to_owned()).collect();
     assert_eq!(asked[1], asked[2], "{asked:?}");
@@ -296,7 +296,7 @@ async fn what_is_no_key_is_not_printed_as_a_new_one() {
     {
         let (server, call) = sending(vec![apps.clone(), made.clone()]).await;
         let ran = run(&call, arguments).await;
-        assert!(ran.code() == 5 && ran.stderr.contains("no API key"), "{ran:?}");
+        assert!(ran.code() == 5 && ran.stderr.contains("not send an API key"), "{ran:?}");
         assert!(ran.stdout.is_empty() || arguments.contains(&"--json"), "{ran:?}");
         assert!(!(ran.stdout + &ran.stderr).contains('\u{1b}'));
         assert_eq!(server.requests().len(), 2);

@@ -122,7 +122,7 @@ fn differing(text: &str) -> (&'static str, usize) {
             return ("KEY", prefix.len() + 32);
         }
     }
-    for prefix in ["looked for in ", "looked for on "] {
+    for prefix in ["mk looked in ", "mk looked on "] {
         if text.starts_with(prefix) {
             return ("PLACE", prefix.len() + run(prefix.len(), |c| !c.is_whitespace() && c != '"'));
         }

@@ -146,7 +146,8 @@ async fn login_stores_a_key_from_stdin_only_in_a_private_file() {
     let loose = user.clone().args(["verify", "The Eiffel Tower is in Paris."]).run_beside().await;
     assert_eq!(loose.code(), 2, "{loose:?}");
     assert!(
-        loose.stderr.contains("can be read by others") && loose.stderr.contains("hint: chmod 600 "),
+        loose.stderr.contains("other users of this machine can read it")
+            && loose.stderr.contains("hint: chmod 600 "),
         "{loose:?}"
     );
     assert_not_shown(&loose, random_part(&key));
@@ -218,7 +219,7 @@ fn a_key_given_for_an_app_is_not_repeated() {
     {
         let ran = home.clone().args([arguments, &[&key]].concat()).run();
         assert_eq!(ran.code(), 2, "{ran:?}");
-        assert!(ran.stderr.contains("name the app by its id or its name"), "{ran:?}");
+        assert!(ran.stderr.contains("use the app's id or name"), "{ran:?}");
         assert_not_shown(&ran, random_part(&key));
     }
 }

@@ -133,7 +133,7 @@ async fn a_terminal_shows_the_whole_setup_link_with_the_next_steps() {
         let shown = person.shown();
         let link = shown.split_whitespace().find(|word| word.contains("/#/setup/")).expect(&shown).to_owned();
         assert!(shown.contains("It works once, within 30 minutes"), "{shown}");
-        assert!(shown.starts_with("SANDBOX: answers are simulated; no model is asked\r\n"), "{shown}");
+        assert!(shown.starts_with("SANDBOX: answers are simulated; no real model is called\r\n"), "{shown}");
         assert_eq!(shown.matches("simulated").count(), 2, "and once for the panel: {shown}");
         assert!(!file.path().join("data/setup-link").exists());
         assert_eq!(open(&link).await.status(), 201);
@@ -310,7 +310,7 @@ async fn a_sandbox_gives_a_key_for_verify_and_one_for_inference_with_three_comma
     let call = Mk::new().args(["serve", "--listen", "127.0.0.1:0", "--sandbox"]);
     let call = call.env("MK_DATA_DIR", data.path().to_str().unwrap());
     let mut person = Person::at(&call.command());
-    person.until("The keys end with this server.");
+    person.until("These keys expire when the server stops.");
     let verify = person.behind("export MK_API_KEY=", "\r\n");
     let inference = person.behind("export MK_INFERENCE_KEY=", "\r\n");
     let base = person.behind("serves on \u{1b}[1m", "\u{1b}");
@@ -362,12 +362,12 @@ fn the_auditor_that_is_named_is_the_one_that_audits_and_a_missing_price_is_told(
     let facts = checked("auditor = \"x/one\"\n", "");
     assert!(facts.contains("x/two (`auditor` names the extractor, which cannot audit itself)"), "{facts}");
     assert!(
-        facts.contains("no price is known of x/one, x/two, x/three: keys and apps with a budget"),
+        facts.contains("the price of x/one, x/two, x/three is unknown: keys and apps with a budget"),
         "{facts}"
     );
     let panel = ["one", "two", "three"].map(priced).concat();
     let facts = checked("auditor = \"x/judge\"\n", &panel);
-    assert!(facts.contains("no price is known of x/judge: "), "{facts}");
+    assert!(facts.contains("the price of x/judge is unknown: "), "{facts}");
     let facts = checked("auditor = \"x/one\"\n", &panel);
     assert!(!facts.contains("no price"), "{facts}");
 }
@@ -394,7 +394,7 @@ fn a_configuration_that_answers_503_is_not_called_valid() {
         std::fs::write(&file, format!("[verify]\npanel = {panel}\n")).unwrap();
         let ran = mk.run();
         assert!(!ran.stderr.contains("is valid"), "{ran:?}");
-        assert!(ran.stderr.contains("verification (general and legal) answers 503 with it"), "{ran:?}");
+        assert!(ran.stderr.contains("verification (general and legal) will answer 503"), "{ran:?}");
     }
     std::fs::write(&file, "").unwrap();
     let ran = mk.run();

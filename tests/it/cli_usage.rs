@@ -221,17 +221,17 @@ fn where_nothing_was_used_a_note_says_so() {
     let fixture = Fixture::new();
     for more in [&[][..], &["--csv"], &["--json"]] {
         let piped = fixture.november(more);
-        assert_eq!(piped.stderr, "nothing was used from 2025-11-01 to 2025-11-30 (UTC)\n", "{piped:?}");
+        assert_eq!(piped.stderr, "no usage from 2025-11-01 to 2025-11-30 (UTC)\n", "{piped:?}");
     }
     let nowhere = fixture.november(&["--model", "no/such"]);
-    assert_eq!(nowhere.stderr, "nothing was used at no/such from 2025-11-01 to 2025-11-30 (UTC)\n");
+    assert_eq!(nowhere.stderr, "no usage at no/such from 2025-11-01 to 2025-11-30 (UTC)\n");
     let statement = fixture.run(&["apps", "statement", "website", "--month", "2027-01"]);
     assert_eq!(
         (statement.stdout.as_str(), statement.stderr.as_str()),
-        ("", "nothing was used by website in 2027-01 (UTC)\n")
+        ("", "no usage by website in 2027-01 (UTC)\n")
     );
     let shown = pty::run(&fixture.call(&["usage", "--since", "1d", "--app", "default"]), 80, 10).last;
-    assert!(shown.starts_with("nothing was used from "), "{shown}");
+    assert!(shown.starts_with("no usage from "), "{shown}");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_statement_covers_one_month_and_survives_its_app() {
     assert_eq!(lines, expected);
     fixture.run(&["apps", "delete", "website", "--yes"]);
     let by_name = fixture.call(&["apps", "statement", "website"]).run();
-    assert!(by_name.code() == 9 && by_name.stderr.contains("by its id"), "{by_name:?}");
+    assert!(by_name.code() == 9 && by_name.stderr.contains("use its id"), "{by_name:?}");
     let json = statement(&fixture.app_id, &["--json"]).json();
     assert_eq!(
         (&json["schema"], &json["app"], &json["month"]),

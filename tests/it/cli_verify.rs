@@ -372,7 +372,10 @@ async fn a_rejected_key_stops_further_statements() {
     let ran = call.env("MK_API_KEY", VERIFY_KEY).run_beside().await;
     assert_eq!(ran.code(), 4, "{ran:?}");
     assert_eq!(ran.stdout.lines().count(), 40, "each line is reported: {ran:?}");
-    assert!(ran.stdout.lines().last().unwrap().contains("not asked, as another was refused: "), "{ran:?}");
+    assert!(
+        ran.stdout.lines().last().unwrap().contains("not asked, because another one was refused: "),
+        "{ran:?}"
+    );
     let refused = r#"mk_http_requests_total{route="/verify/v1/stream",method="POST",status="401"}"#;
     let page =
         scrape_until(&server, "the rejected requests are counted", |page| page.get(refused) > 0.0).await;

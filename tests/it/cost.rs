@@ -153,7 +153,7 @@ async fn a_thousand_words_cost_what_the_manual_says() {
     );
     assert!(of_1000 <= MOST, "{of_1000}");
     let said = format!(
-        "1,000 words of dense prose, which make about {CLAIMS_PER_1000_WORDS:.0} claims, cost at most ${MOST:.2}"
+        "1,000 words of dense prose (about {CLAIMS_PER_1000_WORDS:.0} claims) cost at most ${MOST:.2}"
     );
     assert!(MANUAL.contains(&said), "man/mk-verification.7.md should say: {said}");
 }

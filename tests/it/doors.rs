@@ -91,7 +91,7 @@ async fn an_error_at_openai_is_exactly_these_bytes() {
         assert_eq!(response.headers()[name], value);
     }
     let expected = concat!(
-        r#"{"error":{"message":"the provider fake does not accept this server's key; its operator has to check it","#,
+        r#"{"error":{"message":"the provider fake rejected this server's key; its operator has to check it","#,
         r#""type":"server_error","param":null,"code":"provider_auth_failed","provider":"fake"},"request_id":"req-1"}"#
     );
     assert_eq!(response.text().await.unwrap(), expected);

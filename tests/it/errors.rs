@@ -164,7 +164,7 @@ async fn errors_name_the_invalid_parameter_and_the_allowed_values() {
         (r#"{"fact":1}"#, "invalid_parameter", "fact", "a string, not a number"),
         (r#"{"fact":null}"#, "invalid_parameter", "fact", "not null"),
         (r#"{"fact":" \n "}"#, "invalid_parameter", "fact", "empty"),
-        (&long, "invalid_parameter", "fact", "characters; the limit is 200000"),
+        (&long, "invalid_parameter", "fact", "characters, and the limit is 200000"),
         (
             r#"{"fact":"France\u0000is Paris"}"#,
             "invalid_parameter",

@@ -64,7 +64,7 @@ async fn a_text_of_the_allowed_length_is_accepted_in_any_spelling_of_json() {
     drop(accepted);
     let (status, error) = post(&server, body(200_001)).await;
     assert_eq!((status, &error["code"]), (400, &json!("invalid_parameter")));
-    assert_eq!(error["message"], "`fact` has 200001 characters; the limit is 200000: split it");
+    assert_eq!(error["message"], "`fact` has 200001 characters, and the limit is 200000; split the text");
     let (status, error) = post(&server, body(400_000)).await;
     assert_eq!((status, &error["code"]), (413, &json!("body_too_large")), "{error}");
 }

@@ -396,7 +396,7 @@ async fn the_doctor_reports_an_unreachable_store_without_its_password() {
     assert_eq!(ran.code(), 1, "{ran:?}");
     let line = ran.stdout.lines().find(|line| line.contains("limits store")).unwrap().to_owned();
     assert!(line.starts_with(&format!("failed\tlimits store\tredis://{nobody} cannot be used: ")), "{line}");
-    assert!(line.contains("each server limits on its own"), "{line}");
+    assert!(line.contains("each server applies the same limits on its own"), "{line}");
     assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
 }
 

@@ -102,9 +102,9 @@ async fn failures_fallbacks_and_breakers_are_logged_with_the_request_id() {
             (&json!("provider_error"), &json!("status 500"))
         );
     }
-    let fallback = lines_saying("another model is asked in the place of this one");
+    let fallback = lines_saying("falling back to another model");
     assert_eq!(fallback.len(), 1);
-    let expected = json!({"message": "another model is asked in the place of this one", "model": "fake/m",
+    let expected = json!({"message": "falling back to another model", "model": "fake/m",
                           "outcome": "provider_error", "fallback": "fake/n"});
     assert_eq!(fallback[0]["fields"], expected);
     let opens = lines_saying("a circuit breaker opens");
@@ -140,7 +140,7 @@ async fn a_paused_model_is_not_said_to_have_failed() {
     let because: Vec<Value> = log
         .lines()
         .iter()
-        .filter(|line| line["fields"]["message"] == "another model is asked in the place of this one")
+        .filter(|line| line["fields"]["message"] == "falling back to another model")
         .map(|line| line["fields"]["outcome"].clone())
         .collect();
     assert_eq!(because, ["provider_error", "paused"]);
@@ -160,7 +160,7 @@ async fn a_broken_stream_and_its_lost_chunks_are_logged_with_the_model() {
     let text = gateway.stream(&hello_stream()).await;
     assert!(text.contains("\"error\""), "{text}");
     drop(guard);
-    for message in ["a stream broke", "chunks of a stream could not be read and were left out"] {
+    for message in ["a stream broke", "unreadable chunks of a stream were dropped"] {
         let lines = log.lines();
         let line = lines.iter().find(|line| line["fields"]["message"] == message);
         assert_eq!(line.map(|line| &line["fields"]["model"]), Some(&json!("fake/m")), "{message}");

@@ -268,7 +268,7 @@ async fn every_status_has_its_type_and_names_the_caller_s_own_parameter() {
         (send("nonsense", "{}".to_owned()), 401, "authentication_error", "", "Invalid or missing API key"),
         (send(&poor, hello().to_string()), 402, "billing_error", "", "budget"),
         (send(&narrow, hello().to_string()), 403, "permission_error", "model", "cannot use fake/m"),
-        (model("fake/unknown"), 404, "not_found_error", "", "does not know"),
+        (model("fake/unknown"), 404, "not_found_error", "", "has no model"),
         (model("nobody"), 404, "not_found_error", "model", "provider"),
         (send(&key, " ".repeat(4001)), 413, "request_too_large", "", "4000 bytes"),
         (send(&once, "{}".to_owned()), 429, "rate_limit_error", "", "Too many requests per minute"),
@@ -293,7 +293,7 @@ async fn every_status_has_its_type_and_names_the_caller_s_own_parameter() {
         body.to_string(),
         concat!(
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"`mcp_servers`: only Anthropic's own "#,
-            r#"models have anything like it; leave it out","code":"unsupported_parameter","param":"mcp_servers"},"#,
+            r#"models support it; leave it out","code":"unsupported_parameter","param":"mcp_servers"},"#,
             r#""request_id":"req-1"}"#
         )
     );

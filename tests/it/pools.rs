@@ -393,7 +393,7 @@ fn mistakes_in_a_pool_are_named() {
         ),
         ("[models.a]\ntargets = [\"fake/m\", \"fake/m\"]", "names `fake/m` twice"),
         ("[models.a]\ntargets = [\"fake/m\"]\nfallbacks = [\"fake/m\"]", "a target already"),
-        ("[models.\"fake/m\"]\ntargets = [\"fake/m\"]", "no `/` in its name"),
+        ("[models.\"fake/m\"]\ntargets = [\"fake/m\"]", "must not contain `/`"),
         ("[models.\"a*\"]\ntargets = [\"fake/m\"]", "without `*`"),
         (
             "[models.a]\ntargets = [\"fake/m\"]\nbalance = \"random\"",

@@ -89,7 +89,7 @@ async fn an_invalid_file_changes_nothing_and_is_logged_with_the_error_of_a_start
         assert_eq!(started.code(), 2, "{name}: {started:?}");
         let at_start = started.stderr.lines().next().unwrap().strip_prefix("error: ").unwrap();
         let message = logged["message"].as_str().unwrap();
-        let expected = "the configuration is not reloaded, the old one stays in force: ";
+        let expected = "configuration not reloaded; the old one stays in force: ";
         assert_eq!(message.strip_prefix(expected), Some(at_start), "{name}");
 
         let response = gateway.post(&hello("fake/m")).send().await.unwrap();
@@ -109,11 +109,8 @@ async fn a_missing_file_is_an_error_and_changes_nothing() {
     let reported = gateway.reload().await;
     assert_eq!(reported["level"], "ERROR", "{reported}");
     let message = reported["message"].as_str().unwrap();
-    assert!(
-        message.contains(file.to_str().unwrap()) && message.contains("does not exist any more"),
-        "{reported}"
-    );
-    assert!(reported["hints"].as_str().unwrap().contains("put it back"), "{reported}");
+    assert!(message.contains(file.to_str().unwrap()) && message.contains("no longer exists"), "{reported}");
+    assert!(reported["hints"].as_str().unwrap().contains("restore it"), "{reported}");
     assert_eq!(gateway.ask("fake/m").await.0, 200);
 
     std::fs::rename(&away, &file).unwrap();

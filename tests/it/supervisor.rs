@@ -64,7 +64,7 @@ fn a_passed_socket_reachable_by_other_machines_needs_a_console_key() {
     let ended = with_passed_socket(listener.into(), &call).output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("can be reached from other machines"), "{stderr}");
+    assert!(stderr.contains("is reachable from other machines"), "{stderr}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The way by which somebody acted.
+/// The channel through which a change was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
@@ -15,7 +15,7 @@ pub enum Channel {
     Dashboard,
     /// The command line, on the database itself.
     Cli,
-    /// The server, by itself.
+    /// The server itself.
     Server,
 }
 
@@ -72,7 +72,7 @@ pub struct AuditEntry {
     pub actor: Option<String>,
     /// That key's name, if it has one; on the command line the machine's user, as the environment names them.
     pub actor_name: Option<String>,
-    /// The way by which it was done.
+    /// The channel.
     pub channel: Channel,
     /// What was done: `app.created`, `app.updated`, `app.deleted`, `key.created`, `key.updated`, `key.revoked`,
     /// `key.rotated`, `session.created`, `session.ended`,
@@ -82,7 +82,7 @@ pub struct AuditEntry {
     pub object: String,
     /// Its name at that time, if it has one.
     pub object_name: Option<String>,
-    /// What was set, without secrets; an object, empty where the action says it all.
+    /// What was set, without secrets; an object, empty if there is nothing to add.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub details: serde_json::Value,
     /// The address it came from; null on the command line.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CreatedKey, Key, UsageSums};
 
-/// `POST /v1/auth/session`: a console key for a session.
+/// `POST /v1/auth/session`: exchanges a console key for a session.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
@@ -13,16 +13,16 @@ pub struct NewSession {
     pub key: String,
 }
 
-/// A session, as `POST` and `GET /v1/auth/session` answer. The session itself travels in a cookie alone.
+/// A session, as returned by `POST` and `GET /v1/auth/session`. The session token itself is only in the cookie.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
-    /// The console key that it was made from.
+    /// The console key that it was created from.
     pub key: Key,
-    /// RFC 3339; it ends then, whatever happens.
+    /// When it ends at the latest, RFC 3339.
     pub expires_at: String,
-    /// How long it lives without a request, in seconds.
+    /// How long it lasts without a request, in seconds.
     pub idle_seconds: u64,
-    /// `sandbox` where answers of this server are simulated, else `live`.
+    /// `sandbox` if this server simulates answers, else `live`.
     pub mode: String,
     /// The server's version.
     pub version: String,
@@ -32,16 +32,16 @@ pub struct SessionInfo {
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetupRequest {
-    /// What stands behind `#/setup/` in the link.
+    /// The part after `#/setup/` in the link.
     pub token: String,
 }
 
-/// The first console key, shown only once, with a session made from it.
+/// The first console key, shown only once, with a session created from it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SetUp {
     /// The key and its record.
     pub created: CreatedKey,
-    /// The session, whose cookie comes with this answer.
+    /// The session; its cookie comes with this answer.
     pub session: SessionInfo,
 }
 
@@ -50,9 +50,9 @@ pub struct SetUp {
 pub struct OwnKey {
     /// Its record.
     pub key: Key,
-    /// The window of 60 seconds; null where it is unlimited.
+    /// The window of 60 seconds; null if unlimited.
     pub minute: Option<WindowLeft>,
-    /// The UTC day; null where it is unlimited.
+    /// The UTC day; null if unlimited.
     pub day: Option<WindowLeft>,
     /// What it has used in this UTC month.
     #[serde(default)]
@@ -62,10 +62,10 @@ pub struct OwnKey {
 /// What is left of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowLeft {
-    /// Requests that it admits.
+    /// The limit of requests.
     pub limit: u32,
     /// How many of them are left.
     pub remaining: u32,
-    /// Unix seconds: when a request is free again.
+    /// When another request is allowed, in Unix seconds.
     pub reset: i64,
 }

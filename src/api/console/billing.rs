@@ -10,24 +10,24 @@ use super::UsageSums;
 pub struct Billing {
     /// The UTC month, `2026-11`.
     pub month: String,
-    /// RFC 3339: when the next month begins, and with it all budgets anew.
+    /// When the next month begins and all budgets reset, RFC 3339.
     pub ends_at: String,
     /// From the month's first day until now.
     pub month_to_date: UsageSums,
-    /// What the whole month may come to; null without usage to go by.
+    /// Forecast for the whole month; null without usage.
     pub forecast: Option<Forecast>,
-    /// Every app and active key that has a budget, the fullest first.
+    /// Every app and active key that has a budget, the most used first.
     pub budgets: Vec<BudgetLine>,
 }
 
-/// What a month may come to, if it goes on as the last days did.
+/// Forecast for a month, at the rate of the last days.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Forecast {
     /// For the whole month, in US dollars; known costs only.
     pub cost_usd: f64,
-    /// What a day costs at present, in US dollars.
+    /// Current cost per day, in US dollars.
     pub per_day_usd: f64,
-    /// How many days the present rate was taken from.
+    /// Number of days that the rate is based on.
     pub based_on_days: f64,
 }
 
@@ -36,7 +36,7 @@ pub struct Forecast {
 pub struct BudgetLine {
     /// `app_…` or `key_…`.
     pub id: String,
-    /// The app's name, or the key as people tell it from others.
+    /// The app's name, or a label of the key.
     pub name: String,
     /// The app's id; for an app its own.
     pub app_id: String,
@@ -59,7 +59,7 @@ pub struct Statement {
     pub app: String,
     /// The UTC month.
     pub month: String,
-    /// Whether the month is not over, so that the sums still grow.
+    /// Whether the month is not over yet, so that the sums may still grow.
     pub is_preliminary: bool,
     /// RFC 3339: when it was made.
     pub created_at: String,
@@ -78,7 +78,7 @@ pub struct StatementLine {
     pub service: String,
     /// The key's id.
     pub key_id: String,
-    /// The key as people tell it from others.
+    /// A label of the key.
     pub key: String,
     /// The model's identifier.
     pub model: String,

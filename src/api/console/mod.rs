@@ -32,7 +32,7 @@ use super::guard::Guard;
 pub struct Page<T> {
     /// The records, in the list's order.
     pub data: Vec<T>,
-    /// To be sent as `cursor` for the next page; null on the last one.
+    /// Send it as `cursor` for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub struct App {
     pub active_keys: u64,
 }
 
-/// Where in its life a key is.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyState {
@@ -69,7 +69,7 @@ pub enum KeyState {
     Active,
     /// Past its expiry.
     Expired,
-    /// Revoked, for ever.
+    /// Revoked, permanently.
     Revoked,
 }
 
@@ -107,7 +107,7 @@ pub struct Key {
     pub name: Option<String>,
     /// The last four characters of the key, to tell keys apart.
     pub last4: String,
-    /// Where in its life it is.
+    /// Its state.
     pub state: KeyState,
     /// RFC 3339.
     pub created_at: String,
@@ -117,7 +117,7 @@ pub struct Key {
     pub last_used_at: Option<String>,
     /// RFC 3339; null while it is not revoked.
     pub revoked_at: Option<String>,
-    /// The id of the key that took its place when it was rotated; null if it was not.
+    /// The id of the key that replaced it when it was rotated; null if it was not rotated.
     #[serde(default)]
     pub replaced_by: Option<String>,
     /// Own limits; null fields follow the server's.
@@ -138,7 +138,7 @@ pub struct Key {
     /// The highest of the thresholds 50, 80 and 100 percent that is reached; null below 50 and without a budget.
     #[serde(default)]
     pub budget_threshold: Option<u8>,
-    /// For how long its answers are kept, for requests that do not say, such as `1h`; null for not at all.
+    /// How long to cache answers by default, such as `1h`; null for no caching.
     #[serde(default)]
     pub cache: Option<String>,
     /// What is done with the verdicts on its answers; null if they are verified for other reasons only.
@@ -158,7 +158,7 @@ pub struct KeyLimits {
     pub per_day: Option<u32>,
 }
 
-/// A key's record with the key itself: made once, at creation.
+/// A key's record with the key itself, returned only at creation.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedKey {
     /// The full key, shown only once.

@@ -14,8 +14,7 @@ pub struct TryOffer {
     /// The models to chat with, sorted by identifier: without those that are known to do something else, such as guards
     /// and embeddings.
     pub models: Vec<ModelOffer>,
-    /// The model to begin with: one that the operator has chosen for verifications, where there is one; null without
-    /// models.
+    /// The default model: one that the operator chose for verifications, if there is one; null without models.
     pub default_model: Option<String>,
 }
 
@@ -29,7 +28,7 @@ pub struct ModelOffer {
     pub is_simulated: bool,
 }
 
-/// Who would judge a statement of a domain.
+/// The panel of a domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DomainOffer {
     /// The domain.

@@ -15,7 +15,7 @@ pub enum Dimension {
     Key,
     /// The model, by its configured identifier.
     Model,
-    /// The area: verify or inference.
+    /// The service: verify or inference.
     Service,
     /// Whom the request was for, as its caller said.
     User,
@@ -52,11 +52,11 @@ impl Dimension {
 pub struct UsageReport {
     /// The first UTC day, `2026-11-01`.
     pub from: String,
-    /// The last UTC day; it is part of the report.
+    /// The last UTC day, inclusive.
     pub to: String,
     /// What the rows are summed by, in the order asked for.
     pub by: Vec<Dimension>,
-    /// A row for each combination that has usage: by day first to last, else the dearest first.
+    /// A row for each combination that has usage: by day in order, else the most expensive first.
     pub data: Vec<UsageRow>,
     /// Over the whole span, with or without a tag; requests that asked several models count once.
     pub totals: UsageSums,
@@ -64,7 +64,7 @@ pub struct UsageReport {
     pub next_cursor: Option<String>,
 }
 
-/// A row of a report. Only the dimensions that were asked for are there.
+/// A row of a report, with the requested dimensions only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageRow {
     /// `2026-11-20`.
@@ -79,7 +79,7 @@ pub struct UsageRow {
     /// The key's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
-    /// The key as people tell it from others: its name, else `service …last4`.
+    /// A label of the key: its name, else `service …last4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The model's identifier.
@@ -105,27 +105,27 @@ pub struct UsageRow {
 pub struct UsageSums {
     /// Requests that asked a model at least once. Summed by model, a request counts once for each model it asked.
     pub requests: u64,
-    /// Calls of models, retries and fallbacks included.
+    /// Calls to models, including retries and fallbacks.
     pub attempts: u64,
-    /// Of these, those that failed. A call that was cancelled because its caller left is no error, nor is one that was
-    /// under way when its server died.
+    /// Failed attempts. A call that was cancelled because its caller left is not an error, nor is one that was
+    /// interrupted by a crash of its server.
     pub errors: u64,
-    /// Tokens of prompts.
+    /// Prompt tokens.
     pub prompt_tokens: u64,
-    /// Tokens of completions.
+    /// Completion tokens.
     pub completion_tokens: u64,
     /// Prompts and completions together.
     pub total_tokens: u64,
-    /// Tokens of prompts that providers read from their caches, at a price of their own where it is known.
+    /// Prompt tokens that providers read from their caches, at their own price if it is known.
     pub cached_tokens: u64,
-    /// Tokens of prompts that providers wrote to their caches, at a price of their own where it is known.
+    /// Prompt tokens that providers wrote to their caches, at their own price if it is known.
     pub cache_write_tokens: u64,
-    /// Known costs, in US dollars; null where tokens were used and no price is known at all.
+    /// Known costs, in US dollars; null if tokens were used and no price is known.
     pub cost_usd: Option<f64>,
-    /// How many attempts used tokens whose price is unknown: where this is not 0, `cost_usd` is not all.
+    /// Number of attempts whose price is unknown: if this is not 0, `cost_usd` is incomplete.
     pub unpriced_attempts: u64,
-    /// How many attempts have tokens or a cost that the provider did not report: estimated by the text, or charged to a
-    /// budget as reserved, because their caller left before the usage was known.
+    /// Number of attempts whose usage the provider did not report: estimated from the text, or charged to a budget as
+    /// reserved because the caller left before the usage was known.
     pub estimated_attempts: u64,
 }
 

@@ -52,7 +52,7 @@ pub struct Starting {
     /// `ver_…`.
     #[serde(rename = "requestId", default)]
     pub request_id: String,
-    /// `sandbox` when simulated models will take part.
+    /// `sandbox` if simulated models will take part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
@@ -86,7 +86,7 @@ pub struct ClaimDetails {
     pub id: String,
     /// The passage of the statement that makes the claim, verbatim.
     pub quote: String,
-    /// Where that passage stands.
+    /// Position of that passage.
     pub span: Span,
     /// The neutral question that the panel is asked.
     pub question: String,
@@ -117,7 +117,7 @@ pub struct VerifyingClaim {
     pub claim: String,
 }
 
-/// Data of `model_answered`: one more model of the panel is done with a claim, with or without an answer.
+/// Data of `model_answered`: another panel model is done with a claim, with or without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAnswered {
@@ -125,9 +125,9 @@ pub struct ModelAnswered {
     pub claim_index: usize,
     /// The model, by its configured identifier.
     pub model: String,
-    /// How many are done with this claim.
+    /// Number of models that are done with this claim.
     pub answered: usize,
-    /// How many are asked about this claim.
+    /// Number of models that are asked about this claim.
     pub asked: usize,
 }
 
@@ -137,7 +137,7 @@ pub struct ClaimVerified {
     /// Zero-based position in `claims`.
     #[serde(rename = "claimIndex")]
     pub claim_index: usize,
-    /// What the panel made of it.
+    /// The panel's assessment.
     pub assessment: Assessment,
     /// The winning key, or empty.
     pub consensus_answer: String,

@@ -10,13 +10,13 @@ use super::{ClaimDetails, Coverage, Domain, Skipped, TokenUsage, is_false};
 pub struct ExtractedClaim {
     /// The claim, so that it can be understood without the rest of the statement.
     pub claim: String,
-    /// Where the statement makes it, and what would be asked.
+    /// Its position in the statement, and what would be asked.
     #[serde(flatten)]
     pub details: ClaimDetails,
     /// The key of the option that the statement asserts.
     pub claimed_answer: String,
-    /// Whether a model doubted that the claim says what its quote says, and another did not confirm that; only there
-    /// when true.
+    /// Whether a model doubted that the claim says what its quote says, and no other model confirmed the doubt;
+    /// present only if true.
     #[serde(default, skip_serializing_if = "is_false")]
     pub contested: bool,
 }
@@ -37,27 +37,27 @@ pub struct ExtractResponse {
     pub complete: bool,
     /// Whether a second model compared the claims with the statement.
     pub audited: bool,
-    /// That model; `null` where the server has none for it.
+    /// The model that compared them; `null` if the server has no auditor.
     #[serde(default)]
     pub auditor: Option<String>,
     /// How much of the statement the claims cover.
     pub coverage: Coverage,
     /// When the extraction was complete, RFC 3339.
     pub timestamp: String,
-    /// What it took.
+    /// Tokens used.
     #[serde(rename = "tokenUsage")]
     pub token_usage: TokenUsage,
-    /// What all of it cost, in US dollars; `null` where a price is unknown.
+    /// Total cost in US dollars; `null` if a price is unknown.
     pub cost_usd: Option<f64>,
     /// The domain of the prompts.
     pub domain: Domain,
     /// The date that relative times are counted from, RFC 3339.
     #[serde(rename = "asOf")]
     pub as_of: String,
-    /// The hash of the prompts, by which results of one wording are told from those of another.
+    /// Hash of the prompts, to distinguish results of different prompt versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
-    /// `sandbox` when simulated models took part.
+    /// `sandbox` if simulated models took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }

@@ -79,24 +79,24 @@ pub struct VerifyRequest {
     /// How many models are asked: from `minRequired` to the panel's size; default 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_models: Option<u32>,
-    /// The date the facts are to be judged at, RFC 3339 or `YYYY-MM-DD`; default today.
+    /// The date as of which to judge the facts, RFC 3339 or `YYYY-MM-DD`; default today.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
-    /// Whether each answer gives a reason.
+    /// Whether to add a reason to each answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<bool>,
-    /// A text to answer from instead of from own knowledge.
+    /// A text that the models answer from instead of from their own knowledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// Default: text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// Whether the result comes with a signed receipt, by which it can be recounted.
+    /// Whether to add a signed receipt, with which the result can be recounted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<bool>,
 }
 
-/// What the panel made of a claim.
+/// The panel's assessment of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Assessment {
     /// Consensus that the claim is true.
@@ -127,13 +127,13 @@ impl fmt::Display for Assessment {
     }
 }
 
-/// Why an assessment is what it is: the first of these that applies.
+/// The reason for an assessment: the first of these that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
     /// At least `minRequired` models agreed, more than on any other answer.
     Consensus,
-    /// Fewer than `minRequired` models answered; a refusal is no answer.
+    /// Fewer than `minRequired` models answered; a refusal does not count as an answer.
     InsufficientAnswers,
     /// Every model that answered could not tell.
     Unconfirmed,
@@ -156,10 +156,10 @@ pub struct ModelAnswer {
     pub model: String,
     /// A key of `original_options`.
     pub answer: String,
-    /// The answer in the model's own words, which it gives before it sees itself choose an option.
+    /// The answer in the model's own words, given before it chooses an option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// The model's reason, when the request asked to explain.
+    /// The model's reason, if the request had `explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -176,14 +176,14 @@ pub struct ModelError {
 /// Options of a question, by key (`A`, `B`, …), in order.
 pub type Options = serde_json::Map<String, Value>;
 
-/// What became of one claim.
+/// The result for one claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimResult {
     /// Unique within the request.
     pub id: String,
     /// The extracted claim.
     pub claim: String,
-    /// What the panel made of it.
+    /// The panel's assessment.
     pub assessment: Assessment,
     /// The neutral question that the panel was asked.
     pub original_question: String,
@@ -207,16 +207,16 @@ pub struct ClaimResult {
     /// The passage of `original_fact` that makes the claim, verbatim.
     #[serde(default)]
     pub quote: String,
-    /// Where that passage stands.
+    /// Position of that passage.
     #[serde(default)]
     pub span: Span,
-    /// With FALSE: the text of the winning option; `null` where that is "None of these".
+    /// With FALSE: the text of the winning option; `null` if that is "None of these".
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub correction: Option<Option<String>>,
-    /// Whether a model doubted that the claim says what its quote says, and another one did not confirm that.
+    /// Whether a model doubted that the claim says what its quote says, and no other model confirmed the doubt.
     #[serde(default, skip_serializing_if = "is_false")]
     pub contested: bool,
-    /// Whether the votes are those of an earlier verification, from the server's cache: no model was asked.
+    /// Whether the votes come from the server's cache of earlier verifications, so that no model was asked.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cached: bool,
     /// Not on the wire: all models that were asked in the order of the panel, which a client has from
@@ -247,11 +247,11 @@ pub struct Span {
 /// A part of the statement that was not verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
-    /// The part, as it stands in the statement.
+    /// The part, verbatim.
     pub text: String,
     /// Why.
     pub reason: SkipReason,
-    /// Where it stands; absent for a claim whose quote does not stand in the statement.
+    /// Its position; absent for a claim whose quote is not in the statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
 }
@@ -266,7 +266,7 @@ pub enum SkipReason {
     Prediction,
     /// Asks rather than states.
     Question,
-    /// Tells somebody to do something.
+    /// Instructs somebody to do something.
     Instruction,
     /// Cannot be made self-contained from the text.
     Ambiguous,
@@ -274,13 +274,13 @@ pub enum SkipReason {
     Private,
     /// A greeting or a fragment, which claims nothing.
     NoClaim,
-    /// Says what an earlier claim says.
+    /// Repeats an earlier claim.
     Duplicate,
-    /// Beyond the most claims that one request may hold.
+    /// Beyond the maximum number of claims per request.
     OverLimit,
-    /// The extractor made nothing of it.
+    /// The extractor found no claim in it.
     NotExtracted,
-    /// What the extractor made of it does not say what it says.
+    /// The claim extracted from it differs from what it says.
     Unfaithful,
 }
 
@@ -334,7 +334,7 @@ pub struct ModelTokenUsage {
     pub completion_tokens: u64,
     /// Their sum.
     pub total_tokens: u64,
-    /// In US dollars; `null` where the price is unknown.
+    /// In US dollars; `null` if the price is unknown.
     #[serde(rename = "cost_usd", default)]
     pub cost_usd: Option<f64>,
 }
@@ -382,7 +382,7 @@ pub struct VerifyResponse {
     pub results: Vec<ClaimResult>,
     /// When the verification was complete, RFC 3339.
     pub timestamp: String,
-    /// What it took.
+    /// Tokens used.
     #[serde(rename = "tokenUsage")]
     pub token_usage: TokenUsage,
     /// The threshold that was used.
@@ -391,14 +391,15 @@ pub struct VerifyResponse {
     /// Parts that were not verified.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
-    /// Whether everything that should have been checked was: false if any skipped part is unchecked. False, too, where a
+    /// Whether everything that should have been checked was: false if any skipped part is unchecked. False, too, where
+    /// a
     /// server does not tell.
     #[serde(default)]
     pub complete: bool,
     /// Whether a second model compared the claims with the statement.
     #[serde(default)]
     pub audited: bool,
-    /// That model; `null` where the server has none for it.
+    /// The model that compared them; `null` if the server has no auditor.
     #[serde(default)]
     pub auditor: Option<String>,
     /// How much of the statement was checked.
@@ -407,26 +408,25 @@ pub struct VerifyResponse {
     /// The domain of prompts and panel.
     #[serde(default)]
     pub domain: Domain,
-    /// The date that the facts were judged at, RFC 3339.
+    /// The date as of which the facts were judged, RFC 3339.
     #[serde(rename = "asOf", default)]
     pub as_of: String,
     /// How many models were asked about each claim.
     #[serde(rename = "totalModels", default)]
     pub total_models: u32,
-    /// What all of it cost, in US dollars; `null` where a price is unknown.
+    /// Total cost in US dollars; `null` if a price is unknown.
     #[serde(default)]
     pub cost_usd: Option<f64>,
-    /// The hash of the prompts, by which results of one wording are told from those of another.
+    /// Hash of the prompts, to distinguish results of different prompt versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
-    /// `sandbox` when simulated models took part.
+    /// `sandbox` if simulated models took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Whether all of it is what an earlier verification found, from the server's cache: no model was called.
+    /// Whether the whole result comes from the server's cache of earlier verifications, so that no model was called.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cached: bool,
-    /// The signed receipt, when the request asked for one: a JSON Web Signature by Ed25519. `mk receipt verify` reads
-    /// it.
+    /// The signed receipt, if requested: a JSON Web Signature with Ed25519. `mk receipt verify` checks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
     /// Not on the wire: the models in the order of the panel, then those that stand by, which a client has from
@@ -435,10 +435,10 @@ pub struct VerifyResponse {
     pub models: Vec<String>,
 }
 
-/// The public key by which receipts are checked; the body of `GET /verify/v1/receipt-key`.
+/// The public key for checking receipts; the body of `GET /verify/v1/receipt-key`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiptKey {
-    /// What receipts name it by.
+    /// The id by which receipts refer to it.
     pub key_id: String,
     /// Always `Ed25519`.
     pub algorithm: String,

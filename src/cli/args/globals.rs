@@ -17,7 +17,7 @@ pub(crate) const HEADING: &str = "Global options";
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct Globals {
-    /// When to colour: auto, always or never
+    /// Whether to use colour: auto, always or never
     #[arg(long, global = true, value_enum, value_name = "WHEN", hide_possible_values = true)]
     pub(crate) color: Option<ColorMode>,
 
@@ -29,7 +29,7 @@ pub(crate) struct Globals {
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
-    /// Show causes and request ids of errors
+    /// Show the causes and request ids of errors
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 
@@ -45,7 +45,7 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) api_key_file: Option<PathBuf>,
 
-    /// PEM file of further certificate authorities to trust
+    /// PEM file of additional certificate authorities to trust
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) ca_cert: Option<PathBuf>,
 }

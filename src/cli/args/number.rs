@@ -21,7 +21,7 @@ where
 /// Parses an amount of US dollars, exactly as written.
 pub(crate) fn dollars(text: &str) -> Result<NanoUsd, String> {
     NanoUsd::parse_usd(text).ok_or_else(|| {
-        "it must be an amount of US dollars such as 25 or 0.50, at most a billion, with at most nine decimals"
+        "it must be an amount in US dollars such as 25 or 0.50, at most a billion, with at most nine decimals"
             .to_owned()
     })
 }

@@ -79,7 +79,7 @@ pub(crate) fn pdf(name: &str) -> Failure {
 /// The failure for what has NUL bytes, as no text in UTF-8 has: what stands on both sides of one would become a word.
 fn binary(bytes: &[u8], name: &str) -> Failure {
     let hint = match bytes {
-        [b'P', b'K', 3, 4, ..] => "it is an archive or an office document: save it as plain text or Markdown",
+        [b'P', b'K', 3, 4, ..] => "it is an archive or an office document; save it as plain text or Markdown",
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             "it is UTF-16; convert it first: `iconv -f UTF-16 -t UTF-8 FILE`"
         }
@@ -91,7 +91,7 @@ fn binary(bytes: &[u8], name: &str) -> Failure {
 /// The failure for what is not UTF-8, with what to do about it.
 fn not_text(bytes: &[u8], name: &str) -> Failure {
     let hint = match bytes {
-        [b'P', b'K', 3, 4, ..] => "it is an archive or an office document: save it as plain text or Markdown",
+        [b'P', b'K', 3, 4, ..] => "it is an archive or an office document; save it as plain text or Markdown",
         _ => "convert it first, for example: `iconv -f WINDOWS-1252 -t UTF-8 FILE`",
     };
     Failure::usage(format!("{name} is not UTF-8 text")).hint(hint)

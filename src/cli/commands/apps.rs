@@ -26,24 +26,24 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk apps create newsroom --budget-usd 50
   mk apps list
-  mk apps update newsroom --budget-usd 80     from the next request on
-  mk apps statement newsroom --month 2026-10  what it used, by key and model
+  mk apps update newsroom --budget-usd 80     applies from the next request
+  mk apps statement newsroom --month 2026-10  its usage, by key and model
   mk apps delete newsroom                     revokes its keys, keeps its usage
   mk apps list --server https://mk.example.org";
 
 /// Where they are, last in the help of `mk apps` and `mk keys`.
 pub(crate) const NOTES: &str = "\
-Works on this machine's database or on a server elsewhere: the server that
---server or --profile names, or the one of the environment or config.toml if
-there is a console key for it (`mk login`). --data-dir and --config mean the
-database. --api-key-file means a server, with that key only. -v shows which.
+Works on this machine's database or on a remote server: the one that --server or
+--profile names, or the one set in the environment or config.toml if there is a
+console key for it (`mk login`). --data-dir and --config select the database.
+--api-key-file selects a server, with that key only. -v shows which is used.
 More: mk help keys";
 
 /// The columns in a pipe, last in the help of `mk apps list`.
 const LIST_NOTES: &str = "\
-In a pipe, lines are tab-separated: id, name, active keys, when it was created,
-monthly budget and what is spent of it this month in US dollars, percentage
-used, calls at an unknown price. What is not set is `-`.";
+In a pipe, lines are tab-separated: id, name, active keys, creation time,
+monthly budget and amount spent this month in US dollars, percentage used, calls
+at an unknown price. Values that are not set are `-`.";
 
 /// The arguments of `mk apps`.
 #[derive(Args, Debug)]
@@ -54,11 +54,11 @@ pub(crate) struct AppsArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Make an app
+    /// Create an app
     Create {
-        /// Its name, which no other app has
+        /// Name, unique among the apps
         name: String,
-        /// What all its keys together may spend in a calendar month (UTC), in US dollars [default: any amount]
+        /// Monthly budget of all its keys together, in US dollars per calendar month (UTC) [default: none]
         #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
         budget_usd: Option<NanoUsd>,
         #[command(flatten)]
@@ -81,21 +81,21 @@ enum Command {
     Update {
         /// Its name or id
         app: String,
-        /// A new name, which no other app has
+        /// New name, unique among the apps
         #[arg(long)]
         name: Option<String>,
-        /// What all its keys together may spend in a calendar month (UTC), in US dollars
+        /// Monthly budget of all its keys together, in US dollars per calendar month (UTC)
         #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
         budget_usd: Option<NanoUsd>,
-        /// Let its keys spend any amount
+        /// Remove the budget
         #[arg(long, conflicts_with = "budget_usd")]
         no_budget: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Show what an app has used in a month, by service, key and model
+    /// Show an app's usage in a month, by service, key and model
     Statement {
-        /// Its name or id; one that was deleted by its id
+        /// Its name or id; for a deleted app, its id
         app: String,
         /// Calendar month (UTC), such as 2026-10 [default: this month]
         #[arg(long, value_parser = usage::month)]
@@ -106,11 +106,11 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// Delete an app and revoke its keys for good; its usage stays
+    /// Delete an app and revoke its keys for good; its usage is kept
     Delete {
         /// Its name or id
         app: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(short, long)]
         yes: bool,
         #[command(flatten)]
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
         Command::Create { name, budget_usd, .. } => {
             let app = admin.create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
-                "created the app; `mk keys create --service verify --app {}{}` creates a key in it",
+                "created the app; next, create a key in it: `mk keys create --service verify --app {}{}`",
                 as_argument(&app),
                 location_flags(database, session)
             ));
@@ -204,7 +204,7 @@ fn list(session: &Session, admin: &Admin, is_json: bool) -> Result<(), Failure> 
         return printer.document(&json!({ "schema": "mk.apps/1", "apps": records }));
     }
     if records.is_empty() {
-        printer.sentence("no apps to list; `mk apps create NAME` makes one");
+        printer.sentence("there are no apps; `mk apps create NAME` creates one");
         return Ok(());
     }
     let unpriced = admin.unpriced_of_apps(None)?;
@@ -271,7 +271,7 @@ fn delete(session: &Session, admin: &Admin, app: &App, yes: bool, is_json: bool)
         return Err(Failure::new(Kind::Conflict, LAST_APP));
     }
     let question = format!(
-        "Delete the app `{}`{}? Its active keys ({}) stop working at once and for ever; its usage stays.",
+        "Delete the app `{}`{}? Its active keys ({}) stop working at once, for good; its usage is kept.",
         app.name,
         admin.location_suffix(),
         app.active_keys

@@ -23,22 +23,21 @@ use crate::storage::AuditFilter;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk audit                         the last changes, newest first
-  mk audit --app website           what was done to an app and its keys
-  mk audit --key ci                what was done to a key
-  mk audit --actor laptop          what was done with a console key
+  mk audit --app website           changes to an app and its keys
+  mk audit --key ci                changes to a key
+  mk audit --actor laptop          changes made with a console key
   mk audit --action key.revoked --json | jq -r '.entries[].object_name'";
 
 /// The contents of a line, last in its help.
 pub(crate) const NOTES: &str = "\
-An entry is written in the same transaction as its change, and never changed.
+Each entry is written in the same transaction as its change and never modified.
 Times are UTC.
 
-In a pipe, lines are tab-separated: id, time, how it was done (api, dashboard,
-cli, server), id and name of the console key (on the command line the user's
-name), action, id and name of what was changed, address, request id, and details
-as JSON.
+In a pipe, lines are tab-separated: id, time, channel (api, dashboard, cli,
+server), id and name of the console key (on the command line, the user name),
+action, id and name of the object, address, request id, and details as JSON.
 
-Reads this machine's database or a server elsewhere, see `mk apps --help`.";
+Reads this machine's database or a remote server: see `mk apps --help`.";
 
 /// The most entries without `--limit`.
 const DEFAULT_LIMIT: u32 = 50;
@@ -46,23 +45,23 @@ const DEFAULT_LIMIT: u32 = 50;
 /// The arguments of `mk audit`.
 #[derive(Args, Debug)]
 pub(crate) struct AuditArgs {
-    /// Only what was done to this app and its keys, by name or id
+    /// Only changes to this app and its keys, by name or id
     #[arg(long, value_name = "APP", conflicts_with = "key")]
     app: Option<String>,
 
-    /// Only what was done to this key, by id, name or last four characters
+    /// Only changes to this key, by id, name or last four characters
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Only what was done with this console key, by id, name or last four characters
+    /// Only changes made with this console key, by id, name or last four characters
     #[arg(long, value_name = "KEY")]
     actor: Option<String>,
 
-    /// Only what was done in this way, such as key.revoked
+    /// Only this action, such as key.revoked
     #[arg(long, value_name = "ACTION", value_parser = action(), hide_possible_values = true)]
     action: Option<String>,
 
-    /// The most entries, from the newest on; 0 shows all [default: 50]
+    /// Maximum number of entries, newest first; 0 for all [default: 50]
     #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     limit: Option<u32>,
 
@@ -104,7 +103,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         return Ok(0);
     }
     if entries.is_empty() {
-        printer.sentence("no entries to show");
+        printer.sentence("no entries");
     } else if printer.terminal.out.is_terminal {
         for_people(printer, &entries)?;
     } else {

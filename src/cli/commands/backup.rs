@@ -24,29 +24,29 @@ Examples:
 
 /// The text below the options in `mk backup --help`.
 pub(crate) const BACKUP_NOTES: &str = "\
-The server may keep running; each database is copied as of one moment. The
-backup is a tar archive of both with their checksums, is checked before it gets
-its name, and can be read by its owner only. It holds hashes of API keys, and
-the secret key that signs receipts. Until it is done, free space of twice their
-size is needed beside it.
-`mk restore` puts it back, into PostgreSQL as well. A PostgreSQL database itself
-is backed up by pg_dump.";
+The server may keep running: each database is copied as of one moment. The
+backup is a tar archive of both, with checksums. It is verified before it gets
+its name, and only its owner can read it. It holds hashes of API keys, and the
+secret key that signs receipts. While it is written, twice the size of the
+databases must be free in its directory.
+`mk restore` restores it, also into PostgreSQL. To back up a PostgreSQL
+database, use pg_dump.";
 
 /// Examples of `mk restore`, first in its help.
 pub(crate) const RESTORE_EXAMPLES: &str = "\
 Examples:
   mk restore /var/backups/mk.tar
   mk restore /var/backups/mk.tar --data-dir /srv/mk
-  MK_DATABASE_URL=postgres:///mk mk restore mk.tar   from one machine to several";
+  MK_DATABASE_URL=postgres:///mk mk restore mk.tar   into PostgreSQL";
 
 /// The text below the options in `mk restore --help`.
 pub(crate) const RESTORE_NOTES: &str = "\
-An existing database is never overwritten: stop the server and move its
-directory away first, or name an empty PostgreSQL database. What happened after
-the backup is not in it: keys revoked since then work again until they are
-revoked again, and today's requests are counted from what the backup knows.
-Free space for the databases is needed where they go, for PostgreSQL beside
-FILE.";
+An existing database is never overwritten: first stop the server and move its
+directory away, or name an empty PostgreSQL database. Changes after the backup
+are lost: keys revoked since then work again until you revoke them again, and
+today's request counts are those of the backup.
+The databases need free space in their directory; for PostgreSQL, in the
+directory of FILE.";
 
 /// The arguments of `mk backup`.
 #[derive(Args, Debug)]
@@ -77,16 +77,13 @@ pub(crate) struct RestoreArgs {
 /// Runs `mk backup`.
 pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
     must_not_name_a_server(session)?;
-    must_be_a_file(
-        &args.file,
-        "a backup is checked before it gets its name, so it cannot go to standard output",
-    )?;
+    must_be_a_file(&args.file, "a backup is verified as a file, so it cannot go to standard output")?;
     if args.file.exists() && !args.file.is_file() {
         return Err(Failure::usage(format!(
             "{} exists and is not a regular file, so it is not replaced",
             args.file.display()
         ))
-        .hint("name a file that is not there yet"));
+        .hint("name a file that does not exist yet"));
     }
     let dir = args.database.dir(
         session,
@@ -100,7 +97,9 @@ pub(crate) fn backup(args: &BackupArgs, session: &Session) -> Outcome {
         return Err(stopped(session, &stop));
     };
     let parts: Vec<_> = packed.iter().map(|(name, size)| format!("{name} ({})", kibibytes(*size))).collect();
-    session.printer.sentence(&format!("backed up {} to {file}, and checked it", parts.join(" and ")));
+    session
+        .printer
+        .sentence(&format!("backed up {} to {file}, and verified the backup", parts.join(" and ")));
     Ok(0)
 }
 
@@ -109,7 +108,7 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Outcome {
     must_not_name_a_server(session)?;
     must_be_a_file(
         &args.file,
-        "a backup is checked before it is put back, so it cannot come from standard input",
+        "a backup is verified before it is restored, so it cannot come from standard input",
     )?;
     if args.file.is_dir() {
         return Err(Failure::usage(format!("{} is a directory", args.file.display()))
@@ -138,7 +137,7 @@ fn restore_to_postgres(
     stop: &AtomicUsize,
 ) -> Result<Option<()>, Error> {
     let may_continue = || stop.load(Ordering::Relaxed) == 0;
-    session.printer.notice(&format!("carrying over to {address}; millions of rows take minutes"));
+    session.printer.notice(&format!("copying to {address}; millions of rows take minutes"));
     let Some(tables) = storage::restore_to_postgres(file, address, &may_continue)? else { return Ok(None) };
     for (table, rows) in tables {
         session.printer.detail(&format!("rows of {table}: {}", thousands(rows)));
@@ -157,15 +156,15 @@ fn stopped(session: &Session, by: &AtomicUsize) -> Failure {
 /// For other commands these flags select a server; nobody must mistake a backup of another database for that server's.
 fn must_not_name_a_server(session: &Session) -> Result<(), Failure> {
     let Some(flag) = session.globals.server_flag() else { return Ok(()) };
-    let why = format!("{flag} is about a server; backup and restore work on the database of this machine");
+    let why = format!("{flag} selects a server, but backup and restore work on this machine's database");
     Err(Failure::usage(why)
-        .hint("run it on the server's machine, or name a database by --data-dir or --config"))
+        .hint("run this on the server's machine, or select a database with --data-dir or --config"))
 }
 
 /// For other commands `-` is standard input; here it would be a file of that name, which nobody means.
 fn must_be_a_file(file: &Path, why: &str) -> Result<(), Failure> {
     if file == Path::new("-") {
-        return Err(Failure::usage(why).hint("name a file, and copy that"));
+        return Err(Failure::usage(why).hint("name a file, then copy that file"));
     }
     Ok(())
 }
@@ -195,21 +194,21 @@ fn kibibytes(bytes: u64) -> String {
 fn backup_failure(dir: &Path, file: &Path, cause: Error) -> Failure {
     let into = file.parent().filter(|into| !into.as_os_str().is_empty());
     if let Some(into) = into.filter(|into| !into.exists()) {
-        return Failure::usage(format!("cannot write {}: {} is not there", file.display(), into.display()))
+        return Failure::usage(format!("cannot write {}: {} does not exist", file.display(), into.display()))
             .caused_by(cause);
     }
     let (dir, file) = (dir.display(), file.display());
     let failure = match kind(&cause) {
         Some(ErrorKind::AlreadyExists) => {
             Failure::new(Kind::Conflict, format!("cannot write {file}: {cause}"))
-                .hint("give another name, or --force to replace a file")
+                .hint("choose another name, or add --force to replace the file")
         }
         Some(ErrorKind::NotFound) => {
             Failure::new(Kind::NotFound, format!("cannot back up {dir} to {file}: {cause}"))
                 .hint("name the directory of the databases with --data-dir or MK_DATA_DIR")
         }
         _ => Failure::new(Kind::Other, format!("cannot back up {dir} to {file}: {cause}"))
-            .hint("`mk doctor` checks the databases and the room on their disk"),
+            .hint("`mk doctor` checks the databases and the free disk space"),
     };
     failure.caused_by(cause)
 }
@@ -226,7 +225,7 @@ fn restore_failure(place: &StorePlace, file: &Path, cause: Error) -> Failure {
                     "stop the server and move that directory away, or name another with --data-dir"
                 }
                 StorePlace::Postgres(_) => {
-                    "name an empty database by `database_url` or MK_DATABASE_URL; `CREATE DATABASE` makes one"
+                    "set `database_url` or MK_DATABASE_URL to an empty database; `CREATE DATABASE` creates one"
                 }
             };
             Failure::new(Kind::Conflict, format!("cannot restore into {place}: {cause}")).hint(hint)
@@ -234,10 +233,10 @@ fn restore_failure(place: &StorePlace, file: &Path, cause: Error) -> Failure {
         Some(ErrorKind::NotFound) => Failure::usage(format!("cannot read {file}: {cause}")),
         Some(ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
             Failure::new(Kind::Other, format!("cannot restore {file} into {place}: {cause}"))
-                .hint("take another backup, or the whole of this one; nothing was put there")
+                .hint("use another backup, or copy this one again; nothing was restored")
         }
         _ => Failure::new(Kind::Other, format!("cannot restore {file} into {place}: {cause}"))
-            .hint("nothing was put there"),
+            .hint("nothing was restored"),
     };
     failure.caused_by(cause)
 }

@@ -16,22 +16,22 @@ use crate::config::{
 /// Examples of `mk config`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk config init                   write a server.toml with everything explained
-  mk config path                   where files are looked for
-  mk config list --origin          every value, and who decided it
-  mk config list server --origin   the server's only";
+  mk config init                   write a commented server.toml
+  mk config path                   where mk looks for files
+  mk config list --origin          every value, and where it is set
+  mk config list server --origin   only the server's values";
 
 /// Which layer wins, and what a project may say; last in the help of `mk config`.
 pub(crate) const NOTES: &str = "\
-A value comes from the first of these that has it: a flag, a variable (MK_...),
-the project's .mk.toml, your config.toml, the default; of the server: a flag, a
-variable, server.toml, the default.
+Each value comes from the first of these that sets it: a flag, a variable
+(MK_...), the project's .mk.toml, your config.toml, the default. For the server:
+a flag, a variable, server.toml, the default.
 
 .mk.toml is the nearest one from the working directory up to the root of its
-repository; outside of a repository only the working directory's counts. It
-comes with a checkout, so it may hold [verify] (domain, min_required,
-total_models, jobs, fail_on) and [output] (color, progress, view) only: never a
-server, a key, a certificate authority or a model for chats.";
+repository; outside a repository, only the working directory counts. It comes
+with a checkout and may not be yours, so it may only hold [verify] (domain,
+min_required, total_models, jobs, fail_on) and [output] (color, progress, view):
+never a server, a key, a certificate authority or a chat model.";
 
 /// The arguments of `mk config`.
 #[derive(Args, Debug)]
@@ -42,13 +42,13 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Write an example of the server's file, in which nothing is set yet
+    /// Write an example server.toml in which every setting is explained
     Init {
-        /// Where to [default: server.toml in the configuration directory]
+        /// File to write [default: server.toml in the configuration directory]
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Show where files are looked for
+    /// Show where mk looks for files
     Path {
         /// The server's configuration file
         #[arg(long, value_name = "FILE")]
@@ -57,12 +57,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// List every value
+    /// List all settings and their values
     List {
-        /// Whose values: client or server [default: both]
+        /// Which values: client or server [default: both]
         #[arg(value_enum, hide_possible_values = true)]
         side: Option<Side>,
-        /// Also say where each value comes from
+        /// Also show where each value comes from
         #[arg(long)]
         origin: bool,
         /// The server's configuration file
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &ConfigArgs, session: &mut Session) -> Outcome {
         Command::Init { config } => {
             let server = ServerArgs { config: config.clone(), ..ServerArgs::default() };
             let path = config::init(&server, &session.env)?;
-            session.printer.notice("wrote the example; what is commented out shows the default:");
+            session.printer.notice("wrote an example; commented settings show their defaults:");
             session.printer.line(&path.display().to_string())?;
         }
         Command::Path { config, json } => paths(session, config.clone(), *json)?,
@@ -116,7 +116,7 @@ fn paths(session: &Session, file: Option<PathBuf>, is_json: bool) -> Result<(), 
         Ok(StorePlace::Postgres(address)) => (None, Some(address.to_string())),
         // Whoever looks for the files may be about to fix this.
         Err(cause) => {
-            session.printer.warning(&format!("where the data lies cannot be told: {cause}"));
+            session.printer.warning(&format!("the data directory is unknown: {cause}"));
             (None, None)
         }
     };
@@ -191,7 +191,7 @@ fn server_values(
     match load_server_values(&args, &session.env) {
         Ok(server) => {
             // Without providers, all other warnings follow from that.
-            let none = "no model provider is configured, and none was found; `mk serve` needs one".to_owned();
+            let none = "no model provider is configured or was found; `mk serve` needs one".to_owned();
             let doubts = if server.providers.is_empty() { vec![none] } else { server.warnings.clone() };
             for doubt in &doubts {
                 session.printer.warning(doubt);
@@ -199,7 +199,7 @@ fn server_values(
             Ok(server_listing(&server))
         }
         Err(cause) if side.is_none() => {
-            session.printer.warning(&format!("the server's values are left out: {cause}"));
+            session.printer.warning(&format!("the server's values are missing: {cause}"));
             Ok(Vec::new())
         }
         Err(cause) => Err(cause.into()),

@@ -30,13 +30,13 @@ Examples:
 /// Examples of `mk man`, first in its help.
 pub(crate) const MAN_EXAMPLES: &str = "\
 Examples:
-  mk man ~/.local/share/man/man1     write all pages there, and to man5 and man7
-  mk man | man -l -                  read the first one";
+  mk man ~/.local/share/man/man1     write all pages to man1, man5 and man7
+  mk man | man -l -                  read mk(1)";
 
 /// The arguments of `mk completions`.
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// Name of the shell
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -44,7 +44,7 @@ pub(crate) struct CompletionsArgs {
 /// The arguments of `mk man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Where to write the pages; without it, mk.1 goes to standard output
+    /// Directory to write the pages to; without it, mk.1 goes to standard output
     dir: Option<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ fn shown_commands() -> Command {
 /// Writes the manual pages.
 pub(crate) fn man(args: &ManArgs, session: &Session) -> Outcome {
     let pages = pages()
-        .map_err(|cause| Failure::new(Kind::Other, "cannot make the manual pages").caused_by(cause))?;
+        .map_err(|cause| Failure::new(Kind::Other, "cannot write the manual pages").caused_by(cause))?;
     let Some(dir) = &args.dir else {
         let first = pages.first().map(|(_, text)| text.trim_end()).unwrap_or_default();
         session.printer.result(first)?;

@@ -39,7 +39,7 @@ const INDENT: usize = 2;
 /// The arguments of `mk help`.
 #[derive(Args, Debug)]
 pub(crate) struct HelpArgs {
-    /// A topic, or the words of a command; without any, all of them are listed
+    /// A topic or a command; without it, all of them are listed
     #[arg(value_name = "TOPIC|COMMAND")]
     words: Vec<String>,
 }
@@ -76,10 +76,7 @@ fn unknown(root: &clap::Command, name: &str) -> Failure {
         Some(close) => failure.hint(format!("did you mean `mk help {close}`?")),
         None => failure,
     };
-    failure.hint(format!(
-        "the topics are {}; `mk --help` lists the commands",
-        topics.collect::<Vec<_>>().join(", ")
-    ))
+    failure.hint(format!("topics: {}; `mk --help` lists the commands", topics.collect::<Vec<_>>().join(", ")))
 }
 
 /// A topic as it is shown.

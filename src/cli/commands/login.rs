@@ -23,10 +23,10 @@ use crate::secret::{self, ExposeSecret, SecretString};
 /// Examples of `mk login`, first in its help.
 pub(crate) const LOGIN_EXAMPLES: &str = "\
 Examples:
-  mk login                                     asks for the key, unseen
+  mk login                                     asks for the key, without echo
   mk login --server https://mk.example.org < key.txt
-  mk login --server https://mk.example.org --profile work   in config.toml
-  mk keys create --service verify | mk login   on the server's own machine";
+  mk login --server https://mk.example.org --profile work   adds a profile
+  mk keys create --service verify | mk login   on the server's machine";
 
 /// How long the server may take to check a key by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -40,7 +40,7 @@ Examples:
 /// The arguments of `mk login`.
 #[derive(Args, Debug)]
 pub(crate) struct LoginArgs {
-    /// Store the key without asking the server about it
+    /// Store the key without checking it with the server
     #[arg(long)]
     no_check: bool,
 }
@@ -65,8 +65,8 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     }
     let key = read(session, &server)?;
     let Some(service) = keys::service_of(key.expose_secret()) else {
-        return Err(Failure::usage("this is not a key: its form or its check digits do not fit")
-            .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
+        return Err(Failure::usage("this is not a valid key: its form or its check digits are wrong")
+            .hint("a key is mk_<service>_ followed by 32 characters; copy the whole key again"));
     };
     if !args.no_check {
         check(&config, &key, session)?;
@@ -83,8 +83,8 @@ pub(crate) fn login(args: &LoginArgs, session: &mut Session) -> Outcome {
     }
     if !is_default_server(&server, session) {
         session.printer.sentence(&match &session.globals.profile {
-            Some(name) => format!("use it by --profile {}", shell::word(name)),
-            None => "use it by --server, MK_SERVER or a profile".to_owned(),
+            Some(name) => format!("use it with --profile {}", shell::word(name)),
+            None => "use it with --server, MK_SERVER or a profile".to_owned(),
         });
     }
     Ok(0)
@@ -108,15 +108,13 @@ fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result
     })?;
     let Err(cause) = response else { return Ok(()) };
     if remote::is_unknown_endpoint(&cause) {
-        session
-            .printer
-            .warning(&format!("{} cannot check keys; this one is stored unchecked", config.server));
+        session.printer.warning(&format!("{} cannot check keys; the key is stored unchecked", config.server));
         return Ok(());
     }
     let failure = remote::failure(&config.server, cause);
     if failure.kind == Kind::Unauthorized {
         let what = format!("{}; it is not stored", failure.message);
-        return Err(Failure { message: what, ..failure }.hint("`mk login --no-check` stores it all the same"));
+        return Err(Failure { message: what, ..failure }.hint("`mk login --no-check` stores it anyway"));
     }
     session.printer.warning(&format!("the key is stored unchecked: {}", failure.message));
     Ok(())
@@ -126,7 +124,7 @@ fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result
 fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
     let unreadable = |cause: std::io::Error| {
         Failure::usage(format!("cannot read a key: {cause}"))
-            .hint("mk login < FILE, or without a redirection on a terminal")
+            .hint("use `mk login < FILE`, or run `mk login` on a terminal")
             .caused_by(cause)
     };
     if let Some(path) = &session.globals.api_key_file {
@@ -143,7 +141,7 @@ fn read(session: &Session, server: &str) -> Result<SecretString, Failure> {
 
 /// Warns that keys stored earlier may have been read by others.
 fn warn_of_exposed(session: &Session, exposed: &str) {
-    let what = format!("{exposed}; replace those that are not to be known: `mk keys rotate`");
+    let what = format!("{exposed}; replace keys that others may have read: `mk keys rotate`");
     session.printer.warning(&what);
 }
 

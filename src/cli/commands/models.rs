@@ -21,16 +21,16 @@ use crate::client;
 /// Examples of `mk models`, first in its help. In the last one, awk does not treat `-` as a number above 0.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk models                                   those that your key may use
-  mk models --local                           those of this machine's providers
-  mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   below a dollar a million";
+  mk models                                   models that your key may use
+  mk models --local                           models of this machine's providers
+  mk models | awk -F'\\t' '$2 > 0 && $2 < 1'   less than $1 per million";
 
 /// The columns in a pipe, last in its help.
 pub(crate) const NOTES: &str = "\
-In a pipe, lines are tab-separated: model, dollars per million tokens of input
-and of output, tokens of context and of the longest answer, date of retirement,
-dollars per million tokens of cached input and, where there are pools, their
-targets. What is unknown is `-`.";
+In a pipe, lines are tab-separated: model, price of input and of output in
+dollars per million tokens, context size and longest answer in tokens,
+retirement date, price of cached input in dollars per million tokens and, if
+there are pools, their targets. Unknown values are `-`.";
 
 /// How long the list may take by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -91,8 +91,8 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
 fn key_failure(held: &HeldKey) -> Option<Failure> {
     let whose = format!("the {} key ({})", held.service, held.origin.as_deref()?);
     if held.is_mistyped {
-        let what = format!("{whose} is mistyped: its form or check digits do not fit");
-        return Some(Failure::new(Kind::Unauthorized, what).hint("`mk login` stores another"));
+        let what = format!("{whose} is mistyped: its form or check digits are wrong");
+        return Some(Failure::new(Kind::Unauthorized, what).hint("`mk login` stores a new one"));
     }
     let failed = |why: &Failure, message: String| {
         Some(Failure {
@@ -175,7 +175,7 @@ fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(&
         let shown = match &key.origin {
             None => "not set".to_owned(),
             Some(origin) if key.is_mistyped => {
-                format!("set ({origin}; mistyped: its form or check digits do not fit)")
+                format!("set ({origin}; mistyped: its form or check digits are wrong)")
             }
             Some(origin) => match (&key.read_failure, &key.verdict) {
                 (Some(read_failure), _) => read_failure.message.clone(),

@@ -82,7 +82,7 @@ pub(crate) fn text(command: &Command, terminal: &Terminal) -> String {
         lines.extend(examples.into_iter().take(count).map(|row| format!("  {row}")));
         lines.push(String::new());
     }
-    lines.extend(wrap(&format!("{name} --help says more, and has the global options"), width));
+    lines.extend(wrap(&format!("{name} --help shows details and global options"), width));
     lines.join("\n")
 }
 

@@ -78,7 +78,7 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let message = without_hidden(without_keys(message.join(" "), args));
     let mut failure = Failure::usage(message.trim_start_matches("error: ").to_owned());
     if let Some(place) = correct_position(error, args) {
-        return failure.hint(format!("put it behind the command: {place}"));
+        return failure.hint(format!("put it after the command: {place}"));
     }
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) => Some(typed.as_str()),
@@ -348,11 +348,11 @@ mod tests {
             &["mk", "apps", "--data-dir", "/srv/mk", "list"],
         ] {
             let failure = parse_failure(early);
-            assert_eq!(failure.hints, ["put it behind the command: mk apps list --data-dir …"]);
+            assert_eq!(failure.hints, ["put it after the command: mk apps list --data-dir …"]);
         }
         assert_eq!(
             parse_failure(&["mk", "--sandbox", "verify", "x"]).hints,
-            ["put it behind the command: mk verify --sandbox"]
+            ["put it after the command: mk verify --sandbox"]
         );
         let nowhere = parse_failure(&["mk", "apps", "--lines", "list"]);
         assert!(nowhere.hints.iter().all(|hint| !hint.contains("behind")), "{:?}", nowhere.hints);

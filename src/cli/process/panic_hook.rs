@@ -18,22 +18,22 @@ pub(crate) fn install_hook() {
 /// Runs a command; a panic in it becomes an ordinary failure.
 pub(crate) fn catch(command: impl FnOnce() -> Outcome) -> Outcome {
     catch_unwind(AssertUnwindSafe(command)).unwrap_or_else(|_panic| {
-        Err(Failure::new(Kind::Other, "this is a defect of mk; the command did not end properly")
-            .hint("please report it: with the line above, and what you have done"))
+        Err(Failure::new(Kind::Other, "this is a bug in mk; the command did not finish")
+            .hint("please report it, with the line above and what you did"))
     })
 }
 
 fn report(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    let place = panic.location().map_or_else(|| "unknown location".to_owned(), ToString::to_string);
     let text = constant_message(panic.payload()).unwrap_or("text not shown");
     if tracing::dispatcher::has_been_set() {
-        tracing::error!(place, text, "a defect of mk");
+        tracing::error!(place, text, "bug in mk");
         return;
     }
     let trace = Backtrace::capture();
     let mut err = io::stderr().lock();
     // If nobody reads standard error, nobody misses the message.
-    let _ = writeln!(err, "defect: {place}: {text}");
+    let _ = writeln!(err, "bug: {place}: {text}");
     if trace.status() == BacktraceStatus::Captured {
         let _ = writeln!(err, "{trace}");
     }

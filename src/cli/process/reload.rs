@@ -71,11 +71,10 @@ impl Reloader {
         match self.apply() {
             Ok(reloaded) => reloaded.log(),
             Err(failure) => {
-                let failure =
-                    failure.hint("`mk serve --check` tells before a reload whether a file is valid");
+                let failure = failure.hint("use `mk serve --check` to check a file before a reload");
                 tracing::error!(
                     hints = failure.hints.join("; "),
-                    "the configuration is not reloaded, the old one stays in force: {failure}"
+                    "configuration not reloaded; the old one stays in force: {failure}"
                 );
             }
         }
@@ -86,8 +85,8 @@ impl Reloader {
         let mut running = self.running.locked();
         // Without its file, it would be judged as the configuration of a server that never had one.
         if let Some(missing) = running.config.file.as_ref().filter(|file| !file.exists()) {
-            let message = format!("the configuration file {} does not exist any more", missing.display());
-            return Err(Failure::usage(message).hint("put it back, or restart without it"));
+            let message = format!("the configuration file {} no longer exists", missing.display());
+            return Err(Failure::usage(message).hint("restore it, or restart without it"));
         }
         let mut env = self.env.clone();
         env.now = Clock::system().now();
@@ -166,7 +165,7 @@ impl Reloads {
             supervisor::notify_reloading();
             let reloader = reloader.clone();
             if let Err(cause) = tokio::task::spawn_blocking(move || reloader.reload()).await {
-                tracing::error!(%cause, "the configuration is not reloaded, the old one stays in force");
+                tracing::error!(%cause, "configuration not reloaded; the old one stays in force");
             }
             supervisor::notify_ready();
         }

@@ -37,7 +37,7 @@ pub(crate) fn limit_connections(options: Options) -> Options {
         tracing::warn!(
             connections = capacity,
             open_files = files,
-            "few connections at once, as few files may be open (ulimit -n, LimitNOFILE)"
+            "few connections are possible, because the limit of open files is low (ulimit -n, LimitNOFILE)"
         );
     }
     Options { max_connections: capacity.min(options.max_connections), ..options }

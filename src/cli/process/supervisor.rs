@@ -20,12 +20,12 @@ pub(crate) fn listener() -> Result<Option<TcpListener>, Failure> {
         count => {
             return Err(socket_failure(
                 &format!("there are {count} of them"),
-                "pass one, by one ListenStream=",
+                "pass exactly one, with one ListenStream=",
             ));
         }
     }
     let wrong = |cause: std::io::Error| {
-        socket_failure("it does not listen for TCP", "give ListenStream= a port, or an address and a port")
+        socket_failure("it does not listen on TCP", "give ListenStream= a port, or an address and a port")
             .caused_by(cause)
     };
     let socket = passed.take_tcp_listener(0).map_err(wrong)?;
@@ -65,7 +65,7 @@ pub(crate) fn notify_stopping() {
 #[cfg(unix)]
 fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
-        tracing::warn!(%cause, "the supervisor cannot be told (NOTIFY_SOCKET)");
+        tracing::warn!(%cause, "cannot notify the supervisor (NOTIFY_SOCKET)");
     }
 }
 

@@ -23,11 +23,11 @@ use crate::secret::SecretString;
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Where")]
 pub(crate) struct BackendArgs {
-    /// Simulated models in this process: no server, key or network. They know few facts
+    /// Use simulated models without key or network; they know only a few facts
     #[arg(long)]
     pub(crate) sandbox: bool,
 
-    /// The configured providers, called from this process: no server needed
+    /// Call the configured providers, without a server
     #[arg(long, conflicts_with = "sandbox")]
     pub(crate) local: bool,
 }

@@ -25,7 +25,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Database")]
 pub(crate) struct DatabaseArgs {
-    /// Directory of an SQLite database [default: the server's database]
+    /// Directory of the SQLite database [default: the server's database]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
@@ -102,7 +102,7 @@ impl DatabaseArgs {
         match self.place(session)? {
             StorePlace::Directory(dir) => Ok(dir),
             StorePlace::Postgres(address) => Err(Failure::usage(format!(
-                "the database is {address}, which PostgreSQL's own programs back up"
+                "the database is {address}; back it up with PostgreSQL's own tools"
             ))
             .hint(instead)
             .hint("--data-dir names the directory of an SQLite database")),
@@ -181,16 +181,17 @@ pub(crate) fn database_failure(place: &StorePlace, cause: Error) -> Failure {
 pub(crate) fn recovery_hint(place: &StorePlace, cause: &Error) -> &'static str {
     match place {
         StorePlace::Postgres(_) if matches!(cause, Error::TooNew { .. }) => {
-            "update mk here, or name another database by `database_url` or MK_DATABASE_URL"
+            "update mk here, or set `database_url` or MK_DATABASE_URL to another database"
         }
         StorePlace::Postgres(_) if cause.is_busy() => {
-            "try again in a moment; pg_stat_activity there tells what it is busy with"
+            "try again in a moment; pg_stat_activity shows what the database is busy with"
         }
         StorePlace::Postgres(_) => {
-            "check `database_url` in server.toml or MK_DATABASE_URL, and that PostgreSQL runs there and gives this user the rights it needs"
+            "check `database_url` in server.toml or MK_DATABASE_URL, and that PostgreSQL runs there and this \
+             user has the rights it needs"
         }
         StorePlace::Directory(_) if cause.is_busy() => {
-            "try again when the other program is done; `fuser` on the file tells which it is"
+            "try again when the other program is done; `fuser` on the file shows which one it is"
         }
         StorePlace::Directory(_) if cause.is_corrupt() => RESTORE_HINT,
         StorePlace::Directory(_) => {
@@ -201,7 +202,7 @@ pub(crate) fn recovery_hint(place: &StorePlace, cause: &Error) -> &'static str {
 
 /// What to do about a damaged database.
 pub(crate) const RESTORE_HINT: &str =
-    "stop the server, move the directory away, and put a backup back: `mk restore FILE`";
+    "stop the server, move the directory away, and restore a backup: `mk restore FILE`";
 
 /// The failure for an error of the store; `what` names the thing that was asked for.
 pub(crate) fn store_failure(cause: Error, what: &str) -> Failure {

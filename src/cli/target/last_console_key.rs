@@ -11,8 +11,8 @@ pub(crate) fn warning(admin: &Admin, is_ending: impl Fn(&Key) -> bool) -> Option
     keys.retain(|key| key.state == KeyState::Active);
     let is_last = !keys.is_empty() && keys.iter().all(is_ending);
     is_last.then(|| {
-        "this takes away the last console key: nobody can log in to the dashboard or administer from elsewhere \
-         until `mk keys create --service console` makes another one on the server's machine"
+        "this removes the last console key: until you run `mk keys create --service console` on the server's \
+         machine, nobody can log in to the dashboard or administer the server remotely"
             .to_owned()
     })
 }

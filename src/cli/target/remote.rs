@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Hint for whoever looked for a server in vain, where it would not help to suggest looking.
-const START_OR_NAME_HINT: &str = "start it, or name another by --server or MK_SERVER";
+const START_OR_NAME_HINT: &str = "start it, or name another with --server or MK_SERVER";
 /// What else helps where a server listens by default.
 const START_HERE_HINT: &str = "; `mk serve --sandbox` starts one here";
 
@@ -85,24 +85,23 @@ pub(crate) fn failure_for(service: Service, server: &str, model_flag: Option<&st
             Failure::new(Kind::Unreachable, format!("cannot reach {server} ({})", flaw.as_str()))
                 .hint(flaw.hint())
         }
-        Error::Timeout => Failure::new(Kind::Unreachable, format!("{server} does not answer (timeout)"))
-            .hint("is the server healthy? `mk doctor` checks"),
+        Error::Timeout => Failure::new(Kind::Unreachable, format!("{server} did not answer in time"))
+            .hint("check the server with `mk doctor`"),
         Error::Refused(refusal) => refused(service, server, model_flag, refusal),
         Error::Failed(event) => failed_event(service, server, event),
         Error::Incomplete if service == Service::Inference => {
-            Failure::new(Kind::Incomplete, format!("the answer of {server} broke off before its end"))
-                .hint("what came until then is not the whole answer")
+            Failure::new(Kind::Incomplete, format!("the answer from {server} broke off"))
+                .hint("what was received is incomplete; try again")
         }
-        Error::Incomplete => Failure::new(
-            Kind::Incomplete,
-            format!("the answer of {server} ended before its result was there"),
-        )
-        .hint("the server may have been stopped; what it found until then is not the whole result"),
+        Error::Incomplete => {
+            Failure::new(Kind::Incomplete, format!("the answer from {server} ended before the result"))
+                .hint("the server may have been stopped; what was received is incomplete")
+        }
         Error::Unhealthy(why) => {
             Failure::new(Kind::Server, format!("{server} reports that it is unhealthy: {why}"))
         }
         Error::NotHttp | Error::Malformed(_) => {
-            Failure::new(Kind::Server, format!("{server} does not answer like an mk server: {cause}"))
+            Failure::new(Kind::Server, format!("{server} does not seem to be an mk server: {cause}"))
                 .hint(foreign_hint(server, &cause))
         }
     };
@@ -140,18 +139,16 @@ pub(crate) fn too_slow(what: &str, limit: Duration, instead: &str) -> Failure {
 
 fn unreachable_hint(server: &str, cause: &Error) -> String {
     match (cause, server.strip_prefix("https://")) {
-        (Error::Unresolved, _) => {
-            "is the server's address right? `mk whoami` tells where it comes from".to_owned()
-        }
-        (Error::NoTls, Some(host)) => format!("is the server at http://{host}?"),
+        (Error::Unresolved, _) => "check the server's address; `mk whoami` shows where it is set".to_owned(),
+        (Error::NoTls, Some(host)) => format!("try http://{host}"),
         _ => with_start_here("is the server running? `mk doctor` checks", server),
     }
 }
 
 fn foreign_hint(server: &str, cause: &Error) -> String {
     match (cause, server.strip_prefix("http://")) {
-        (Error::NotHttp, Some(host)) => format!("is the server at https://{host}? If not, is it mk's?"),
-        _ => "is this the address of an mk server?".to_owned(),
+        (Error::NotHttp, Some(host)) => format!("try https://{host}, and check that it is an mk server"),
+        _ => "check that this is the address of an mk server".to_owned(),
     }
 }
 
@@ -181,7 +178,8 @@ fn refused(service: Service, server: &str, model_flag: Option<&str>, refusal: &R
         }
         // Everything else that can be wrong with a text is found before it is sent.
         (400, _) if body.param.as_deref() == Some("fact") => failure.hints.push(
-            "several files are verified one by one: `mk verify part1.md part2.md`; --lines takes a statement a line"
+            "split it into files, which are verified one by one: `mk verify part1.md part2.md`; or use --lines \
+             for one statement per line"
                 .to_owned(),
         ),
         _ => {}
@@ -194,11 +192,11 @@ fn refused(service: Service, server: &str, model_flag: Option<&str>, refusal: &R
 /// status, as the refusal may come from a proxy in front of an mk server.
 fn foreign_response(server: &str, refusal: &Refusal) -> Failure {
     let (status, title) = (refusal.status, brief(&refusal.body.message));
-    let message = format!("{server} answered {status} {title}, and not as mk does");
+    let message = format!("{server} answered {status} {title}, but not like an mk server");
     let hint = if (300..=399).contains(&status) {
-        "give the address that it names, by --server or MK_SERVER"
+        "use that address, with --server or MK_SERVER"
     } else {
-        "is this the address of an mk server?"
+        "check that this is the address of an mk server"
     };
     let failure = Failure::new(kind_of_status(status), message).hint(hint);
     let retry_after = refusal.retry_after.filter(|_| status == 429 && !refusal.hopeless);
@@ -221,7 +219,7 @@ fn hint(code: Option<ErrorCode>, service: Service, server: &str) -> Option<Strin
     let hint = match (code?, service) {
         (ErrorCode::RateLimitedMinute, Service::Verify) => "`mk verify --max-wait 2m` waits until then",
         (ErrorCode::RateLimitedMinute, Service::Console) => {
-            "`mk keys update KEY --per-minute N` allows the console key more"
+            "`mk keys update KEY --per-minute N` raises the console key's limit"
         }
         (code, _) => code.hint()?,
     };
@@ -362,8 +360,9 @@ mod tests {
             failure_for(service, "http://a", None, refusal(401, code, message, None)).hints.join(" | ")
         };
         for service in Service::ALL {
-            let hint =
-                format!("a key works for one service only: `mk keys create --service {service}` makes one");
+            let hint = format!(
+                "each key works for one service only; create another with `mk keys create --service {service}`"
+            );
             assert_eq!(told(service, "wrong_service", "Dieser Schlüssel passt nicht"), hint);
         }
         assert!(

@@ -16,11 +16,11 @@ pub(crate) fn key_for(config: &ClientConfig, service: Service) -> Result<Option<
         Some(None) => Err(Failure::new(
             Kind::Unauthorized,
             format!(
-                "the {service} key of {} is mistyped: its form or check digits do not fit",
+                "the {service} key of {} is mistyped: its form or check digits are wrong",
                 config.key_origin(service)
             ),
         )
-        .hint("copy the whole key again; if it is lost, `mk keys rotate` makes another in its place")),
+        .hint("copy the whole key again; if it is lost, replace it with `mk keys rotate`")),
         Some(Some(other)) if other != service => {
             let message = holds_another(config, &config.key_origin(service), other, service);
             Err(Failure::new(Kind::Unauthorized, message).hint(how_to_get(config, service)))
@@ -53,8 +53,8 @@ fn how_to_get(config: &ClientConfig, service: Service) -> String {
         Service::Console => "MK_CONSOLE_KEY",
     };
     format!(
-        "`mk keys create --service {service}` on the server's machine makes one; `mk login --server {server}` stores \
-         it, or set {variable} or {variable}_FILE"
+        "`mk keys create --service {service}` on the server's machine makes one; `mk login --server {server}` stores it, \
+         or set {variable} or {variable}_FILE"
     )
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn no_key(config: &ClientConfig, service: Service, trial: Option<&str
         return failure;
     }
     failure.hint(format!(
-        "there is one for {}, which --server, MK_SERVER or a profile names",
+        "there is one for {}; select it with --server, MK_SERVER or a profile",
         elsewhere.join(" and for ")
     ))
 }

@@ -108,7 +108,7 @@ impl LinkFile {
             Ok(()) => {
                 tracing::info!(
                     path = %path.display(),
-                    "there is no console key yet; the link in this file makes the first one, once, within 30 minutes"
+                    "there is no console key yet; the link in this file creates the first one, once, within 30 minutes"
                 );
                 Some(Self { path, text })
             }
@@ -128,7 +128,7 @@ impl LinkFile {
         if fs::read_to_string(&self.path).is_ok_and(|found| found == self.text.expose_secret())
             && let Err(cause) = fs::remove_file(&self.path)
         {
-            tracing::warn!(%cause, path = %self.path.display(), "the file of the setup link cannot be removed");
+            tracing::warn!(%cause, path = %self.path.display(), "the setup link file cannot be removed");
         }
     }
 }

@@ -20,8 +20,10 @@ pub(crate) fn confirm(
     let terminal = &printer.terminal;
     let nobody_is_there = !terminal.input_is_tty || !terminal.err.is_terminal;
     if !is_confirmed && nobody_is_there {
-        return Err(Failure::usage("this cannot be undone, and there is no terminal to ask on")
-            .hint(format!("add {FLAG} if it is what you want")));
+        return Err(Failure::usage(
+            "this cannot be undone, and there is no terminal to ask for confirmation",
+        )
+        .hint(format!("add {FLAG} to confirm")));
     }
     if let Some(warning) = warning {
         printer.warning(warning);

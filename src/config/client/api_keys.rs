@@ -81,7 +81,7 @@ impl ApiKeys {
         let of_any_service =
             [&shared.variable, &shared.file].into_iter().filter_map(|lookup| lookup.as_ref().ok()?.as_ref());
         warnings.extend(of_any_service.filter(|sourced| service_of(&sourced.key).is_none()).map(|sourced| {
-            format!("what {} gives is not a key (mk_<service>_…) and is not used", sourced.origin)
+            format!("the value of {} is not a key (mk_<service>_…) and is ignored", sourced.origin)
         }));
         let lookups =
             Service::ALL.map(|service| (service, first_found(&shared, env, server_origin, service))).into();
@@ -170,7 +170,7 @@ fn from_flag(path: &Path) -> Lookup {
     let sourced = from_file(path, Origin::Flag(FLAG))?;
     if service_of(&sourced.key).is_none() {
         let path = path.display();
-        let error = ConfigError::new(format!("{FLAG} names {path}, which holds no key (mk_<service>_…)"));
+        let error = ConfigError::new(format!("{FLAG} names {path}, which contains no key (mk_<service>_…)"));
         return Err(Unreadable { origin: sourced.origin, error });
     }
     Ok(Some(sourced))
@@ -264,7 +264,7 @@ mod tests {
         for text in ["sk-openai-key", "mk_verify_", "mk_verify", "mk_other_abc"] {
             let (api_keys, warnings) = find(&[("MK_API_KEY", text)], None);
             assert!(Service::ALL.iter().all(|service| api_keys.key(*service).unwrap().is_none()));
-            assert_eq!(warnings, ["what MK_API_KEY gives is not a key (mk_<service>_…) and is not used"]);
+            assert_eq!(warnings, ["the value of MK_API_KEY is not a key (mk_<service>_…) and is ignored"]);
         }
     }
 
@@ -295,7 +295,7 @@ mod tests {
         assert!(api_keys.key(Service::Inference).unwrap().is_none() && warnings.is_empty());
         fs::write(&file, "sk-openai-secret").unwrap();
         let error = find(&others, Some(&file)).0.key(Service::Inference).unwrap_err();
-        assert!(error.message.contains("holds no key") && !error.message.contains("secret"), "{error}");
+        assert!(error.message.contains("contains no key") && !error.message.contains("secret"), "{error}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ settings_table! {
         color: ColorMode = parsed(&choices::words::<ColorMode>(), choices::parse);
         /// auto, bars, lines, none
         progress: ProgressMode = parsed(&choices::words::<ProgressMode>(), choices::parse);
-        /// "list", or "table": a row a claim
+        /// "list", or "table": one row per claim
         view: View = parsed(&choices::words::<View>(), choices::parse);
     }
 }
@@ -39,9 +39,9 @@ settings_table! {
 settings_table! {
     /// `[network]`, of the user's file alone.
     struct NetworkTable for ClientConfig {
-        /// how long a command may take in all
+        /// time limit of a command
         timeout: Duration = duration(), such as "\"5m\"";
-        /// further certificate authorities to trust
+        /// additional certificate authorities to trust
         ca_cert: PathBuf = path(), such as "\"ca.pem\"";
     }
 }
@@ -53,9 +53,9 @@ settings_table! {
         domain: Domain = parsed("\"general\" or \"legal\"", domain), such as "\"legal\"";
         /// how many models must agree: 2 or 3
         min_required: u32 = number(MIN_REQUIRED), such as "3";
-        /// how many are asked
+        /// how many models are asked
         total_models: u32 = number(TOTAL_MODELS), such as "3";
-        /// lines or files at a time
+        /// lines or files sent at a time
         jobs: usize = number(1..=64), such as "8";
         /// what makes mk verify fail
         fail_on: Vec<FailOn> = parsed_list(
@@ -68,7 +68,7 @@ settings_table! {
 settings_table! {
     /// `[chat]`, of the user's file alone.
     struct ChatTable for ClientConfig {
-        /// what mk chat asks without -m
+        /// default model of mk chat
         model at chat_model: String = parsed(
             values::MODEL,
             values::model
@@ -106,13 +106,13 @@ pub(in crate::config) fn parse_user(document: &Document) -> Result<ClientFile, C
 /// Reads a project's file. It comes with a checkout and may be written by anybody, so it must not decide where keys are
 /// sent, or who is trusted.
 pub(in crate::config) fn read_project(path: &Path) -> Result<Option<ClientFile>, ConfigError> {
-    const WHY: &str = "is not taken from a project's file: what comes with a checkout must not decide where keys are \
-                       sent or whom to trust";
+    const WHY: &str = "is not allowed in a project's file: a checkout must not decide where keys are sent or \
+        whom to trust";
     const INSTEAD: &str = "set it in your own config.toml";
     // A pipe, or a link to this process's own input, would be waited for; your own files may be such.
     if fs::metadata(path).is_ok_and(|facts| !facts.is_file() && !facts.is_dir()) {
         return Err(ConfigError::new(format!("{} is not a regular file", path.display()))
-            .hint("take it away, or put a file in its place"));
+            .hint("remove it, or replace it with a file"));
     }
     let Some(document) = Document::open(path)? else { return Ok(None) };
     let table = document.parse()?;
@@ -120,7 +120,7 @@ pub(in crate::config) fn read_project(path: &Path) -> Result<Option<ClientFile>,
     for key in ["server", "profile", "profiles", "network", "servers", "ca_cert", "api_key"] {
         root.forbid(key, WHY, INSTEAD)?;
     }
-    root.forbid("chat", "is not taken from a project's file: a model costs its caller's money", INSTEAD)?;
+    root.forbid("chat", "is not allowed in a project's file: a model costs your money", INSTEAD)?;
     let file = shared(&mut root)?;
     root.finish()?;
     Ok(Some(file))

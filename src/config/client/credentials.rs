@@ -170,7 +170,7 @@ fn write(path: &Path, credentials: &Credentials) -> Result<(), ConfigError> {
 
 fn file(env: &Env) -> Result<PathBuf, ConfigError> {
     paths::credentials_file(env).ok_or_else(|| {
-        ConfigError::new("there is no home directory to keep credentials.toml in")
+        ConfigError::new("there is no home directory for credentials.toml")
             .hint("set MK_CONFIG_DIR to a directory")
     })
 }
@@ -225,7 +225,7 @@ mod tests {
         fs::write(&path, "[servers.\"https://a\"]\nverify = \"mk_verify_secret\"\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = read(&path).err().unwrap();
-        assert!(error.message.contains("can be read by others"), "{error}");
+        assert!(error.message.contains("other users of this machine can read it"), "{error}");
         assert!(error.hints[0].starts_with("chmod 600 "));
         assert_eq!(must_be_private(&env), Err(error));
         store(&env, "https://a", Service::Console, &SecretString::from("x")).unwrap();
@@ -241,7 +241,10 @@ mod tests {
         let broken = "[servers.\"https://a\"]\nverify = mk_verify_secret\n";
         files::replace_private(&path, broken).unwrap();
         let error = store(&env, "https://a", Service::Verify, &SecretString::from("x")).unwrap_err();
-        assert!(error.message.contains("line 2 is not TOML") && !error.message.contains("secret"), "{error}");
+        assert!(
+            error.message.contains("line 2 is not valid TOML") && !error.message.contains("secret"),
+            "{error}"
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), broken);
     }
 

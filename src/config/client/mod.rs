@@ -162,7 +162,8 @@ pub fn load_client(args: &ClientArgs, env: &Env) -> Result<ClientConfig, ConfigE
     }
     if values::is_unencrypted_remote(&server.url) {
         let address = values::url_text(&server.url);
-        warnings.push(format!("{address} is plain http: keys and texts can be read on the way; use https"));
+        warnings
+            .push(format!("{address} is plain http: others can read keys and texts on the way; use https"));
     }
     let api_keys =
         ApiKeys::resolve(args.api_key_file.as_deref(), env, &credentials::origin(&server.url), &mut warnings);
@@ -274,7 +275,7 @@ fn profile(name: &str, origin: &Origin, user: &ClientFile) -> Result<Server, Con
             ConfigError::new(format!("there is no profile `{shown}` ({origin})")).hint_if_any(question);
         let known = names().collect::<Vec<_>>().join(", ");
         return Err(if known.is_empty() {
-            error.hint("profiles stand in config.toml, as [profiles.NAME] with server = \"…\"")
+            error.hint("define profiles in config.toml, as [profiles.NAME] with server = \"…\"")
         } else {
             error.hint(format!("profiles in config.toml: {known}"))
         });

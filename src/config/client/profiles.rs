@@ -62,7 +62,7 @@ fn addition(path: &Path, name: &str, server: &str) -> Result<Option<Addition>, C
         return Ok(None);
     }
     if client_file::parse_user(&would_be).is_err() {
-        let message = format!("{} cannot take a profile at its end, as it is written", path.display());
+        let message = format!("cannot add a profile at the end of {}", path.display());
         return Err(ConfigError::new(message).hint(manual_hint(name, server)));
     }
     Ok(Some(Addition::Appended(appended)))
@@ -76,8 +76,8 @@ fn contains(user: &ClientFile, name: &str, server: &str) -> Result<bool, ConfigE
     if theirs == server {
         return Ok(true);
     }
-    let message = format!("the profile `{}` is of {theirs} ({})", name.escape_debug(), found.place.origin());
-    Err(ConfigError::new(message).hint("give another name, or leave --server or --profile out"))
+    let message = format!("the profile `{}` is for {theirs} ({})", name.escape_debug(), found.place.origin());
+    Err(ConfigError::new(message).hint("choose another name, or omit --server or --profile"))
 }
 
 fn table(name: &str, server: &str) -> String {
@@ -88,7 +88,7 @@ fn table(name: &str, server: &str) -> String {
 
 fn manual_hint(name: &str, server: &str) -> String {
     let table = table(name, server);
-    format!("write it there yourself: {}", table.trim_end().replace('\n', " with "))
+    format!("add it yourself: {}", table.trim_end().replace('\n', " with "))
 }
 
 /// Appends a few bytes in a single write: readers see all of them or none.
@@ -100,7 +100,7 @@ fn append(path: &Path, text: &str) -> std::io::Result<()> {
 
 fn file(env: &Env) -> Result<PathBuf, ConfigError> {
     paths::client_file(env).ok_or_else(|| {
-        ConfigError::new("there is no home directory to keep config.toml in")
+        ConfigError::new("there is no home directory for config.toml")
             .hint("set MK_CONFIG_DIR to a directory")
     })
 }
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             let error = has_profile(&env, "work", "https://other.example").unwrap_err();
             assert!(
-                error.message.starts_with("the profile `work` is of https://mk.example.org ("),
+                error.message.starts_with("the profile `work` is for https://mk.example.org ("),
                 "{error}"
             );
         }
@@ -160,7 +160,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(".config.toml.lock")).unwrap();
         let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
-        assert!(error.hints.iter().any(|hint| hint.starts_with("write it there yourself")), "{error:?}");
+        assert!(error.hints.iter().any(|hint| hint.starts_with("add it yourself")), "{error:?}");
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         let path = dir.path().join("config.toml");
         let inline = "profiles = { home = { server = \"http://127.0.0.1:1\" } }\n";
         fs::write(&path, inline).unwrap();
-        let hint = "write it there yourself: [profiles.work] with server = \"https://mk.example.org\"";
+        let hint = "add it yourself: [profiles.work] with server = \"https://mk.example.org\"";
         let told_before = has_profile(&env(&dir), "work", SERVER).unwrap_err();
         let error = add_profile(&env(&dir), "work", SERVER).unwrap_err();
         assert_eq!(error.hints, [hint]);

@@ -130,7 +130,7 @@ fn the_chat_model_comes_from_the_variable_or_the_file() {
     let wrong = chosen(Some("[chat]\nmodel = \"gpt 5\""), &[]).unwrap_err();
     assert!(wrong.message.contains("line 2 must be a model"), "{wrong}");
     let of_project = fixture(None, Some(FILE), &[]).load().unwrap_err();
-    assert!(of_project.message.contains("a model costs its caller's money"), "{of_project}");
+    assert!(of_project.message.contains("a model costs your money"), "{of_project}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn errors_name_what_is_wrong() {
     }
     for (name, value, expected) in [
         ("MK_SERVER", "localhost", "MK_SERVER must be an http:// or https:// address"),
-        ("MK_TIMEOUT", "5", "MK_TIMEOUT must be a span of time such as"),
+        ("MK_TIMEOUT", "5", "MK_TIMEOUT must be a duration such as"),
         ("MK_COLOR", "blue", "MK_COLOR must be \"auto\", \"always\" or \"never\""),
         ("MK_PROFILE", "wrok", "there is no profile `wrok` (MK_PROFILE)"),
     ] {

@@ -108,13 +108,14 @@ fn recognised_by_environment(env: &Env, origins: &mut Origins) -> Result<FoundPr
 pub(in crate::config) fn no_providers(path: Option<&Path>, trial: &str) -> ConfigError {
     let variables: Vec<_> = catalog::KNOWN.iter().filter_map(|known| known.key_env).collect();
     ConfigError::new("no model provider is configured, and none was found")
-        .hint(format!("set the key of one or more providers: {}", variables.join(", ")))
+        .hint(format!("set the key of at least one provider: {}", variables.join(", ")))
         .hint(match path {
             Some(path) => {
-                format!("or describe them in {}, a table [providers.NAME] for each", path.display())
+                format!("or configure them in {}, in a table [providers.NAME] for each", path.display())
             }
-            None => "or describe providers in a file: `mk config init` writes server.toml with everything explained"
-                .to_owned(),
+            None => {
+                "or configure providers in a file: `mk config init` writes a commented server.toml".to_owned()
+            }
         })
         .hint(format!("or start with simulated models: `{trial}`"))
 }

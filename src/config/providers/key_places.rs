@@ -22,8 +22,8 @@ impl KeyPlaces {
     pub(in crate::config) fn read(section: &mut Section<'_>) -> Result<Self, ConfigError> {
         section.forbid(
             "api_key",
-            "is not taken from the file",
-            "name a variable by `api_key_env`, or a file by `api_key_file`",
+            "is not allowed in this file",
+            "set `api_key_env` to a variable, or `api_key_file` to a file",
         )?;
         Ok(Self {
             variable: section.text("api_key_env")?,
@@ -56,7 +56,7 @@ impl KeyPlaces {
         let mut set = self.set();
         let Some((first, place)) = set.next() else { return Ok(Vec::new()) };
         if let Some((_, second)) = set.next() {
-            return Err(second.error(&format!("and `{first}` are both set")).hint("keep one of them"));
+            return Err(second.error(&format!("and `{first}` are both set")).hint("use only one of them"));
         }
         origins.set(key.to_owned(), place.origin());
         let from_variable = |name: &String| from_variable(name, place, provider, env);
@@ -102,7 +102,7 @@ fn from_variable(
         return Ok(key);
     }
     let complaint = format!("names the environment variable {name}, which is not set");
-    let hint = format!("set {name}, or use `api_key_file`, or take out [providers.{provider}]");
+    let hint = format!("set {name}, use `api_key_file`, or remove [providers.{provider}]");
     Err(place.error(&complaint).hint(hint))
 }
 

@@ -37,7 +37,7 @@ impl Providers<'_> {
                 return Ok(());
             }
             let question = suggest::did_you_mean(model, providers::sandbox::MODELS);
-            let complaint = format!("names the model `{shown}`, which the sandbox does not have");
+            let complaint = format!("names the model `{shown}`, which is not in the sandbox");
             return Err(place
                 .error(&complaint)
                 .hint_if_any(question)
@@ -60,7 +60,9 @@ impl Providers<'_> {
         let mut parts = id.splitn(3, inference::WILDCARD);
         let (Some(before), Some(_)) = (parts.next(), parts.next()) else { return self.check(id, place) };
         if parts.next().is_some() {
-            return Err(place.error(&format!("names `{}`; a pattern has one `*`", id.escape_debug())));
+            return Err(
+                place.error(&format!("names `{}`; a pattern must have exactly one `*`", id.escape_debug()))
+            );
         }
         let is_simulated = |settings: &providers::Settings| {
             settings.kind == Kind::Sandbox && settings.name == model_id::provider(before)
@@ -168,8 +170,7 @@ impl Providers<'_> {
             for id in list {
                 self.check_pattern(id, &model.place)?;
                 if inference::is_pattern(id) && !inference::is_pattern(&model.value) {
-                    let complaint =
-                        format!("has no `*` that the one of `{}` could stand for", id.escape_debug());
+                    let complaint = format!("has no `*` to match the one in `{}`", id.escape_debug());
                     return Err(model.place.error(&complaint));
                 }
             }
@@ -202,7 +203,7 @@ fn refuse_itself(model: &str, fallbacks: &[String], place: &Location) -> Result<
         return Ok(());
     }
     let complaint = format!("names the model `{}` as its own fallback", model.escape_debug());
-    Err(place.error(&complaint).hint("take it out; `retries` says how often a model is asked again"))
+    Err(place.error(&complaint).hint("remove it; `retries` sets how often a model is asked again"))
 }
 
 fn refuse_duplicates(found: &Located<Vec<String>>) -> Result<(), ConfigError> {
@@ -252,8 +253,8 @@ pub(in crate::config) fn unpriced(verify: &Settings, providers: &[providers::Set
     }
     (!unpriced.is_empty()).then(|| {
         format!(
-            "no price is known of {}: keys and apps with a budget cannot verify until `input_usd_per_mtok` and \
-             `output_usd_per_mtok` are set",
+            "the price of {} is unknown: keys and apps with a budget cannot verify until `input_usd_per_mtok` \
+             and `output_usd_per_mtok` are set",
             unpriced.join(", ")
         )
     })

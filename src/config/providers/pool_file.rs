@@ -15,13 +15,13 @@ settings_table! {
     struct PoolTable for Pool {
         /// The models behind the name.
         targets: Vec<String> = texts(), such as "[\"openai/gpt-5.4-mini\", \"openai/gpt-5.4\"]";
-        /// Which target is asked: "first" (in this order), "weighted" (by chance) or "least_busy". Those that are
-        /// paused come last.
+        /// Which target is asked: "first" (in this order), "weighted" (at random) or "least_busy". Paused targets come
+        /// last.
         balance: Balance = parsed(BALANCES, balance);
-        /// Shares of the targets with "weighted", in their order; 0: only when all others fail. Left out, all have the
-        /// same.
+        /// For "weighted": the shares of the targets, in their order; 0: only when all others fail. Default: equal
+        /// shares.
         weights: Vec<u32> = numbers(0..=1_000_000), such as "[3, 1]";
-        /// True: all requests of a conversation go to the same target while that is not paused, so that the provider's
+        /// If true, all requests of a conversation go to the same target unless it is paused, so that the provider's
         /// prompt cache helps.
         affinity: bool = flag();
         /// Asked, in order, when all targets fail.
@@ -58,7 +58,7 @@ pub(in crate::config) fn read_all(section: &Section<'_>) -> Result<Vec<PoolFile>
 
 fn pool(name: Located<String>, mut section: Section<'_>) -> Result<PoolFile, ConfigError> {
     if name.value.contains('/') {
-        let error = name.place.error("names models, and may have no `/` in its name");
+        let error = name.place.error("is a name for models and must not contain `/`");
         return Err(error.hint("settings of one model are in [providers.NAME.models.\"MODEL\"]"));
     }
     if !model_id::is_pool_name(&name.value) {
@@ -108,7 +108,9 @@ impl PoolFile {
 fn check_weights(pool: &Pool, place: &Location) -> Result<(), ConfigError> {
     let (weights, targets) = (pool.weights.len(), pool.targets.len());
     if weights != targets {
-        return Err(place.error(&format!("has {weights} numbers for {targets} targets; give each its own")));
+        return Err(
+            place.error(&format!("has {weights} numbers for {targets} targets; set one for each target"))
+        );
     }
     if pool.weights.iter().all(|weight| *weight == 0) {
         return Err(place.error("has no number above 0"));

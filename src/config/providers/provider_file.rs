@@ -21,7 +21,7 @@ use crate::providers::{Kind, ModelSettings, Settings};
 pub(in crate::config) const SANDBOX: &str = "sandbox";
 
 /// What `api_key_header` expects.
-const KEY_HEADER: &str = "the name of a header that carries a key, such as \"api-key\"";
+const KEY_HEADER: &str = "the name of the header for the key, such as \"api-key\"";
 
 /// One `[providers.NAME]`.
 pub(in crate::config) struct ProviderFile {
@@ -37,13 +37,13 @@ pub(in crate::config) struct ProviderFile {
 settings_table! {
     /// What all models of a provider have together.
     struct ProviderTable for Settings {
-        /// calls at once
+        /// concurrent calls
         max_concurrent: usize = number(1..=10_000);
-        /// to a connection
+        /// until connected
         connect_timeout: Duration = duration();
-        /// Whether it has the Responses API; left out, a 404 tells. For kind openai.
+        /// Whether the provider has the Responses API; by default, a 404 shows that it does not. For kind openai.
         responses: bool = flag(), such as "true";
-        /// The header that takes the key where it is not that of the format.
+        /// Header for the key, if it is not the usual one of the format.
         api_key_header: HeaderName = parsed_unseen(KEY_HEADER, Settings::parse_key_header), such as "\"api-key\"";
     }
 }
@@ -66,7 +66,7 @@ pub(in crate::config) fn read_all(section: &Section<'_>) -> Result<Vec<ProviderF
 
 fn provider(name: Located<String>, mut section: Section<'_>) -> Result<ProviderFile, ConfigError> {
     if !model_id::is_provider_name(&name.value) {
-        return Err(name.place.error("names a provider, which may only have a-z, 0-9, - and _ in its name"));
+        return Err(name.place.error("is not a valid provider name: use only a-z, 0-9, - and _"));
     }
     let url = |text: &str| values::provider_url(text).map(|url| values::url_text(&url));
     let file = ProviderFile {
@@ -94,7 +94,7 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
         let max = model_id::MAX_NAME_BYTES;
         return Err(name.place.error(&format!("must be a model's name: one word of at most {max} bytes")));
     }
-    let expected = "an amount of US dollars, not negative";
+    let expected = "an amount in US dollars, not negative";
     let input = section.decimal("input_usd_per_mtok", expected, NanoUsd::from_usd)?;
     let output = section.decimal("output_usd_per_mtok", expected, NanoUsd::from_usd)?;
     if input.is_some() != output.is_some() {
@@ -104,7 +104,7 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
     for key in ["connect_timeout", "max_concurrent"] {
         section.forbid(
             key,
-            "holds for all models of a provider together",
+            "applies to all models of a provider together",
             "set it in the provider's table",
         )?;
     }
@@ -112,7 +112,7 @@ fn model(name: Located<String>, mut section: Section<'_>) -> Result<ModelFile, C
     let written = section.decimal("cache_write_usd_per_mtok", expected, NanoUsd::from_usd)?;
     if input.is_none() && (cached.is_some() || written.is_some()) {
         let complaint =
-            "has a price for what is cached, and also needs `input_usd_per_mtok` and `output_usd_per_mtok`";
+            "has a price for cached tokens, so it also needs `input_usd_per_mtok` and `output_usd_per_mtok`";
         return Err(name.place.error(complaint));
     }
     let fallbacks = section.texts("fallbacks")?;
@@ -199,9 +199,9 @@ impl ProviderFile {
         match kind.value.as_str() {
             SANDBOX if reserved => Ok(Kind::Sandbox),
             SANDBOX => {
-                Err(kind.place.error("makes simulated models").hint("name the table [providers.sandbox]"))
+                Err(kind.place.error("is for simulated models").hint("name the table [providers.sandbox]"))
             }
-            _ if reserved => Err(kind.place.error("must be \"sandbox\" under this name")),
+            _ if reserved => Err(kind.place.error("must be \"sandbox\" for a provider of this name")),
             "openai" => Ok(Kind::OpenAi),
             "anthropic" => Ok(Kind::Anthropic),
             "google" => Ok(Kind::Google),
@@ -236,7 +236,7 @@ impl ProviderFile {
             Some(known) if known.kind == kind => Ok(known.base_url.to_owned()),
             Some(known) => {
                 let complaint = format!("needs a `base_url` for kind = {:?}", kind.name());
-                let remedy = format!("leave `kind` out to speak its own format at {}", known.base_url);
+                let remedy = format!("leave `kind` out to use its own format at {}", known.base_url);
                 Err(self.name.place.error(&complaint).hint(remedy))
             }
             None => Err(self
@@ -275,8 +275,8 @@ impl ProviderFile {
         let name = &self.name.value;
         let usual = catalog::known(name).filter(|known| known.kind != kind && self.kind.is_none())?;
         Some(format!(
-            "provider {name} is asked in the format \"{}\", as its `base_url` is not the usual one; set `kind` in \
-             [providers.{name}], to \"{}\" if that is spoken there",
+            "provider {name} is called in the format \"{}\", because its `base_url` is not the usual one; set \
+             `kind` in [providers.{name}], to \"{}\" if the address uses that format",
             kind.name(),
             usual.kind.name()
         ))
@@ -287,9 +287,8 @@ impl ProviderFile {
         let name = &self.name.value;
         if settings.api_key.is_some() {
             let url = values::provider_url(&settings.base_url)?;
-            return values::is_unencrypted_remote(&url).then(|| {
-                format!("the key of provider {name} is sent without encryption to {}", settings.base_url)
-            });
+            return values::is_unencrypted_remote(&url)
+                .then(|| format!("the key of provider {name} is sent unencrypted to {}", settings.base_url));
         }
         let usual = known_at_address(&settings.base_url)?.key_env?;
         Some(format!(

@@ -7,7 +7,7 @@ use crate::config::sources::values;
 use crate::providers::{CallPolicy, CallPolicyOverrides, MAX_BREAKER_PAUSE};
 
 /// What `breaker_pause` and `breaker_max_pause` expect.
-const BREAKER_PAUSE: &str = "a span of time of at most five minutes, such as \"10s\"";
+const BREAKER_PAUSE: &str = "a duration of at most five minutes, such as \"10s\"";
 
 fn breaker_pause(text: &str) -> Option<Duration> {
     values::duration(text).filter(|pause| *pause <= MAX_BREAKER_PAUSE)
@@ -19,24 +19,23 @@ macro_rules! policy_table {
         settings_table! {
             $(#[$meta])*
             struct $Table for $Settings {
-                /// to the first byte of an answer
+                /// until the first byte of an answer
                 first_byte_timeout: Duration = duration();
-                /// between pieces of an answer
+                /// between two pieces of an answer
                 idle_timeout: Duration = duration();
-                /// For a whole answer; of a chat completion with all retries.
+                /// Limit for a whole answer; for a chat completion, including all retries.
                 total_timeout: Duration = duration();
-                /// After about 0.5 s, then 1 s …; a chat completion makes at most 6 calls in all.
+                /// The first after about 0.5 s, then 1 s and so on; a chat completion makes at most 6 calls.
                 retries: u32 = number(0..=10);
-                /// After so many in a row a model, or a provider that cannot be reached, is paused; 0: never.
+                /// After this many failures in a row, a model (or an unreachable provider) is paused; 0: never.
                 breaker_failures: u32 = number(0..=1000);
-                /// Doubles while a call in between fails, a little less by chance each time.
+                /// The first pause. It doubles as long as test calls fail, less some random jitter.
                 breaker_pause: Duration = parsed(BREAKER_PAUSE, breaker_pause);
-                /// No later pause is longer; what has recovered is used again after that at most.
+                /// The longest pause, after which a recovered model is used again at the latest.
                 breaker_max_pause: Duration = parsed(BREAKER_PAUSE, breaker_pause);
-                /// How long a model that has a fallback may take to the first token of a
-                /// stream, if not what [inference] says.
+                /// Time to the first token of a stream if the model has a fallback; overrides [inference].
                 first_token_timeout: Duration = duration(), such as "\"5s\"";
-                /// The same for an answer that is not streamed.
+                /// The same for the whole of an answer that is not streamed.
                 whole_answer_timeout: Duration = duration(), such as "\"120s\"";
             }
         }

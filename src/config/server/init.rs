@@ -1,4 +1,5 @@
-//! The example of `server.toml`: its settings come from the tables, the words around them from `example.txt`; and writing
+//! The example of `server.toml`: its settings come from the tables, the words around them from `example.txt`; and
+//! writing
 //! it to where it is looked for.
 
 use std::io;
@@ -44,13 +45,13 @@ pub fn example() -> String {
 /// If the file already exists, which is left alone, or cannot be written.
 pub fn init(args: &ServerArgs, env: &Env) -> Result<PathBuf, ConfigError> {
     let Some(path) = server_path(args, env) else {
-        return Err(ConfigError::new("there is no home directory to write server.toml to")
+        return Err(ConfigError::new("there is no home directory for server.toml")
             .hint("set MK_CONFIG_DIR to a directory, or name a file with --config"));
     };
     match files::create_new(&path, &example()) {
         Ok(()) => Ok(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(ConfigError::new(format!("{} is there already and is left as it is", path.display()))
+            Err(ConfigError::new(format!("{} already exists and is unchanged", path.display()))
                 .hint("edit it, or move it away first"))
         }
         Err(error) => Err(files::unwritable(&path, &error)),

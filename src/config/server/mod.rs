@@ -290,7 +290,7 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin, makers:
     if settings.panel.is_empty() {
         return match origin {
             Origin::Chosen => Vec::new(),
-            set => vec![format!("no panel: for chat only, as set in {set}")],
+            set => vec![format!("no panel: chat only, as set in {set}")],
         };
     }
     let how = match origin {
@@ -299,7 +299,10 @@ fn panel_notes(settings: &crate::verify::PanelSettings, origin: &Origin, makers:
         }
         Origin::Chosen => match (only_provider(&settings.panel), makers) {
             (Some(provider), 1) => {
-                format!("all from one provider ({provider}); add another, as models of one maker err alike")
+                format!(
+                    "all from one provider ({provider}); add another, because models of one maker make \
+                    similar mistakes"
+                )
             }
             (Some(provider), _) => format!("chosen from one provider ({provider}), different makers first"),
             (None, _) => "chosen across providers, different ones first".to_owned(),
@@ -349,7 +352,8 @@ fn panel_doubts(settings: &crate::verify::Settings, origins: &Origins) -> Vec<St
         if size < 2 && (warnings.is_empty() || domain.panel != settings.general.panel) {
             let count = if size == 0 { "no model".to_owned() } else { "one model only".to_owned() };
             warnings.push(format!(
-                "the panel has {count}, verification needs two: set `panel` in [{table}]; until then it answers 503"
+                "the panel has {count}, but verification needs two; set `panel` in [{table}]; until then, \
+                 verification answers 503"
             ));
         }
     }
@@ -397,7 +401,7 @@ fn data_dir(
         return Ok(found.value.clone());
     }
     env.data_home.clone().ok_or_else(|| {
-        ConfigError::new("there is no home directory to keep data in")
+        ConfigError::new("there is no home directory for data")
             .hint("set MK_DATA_DIR to a directory, or `data_dir` in server.toml")
     })
 }
@@ -436,8 +440,8 @@ fn tls(file: &ServerFile, origins: &mut Origins) -> Result<Option<TlsFiles>, Con
     match (&file.tls_cert, &file.tls_key) {
         (None, None) => Ok(None),
         (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert: readable(cert)?, key: readable(key)? })),
-        (Some(alone), None) => Err(alone.place.error("needs `tls_key` beside it")),
-        (None, Some(alone)) => Err(alone.place.error("needs `tls_cert` beside it")),
+        (Some(alone), None) => Err(alone.place.error("also needs `tls_key`")),
+        (None, Some(alone)) => Err(alone.place.error("also needs `tls_cert`")),
     }
 }
 

@@ -44,14 +44,14 @@ pub(in crate::config) struct ServerFile {
 settings_table! {
     /// What stands at the top of the file and has no flag, variable or companion.
     struct GeneralTable for ServerConfig {
-        /// Reverse proxies whose X-Forwarded-For is believed, such as ["10.0.0.0/8", "::1"].
+        /// Reverse proxies whose X-Forwarded-For is trusted, such as ["10.0.0.0/8", "::1"].
         trusted_proxies: Vec<IpNet> = parsed_list(NETWORKS, networks);
-        /// The largest request body. Bodies with a text to verify may be larger, where `max_fact_chars` needs it: 12
-        /// bytes a character, if all are escaped in JSON.
+        /// Maximum size of a request body. Bodies with a text to verify may be larger if `max_fact_chars` requires it:
+        /// 12 bytes per character, if all are escaped in JSON.
         max_body_bytes: usize = number(1..=1024 * 1024 * 1024);
-        /// The largest body of a request to a model: agents send long conversations, and images.
+        /// Maximum size of a request to a model: agents send long conversations and images.
         inference_max_body_bytes: usize = number(1..=1024 * 1024 * 1024);
-        /// True: traces hold what callers and models write, up to some thousand characters of each text.
+        /// If true, traces contain what callers and models write, up to some thousand characters of each text.
         otlp_capture at traces.capture: bool = flag();
     }
 }
@@ -89,19 +89,19 @@ settings_table! {
 settings_table! {
     /// `[inference]`, but for its fallbacks.
     struct InferenceTable for inference::Settings {
-        /// Of a stream; then the fallback is asked.
+        /// Time to the first token of a stream, after which the fallback is asked.
         first_token_timeout_with_fallback: Duration = duration();
-        /// Of an answer that is not streamed, from first to last token.
+        /// The same for the whole of an answer that is not streamed.
         whole_answer_timeout_with_fallback: Duration = duration();
-        /// True: what a model's format does not have, such as a seed, is left out instead of refusing the request; the
-        /// header x-mk-dropped names it.
+        /// If true, parameters that a model's API does not support, such as a seed, are dropped and named in the
+        /// header x-mk-dropped, instead of refusing the request.
         drop_unsupported: bool = flag();
         /// Has all answers of models verified by the panel of [verify]: "flag" adds verdicts to an answer, "block" gives
         /// none with a false claim. A key or a name for models may be stricter. Costs are those of verifications.
         verify: Option<Guard> = parsed(values::GUARD, values::guard);
         /// What blocks an answer, of "false", "no-consensus", "unchecked" and "failed" (it could not be verified).
         block_on: Vec<BlockOn> = parsed_list(BLOCK_ON, block_on);
-        /// The longest that answers are kept for callers who ask for it with x-mk-cache: up to "30d", or "off".
+        /// Maximum time that answers are cached for callers who request it with x-mk-cache: up to "30d", or "off".
         max_cache: Option<Duration> = parsed(MAX_CACHE, max_cache), written values::written_days_or_off;
     }
 }
@@ -109,8 +109,8 @@ settings_table! {
 settings_table! {
     /// `[usage]`.
     struct UsageTable for ServerConfig {
-        /// How long single calls of models stay on the books. Reports, statements and budgets go by sums that always
-        /// stay, so this is about the size of ledger.db. Default: for ever; 1d to 36500d.
+        /// How long records of single model calls are kept. Reports, statements and budgets use sums that are always
+        /// kept, so this only limits the size of ledger.db. Default: forever; 1d to 36500d.
         retention at usage_retention: Duration = parsed(values::DAYS, values::days),
             written values::written_days, such as "\"400d\"";
     }
@@ -128,7 +128,7 @@ pub(in crate::config) struct VerifyFile {
 settings_table! {
     /// What of `[verify]` holds for both domains together.
     struct VerifyTable for verify::Settings {
-        /// Model calls at once, over all verifications.
+        /// Concurrent model calls of all verifications together.
         max_concurrent: usize = number(1..=10_000);
     }
 }
@@ -138,28 +138,28 @@ settings_table! {
     struct PanelTable for PanelSettings {
         /// splits a text into claims
         extractor: String = text(), such as "\"openai/gpt-5.4-mini\"";
-        /// Asked in turn when that fails.
+        /// Asked in order when the extractor fails.
         extractor_fallbacks: Vec<String> = texts(), such as "[\"openai/gpt-5.6-luna\", \"openai/gpt-4.1-mini\"]";
-        /// Compares claims with the text; best a model of another provider than the extractor's; "none" for no audit.
+        /// Compares claims with the text; best from another provider than the extractor; "none" for no audit.
         auditor: String = text(), written written_auditor, such as "\"openai/gpt-5.6-luna\"";
-        /// 2 to 9 models; different makers are best; [] for a server for chat only.
+        /// 2 to 9 models, best from different makers; [] for a chat-only server.
         panel: Vec<String> = texts(),
             such as "[\"openai/gpt-5.4-mini\", \"openai/gpt-5.6-luna\", \"openai/gpt-4.1-mini\"]";
-        /// step in for panel models that fail
+        /// replace panel models that fail
         standby: Vec<String> = texts();
-        /// the longest text, in characters
+        /// maximum length of a text, in characters
         max_fact_chars: usize = number(1..=10_000_000);
         /// 0: one per 40 characters, up to 5000
         max_claims: usize = number(0..=100_000);
-        /// How long models that reason may think: lowest (the least that a model takes), none, minimal, low, medium,
-        /// high or xhigh. More costs more and takes longer.
+        /// Reasoning effort: lowest (the lowest that a model supports), none, minimal, low, medium, high or xhigh.
+        /// Higher efforts cost more and take longer.
         effort: Effort = parsed(EFFORTS, Effort::parse);
-        /// For a vote; an extraction or audit has up to three times as long.
+        /// Time limit of a vote; an extraction or audit has up to three times as long.
         model_timeout: Duration = duration();
-        /// For a whole verification; each further section of 2000 characters adds 5s.
+        /// Time limit of a whole verification; each further section of 2000 characters adds 5s.
         deadline: Duration = duration();
-        /// How long results are kept, with the claims, so that the same text is not paid for again: "off", or a number
-        /// of days such as "30d".
+        /// How long results and their claims are kept, so that repeating a text costs nothing: "off", or a number of
+        /// days such as "30d".
         cache: Option<Duration> = parsed(values::DAYS_OR_OFF, values::days_or_off),
             written values::written_days_or_off;
     }
@@ -184,7 +184,8 @@ fn written_auditor(auditor: Option<&String>) -> String {
 }
 
 /// What `effort` may be.
-const EFFORTS: &str = "\"lowest\" (the least that a model takes), \"none\", \"minimal\", \"low\", \"medium\", \"high\" or \"xhigh\"";
+const EFFORTS: &str = "\"lowest\" (the lowest that a model supports), \"none\", \"minimal\", \"low\", \
+    \"medium\", \"high\" or \"xhigh\"";
 
 /// What `block_on` expects.
 const BLOCK_ON: &str = "a list of one or more of \"false\", \"no-consensus\", \"unchecked\" and \"failed\"";
@@ -309,7 +310,7 @@ fn verify(mut section: Section<'_>) -> Result<VerifyFile, ConfigError> {
 fn domain(domains: &mut Section<'_>, name: &'static str) -> Result<PanelTable, ConfigError> {
     let section = domains.section(name)?;
     if let Some(section) = &section {
-        section.forbid("max_concurrent", "holds for both domains together", "set it under [verify]")?;
+        section.forbid("max_concurrent", "applies to both domains together", "set it under [verify]")?;
     }
     whole_table(section)
 }

@@ -50,7 +50,8 @@ pub(super) fn traces(
     let protocol = either("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")?;
     if is_standard && protocol == Some("grpc") {
         warnings.push(
-            "traces are sent over OTLP/HTTP, though OTEL_EXPORTER_OTLP_PROTOCOL is grpc: name the collector's HTTP port (4318) in MK_OTLP_ENDPOINT"
+            "traces are sent over OTLP/HTTP, although OTEL_EXPORTER_OTLP_PROTOCOL is grpc; set MK_OTLP_ENDPOINT \
+             to the collector's HTTP port (4318)"
                 .to_owned(),
         );
     }
@@ -172,7 +173,8 @@ fn resource(
     Ok(resource)
 }
 
-/// The pairs of a list such as `key=value,key=value`, with what is percent-encoded decoded; `None` for one that is none.
+/// The pairs of a list such as `key=value,key=value`, with what is percent-encoded decoded; `None` for one that is
+/// none.
 fn pairs(text: &str) -> impl Iterator<Item = Option<(String, String)>> {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
     items.map(|item| {

@@ -38,55 +38,55 @@ pub const VARIABLES: [Variable; 36] = [
         "where apps, keys and usage are stored: sqlite, or the address of a PostgreSQL database",
     ),
     var("MK_LIMITS_URL", "where rate limits are counted: memory, or the address of a Redis or Valkey server"),
-    var("MK_OTLP_ENDPOINT", "collector that takes traces over OTLP/HTTP, such as http://127.0.0.1:4318"),
+    var("MK_OTLP_ENDPOINT", "trace collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318"),
     var("MK_LOG", "what the server logs, such as `info` or `mk=debug`"),
     var("MK_SERVER", "base address of the server that client commands call"),
-    var("MK_API_KEY", "key for that server; its prefix tells for which service"),
-    var("MK_API_KEY_FILE", "file that holds such a key"),
+    var("MK_API_KEY", "key for that server; its prefix says for which service"),
+    var("MK_API_KEY_FILE", "file that contains this key"),
     var("MK_VERIFY_KEY", "key for the verify service, when several are needed at once"),
-    var("MK_VERIFY_KEY_FILE", "file that holds such a key"),
+    var("MK_VERIFY_KEY_FILE", "file that contains this key"),
     var("MK_INFERENCE_KEY", "key for the inference service"),
-    var("MK_INFERENCE_KEY_FILE", "file that holds such a key"),
+    var("MK_INFERENCE_KEY_FILE", "file that contains this key"),
     var("MK_CONSOLE_KEY", "key for the console service"),
-    var("MK_CONSOLE_KEY_FILE", "file that holds such a key"),
+    var("MK_CONSOLE_KEY_FILE", "file that contains this key"),
     var("MK_PROFILE", "profile of config.toml to use"),
-    var("MK_MODEL", "model that `mk chat` asks without -m"),
+    var("MK_MODEL", "default model of `mk chat`"),
     var("MK_CONFIG_DIR", "directory of config.toml, credentials.toml and server.toml"),
     var("MK_COLOR", "colour: auto, always or never"),
     var("MK_PROGRESS", "progress on stderr: auto, bars, lines or none"),
-    var("MK_TIMEOUT", "how long a client command may take in all, such as 90s"),
-    var("MK_CACERT", "PEM file of further certificate authorities to trust"),
+    var("MK_TIMEOUT", "time limit of a client command, such as 90s"),
+    var("MK_CACERT", "PEM file of additional certificate authorities to trust"),
     var("MK_ASCII", "1 = ASCII symbols only"),
     var("NO_COLOR", "non-empty: no colour"),
-    var("CLICOLOR_FORCE", "1 = colour even where the output is not a terminal"),
-    var(
-        "PAGER",
-        "what shows long pages of `mk help` on a terminal; without it less, where that is installed",
-    ),
+    var("CLICOLOR_FORCE", "1 = colour even if the output is not a terminal"),
+    var("PAGER", "program that shows long pages of `mk help` on a terminal; default: less, if installed"),
     var("HTTPS_PROXY", "proxy for calls to providers and servers; also HTTP_PROXY, ALL_PROXY, NO_PROXY"),
     var(
         "CREDENTIALS_DIRECTORY",
-        "set by systemd: files named like variables of providers' keys, where those are not set",
+        "set by systemd: directory of credentials, used for provider keys whose variable is not set",
     ),
     var("SSL_CERT_FILE", "PEM file of certificate authorities to trust instead of the system's"),
     var(
         "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "collector of traces, where neither MK_OTLP_ENDPOINT nor server.toml names one; also OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "trace collector, if neither MK_OTLP_ENDPOINT nor server.toml names one; also \
+         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     ),
     var(
         "OTEL_EXPORTER_OTLP_HEADERS",
-        "headers for it, such as authorization=Basic%20…; also OTEL_EXPORTER_OTLP_TRACES_HEADERS; may be a credential",
+        "headers for the collector, such as authorization=Basic%20…; also OTEL_EXPORTER_OTLP_TRACES_HEADERS; \
+         may be a systemd credential",
     ),
     var(
         "OTEL_EXPORTER_OTLP_TIMEOUT",
-        "how long a call to it may take, in milliseconds; also OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        "timeout of a call to the collector, in milliseconds; also OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
     ),
-    var("OTEL_SERVICE_NAME", "name of this server in traces; OTEL_RESOURCE_ATTRIBUTES adds more about it"),
+    var("OTEL_SERVICE_NAME", "name of this server in traces; OTEL_RESOURCE_ATTRIBUTES adds attributes"),
     var(
         "OTEL_TRACES_SAMPLER",
-        "which requests are traced, as OpenTelemetry says; with OTEL_TRACES_SAMPLER_ARG; none with OTEL_SDK_DISABLED=true",
+        "which requests are traced, as defined by OpenTelemetry; also OTEL_TRACES_SAMPLER_ARG; \
+         OTEL_SDK_DISABLED=true turns tracing off",
     ),
-    var("OLLAMA_HOST", "where an Ollama of this machine listens, as Ollama itself reads it"),
+    var("OLLAMA_HOST", "address of a local Ollama, in Ollama's own format"),
 ];
 
 /// All variables: ours, and those in which the keys of known providers are looked for.
@@ -206,9 +206,7 @@ impl Env {
             .filter(|name| name.starts_with("MK_") && ours().all(|known| known != *name))
             .filter_map(|name| suggest::closest(name, ours()).map(|meant| (name, meant)))
             .filter(|(name, meant)| strsim::damerau_levenshtein(name, meant) <= 2)
-            .map(|(name, meant)| {
-                format!("the environment variable {name} is not known; did you mean {meant}?")
-            })
+            .map(|(name, meant)| format!("unknown environment variable {name}; did you mean {meant}?"))
             .collect()
     }
 }
@@ -268,7 +266,7 @@ mod tests {
         let env = Env::bare([("MK_LISTN", "x"), ("MK_SOMETHING_ELSE", "y"), ("MK_LISTEN", "z")], NOW);
         assert_eq!(
             env.misspelt_warnings(),
-            ["the environment variable MK_LISTN is not known; did you mean MK_LISTEN?"]
+            ["unknown environment variable MK_LISTN; did you mean MK_LISTEN?"]
         );
     }
 

@@ -59,7 +59,7 @@ pub(in crate::config) fn must_be_private(path: &Path) -> Result<(), ConfigError>
     if others == 0 {
         return Ok(());
     }
-    let message = format!("{} holds keys and can be read by others on this machine", path.display());
+    let message = format!("{} contains keys and other users of this machine can read it", path.display());
     Err(ConfigError::new(message).hint(format!("chmod 600 {}", path.display())))
 }
 

@@ -40,10 +40,9 @@ impl Lock {
                 Ok(()) => return Ok(Self { _file: Some(file) }),
                 Err(TryLockError::WouldBlock) if since.elapsed() < timeout => thread::sleep(RETRY_INTERVAL),
                 Err(TryLockError::WouldBlock) => {
-                    let message = format!("another process has held {} for too long", path.display());
-                    return Err(
-                        ConfigError::new(message).hint("let that mk login or mk logout end, and try again")
-                    );
+                    let message = format!("another process has locked {} for too long", path.display());
+                    return Err(ConfigError::new(message)
+                        .hint("wait for the other mk login or mk logout to end, and try again"));
                 }
                 Err(TryLockError::Error(cause)) if cause.kind() == io::ErrorKind::Unsupported => {
                     return Ok(Self { _file: None });

@@ -75,7 +75,11 @@ impl Document {
         DeTable::parse(&self.text).map(Spanned::into_inner).map_err(|error| {
             let line = error.span().map_or(1, |span| self.line(span.start));
             // The error's own `Display` would repeat the line, and with it what may be a secret.
-            ConfigError::new(format!("{} line {line} is not TOML: {}", self.path.display(), error.message()))
+            ConfigError::new(format!(
+                "{} line {line} is not valid TOML: {}",
+                self.path.display(),
+                error.message()
+            ))
         })
     }
 
@@ -451,7 +455,7 @@ mod tests {
     #[test]
     fn invalid_toml_names_the_line_and_quotes_nothing() {
         let error = read("a = 1\nkey = sk-secret\n", |_| Ok(())).unwrap_err();
-        assert!(error.message.starts_with("/etc/mk/server.toml line 2 is not TOML: "), "{error}");
+        assert!(error.message.starts_with("/etc/mk/server.toml line 2 is not valid TOML: "), "{error}");
         assert!(!error.message.contains("secret"), "{error}");
     }
 

@@ -19,7 +19,7 @@ use crate::net::loopback::is_loopback;
 use crate::{duration_text, model_id};
 
 /// What [`duration`] expects.
-pub(in crate::config) const DURATION: &str = "a span of time such as \"500ms\", \"30s\", \"1m30s\" or \"1h\"";
+pub(in crate::config) const DURATION: &str = "a duration such as \"500ms\", \"30s\", \"1m30s\" or \"1h\"";
 
 /// The longest duration; no timeout has reason to be longer.
 const MAX_DURATION: Duration = Duration::from_hours(24);

@@ -85,7 +85,7 @@ impl Gateway {
                 )?),
             };
             if by_name.insert(name.clone(), entry).is_some() {
-                let message = "is configured twice; give each provider a name of its own".to_owned();
+                let message = "is configured twice; give each provider its own name".to_owned();
                 return Err(SetupError { provider: name, message });
             }
         }

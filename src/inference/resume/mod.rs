@@ -159,7 +159,7 @@ impl Resumption {
             };
             match catch_up(&mut relay, &sent).await {
                 Ok(rest) => {
-                    tracing::info!(model = &**relay.model(), "a stream that broke goes on");
+                    tracing::info!(model = &**relay.model(), "a broken stream was resumed");
                     (self.position, self.retries, self.attempts) = (position, retries, attempts);
                     return Some(Successor { relay, rest, resumption: self });
                 }
@@ -167,7 +167,7 @@ impl Resumption {
                     relay.give_up();
                     tracing::info!(
                         model = &**relay.model(),
-                        "another answer does not go on where a stream broke"
+                        "a broken stream could not be resumed: the new answer differs"
                     );
                     return None;
                 }

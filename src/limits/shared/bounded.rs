@@ -78,7 +78,7 @@ impl<T: Transport> AsyncRead for Bounded<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.credit == 0 {
-            return Poll::Ready(Err(io::Error::other("its replies are longer than any that make sense")));
+            return Poll::Ready(Err(io::Error::other("its reply is too long")));
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.transport).poll_read(context, buffer))?;
@@ -132,7 +132,7 @@ mod tests {
                 Err(ended) => break ended,
             }
         };
-        assert!(ended.to_string().contains("longer than any"), "{ended}");
+        assert!(ended.to_string().contains("too long"), "{ended}");
         assert!(read <= MAX_CREDIT, "{read}");
         drop(ours);
         flood.await.unwrap();

@@ -213,7 +213,7 @@ impl SharedStore {
         if !self.is_reported_down.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 store = %self.address, %fault,
-                "the limits store cannot be used; this server limits by what it counts itself until it can"
+                "the limits store is unavailable; until it is back, this server counts limits on its own"
             );
         }
     }
@@ -399,7 +399,7 @@ impl fmt::Display for StoreError {
             Self::Redis(cause)
                 if matches!(cause.code(), Some("MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN")) =>
             {
-                f.write_str("it is a part of a cluster, and limits need a single server")
+                f.write_str("it is part of a cluster; limits need a single server")
             }
             // The text is untrusted.
             Self::Redis(cause) => {
@@ -409,7 +409,7 @@ impl fmt::Display for StoreError {
             }
             Self::Timeout(patience) => write!(f, "no answer within {patience:?}"),
             Self::NoTimeLeft => f.write_str("there was no time left for an answer"),
-            Self::InvalidReply => f.write_str("its answer makes no sense"),
+            Self::InvalidReply => f.write_str("its answer is invalid"),
         }
     }
 }

@@ -72,7 +72,7 @@ where
             tokio::select! {
                 biased;
                 _ = stream => {}
-                () = stall(&progress, limit) => tracing::debug!("a stream was given up: its peer takes nothing"),
+                () = stall(&progress, limit) => tracing::debug!("a stream was closed: its peer does not read"),
             }
         }));
     }

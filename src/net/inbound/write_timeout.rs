@@ -59,7 +59,7 @@ impl<S> WriteTimeout<S> {
         let (timer, _) = pending.get_or_insert_with(start);
         ready!(timer.as_mut().poll(context));
         timer.as_mut().reset(Instant::now() + limit);
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer takes nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn failure(error: &(dyn Error + 'static)) -> SendError {
     match shortage(error) {
         Some(cause) => {
             if let Some(suppressed) = SHORTAGE.failed(&cause) {
-                tracing::error!(%cause, suppressed, "there is no descriptor left to call a provider with");
+                tracing::error!(%cause, suppressed, "no file descriptor is left to call a provider");
             }
             SendError::NoDescriptors
         }
@@ -30,7 +30,7 @@ pub(crate) fn failure(error: &(dyn Error + 'static)) -> SendError {
 /// Notes that a connection was established, so the shortage, if there was one, is over.
 pub(crate) fn connected() {
     if SHORTAGE.succeeded() {
-        tracing::info!("there are descriptors again to call providers with");
+        tracing::info!("file descriptors to call providers are available again");
     }
 }
 

@@ -46,7 +46,7 @@ impl Roots {
             return Err(system.errors.swap_remove(at));
         }
         for cause in &system.errors {
-            tracing::warn!(%cause, "a root certificate of the system cannot be read");
+            tracing::warn!(%cause, "a system root certificate cannot be read");
         }
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         roots.add_parsable_certificates(system.certs);

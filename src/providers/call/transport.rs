@@ -98,7 +98,7 @@ impl Transport {
         headers.insert(ACCEPT, ANYTHING);
         headers.insert(USER_AGENT, AGENT);
         if HeaderValue::from_str(base.authority.as_str()).is_err() {
-            return Err("base_url holds characters that no header can".to_owned());
+            return Err("base_url contains characters that a header cannot carry".to_owned());
         }
         let keys = settings.api_keys().map(|key| sensitive(header.prefix, key.expose_secret()));
         Ok(Self {
@@ -112,7 +112,8 @@ impl Transport {
         })
     }
 
-    /// Sends a request with the key at this place and waits for the head of the response; the body must arrive by `deadline` as well. Until then,
+    /// Sends a request with the key at this place and waits for the head of the response; the body must arrive by
+    /// `deadline` as well. Until then,
     /// the future holds little more than the socket: the request is encoded only when there is a connection for it, and
     /// only the resulting deadlines are kept of `call_policy`.
     ///
@@ -138,7 +139,8 @@ impl Transport {
         }
     }
 
-    /// As [`Transport::open`], for a request without a body, encoded before; `with_key` is whether it carries the first key.
+    /// As [`Transport::open`], for a request without a body, encoded before; `with_key` is whether it carries the
+    /// first key.
     ///
     /// # Errors
     /// As [`Transport::open`].
@@ -212,7 +214,7 @@ impl Transport {
                 let failure = Failure::from(connect_error::failure(&*cause));
                 // A shortage of file descriptors has already been logged.
                 if failure != Failure::NoDescriptors {
-                    tracing::error!(%cause, "cannot set up a client for calls to providers");
+                    tracing::error!(%cause, "cannot set up the HTTP client for provider calls");
                 }
                 Err(failure)
             }
@@ -226,7 +228,7 @@ impl Base {
     /// With a message for humans.
     fn new(text: &str) -> Result<Self, String> {
         let url = base_url(text)?;
-        let unusable = |cause: &dyn std::fmt::Display| format!("base_url is no address ({cause})");
+        let unusable = |cause: &dyn std::fmt::Display| format!("base_url is not a URL ({cause})");
         let uri: Uri = url.as_str().parse().map_err(|cause| unusable(&cause))?;
         let parts = uri.into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
@@ -283,14 +285,14 @@ impl Base {
 
 fn sensitive(prefix: &str, key: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_str(&format!("{prefix}{key}"))
-        .map_err(|_| "its API key holds characters that cannot be sent in a header".to_owned())?;
+        .map_err(|_| "its API key contains characters that cannot be sent in a header".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 fn base_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| {
-        format!("base_url is no address ({error}); write it like https://api.example.com/v1")
+        format!("base_url is not a URL ({error}); write it like https://api.example.com/v1")
     })?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!(
@@ -300,11 +302,12 @@ fn base_url(text: &str) -> Result<Url, String> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(
-            "base_url holds a user name or password; give the key by api_key_env or api_key_file".to_owned()
+            "base_url contains a user name or password; set the key with api_key_env or api_key_file"
+                .to_owned(),
         );
     }
     if url.fragment().is_some() {
-        return Err("base_url holds a #, which no request can send".to_owned());
+        return Err("base_url contains a #, which a request cannot send".to_owned());
     }
     Ok(url)
 }

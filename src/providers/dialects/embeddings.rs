@@ -38,7 +38,7 @@ pub(in crate::providers) fn texts(
     let is_known = |name: &str| EXPRESSED.contains(&name) || IGNORED_FIELDS.contains(&name);
     let unknown = |(name, value): &(&str, Json<'_>)| !is_known(name) && !value.is_null();
     if let Some((name, _)) = request.fields.iter().find(unknown) {
-        let message = format!("this model's provider has nothing like `{}`", name_in_message(name));
+        let message = format!("this model's provider does not support `{}`", name_in_message(name));
         return Err(unsupported(name, message));
     }
     let input = request.fields.get("input");
@@ -47,14 +47,14 @@ pub(in crate::providers) fn texts(
         None => input.and_then(Json::read::<Vec<String>>),
     };
     let texts = texts.ok_or_else(|| {
-        unsupported("input", "this model's provider takes texts, not tokens; send strings".to_owned())
+        unsupported("input", "this model's provider accepts texts, not tokens; send strings".to_owned())
     })?;
     Ok((texts, request.fields.read("dimensions")))
 }
 
 /// The failure of a request to a provider that makes no vectors.
 pub(in crate::providers) fn none_here() -> Failure {
-    let message = "this model's provider has no embeddings; ask one of a provider that has".to_owned();
+    let message = "this model's provider has no embeddings; choose a model of another provider".to_owned();
     Failure::Unsupported { param: "model".to_owned(), message }
 }
 

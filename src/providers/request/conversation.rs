@@ -149,10 +149,7 @@ pub(super) fn read(messages: &[Value]) -> Result<(Vec<Part>, Vec<Turn>), Failure
         }
     }
     if turns.is_empty() {
-        return Err(unsupported(
-            "messages",
-            "this provider needs at least one message of the user that is not empty",
-        ));
+        return Err(unsupported("messages", "this provider needs at least one non-empty user message"));
     }
     Ok((system, turns))
 }
@@ -180,7 +177,7 @@ fn assistant_parts(
     let content = format!("{path}.content");
     let mut parts = parts::read(&message["content"], &content)?;
     if parts.iter().any(|part| part.as_text().is_none()) {
-        return Err(unsupported(content, "only a message of the user can hold an image or a file"));
+        return Err(unsupported(content, "only a user message can contain an image or a file"));
     }
     match &message["images"] {
         Value::Null => {}
@@ -199,12 +196,12 @@ fn assistant_parts(
         let path = format!("{path}.tool_calls[{index}]");
         let text = |value: &Value, field: &str| {
             let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-            text.ok_or_else(|| unsupported(format!("{path}.{field}"), "must be a string that is not empty"))
+            text.ok_or_else(|| unsupported(format!("{path}.{field}"), "must be a non-empty string"))
         };
         if !matches!(call["type"].as_str(), None | Some("function")) {
             return Err(unsupported(
                 format!("{path}.type"),
-                "this provider knows only tools of type `function`",
+                "this provider supports only tools of type `function`",
             ));
         }
         refuse_unknown_fields(call, &CALL_FIELDS, &path)?;
@@ -238,7 +235,7 @@ fn arguments(value: &Value, path: &str) -> Result<Map<String, Value>, Failure> {
 fn tool_result(message: &Value, path: String, tools: &HashMap<String, String>) -> Result<Part, Failure> {
     let id = message["tool_call_id"].as_str().unwrap_or_default();
     let Some(name) = tools.get(id) else {
-        let message = "must be the `id` of a call in an assistant's message before";
+        let message = "must be the `id` of a call in an earlier assistant message";
         return Err(unsupported(format!("{path}.tool_call_id"), message));
     };
     let parts = parts::read(&message["content"], &format!("{path}.content"))?;

@@ -133,7 +133,7 @@ fn refuse_unknown_fields(value: &Value, known: &[&str], path: &str) -> Result<()
     for (name, value) in value.as_object().into_iter().flatten() {
         if !known.contains(&name.as_str()) && !is_empty(&value.to_string()) {
             let name = name_in_message(name);
-            let message = format!("this provider has nothing like `{name}` here; leave it out");
+            let message = format!("this provider does not support `{name}` here; leave it out");
             return Err(unsupported(format!("{path}.{name}"), message));
         }
     }
@@ -165,10 +165,10 @@ fn unknown_field(name: &str) -> Failure {
     let name = name_in_message(name);
     let message = match name.as_str() {
         "functions" | "function_call" => {
-            "this provider takes functions only as `tools` and `tool_choice`".to_owned()
+            "this provider accepts functions only as `tools` and `tool_choice`".to_owned()
         }
         _ => format!(
-            "this provider has nothing like `{name}`; leave it out, or ask a model of another provider"
+            "this provider does not support `{name}`; leave it out, or choose a model of another provider"
         ),
     };
     unsupported(name, message)

@@ -49,7 +49,7 @@ pub(super) fn read(content: &Value, path: &str) -> Result<Vec<Part>, Failure> {
 pub(super) fn read_texts(content: &Value, path: &str) -> Result<Vec<Part>, Failure> {
     let parts = read(content, path)?;
     if parts.iter().any(|part| part.as_text().is_none()) {
-        return Err(unsupported(path, "this provider takes only text here"));
+        return Err(unsupported(path, "this provider accepts only text here"));
     }
     Ok(parts)
 }
@@ -63,7 +63,7 @@ fn part(value: &Value, path: String) -> Result<Part, Failure> {
     let kind = value["type"].as_str().unwrap_or_default();
     if !KINDS.contains(&kind) {
         let message =
-            "this provider is asked with parts of type `text`, `image_url`, `file` and `input_audio` only";
+            "this provider accepts only parts of type `text`, `image_url`, `file` and `input_audio`";
         return Err(unsupported(format!("{path}.type"), message));
     }
     refuse_unknown_fields(value, &["type", kind, "cache_control"], &path)?;
@@ -81,10 +81,7 @@ fn image(value: &Value, path: &str) -> Result<ContentPart, Failure> {
     refuse_unknown_fields(value, &["url", "detail"], path)?;
     // Both formats always process images in as much detail as they can.
     if !matches!(value["detail"].as_str(), None | Some("auto" | "high")) {
-        return Err(unsupported(
-            format!("{path}.detail"),
-            "only `auto` and `high` can be asked of this provider",
-        ));
+        return Err(unsupported(format!("{path}.detail"), "this provider supports only `auto` and `high`"));
     }
     let url = value["url"].as_str().unwrap_or_default();
     let is_remote = url
@@ -94,7 +91,7 @@ fn image(value: &Value, path: &str) -> Result<ContentPart, Failure> {
         return Ok(ContentPart::Image(Image::Url(url.to_owned())));
     }
     let data = data(url).ok_or_else(|| {
-        let message = "must be an address (https://…) or data in base64 (data:image/png;base64,…)";
+        let message = "must be a URL (https://…) or base64 data (data:image/png;base64,…)";
         unsupported(format!("{path}.url"), message)
     })?;
     Ok(ContentPart::Image(Image::Data(data)))
@@ -104,7 +101,7 @@ fn image(value: &Value, path: &str) -> Result<ContentPart, Failure> {
 fn file(value: &Value, path: &str) -> Result<ContentPart, Failure> {
     refuse_unknown_fields(value, &["file_data", "filename"], path)?;
     let data = data(value["file_data"].as_str().unwrap_or_default()).ok_or_else(|| {
-        let message = "must be data in base64 (data:application/pdf;base64,…)";
+        let message = "must be base64 data (data:application/pdf;base64,…)";
         unsupported(format!("{path}.file_data"), message)
     })?;
     let name = value["filename"].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
@@ -119,7 +116,7 @@ fn audio(value: &Value, path: &str) -> Result<ContentPart, Failure> {
         _ => return Err(unsupported(format!("{path}.format"), "must be `wav` or `mp3`")),
     };
     let base64 = value["data"].as_str().filter(|base64| !base64.is_empty());
-    let base64 = base64.ok_or_else(|| unsupported(format!("{path}.data"), "must be data in base64"))?;
+    let base64 = base64.ok_or_else(|| unsupported(format!("{path}.data"), "must be base64 data"))?;
     Ok(ContentPart::Audio(Data { media_type: media_type.to_owned(), base64: base64.to_owned() }))
 }
 

@@ -51,7 +51,7 @@ impl Tools {
         }
         let choice = choice(fields)?;
         if list.is_empty() && matches!(choice, ToolChoice::Required | ToolChoice::Named(_)) {
-            return Err(unsupported("tool_choice", "asks for a call, but there are no `tools`"));
+            return Err(unsupported("tool_choice", "requires a call, but there are no `tools`"));
         }
         let are_parallel = read_field(fields, "parallel_tool_calls", "true or false")?.unwrap_or(true);
         Ok(Self { list, choice, are_parallel })
@@ -60,7 +60,10 @@ impl Tools {
 
 fn tool(value: &Value, path: &str) -> Result<Tool, Failure> {
     if value["type"] != "function" {
-        return Err(unsupported(format!("{path}.type"), "this provider knows only tools of type `function`"));
+        return Err(unsupported(
+            format!("{path}.type"),
+            "this provider supports only tools of type `function`",
+        ));
     }
     let function = &value["function"];
     refuse_unknown_fields(value, &["type", "function", "cache_control"], path)?;

@@ -241,8 +241,9 @@ fn check_fields(request: &CompletionRequest<'_>) -> Result<(), Failure> {
                 && request.fields.read::<Value>(name) == Some(json!({"type": "text"})));
         if !is_neutral && !ACCEPTED_FIELDS.contains(&name) {
             let param = name_in_message(name);
-            let message =
-                format!("simulated models know no `{param}`; leave it out, or ask another provider");
+            let message = format!(
+                "simulated models do not support `{param}`; leave it out, or choose another provider"
+            );
             return Err(Failure::Unsupported { param, message });
         }
     }
@@ -262,7 +263,8 @@ fn question(request: &CompletionRequest<'_>) -> Result<String, Failure> {
         let Some(piece) = part["text"].as_str().filter(|_| part["type"] == "text") else {
             return Err(Failure::Unsupported {
                 param: format!("messages[{position}].content[{index}].type"),
-                message: "simulated models read only parts of type `text`; ask another provider".to_owned(),
+                message: "simulated models accept only parts of type `text`; choose another provider"
+                    .to_owned(),
             });
         };
         text.push_str(piece);

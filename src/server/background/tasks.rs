@@ -96,7 +96,8 @@ async fn flush(context: Arc<ServerState>, mut on_shutdown: watch::Receiver<()>) 
             Ok(Err(cause)) => {
                 if let Some(suppressed) = trouble.failed(&cause) {
                     let kept = context.app.ledger.queued_rows();
-                    tracing::error!(%cause, suppressed, kept, "usage and counters cannot be written; they are kept and tried again");
+                    tracing::error!(%cause, suppressed, kept, "usage and counters cannot be written; they are \
+                        kept, and writing is tried again");
                 }
             }
             // A write of rows alone does not show that counters can be written too.
@@ -115,7 +116,7 @@ async fn watch_keys(context: Arc<ServerState>) {
     let trouble = LogThrottle::new();
     let report = |cause: &dyn std::fmt::Display| {
         if let Some(suppressed) = trouble.failed(&cause) {
-            tracing::error!(%cause, suppressed, "cannot tell whether keys were revoked");
+            tracing::error!(%cause, suppressed, "cannot check for revoked keys");
         }
     };
     loop {
@@ -127,7 +128,7 @@ async fn watch_keys(context: Arc<ServerState>) {
             Ok(Ok(version)) => {
                 seen = Some(version);
                 if trouble.succeeded() {
-                    tracing::info!("revoked keys are noticed again");
+                    tracing::info!("checking for revoked keys works again");
                 }
             }
             Ok(Err(cause)) => report(&cause),
@@ -189,7 +190,7 @@ async fn prune_batch(context: &Arc<ServerState>, before: Time, trouble: &LogThro
     let cause = match deleted {
         Ok(Ok(count)) => {
             if trouble.succeeded() {
-                tracing::info!("attempts that are too old are deleted again");
+                tracing::info!("old attempts are deleted again");
             }
             return count;
         }
@@ -197,7 +198,7 @@ async fn prune_batch(context: &Arc<ServerState>, before: Time, trouble: &LogThro
         Err(cause) => cause.to_string(),
     };
     if let Some(suppressed) = trouble.failed(&cause) {
-        tracing::error!(cause, suppressed, "attempts that are too old cannot be deleted");
+        tracing::error!(cause, suppressed, "old attempts cannot be deleted");
     }
     0
 }
@@ -226,7 +227,7 @@ async fn keep_verdicts(context: Arc<ServerState>) {
         let cause = match outcome {
             Ok(Ok(())) => {
                 if is_due && trouble.succeeded() {
-                    tracing::info!("the verdict cache is tidied again");
+                    tracing::info!("the verdict cache is cleaned up again");
                 }
                 continue;
             }
@@ -234,7 +235,7 @@ async fn keep_verdicts(context: Arc<ServerState>) {
             Err(cause) => cause.to_string(),
         };
         if let Some(suppressed) = trouble.failed(&cause) {
-            tracing::error!(cause, suppressed, "the verdict cache cannot be tidied");
+            tracing::error!(cause, suppressed, "the verdict cache cannot be cleaned up");
         }
     }
 }
@@ -246,7 +247,7 @@ async fn adopt(context: Arc<ServerState>) {
     let trouble = LogThrottle::new();
     let report = |cause: &dyn std::fmt::Display| {
         if let Some(suppressed) = trouble.failed(&cause) {
-            tracing::error!(%cause, suppressed, "the calls of servers that died cannot be booked");
+            tracing::error!(%cause, suppressed, "the calls of crashed servers cannot be recorded");
         }
     };
     loop {
@@ -255,12 +256,12 @@ async fn adopt(context: Arc<ServerState>) {
         match tokio::task::spawn_blocking(move || app.ledger.adopt(app.clock.now())).await {
             Ok(Ok(booked)) => {
                 if trouble.succeeded() {
-                    tracing::info!("the calls of servers that died are booked again");
+                    tracing::info!("the calls of crashed servers are recorded again");
                 }
                 if booked > 0 {
                     tracing::warn!(
                         booked,
-                        "calls were under way at a server that died; they are booked as interrupted"
+                        "calls were in progress when a server crashed; they are recorded as interrupted"
                     );
                 }
             }

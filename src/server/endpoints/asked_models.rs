@@ -67,9 +67,9 @@ fn unknown_model(gateway: &Gateway, model: &str) -> String {
         }
         Some(_) => "`model` names a provider that is not configured".to_owned(),
         None if gateway.has_pools() => {
-            "`model` is neither of the form <provider>/<model_name> nor the name of a pool".to_owned()
+            "`model` is neither <provider>/<model_name> nor the name of a pool".to_owned()
         }
-        None => "`model` is not of the form <provider>/<model_name>".to_owned(),
+        None => "`model` must be <provider>/<model_name>".to_owned(),
     };
     format!("{reason}; configured providers: {configured}. GET /inference/v1/models lists their models")
 }

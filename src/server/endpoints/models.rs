@@ -63,7 +63,7 @@ pub(in crate::server) fn find(
         return Err(ApiError::parameter(
             ErrorCode::ModelNotFound,
             "model",
-            "there is no model with this identifier; GET /inference/v1/models lists those there are",
+            "there is no model with this identifier; GET /inference/v1/models lists the models",
         ));
     };
     if !is_offered(gateway, caller, &id) {

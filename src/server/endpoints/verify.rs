@@ -115,7 +115,7 @@ fn wants_fresh(headers: &HeaderMap) -> Result<bool, ApiError> {
     if first.is_some_and(|value| value != "fresh") || values.next().is_some() {
         return Err(invalid(
             CACHE_HEADER,
-            format!("the header `{CACHE_HEADER}` must be `fresh`, once, or be left out"),
+            format!("the header `{CACHE_HEADER}` must be `fresh`, sent once, or be left out"),
         ));
     }
     Ok(first.is_some())
@@ -142,7 +142,7 @@ pub(in crate::server) fn read_job<'s>(
     let limit = settings.max_fact_chars;
     if fact.len() > limit && fact.chars().count() > limit {
         let length = fact.chars().count();
-        let message = format!("`fact` has {length} characters; the limit is {limit}: split it");
+        let message = format!("`fact` has {length} characters, and the limit is {limit}; split the text");
         return Err(invalid("fact", message));
     }
     check_for_nul("fact", &fact)?;
@@ -175,7 +175,10 @@ pub(in crate::server) fn read_job<'s>(
         return Err(invalid("context", "`context` is empty; send the text to answer from, or leave it out"));
     }
     if text.as_ref().is_some_and(|text| text.chars().count() > MAX_CONTEXT_CHARS) {
-        return Err(invalid("context", format!("`context` is longer than {MAX_CONTEXT_CHARS} characters")));
+        return Err(invalid(
+            "context",
+            format!("`context` is longer than {MAX_CONTEXT_CHARS} characters; shorten it"),
+        ));
     }
     text.as_deref().map_or(Ok(()), |text| check_for_nul("context", text))?;
     let format = match params.text_such_as("format", "`text` or `markdown`")?.as_deref() {
@@ -235,7 +238,7 @@ fn check_models(verifier: &Verifier, caller: &Caller, job: &Job) -> Result<(), A
         Some(model) => Err(ApiError::new(
             ErrorCode::ModelNotAllowed,
             format!(
-                "this API key cannot use {model}, which is among the models that verify; it is limited to {}",
+                "this API key cannot use {model}, which this server verifies with; it is limited to {}",
                 caller.key.models.join(", ")
             ),
         )),

@@ -35,7 +35,8 @@ fn session_token<'a>(context: &ServerState, incoming: &'a Incoming) -> Option<&'
     session_cookie(context, incoming).filter(|_| incoming.key().is_none())
 }
 
-/// The caller behind a request that comes with a session and without a key: counted, and if it writes, sent by one of our
+/// The caller behind a request that comes with a session and without a key: counted, and if it writes, sent by one of
+/// our
 /// own pages.
 async fn by_session(
     context: &ServerState,
@@ -142,7 +143,7 @@ async fn count_session_request(
         if let Ok(noted) = timeout(NOTE_TIMEOUT, noting).await
             && let Err(cause) = noted.unwrap_or_else(|cause| Err(cause.into()))
         {
-            tracing::warn!(%cause, "the use of a session cannot be written; it may end early");
+            tracing::warn!(%cause, "the last use of a session cannot be recorded; it may end early");
         }
     }
     Ok(rate)

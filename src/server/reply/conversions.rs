@@ -16,7 +16,7 @@ impl ApiError {
     /// Logs why the database has failed, and returns an error that does not reveal it.
     pub(crate) fn store_failed(cause: &storage::Error) -> Self {
         if let Some(suppressed) = STORE.failed(cause) {
-            tracing::error!(%cause, suppressed, "the store cannot be used");
+            tracing::error!(%cause, suppressed, "the database is unavailable");
         }
         Self::from(ErrorCode::StoreUnavailable)
     }
@@ -62,7 +62,7 @@ impl From<ManageError> for ApiError {
             }
             ManageError::Storage(cause) => cause.into(),
             ManageError::Randomness(cause) => {
-                tracing::error!(%cause, "a key cannot be made");
+                tracing::error!(%cause, "a key cannot be created");
                 Self::from(ErrorCode::Internal)
             }
         }

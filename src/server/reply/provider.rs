@@ -78,8 +78,8 @@ impl ApiError {
         let mut error = Self::from(ChatError { model: model.clone(), failure, attempts: 0 });
         if is_endless {
             error.message = format!(
-                "{model} did not stop at the limit of its answer, or sent more than 256 MiB, so it was cut off; ask \
-                 for less, or choose another model"
+                "{model} exceeded the limit of its answer or sent more than 256 MiB, so it was cut off; ask for \
+                 less, or choose another model"
             )
             .into();
         }
@@ -118,7 +118,7 @@ fn budget_message(shortage: &BudgetShortage) -> String {
 fn message(model: &str, provider: &str, failure: &Failure) -> String {
     match failure {
         Failure::Unauthorized => {
-            format!("the provider {provider} does not accept this server's key; its operator has to check it")
+            format!("the provider {provider} rejected this server's key; its operator has to check it")
         }
         Failure::QuotaExhausted => format!(
             "this server's account at {provider} has no credit left; contact the operator of this server"
@@ -126,14 +126,14 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
         Failure::RateLimited { .. } => {
             format!("the provider {provider} is rate-limiting this server; try again later")
         }
-        Failure::Overloaded { .. } => format!("the provider {provider} has no capacity now; try again later"),
+        Failure::Overloaded { .. } => format!("the provider {provider} is overloaded; try again later"),
         Failure::UnknownModel => {
-            format!("{provider} does not know the model {model}; GET /inference/v1/models lists models")
+            format!("{provider} has no model {model}; GET /inference/v1/models lists the models")
         }
         Failure::ContextOverflow { .. } => {
             format!(
-                "the messages, with the answer that is asked for, are too long for {model}; send less, ask for a \
-                 shorter answer, or choose a model with more context"
+                "the messages and the requested answer together are too long for {model}; send less, ask for a \
+                 shorter answer, or choose a model with a larger context"
             )
         }
         Failure::Rejected { message, .. } => {
@@ -143,11 +143,11 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
         Failure::Refused => format!("{model} declined to answer this; rephrase the messages"),
         Failure::Broken { .. } => format!("the provider {provider} failed; try again in a moment"),
         Failure::Malformed => {
-            format!("the provider {provider} sent an answer that cannot be read; try again in a moment")
+            format!("the provider {provider} sent an unreadable answer; try again in a moment")
         }
         Failure::NoAnswer => format!(
-            "{model} ended without an answer, or with a call of a tool that cannot be read; try again, or make what the \
-             tools take simpler"
+            "{model} ended without an answer, or with an unreadable tool call; try again, or simplify the \
+             parameters of the tools"
         ),
         Failure::TooLarge { .. } => format!(
             "the provider {provider} sent an answer larger than 8 MiB; ask for fewer choices, for a shorter \
@@ -157,19 +157,22 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
             format!("the provider {provider} cannot be reached; try again in a moment")
         }
         Failure::NoDescriptors => {
-            "this server can open no more connections to providers now; try again in a moment".to_owned()
+            "this server cannot open more connections to providers now; try again in a moment".to_owned()
         }
-        Failure::Cut => format!("the provider {provider} broke its answer off; try again in a moment"),
+        Failure::Cut => format!(
+            "the connection to the provider {provider} broke during the answer; try again \
+            in a moment"
+        ),
         Failure::Timeout => format!("the provider {provider} did not answer in time; try again in a moment"),
         Failure::Paused { whole_provider, because, retry_after } => {
             let who = if *whole_provider { format!("the provider {provider}") } else { model.to_owned() };
             let seconds = whole_seconds(*retry_after);
-            format!("{who} is paused after failures in a row (the last: {because}); try again in {seconds} s")
+            format!("{who} is paused after repeated failures (the last: {because}); try again in {seconds} s")
         }
         Failure::BudgetExceeded(shortage) => budget_message(shortage),
         Failure::PriceUnknown => format!(
-            "there is a budget, and what {model} costs is not known; the server's operator can set \
-             input_usd_per_mtok and output_usd_per_mtok for it"
+            "there is a budget, but the price of {model} is unknown; the server's operator can set \
+             input_usd_per_mtok and output_usd_per_mtok"
         ),
         Failure::StoreUnavailable => ErrorCode::StoreUnavailable.message().to_owned(),
     }

@@ -118,7 +118,7 @@ fn place_databases(draft: &Path, dir: &Path) -> io::Result<()> {
 }
 
 fn file_exists_error(name: &str) -> io::Error {
-    io::Error::new(ErrorKind::AlreadyExists, format!("{name} is there already"))
+    io::Error::new(ErrorKind::AlreadyExists, format!("{name} already exists"))
 }
 
 /// Restores a backup into a PostgreSQL database that nothing was stored in yet. Returns the number of rows per table,
@@ -147,7 +147,7 @@ pub fn restore_to_postgres(
 }
 
 fn in_use_error() -> io::Error {
-    io::Error::new(ErrorKind::AlreadyExists, "it holds apps and keys already")
+    io::Error::new(ErrorKind::AlreadyExists, "it already contains apps and keys")
 }
 
 /// Extracts the databases of a backup into a private directory and checks their integrity.
@@ -317,11 +317,11 @@ mod tests {
                 assert!(told.contains(how) && told.contains("away and restore again"), "{told}");
             }
         };
-        must_be_refused("ledger.db is there without mk.db");
+        must_be_refused("there is ledger.db without mk.db");
         assert_eq!(fs::read_dir(&new).unwrap().count(), 1, "nothing was begun");
         // Without hard links, the name is claimed before there is anything in it.
         fs::write(new.join("mk.db"), "").unwrap();
-        must_be_refused("ledger.db is there beside an empty mk.db");
+        must_be_refused("there is ledger.db beside an empty mk.db");
         assert_eq!(fs::metadata(new.join("mk.db")).unwrap().len(), 0, "nothing was begun");
         fs::remove_file(new.join("mk.db")).unwrap();
         fs::remove_file(new.join("ledger.db")).unwrap();

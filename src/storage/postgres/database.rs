@@ -136,7 +136,7 @@ impl Database {
         self.in_transaction(CALL_TIMEOUT, |session| {
             let begin = "UPDATE writes SET number = number + 1 WHERE lane = ?1";
             if session.execute(begin, &[&lane.name()])? != 1 {
-                let why = "its table `writes` lacks a row, without which servers do not wait for each other";
+                let why = "its table `writes` lacks a row that servers need to wait for each other";
                 return Err(storage_error(PostgresError::Unusable(why.to_owned())));
             }
             change(session)

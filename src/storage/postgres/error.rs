@@ -37,16 +37,16 @@ const TRANSIENT_CLASSES: [&str; 7] = ["08", "25", "40", "53", "55", "57", "58"];
 const EXPLANATIONS: [(&str, &str); 5] = [
     (
         "does not allow writes",
-        "it can only be read: it stands by for another one, or is told to be read-only",
+        "it is read-only: it is a standby of another server, or configured as read-only",
     ),
     (
         "UnknownIssuer",
-        "its certificate is signed by nobody who is trusted here; sslrootcert=/PATH names an authority to trust",
+        "its certificate is not signed by a trusted authority; name the authority with sslrootcert=/PATH",
     ),
     ("NotValidForName", "its certificate is for another name"),
     (
         "CaUsedAsEndEntity",
-        "its certificate is one of an authority, not of a server; it needs one that is made with basicConstraints=CA:FALSE",
+        "its certificate is that of an authority, not of a server; it needs one with basicConstraints=CA:FALSE",
     ),
     ("certificate expired", "its certificate has expired; or is this machine's clock wrong?"),
 ];

@@ -12,7 +12,7 @@ use crate::storage::{AppChange, AppDeletion, AppRow, Error, KeyFilter, Order, Pa
 
 const NAME_TAKEN: &str = "this name is already taken; choose another";
 /// Why the last app cannot be deleted.
-pub const LAST_APP: &str = "this is the last app, and keys need one; make another app before deleting it";
+pub const LAST_APP: &str = "this is the last app, and keys need one; create another app before deleting it";
 
 impl Store {
     /// Creates an app. [`Error::Conflict`] if the name is taken.

@@ -29,13 +29,13 @@ pub struct Credential {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCredential {
     /// The key was revoked.
-    #[error("the key that this was to be written with was revoked")]
+    #[error("the key that authorised this change was revoked")]
     Revoked,
     /// The key has expired.
-    #[error("the key that this was to be written with has expired")]
+    #[error("the key that authorised this change has expired")]
     Expired,
     /// The session is over.
-    #[error("the session that this was to be written with is over")]
+    #[error("the session that authorised this change has ended")]
     SessionEnded,
 }
 

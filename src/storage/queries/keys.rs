@@ -24,9 +24,10 @@ const MAX_SINGLE_READS: usize = 1000;
 
 const KEY_EXISTS: &str = "this key already exists";
 const REVOKED: &str = "this key is revoked for good; create a new one instead";
-const ROTATED: &str = "this key was rotated already; rotate the one that took its place, or revoke this one";
-const REPLACED: &str = "this key was rotated and ends as it was told to, or sooner; use the one that took its place, or create a new one";
-const EXPIRED: &str = "this key has expired already; create a new one instead";
+const ROTATED: &str = "this key was already rotated; rotate the key that replaced it, or revoke this one";
+const REPLACED: &str = "this key was rotated, so its expiry cannot be extended; use the key that replaced it, \
+    or create a new one";
+const EXPIRED: &str = "this key has already expired; create a new one instead";
 
 /// The columns, in the order that [`key_row`] reads them.
 const SELECT: &str = "
@@ -148,7 +149,7 @@ impl Store {
             return Ok(());
         }
         let message =
-            "the database did not keep the revocation, and the key is still valid: `mk doctor` may tell why";
+            "the database did not store the revocation, and the key is still valid; `mk doctor` may show why";
         Err(io::Error::new(io::ErrorKind::InvalidData, message).into())
     }
 

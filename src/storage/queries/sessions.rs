@@ -15,7 +15,7 @@ use crate::clock::Time;
 use crate::storage::db::{Db, Row};
 use crate::storage::{Error, KeyHash, KeyRow, SessionRow, Store};
 
-const HAS_CONSOLE_KEY: &str = "there is a console key already; log in with it";
+const HAS_CONSOLE_KEY: &str = "there is already a console key; log in with it";
 /// The maximum number of ended sessions that creating one deletes.
 const MAX_DELETED: u32 = 500;
 

@@ -5,7 +5,8 @@
 //! two uncontended locks, about 40 ns beside a read of some microseconds.
 //!
 //! The memory used does not depend on the size of the database: every connection has a bounded page cache
-//! ([`READER_CACHE_KB`], [`Durability::writer_cache_kb`]), and there are at most [`MAX_IDLE_READERS`] of them beside the
+//! ([`READER_CACHE_KB`], [`Durability::writer_cache_kb`]), and there are at most [`MAX_IDLE_READERS`] of them beside
+//! the
 //! writer, the version connection and the lock probe. SQLite's default, 2 MB per connection, is one that a growing
 //! ledger fills in every connection.
 
@@ -40,7 +41,7 @@ const STATEMENT_CACHE: usize = 128;
 const READER_CACHE_KB: i64 = 256;
 
 /// Why SQLite could open a file only for reading.
-pub(super) const READ_ONLY: &str = "the file is read-only, or lies on a read-only file system";
+pub(super) const READ_ONLY: &str = "the file is read-only, or on a read-only file system";
 
 /// When a commit is flushed to disk.
 #[derive(Clone, Copy)]

@@ -16,9 +16,9 @@ pub(in crate::storage) fn hint(cause: &rusqlite::Error) -> &'static str {
             | ffi::SQLITE_IOERR_SHMOPEN
     );
     match failure.code {
-        _ if is_write => " (a write failed: a fault of the disk, a quota, or a limit of file sizes)",
+        _ if is_write => " (a write failed: a disk fault, a quota, or a file size limit)",
         ErrorCode::DatabaseBusy => " (another process has been writing to it for too long)",
-        ErrorCode::CannotOpen => " (its file or directory may not be used, or too many files are open)",
+        ErrorCode::CannotOpen => " (its file or directory is not accessible, or too many files are open)",
         _ => "",
     }
 }

@@ -171,7 +171,7 @@ mod tests {
             }
             let told = examine(dir.path(), LIMIT).unwrap_err();
             let started = Store::open(dir.path(), Time::from_unix_ms(0)).err().unwrap();
-            assert!(told.is_corrupt() && told.to_string().contains("half way"), "{told}");
+            assert!(told.is_corrupt() && told.to_string().contains("interrupted restore"), "{told}");
             assert_eq!(told.to_string(), started.to_string());
         }
     }
@@ -214,7 +214,7 @@ mod tests {
         Connection::open(dir.path().join(MAIN_FILE)).unwrap().execute_batch(trigger).unwrap();
         let found = examine(dir.path(), LIMIT).unwrap().unwrap();
         let damage = &found.databases[0].1.as_ref().unwrap().damage;
-        assert!(damage[0].contains("mk did not make its trigger `kept`"), "{damage:?}");
+        assert!(damage[0].contains("its trigger `kept` was not created by mk"), "{damage:?}");
         let refused = Store::open(dir.path(), Time::from_unix_ms(0)).err().unwrap();
         assert!(refused.is_corrupt() && refused.to_string().contains("trigger `kept`"), "{refused}");
     }

@@ -129,8 +129,7 @@ pub(super) fn refuse_half_restored(dir: &Path) -> io::Result<()> {
         _ => return Ok(()),
     };
     let message = format!(
-        "{LEDGER_FILE} is there {how} {MAIN_FILE}, as a restore leaves it that was ended half way: move {what} away \
-         and restore again"
+        "there is {LEDGER_FILE} {how} {MAIN_FILE}, as after an interrupted restore: move {what} away and restore again"
     );
     Err(io::Error::new(io::ErrorKind::InvalidData, message))
 }

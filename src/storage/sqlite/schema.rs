@@ -33,7 +33,7 @@ pub(super) fn difference(connection: &Connection, migrations: &[&str]) -> Result
     let found = objects(&moment)?;
     drop(moment);
     let Ok(applied) = usize::try_from(applied) else {
-        return Ok(Some(format!("its version, {applied}, is none")));
+        return Ok(Some(format!("its schema version, {applied}, is invalid")));
     };
     let Some(steps) = migrations.get(..applied) else { return Ok(None) };
     let reference = Connection::open_in_memory()?;
@@ -46,12 +46,14 @@ pub(super) fn difference(connection: &Connection, migrations: &[&str]) -> Result
     let named =
         |(kind, name): &(String, String)| format!("{} `{}`", name_in_message(kind), name_in_message(name));
     Ok(if let Some(key) = foreign {
-        Some(format!("mk did not make its {}; take it away, or restore a backup that you trust", named(key)))
+        Some(format!(
+            "its {} was not created by mk; remove it, or restore a backup that you trust",
+            named(key)
+        ))
     } else if let Some(key) = missing() {
         Some(format!("its {} is missing; restore a backup", named(key)))
     } else {
-        changed()
-            .map(|key| format!("its {} is not as mk makes it; restore a backup that you trust", named(key)))
+        changed().map(|key| format!("its {} was changed; restore a backup that you trust", named(key)))
     })
 }
 
@@ -133,20 +135,20 @@ mod tests {
         for (change, expected) in [
             (
                 "CREATE TRIGGER t BEFORE UPDATE OF revoked_at ON keys BEGIN SELECT RAISE(IGNORE); END",
-                "mk did not make its trigger `t`",
+                "its trigger `t` was not created by mk",
             ),
-            ("CREATE VIEW v AS SELECT * FROM keys", "mk did not make its view `v`"),
-            ("CREATE TABLE \"x\u{1b}[2J\" (a)", "mk did not make its table `x\u{fffd}[2J`"),
-            ("CREATE UNIQUE INDEX i ON keys (name)", "mk did not make its index `i`"),
+            ("CREATE VIEW v AS SELECT * FROM keys", "its view `v` was not created by mk"),
+            ("CREATE TABLE \"x\u{1b}[2J\" (a)", "its table `x\u{fffd}[2J` was not created by mk"),
+            ("CREATE UNIQUE INDEX i ON keys (name)", "its index `i` was not created by mk"),
             ("DROP INDEX keys_by_app", "its index `keys_by_app` is missing"),
             (
                 "DROP INDEX keys_of_console; CREATE INDEX keys_of_console ON keys (expires_at)
                      WHERE service = 'con -- \n sole' AND revoked_at IS NULL",
-                "its index `keys_of_console` is not as mk makes it",
+                "its index `keys_of_console` was changed",
             ),
-            ("ALTER TABLE keys ADD COLUMN more TEXT", "its table `keys` is not as mk makes it"),
-            ("PRAGMA user_version = -1", "its version, -1, is none"),
-            ("PRAGMA user_version = 0", "mk did not make its index"),
+            ("ALTER TABLE keys ADD COLUMN more TEXT", "its table `keys` was changed"),
+            ("PRAGMA user_version = -1", "its schema version, -1, is invalid"),
+            ("PRAGMA user_version = 0", "its index `apps_by_name` was not created by mk"),
         ] {
             let connection = database(MAIN);
             connection.execute_batch(change).unwrap();

@@ -323,7 +323,7 @@ fn rotation_shortens_a_life_and_never_prolongs_it() {
         let refused = store.rotate_key(id, NOW, &fourth_hash, |_| fourth.clone()).unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");
     };
-    refused(&old.id, "rotated already");
+    refused(&old.id, "already rotated");
     let (mut late, late_hash) = a_key(&store, 5);
     late.expires_at = Some(NOW);
     store.create_key(&late, &late_hash).unwrap();

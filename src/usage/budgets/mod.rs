@@ -184,7 +184,7 @@ impl Budgets {
 
     fn unavailable(&self, cause: &impl Display) -> BudgetError {
         if let Some(suppressed) = self.log_throttle.failed(cause) {
-            tracing::error!(%cause, suppressed, "cannot tell what has been spent of a budget");
+            tracing::error!(%cause, suppressed, "cannot read what has been spent of a budget");
         }
         BudgetError::Unavailable
     }

@@ -189,7 +189,7 @@ impl Meter {
     /// Counts and logs that `fallback` is called in place of `model`; `outcome` says why, by the code of a failure.
     pub fn count_fallback(&self, model: &str, outcome: &str, fallback: &str) {
         self.0.accounting.metrics().attempts.count_fallback(model);
-        tracing::warn!(model, outcome, fallback, "another model is asked in the place of this one");
+        tracing::warn!(model, outcome, fallback, "falling back to another model");
     }
 
     /// Sets the outcome of the attempts that are dropped from now on, such as those under way.

@@ -35,7 +35,7 @@ pub struct ReportRequest {
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// It would have more than 50,000 rows.
-    #[error("this has more than {MAX_ROWS} rows; ask for fewer days, or sum by less")]
+    #[error("the report has more than {MAX_ROWS} rows; ask for fewer days or fewer dimensions")]
     TooLong,
     /// It would be by end user and by tag.
     #[error("usage is summed by user or by tag, not by both at once")]

@@ -64,10 +64,10 @@ pub struct PublicKey([u8; 32]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// It has no `BEGIN PUBLIC KEY`.
-    #[error("it is no public key in PEM form")]
+    #[error("it is not a public key in PEM format")]
     NotPem,
     /// It is a public key of another kind than Ed25519, or damaged.
-    #[error("it is no public key for Ed25519")]
+    #[error("it is not an Ed25519 public key")]
     NotEd25519,
 }
 

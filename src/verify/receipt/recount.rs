@@ -20,10 +20,10 @@ const MAX_VOTES: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Uncounted {
     /// The question is not one that a server asks.
-    #[error("its options are not such as mk asks for")]
+    #[error("its options are not ones that mk would ask")]
     Question,
     /// There are more votes than any panel has.
-    #[error("it has more votes than any panel")]
+    #[error("it has more votes than a panel can have")]
     TooMany,
     /// A model stands twice among the votes.
     #[error("{0} votes twice")]
@@ -35,10 +35,10 @@ pub enum Uncounted {
     #[error("the answer of {0} was too long to be kept")]
     Shortened(String),
     /// The answer of a model cannot be read.
-    #[error("the answer of {0} cannot be read")]
+    #[error("the answer of {0} is unreadable")]
     Unreadable(String),
     /// The answer of a model can be read, although it is said to be malformed.
-    #[error("the answer of {0} counts for nothing, but can be read")]
+    #[error("the answer of {0} is readable, but was not counted")]
     Readable(String),
 }
 

@@ -54,16 +54,16 @@ impl Receipt<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// It is longer than [`MAX_BYTES`].
-    #[error("it is longer than any receipt")]
+    #[error("it is too long for a receipt")]
     TooLong,
     /// It is not of a receipt's form.
-    #[error("it is no receipt of mk")]
+    #[error("it is not an mk receipt")]
     NotAReceipt,
     /// It has the form, and some of it was changed or lost.
-    #[error("it was changed or cut: it is not as mk writes receipts")]
+    #[error("it was changed or cut off")]
     Damaged,
     /// It is of a later form than this version knows.
-    #[error("its form is of a later version of mk")]
+    #[error("it was written by a newer version of mk")]
     Unknown,
 }
 

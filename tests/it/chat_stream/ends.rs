@@ -192,11 +192,11 @@ async fn an_error_belongs_to_an_open_choice_even_if_unrequested() {
 
 #[tokio::test]
 async fn a_broken_stream_ends_with_an_error() {
-    let cut = r#"{"message":"the provider fake broke its answer off; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
-    let overloaded = r#"{"message":"the provider fake has no capacity now; try again later","type":"Service Unavailable","code":"provider_overloaded"}"#;
+    let cut = r#"{"message":"the connection to the provider fake broke during the answer; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
+    let overloaded = r#"{"message":"the provider fake is overloaded; try again later","type":"Service Unavailable","code":"provider_overloaded"}"#;
     let error = StreamStep::Send("data: {\"error\":{\"message\":\"secret\",\"code\":503}}\n\n".into());
     let starved = finish_chunk("insufficient_system_resource");
-    let unreadable = r#"{"message":"the provider fake sent an answer that cannot be read; try again in a moment","type":"Bad Gateway","code":"provider_invalid_response"}"#;
+    let unreadable = r#"{"message":"the provider fake sent an unreadable answer; try again in a moment","type":"Bad Gateway","code":"provider_invalid_response"}"#;
     // What follows the gap would look like a complete answer.
     let hole = StreamStep::Send(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" not\"},\"fin\n\n".into(),

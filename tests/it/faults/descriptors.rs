@@ -50,11 +50,11 @@ async fn idle_callers_cannot_exhaust_the_descriptors() {
     fixture.verify_must_succeed().await;
     let log = fixture.end().await;
     assert!(
-        reports(&log, &["few connections at once", "\"connections\":8", "\"open_files\":64"]),
+        reports(&log, &["few connections are possible", "\"connections\":8", "\"open_files\":64"]),
         "{:?}",
         problems(&log)
     );
-    let full = "as many connections as allowed are open; idle ones are closed for new ones";
+    let full = "the limit of open connections is reached; idle ones are closed for new ones";
     assert!(reports(&log, &[full, "\"max\":8"]), "{:?}", problems(&log));
     assert_eq!(problems(&log).len(), 2, "{:?}", problems(&log));
 }
@@ -130,9 +130,9 @@ async fn call_without_descriptors(host: &str) {
     fixture.chat_must_succeed().await;
     fixture.verify_must_succeed().await;
     let log = fixture.end().await;
-    assert!(reports(&log, &["no descriptor", "oo many open files"]), "{host}: {:?}", problems(&log));
+    assert!(reports(&log, &["no file descriptor", "oo many open files"]), "{host}: {:?}", problems(&log));
     // No caller was waiting, but after every connection the server tries to accept another, which may fail as well.
-    let unrelated = ["request", "cannot accept a connection; it waits, and is tried again"];
+    let unrelated = ["request", "cannot accept a connection; trying again"];
     let told =
         problems(&log).into_iter().filter(|line| !unrelated.iter().any(|name| line["message"] == *name));
     assert_eq!(told.count(), 1, "{host}: {:?}", problems(&log));

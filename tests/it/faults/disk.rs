@@ -51,7 +51,7 @@ async fn assert_survives(
     assert_intact(copy(&fixture.data).path());
     let log = fixture.end().await;
     assert!(reports(&log, &["usage and counters cannot be written", cause]), "{:?}", problems(&log));
-    assert!(reports(&log, &["the store cannot be used", cause]), "{:?}", problems(&log));
+    assert!(reports(&log, &["the database is unavailable", cause]), "{:?}", problems(&log));
     assert!(problems(&log).len() <= 4, "{:?}", problems(&log));
     assert!(log.iter().any(|line| line["message"] == "usage and counters are written again"), "{log:?}");
 }
@@ -67,7 +67,7 @@ async fn a_server_survives_a_file_size_limit_and_loses_nothing() {
     let fixture = Fixture::start(&provider).await;
     assert_survives(
         fixture,
-        "a limit of file sizes",
+        "a file size limit",
         |fixture| limit_files(fixture, Some(0)),
         |fixture| limit_files(fixture, None),
     )
@@ -118,6 +118,6 @@ fn a_command_on_a_full_disk_reports_it_and_creates_no_key() {
     assert_eq!(list(&["keys", "list"]).code(), 0);
     let ran = operator(dir.path(), &["keys", "create", "--service", "verify"]).after("ulimit -f 0").run();
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
-    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("a limit of file sizes"), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("a file size limit"), "{ran:?}");
     assert!(list(&["keys", "list", "--json"]).stdout.contains("[]"), "no half-created key is left");
 }

@@ -58,7 +58,7 @@ async fn writers_wait_once_for_a_locked_database_and_then_report_it() {
     assert_intact(copy(&fixture.data).path());
     let log = fixture.end().await;
     assert!(
-        reports(&log, &["the store cannot be used", "another process has been writing"]),
+        reports(&log, &["the database is unavailable", "another process has been writing"]),
         "{:?}",
         problems(&log)
     );

@@ -117,7 +117,7 @@ async fn a_stream_that_is_killed_is_booked_but_for_its_last_second() {
 
     age(&data);
     let server = Serve::start_beside(&call).await;
-    server.until_logged(1, |line| line.contains("booked as interrupted")).await;
+    server.until_logged(1, |line| line.contains("recorded as interrupted")).await;
     let usage = operator(&data, &["usage", "--json"]).run_beside().await.json();
     let total: &Value = &usage["totals"];
     let booked = usize::try_from(total["completion_tokens"].as_u64().unwrap()).unwrap();

@@ -178,7 +178,7 @@ async fn tables_are_created_by_the_first_write_and_reported_once() {
     assert_eq!(refused.code(), 9, "{refused:?}");
     assert!(refused.stderr.starts_with("error: there is no app `gone`"), "{refused:?}");
     let messages = [succeed(&url, &create).await.stderr, succeed(&url, &create).await.stderr];
-    assert!(messages[0].starts_with("made the tables of mk in postgres://"), "{messages:?}");
+    assert!(messages[0].starts_with("created the tables of mk in postgres://"), "{messages:?}");
     assert!(!messages[1].contains("tables") && !messages[0].contains("hunter2"), "{messages:?}");
 }
 
@@ -212,10 +212,14 @@ async fn a_server_warns_of_a_local_database_that_it_does_not_use() {
     let call = call(&postgres.url(), "http://127.0.0.1:0/v1");
     let data = data_dir(call.home());
     let server = Serve::start_beside(&call).await;
-    assert!(!server.logged().contains("does not use, as it has another database"), "{}", server.logged());
+    assert!(
+        !server.logged().contains("does not use, because it has another database"),
+        "{}",
+        server.logged()
+    );
     drop(server);
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("mk.db"), "").unwrap();
     let server = Serve::start_beside(&call).await;
-    server.until_logged(1, |line| line.contains("does not use, as it has another database")).await;
+    server.until_logged(1, |line| line.contains("does not use, because it has another database")).await;
 }

@@ -65,7 +65,7 @@ async fn assert_unavailable(two: &TwoServers, good: &str) {
     assert_eq!((status, &reply["code"]), (503, &json!("store_unavailable")));
     let looked = Mk::new().args(["doctor"]).env("MK_SERVER", &two.servers[0].base).run_beside().await;
     assert!(
-        looked.stdout.contains("reports that it is unhealthy: its database cannot be used"),
+        looked.stdout.contains("reports that it is unhealthy: its database is unavailable"),
         "{looked:?}"
     );
 }

@@ -6,7 +6,7 @@ use super::chat::{Gateway, chunks, gateway_with, text_of};
 use super::provider::{ModelRequest, Reply, StreamStep, role_chunk, text_chunk};
 
 /// The error that ends a stream of `fake/m` whose upstream connection broke.
-pub const CUT: &str = r#"{"message":"the provider fake broke its answer off; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
+pub const CUT: &str = r#"{"message":"the connection to the provider fake broke during the answer; try again in a moment","type":"Bad Gateway","code":"provider_error"}"#;
 /// Configures one fallback for `fake/m`.
 pub const FALLBACK: &str = "[inference.fallbacks]\n\"fake/m\" = [\"fake/second\"]\n";
 

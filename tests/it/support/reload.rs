@@ -11,8 +11,7 @@ use super::serve::{Serve, data_dir};
 use super::server::client;
 
 /// The log messages that end a reload, whatever its outcome.
-const DONE: [&str; 3] =
-    ["\"configuration reloaded", "the configuration is not reloaded", "\"nothing to reload: "];
+const DONE: [&str; 3] = ["\"configuration reloaded", "configuration not reloaded", "\"nothing to reload: "];
 
 /// A server process in front of the provider `fake`.
 pub struct Gateway {

@@ -29,7 +29,7 @@ test("dialogs of an app are accessible", async () => {
   await press(page, "New app");
   await judge(page, "new app");
   await press(dialog(page), "Create app");
-  await dialog(page).getByText("Give it a name.").waitFor();
+  await dialog(page).getByText("Enter a name.").waitFor();
   await judge(page, "new app, wrong");
   await page.keyboard.press("Escape");
   await press(page, "Delete default");

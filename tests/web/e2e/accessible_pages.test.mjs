@@ -50,13 +50,13 @@ test("pages without data are accessible", async () => {
   await page.getByText("No budgets are set.").waitFor();
   await judge(page, "overview, empty");
   await page.goto(`${front.base}#/usage`);
-  await page.getByText("No usage in these days").waitFor();
+  await page.getByText("No usage in this period").waitFor();
   await judge(page, "usage, empty");
   await page.goto(`${front.base}#/usage/budgets`);
   await page.getByText("No budgets are set").waitFor();
   await judge(page, "budgets, empty");
   await page.goto(`${front.base}#/usage/statements`);
-  await page.getByText("used nothing in").waitFor();
+  await page.getByText("has no usage in").waitFor();
   await judge(page, "statements, empty");
   await server.mk("apps", "create", "empty");
   await page.goto(`${front.base}#/apps`);
@@ -64,7 +64,7 @@ test("pages without data are accessible", async () => {
   await page.getByText("No keys yet").waitFor();
   await judge(page, "app, empty");
   await page.goto(`${front.base}#/audit?object=key_unknown`);
-  await page.getByText("No entry is like that").waitFor();
+  await page.getByText("No matching entries").waitFor();
   await judge(page, "audit, filtered");
   await page.goto(`${front.base}#/nowhere`);
   await at(page, "No such page");
@@ -100,7 +100,7 @@ test("pages with data are accessible", async () => {
   await page.getByText("nightly batch").first().waitFor();
   await judge(page, "app");
   await page.getByLabel("State").selectOption("expired");
-  await page.getByText("No key is like that").waitFor();
+  await page.getByText("No matching keys").waitFor();
   await judge(page, "app, filtered");
   await page.goto(`${front.base}#/usage`);
   await page.getByRole("rowheader", { name: "sandbox/alpha" }).first().waitFor();

@@ -10,7 +10,7 @@ test("an app is created, renamed, given a budget and deleted", async () => {
   const page = await front.enter("#/apps");
   await press(page, "New app");
   await press(dialog(page), "Create app");
-  await dialog(page).getByText("Give it a name.").waitFor();
+  await dialog(page).getByText("Enter a name.").waitFor();
   await dialog(page).getByLabel("Name").fill("default");
   await press(dialog(page), "Create app");
   await dialog(page).locator(".problem").waitFor();
@@ -38,7 +38,7 @@ test("an app is created, renamed, given a budget and deleted", async () => {
   const remove = dialog(page).getByRole("button", { name: "Delete app" });
   await dialog(page).getByText("1 active key").waitFor();
   assert.ok(await remove.isDisabled());
-  await dialog(page).getByLabel("Type “weblog” to go on").fill("weblog");
+  await dialog(page).getByLabel("Type “weblog” to confirm").fill("weblog");
   await remove.click();
   await at(page, "Apps & keys");
   await page.getByText("Deleted: weblog, with 1 key").waitFor();
@@ -46,7 +46,7 @@ test("an app is created, renamed, given a budget and deleted", async () => {
   assert.deepEqual((await server.list("v1/apps")).map(({ name }) => name), ["default"]);
 
   await press(page, "Delete default");
-  await dialog(page).getByLabel("Type “default” to go on").fill("default");
+  await dialog(page).getByLabel("Type “default” to confirm").fill("default");
   await press(dialog(page), "Delete app");
   await dialog(page).getByRole("alert").waitFor();
   await press(dialog(page), "Keep the app");
@@ -64,7 +64,7 @@ test("a key has limits, models, addresses, a budget and an expiry, all of which 
   await form.getByLabel("Name (optional)").fill("nightly");
   await form.getByLabel("Expires").selectOption("date");
   await press(form, "Create key");
-  await form.getByText("Choose the day on which it ends.").waitFor();
+  await form.getByText("Choose the day on which it expires.").waitFor();
   // An error is shown until its field is changed; afterwards nothing moves the focus while typing.
   await form.getByLabel("Expires").selectOption("30");
   await form.locator(".problem").waitFor({ state: "detached" });
@@ -97,7 +97,7 @@ test("a key has limits, models, addresses, a budget and an expiry, all of which 
   assert.equal((await say()).status, 403);
 
   await page.getByLabel("State").selectOption("revoked");
-  await page.getByText("No key is like that").waitFor();
+  await page.getByText("No matching keys").waitFor();
   assert.match(page.url(), /\?state=revoked$/);
   await page.getByLabel("State").selectOption("active");
   await page.getByLabel("Service").selectOption("inference");

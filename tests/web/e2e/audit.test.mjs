@@ -53,7 +53,7 @@ test("the audit log shows who did what, and can be filtered", async () => {
   });
   await page.getByLabel("Object").fill("nonsense");
   await page.keyboard.press("Enter");
-  await page.getByText("No entry is like that").or(page.getByRole("alert")).first().waitFor();
+  await page.getByText("No matching entries").or(page.getByRole("alert")).first().waitFor();
   await press(page, "Clear filters");
   await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 50);
   await page.context().close();

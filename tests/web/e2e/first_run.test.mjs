@@ -89,9 +89,9 @@ test("a server is set up, and its first key is created, used, rotated and revoke
   await page.getByRole("link", { name: "Apps & keys", exact: true }).click();
   await page.getByRole("link", { name: "Newsroom" }).click();
   await press(page, "Rotate fact bot");
-  assert.equal(await dialog(page).getByLabel("The old key goes on working for").inputValue(), "86400");
+  assert.equal(await dialog(page).getByLabel("The old key keeps working for").inputValue(), "86400");
   await press(dialog(page), "Rotate key");
-  await dialog(page).getByText("The old key goes on working for 24 hours.").waitFor();
+  await dialog(page).getByText("The old key keeps working for 24 hours.").waitFor();
   const second = await takeKey(page);
   assert.notEqual(second, first);
   const ask = (key) => server.call("POST", "verify/v1/stream", { key, body: { fact: "2 + 2 = 4." } });

@@ -73,7 +73,7 @@ for (const [column, minutes, why] of [["seen_at", 31, "half an hour without a re
     await server.age(column, minutes);
     await page.getByRole("link", { name: "Apps & keys" }).click();
     await at(page, "Log in");
-    await page.getByText("Your session has ended. Log in to go on.").waitFor();
+    await page.getByText("Your session has ended. Log in again.").waitFor();
     await logIn(page, await server.consoleKey());
     await at(page, "Apps & keys");
     await page.context().close();

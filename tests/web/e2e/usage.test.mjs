@@ -16,7 +16,7 @@ async function downloaded(page, button) {
 
 test("an empty report shows what to do next", async () => {
   const page = await front.enter("#/usage");
-  await page.getByText("No usage in these days").waitFor();
+  await page.getByText("No usage in this period").waitFor();
   await page.getByRole("link", { name: "Open the playground" }).click();
   await at(page, "Playground");
   await page.context().close();
@@ -64,7 +64,7 @@ test("usage is shown as a chart, a table and downloads with the same numbers", a
 
   // Another range: last month has no usage.
   await page.getByLabel("Range").selectOption("before");
-  await page.getByText("No usage in these days").waitFor();
+  await page.getByText("No usage in this period").waitFor();
   await page.context().close();
 });
 
@@ -100,9 +100,9 @@ test("a statement is shown, and downloaded as CSV and JSON", async () => {
   assert.deepEqual(JSON.parse(json.text), statement);
   assert.equal(await table.getByRole("row").count(), statement.lines.length + 2);
   await statements.getByLabel("Month").selectOption({ index: 1 });
-  await statements.getByText(/press used nothing in/).waitFor();
+  await statements.getByText(/press has no usage in/).waitFor();
   await page.reload();
-  await statements.getByText(/press used nothing in/).waitFor();
+  await statements.getByText(/press has no usage in/).waitFor();
   await page.context().close();
 });
 

@@ -16,29 +16,28 @@ Examples:
 
 /// The text below the options in `mk chat --help`.
 pub(crate) const NOTES: &str = "\
-The answer goes to standard output as it comes; what it took goes to standard
-error. -q leaves the answer alone.
+The answer goes to standard output as it arrives; model, tokens, time and cost
+go to standard error. -q prints the answer only.
 
-In a conversation, lines that begin with a slash are commands: /model asks
-another model, /system changes what it is told, /retry asks the last question
-again, /save FILE writes the conversation down, /help lists them all, /exit ends
-it. Ctrl-C stops an answer, or clears what is typed; Ctrl-D, or Ctrl-C where
-nothing is typed, ends the conversation. Lines are edited with the keys of
-shells; Tab completes commands and models, Ctrl-R searches. Up recalls earlier
-questions of this conversation; they are never stored. Alt-Enter begins a
-further line, and pasted lines are one question. What is typed while an answer
-comes is kept for the next prompt.
+In a conversation, lines that begin with a slash are commands: /model switches
+the model, /system changes the system prompt, /retry asks the last question
+again, /save FILE saves the conversation, /help lists all commands, /exit ends
+the conversation. Ctrl-C stops an answer or clears the line. Ctrl-D, or Ctrl-C
+on an empty line, ends the conversation. Lines are edited as in a shell; Tab
+completes commands and models, Ctrl-R searches. Up recalls earlier questions of
+this conversation, which are never stored. Alt-Enter starts a new line, and
+pasted lines are one question. Input typed during an answer is kept for the next
+prompt.
 
-Exit codes: 0 an answer, also one that was cut off at --max-tokens, which a
-warning says; 1 the model declines; 2 usage; 4 no key, or refused; 5 server or
-provider failed; 6 cannot reach, or --timeout; 7 refused for now; 8 the answer
-broke off: what had come until then was printed; 9 no such model.";
+Exit codes: 0 an answer, even if it was cut off at --max-tokens (a warning says
+so); 1 the model declined; 2 usage; 4 no key, or refused; 5 server or provider
+failed; 6 cannot reach, or --timeout; 7 refused for now; 8 the answer broke off
+(the part that arrived is printed); 9 no such model.";
 
 /// The arguments of `mk chat`.
 #[derive(Args, Debug)]
 pub(crate) struct ChatArgs {
-    /// What to ask; `-` reads it from standard input, which is left alone otherwise. Without it, a conversation begins
-    /// on a terminal
+    /// What to ask; `-` reads it from standard input. Without it, `mk chat` starts a conversation on a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
@@ -47,15 +46,15 @@ pub(crate) struct ChatArgs {
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// What the model is told before anything else
+    /// System prompt for the model
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
 
-    /// How freely the model chooses its words, from 0 to 2 [default: the provider's]
+    /// Sampling temperature, from 0 to 2 [default: the provider's]
     #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub(crate) temperature: Option<f64>,
 
-    /// The most tokens of an answer [default: the provider's]
+    /// Maximum number of tokens in an answer [default: the provider's]
     #[arg(long, value_name = "N", value_parser = within(1..=u32::MAX), allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<u32>,
 
@@ -63,11 +62,11 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
 
-    /// Print the answer once it is whole
+    /// Print the answer when it is complete, not as it arrives
     #[arg(long)]
     pub(crate) no_stream: bool,
 
-    /// One JSON document, at the end
+    /// Print one JSON document, at the end
     #[arg(long)]
     pub(crate) json: bool,
 

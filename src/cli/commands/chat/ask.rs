@@ -77,7 +77,7 @@ async fn with_model_named(conversation: &Conversation<'_>, model: &str, failure:
     let models = models::list_within(backend, PRICES_TIMEOUT).await.unwrap_or_default();
     let meant = config::closest(model, models.iter().map(|known| known.id.as_str()));
     let meant = meant.map(|name| format!("did you mean `{}`?", sanitize::line(name)));
-    let others = format!("`{}` lists those there are", backend.list_command());
+    let others = format!("`{}` lists the models", backend.list_command());
     let (source, model) = (&conversation.model_source, sanitize::line(model));
     let message = format!("{source}: there is no model `{model}`");
     Failure { message, hints: meant.into_iter().chain([others]).collect(), ..failure }

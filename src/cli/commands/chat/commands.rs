@@ -35,16 +35,16 @@ const fn listed(name: &'static str, argument: &'static str, does: &'static str) 
 
 /// All commands.
 pub(super) const LIST: [Listed; 6] = [
-    listed("/model", "[MODEL]", "ask another model from here on; alone: which one is asked, and the others"),
+    listed("/model", "[MODEL]", "switch to another model; alone: show the current one and the others"),
+    listed("/system", "[TEXT]", "set the system prompt; alone: show it; -: remove it"),
+    listed("/retry", "", "ask the last question again and discard its answer"),
     listed(
-        "/system",
-        "[TEXT]",
-        "what the model is told before anything else; alone: shows it; - takes it back",
+        "/save",
+        "FILE",
+        "save the conversation to a new file: JSON if its name ends in .json, else Markdown",
     ),
-    listed("/retry", "", "ask the last question again; its answer is forgotten"),
-    listed("/save", "FILE", "write the conversation to a new file: JSON if it ends in .json, else Markdown"),
     listed("/help", "", "list these commands"),
-    listed("/exit", "", "end the conversation, as Ctrl-D does"),
+    listed("/exit", "", "end the conversation, like Ctrl-D"),
 ];
 
 impl Listed {
@@ -86,12 +86,15 @@ fn first_word(text: &str) -> Option<&str> {
 
 fn refusal(name: &str) -> Refusal {
     if let Some(known) = LIST.iter().find(|listed| listed.name == name) {
-        let takes = if known.argument.is_empty() { "nothing behind it" } else { known.argument };
+        let takes = if known.argument.is_empty() { "no argument" } else { known.argument };
         return Refusal { message: format!("{name} takes {takes}"), hint: format!("type {}", known.usage()) };
     }
     let meant = closest(name, LIST.iter().map(|listed| listed.name));
     let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-    let hint = format!("{meant}/help lists the commands; a blank before the slash makes it a question");
+    let hint = format!(
+        "{meant}/help lists the commands; to ask a question that begins with a slash, put a \
+        space before it"
+    );
     Refusal { message: format!("there is no command {name}"), hint }
 }
 
@@ -141,7 +144,7 @@ mod tests {
             );
         }
         assert!(refused("/Zzz").starts_with("there is no command /Zzz; /help lists"));
-        assert_eq!(refused("/exit now"), "/exit takes nothing behind it; type /exit");
+        assert_eq!(refused("/exit now"), "/exit takes no argument; type /exit");
         assert_eq!(refused("/save"), "/save takes FILE; type /save FILE");
     }
 

@@ -88,7 +88,7 @@ impl<'a> EditedPrompt<'a> {
         loop {
             let read = match self.read().await? {
                 Ok(text) if text.len() as u64 > MAX_BYTES => {
-                    self.printer.warning("this is left out: a text may have 1 MiB");
+                    self.printer.warning("the pasted text is left out: a question can have at most 1 MiB");
                     continue;
                 }
                 Ok(text) => Ok(Some(plain(&text))),

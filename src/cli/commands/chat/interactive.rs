@@ -82,7 +82,7 @@ impl<'a> Talk<'a> {
         };
         drop(writer);
         let Some(outcome) = outcome else {
-            let told = "stopped; this question is not part of the conversation; /retry asks it again";
+            let told = "stopped; the question was removed from the conversation; /retry asks it again";
             self.printer().sentence(told);
             return Ok(());
         };
@@ -96,7 +96,7 @@ impl<'a> Talk<'a> {
     /// Asks the last question again. Its answer stays if there is no other.
     async fn retry(&mut self, prompt: &mut Prompt<'_>) -> Result<(), Failure> {
         let Some(question) = self.last_question.clone() else {
-            return Err(Failure::usage("nothing was asked yet").hint("type a question"));
+            return Err(Failure::usage("there is no question yet").hint("type a question"));
         };
         let before = self.transcript.turns.pop_if(|turn| turn.question == question);
         let known = self.transcript.turns.len();
@@ -156,19 +156,17 @@ impl<'a> Talk<'a> {
         let meant = closest(name, known()).map(|meant| format!("did you mean {}? ", sanitize::line(meant)));
         let hint = || format!("{}/model lists them", meant.clone().unwrap_or_default());
         let Some(provider) = provider(name) else {
-            return Err(
-                Failure::usage(format!("{shown} is not a model: it must be PROVIDER/NAME")).hint(hint())
-            );
+            return Err(Failure::usage(format!("{shown} is not a model: write PROVIDER/NAME")).hint(hint()));
         };
         let is_listed = known().any(|known| known == name);
         if known().next().is_some() && !known().any(|known| self::provider(known) == Some(provider)) {
-            let message = format!("there is no provider of {shown}");
+            let message = format!("no provider of {shown} is configured");
             return Err(Failure::new(Kind::NotFound, message).hint(hint()));
         }
         let doubt = if is_listed { String::new() } else { format!("; it is not listed: {}", hint()) };
         name.clone_into(&mut self.conversation.model);
         "/model".clone_into(&mut self.conversation.model_source);
-        self.printer().sentence(&format!("asking {shown} from here on{doubt}"));
+        self.printer().sentence(&format!("now asking {shown}{doubt}"));
         Ok(())
     }
 
@@ -182,15 +180,15 @@ impl<'a> Talk<'a> {
 
     fn instruct(&mut self, text: Option<&str>) {
         let told = match (text, &self.transcript.system) {
-            (None, Some(system)) => format!("the model is told: {}", sanitize::line(system)),
-            (None, None) => "the model is told nothing before the conversation".to_owned(),
+            (None, Some(system)) => format!("system prompt: {}", sanitize::line(system)),
+            (None, None) => "there is no system prompt".to_owned(),
             (Some(NOTHING), _) => {
                 self.transcript.system = None;
-                "the model is told nothing before the conversation from here on".to_owned()
+                "the system prompt is removed".to_owned()
             }
             (Some(text), _) => {
                 self.transcript.system = Some(text.to_owned());
-                "the model is told this before the conversation from here on".to_owned()
+                "the system prompt is set".to_owned()
             }
         };
         self.printer().sentence(&told);

@@ -125,7 +125,7 @@ fn check_given(args: &ChatArgs, session: &Session) -> Result<(), Failure> {
     }
     let why = if args.json { "--json answers one prompt" } else { "there is no terminal for a conversation" };
     Err(Failure::usage(format!("no prompt was given, and {why}"))
-        .hint("give the prompt: mk chat \"Why is the sky blue?\"; or `-` for standard input"))
+        .hint("give one: mk chat \"Why is the sky blue?\"; or use `-` to read standard input"))
 }
 
 fn request(args: &ChatArgs) -> ChatRequest {
@@ -181,7 +181,7 @@ async fn begin(plan: &Plan, chosen: Chosen) -> Result<Conversation<'_>, Failure>
     }
     let shown = sanitize::line(&model);
     let list = backend.list_command();
-    plan.printer.sentence(&format!("asking {shown}; -m names another, `{list}` lists them"));
+    plan.printer.sentence(&format!("asking {shown}; choose another model with -m (`{list}` lists them)"));
     Ok(Conversation { plan, backend, model, model_source, output })
 }
 
@@ -198,7 +198,7 @@ fn cheapest(models: &[Model]) -> Result<String, Failure> {
         one_simulated.cmp(&other_simulated).then(one_price.total_cmp(&other_price))
     });
     let none = || {
-        Failure::new(Kind::NotFound, "the server lists no model that this key may use")
+        Failure::new(Kind::NotFound, "this key may not use any of the server's models")
             .hint("name one with -m")
     };
     cheapest.map(|model| model.id.clone()).ok_or_else(none)

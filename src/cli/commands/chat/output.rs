@@ -78,13 +78,13 @@ impl<'a> Output<'a> {
         match answer.finish_reason.as_deref() {
             Some("length") => self.printer.warning(&match max_tokens {
                 Some(limit) => format!("the answer was cut off at --max-tokens {limit}"),
-                None => "the answer was cut off at the model's own limit (finish_reason: length); --max-tokens may \
-                         allow more"
+                None => "the answer was cut off at the model's own limit (finish_reason: length); a higher \
+                    --max-tokens may help"
                     .to_owned(),
             }),
             Some("content_filter") => self
                 .printer
-                .warning("the provider held back (part of) the answer (finish_reason: content_filter)"),
+                .warning("the provider withheld all or part of the answer (finish_reason: content_filter)"),
             _ => {}
         }
         self.printer.notice(&self.usage_line(answer));

@@ -41,7 +41,7 @@ impl Transcript {
     /// is asked now.
     pub(super) fn save(&self, file: &str, model: &str) -> Result<String, Failure> {
         if self.turns.is_empty() {
-            return Err(Failure::usage("nothing was answered yet").hint("ask something first"));
+            return Err(Failure::usage("there is no answer yet").hint("ask something first"));
         }
         let path = resolved(file, std::env::home_dir());
         let is_json = path.extension().is_some_and(|found| found.eq_ignore_ascii_case("json"));
@@ -51,7 +51,7 @@ impl Transcript {
         match written {
             Ok(()) => Ok(format!("saved {} to {shown}", counted(self.turns.len()))),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                Err(Failure::new(Kind::NotFound, format!("{shown} exists"))
+                Err(Failure::new(Kind::NotFound, format!("{shown} already exists"))
                     .hint("choose another name: /save FILE"))
             }
             Err(cause) => {
@@ -108,7 +108,7 @@ mod tests {
         assert!(save("talk.md").unwrap().starts_with("saved 1 question with its answer to "));
         let text = std::fs::read_to_string(dir.path().join("talk.md")).unwrap();
         assert_eq!(text, "# System\n\nBe brief.\n\n# Question\n\nWhy?\n\n# a/b\n\nSo.\n");
-        assert!(save("talk.md").unwrap_err().message.ends_with("talk.md exists"));
+        assert!(save("talk.md").unwrap_err().message.ends_with("talk.md already exists"));
         assert!(save("none/talk.md").unwrap_err().message.starts_with("cannot write to "));
         save("talk.json").unwrap();
         let json = std::fs::read(dir.path().join("talk.json")).unwrap();
@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(mode & 0o777, 0o600);
         }
         let none = Transcript::default().save("x", "a/b").unwrap_err();
-        assert_eq!(none.message, "nothing was answered yet");
+        assert_eq!(none.message, "there is no answer yet");
     }
 
     #[test]

@@ -68,13 +68,13 @@ pub(super) fn judge(now: Time, mut references: Vec<ClockReading>) -> Check {
     let is_sane = Time::parse(EARLIEST).is_none_or(|earliest| now >= earliest)
         && Time::parse(LATEST).is_none_or(|latest| now < latest);
     if !is_sane {
-        return Check::failed(NAME, format!("it shows {now}, which cannot be"))
-            .hint("set it, by NTP if there is a network: `timedatectl set-ntp true`");
+        return Check::failed(NAME, format!("it shows {now}, which cannot be right"))
+            .hint("set the clock, with a network by NTP: `timedatectl set-ntp true`");
     }
     let none = if references.is_empty() {
-        "no server answered to compare it with"
+        "no server answered, so there is nothing to compare it with"
     } else {
-        "the server runs on this machine and has the same clock; there is no other to compare it with"
+        "the server runs on this machine, so there is no other clock to compare it with"
     };
     references.retain(|reference| !reference.is_ours());
     references.sort_by_key(ClockReading::offset_ms);
@@ -91,11 +91,11 @@ pub(super) fn judge(now: Time, mut references: Vec<ClockReading>) -> Check {
             remote::span(apart)
         );
         return Check::warning(NAME, message)
-            .hint("see which of the three is right: `timedatectl` shows this one's state");
+            .hint("find out which of the three is right: `timedatectl` shows this machine's");
     }
     let side = if believed.offset_ms() < 0 { "behind" } else { "ahead of" };
     let message = format!("{now}, {} {side} that of {}", remote::span(believed.offset()), believed.who);
-    let set = "set it by NTP: this clock decides when keys expire and limits reset";
+    let set = "set it by NTP: keys expire and limits reset by this clock";
     match believed.verdict() {
         Status::Failed => Check::failed(NAME, message).hint(set),
         Status::Warning => Check::warning(NAME, message).hint(set),
@@ -138,9 +138,12 @@ mod tests {
         }
         let alone = judge(NOON, vec![here(0)]);
         assert_eq!(alone.state, Status::Ok);
-        assert!(alone.message.contains("the same clock"), "{}", alone.message);
+        assert!(alone.message.contains("no other clock"), "{}", alone.message);
         let unanswered = judge(NOON, vec![]).message;
-        assert!(unanswered.ends_with("no server answered to compare it with"), "{unanswered}");
+        assert!(
+            unanswered.ends_with("no server answered, so there is nothing to compare it with"),
+            "{unanswered}"
+        );
     }
 
     #[test]

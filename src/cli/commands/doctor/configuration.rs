@@ -17,8 +17,7 @@ const PANEL: &str = "panel";
 /// Findings on the client's files, variables and keys, if the configuration could be loaded.
 pub(super) fn client(config: &ClientConfig, env: &Env) -> Vec<Check> {
     let file = paths(env).client_file.filter(|path| path.exists());
-    let what =
-        file.map_or_else(|| "no file, built-in settings".to_owned(), |path| path.display().to_string());
+    let what = file.map_or_else(|| "no file; defaults apply".to_owned(), |path| path.display().to_string());
     let mut checks = Vec::new();
     let mut names = Vec::new();
     for service in Service::ALL {
@@ -50,16 +49,16 @@ fn mistyped(config: &ClientConfig, service: Service) -> Check {
     let origin = config.key_origin(service);
     Check::failed(
         CLIENT,
-        format!("the {service} key ({origin}) is mistyped: its form or check digits do not fit"),
+        format!("the {service} key ({origin}) is mistyped: its form or check digits are wrong"),
     )
-    .hint("`mk login` stores another; `mk keys check` tells whether one is well formed")
+    .hint("`mk login` stores a new one; `mk keys check` checks for typos")
 }
 
 /// Findings on the server's configuration, if it could be loaded.
 pub(super) fn server(config: &ServerConfig) -> Vec<Check> {
     let what = match &config.file {
         Some(file) => file.display().to_string(),
-        None => "no file, built-in settings".to_owned(),
+        None => "no file; defaults apply".to_owned(),
     };
     let notes: String = config.notes.iter().flat_map(|note| ["; ", note]).collect();
     let mut checks = vec![Check::ok(SERVER, format!("{what}{notes}"))];
@@ -80,9 +79,9 @@ fn certificate(files: &TlsFiles) -> Check {
     let cert = files.cert.display();
     match CertificateFlaw::of_chain(found.chain()) {
         Some(flaw) => {
-            Check::failed("tls", format!("clients refuse {cert}: {}", flaw.as_str())).hint(flaw.hint())
+            Check::failed("tls", format!("clients will refuse {cert}: {}", flaw.as_str())).hint(flaw.hint())
         }
-        None => Check::ok("tls", format!("{cert} and its key fit")),
+        None => Check::ok("tls", format!("{cert} and its key match")),
     }
 }
 
@@ -112,18 +111,18 @@ fn panels(config: &ServerConfig, warnings: Vec<String>) -> Vec<Check> {
 fn panel(domain: &str, models: &[String]) -> Check {
     let message = format!("{domain}{}", models.join(", "));
     if models.is_empty() {
-        return Check::note(PANEL, format!("{domain}none, for chat only: verification answers 503"));
+        return Check::note(PANEL, format!("{domain}none, for chat only; verification answers 503"));
     }
     if models.iter().all(|id| id.starts_with("sandbox/")) {
-        return Check::note(PANEL, format!("{message}: simulated, no model is asked"));
+        return Check::note(PANEL, format!("{message}: simulated"));
     }
     let makers: BTreeSet<&str> = models.iter().map(|id| maker(id)).collect();
     if makers.len() < 2 {
         return Check::warning(
             PANEL,
-            format!("{message}: all from one provider, which tend to err together"),
+            format!("{message}: all from one provider, so they tend to make the same mistakes"),
         )
-        .hint("take models of different providers into `panel` in [verify]");
+        .hint("add models of other providers to `panel` in [verify]");
     }
     Check::ok(PANEL, message)
 }

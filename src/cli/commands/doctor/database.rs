@@ -38,7 +38,7 @@ fn postgres(address: &PostgresAddress) -> Check {
         Err(cause) => {
             let place = StorePlace::Postgres(address.clone());
             Check::failed(NAME, format!("{address} cannot be used: {}", cause.reason()))
-                .hint("until it can, requests with a key are refused with 503, and none is let pass")
+                .hint("until then, every request with a key gets 503")
                 .hint(recovery_hint(&place, &cause))
         }
     }
@@ -46,11 +46,11 @@ fn postgres(address: &PostgresAddress) -> Check {
 
 fn postgres_check(shown: &str, condition: &Condition) -> Check {
     if let Some(damage) = damage(shown, condition) {
-        return damage.hint("stop the servers, and put a backup into an empty database: pg_restore");
+        return damage.hint("stop the servers and restore a backup into an empty database: pg_restore");
     }
     if let Some(why) = &condition.unwritable {
         return Check::failed(NAME, format!("{shown} cannot be written: {why}"))
-            .hint("name the server that takes writes, and the user to whom the database belongs");
+            .hint("use the address of the server that accepts writes, and the user that owns the database");
     }
     if condition.schema.0 == 0 {
         let message = format!("{shown} has no tables of mk yet; `mk serve` creates them");
@@ -62,7 +62,7 @@ fn postgres_check(shown: &str, condition: &Condition) -> Check {
 fn directory(dir: &Path) -> Vec<Check> {
     match storage::examine(dir, TIMEOUT) {
         Ok(None) => {
-            vec![Check::note(NAME, format!("there is none yet in {}; `mk serve` makes it", dir.display()))]
+            vec![Check::note(NAME, format!("there is none yet in {}; `mk serve` creates it", dir.display()))]
         }
         Ok(Some(found)) => findings(dir, &found),
         Err(cause) => vec![unusable(dir, dir, &cause)],
@@ -95,7 +95,7 @@ fn sqlite_check(path: &str, condition: &Condition) -> Check {
     }
     if let Some(why) = &condition.unwritable {
         return Check::failed(NAME, format!("{path} cannot be written: {why}"))
-            .hint("run mk as its owner; where it is locked, see which other program has it open");
+            .hint("run mk as its owner; if it is locked, find the program that has it open");
     }
     schema_check(path, condition, TIMEOUT)
 }
@@ -111,13 +111,16 @@ fn damage(shown: &str, condition: &Condition) -> Option<Check> {
 fn schema_check(shown: &str, condition: &Condition, limit: Duration) -> Check {
     let (taken, known) = condition.schema;
     if !condition.is_complete {
-        return Check::warning(NAME, format!("{shown} is large: not all of it was checked in {limit:?}"));
+        return Check::warning(
+            NAME,
+            format!("{shown} is large: not all of it could be checked in {limit:?}"),
+        );
     }
     if taken < known {
         return Check::note(
             NAME,
             format!(
-                "{shown} is intact; its tables are of an earlier version ({taken} of {known}), which the next start brings up to date"
+                "{shown} is intact; its schema is older ({taken} of {known}), and the next start migrates it"
             ),
         );
     }
@@ -132,8 +135,12 @@ fn unusable(dir: &Path, path: &Path, cause: &Error) -> Check {
 fn space(free: u64) -> Check {
     let message = format!("{} MiB free", thousands(free / MIB));
     match free {
-        0..NO_SPACE => Check::failed("disk", message).hint("make room: nothing can be written without it"),
-        NO_SPACE..LITTLE_SPACE => Check::warning("disk", message).hint("make room before it is used up"),
+        0..NO_SPACE => {
+            Check::failed("disk", message).hint("free some space: nothing can be written without it")
+        }
+        NO_SPACE..LITTLE_SPACE => {
+            Check::warning("disk", message).hint("free some space before it is used up")
+        }
         _ => Check::ok("disk", message),
     }
 }

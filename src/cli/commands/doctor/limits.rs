@@ -21,11 +21,9 @@ pub(super) async fn examine(
 ) -> (Check, Option<ClockReading>) {
     let LimitsStore::Shared(address) = store else {
         let check = match database {
-            Some(StorePlace::Postgres(_)) => {
-                Check::note(NAME, "memory of the server, which counts for itself")
-                    .hint("where several servers use this database, `limits_url` has them count together")
-            }
-            _ => Check::ok(NAME, "memory of the server; day counts are kept in ledger.db"),
+            Some(StorePlace::Postgres(_)) => Check::note(NAME, "in the server's memory")
+                .hint("if several servers use this database, set `limits_url` to share their limits"),
+            _ => Check::ok(NAME, "in the server's memory; day counts are kept in ledger.db"),
         };
         return (check, None);
     };
@@ -45,8 +43,9 @@ pub(super) async fn examine(
         Err(reason) => {
             let reason = os_error::without_numbers(reason);
             let check = Check::failed(NAME, format!("{address} cannot be used: {reason}"))
-                .hint("until it can, each server limits on its own, by the same numbers")
-                .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with it), and that the store runs and lets this user do what `mk help clustering` names");
+                .hint("until then, each server applies the same limits on its own")
+                .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with \
+                    it), that the store runs, and that its user has the rights listed in `mk help clustering`");
             (check, None)
         }
     }
@@ -57,12 +56,12 @@ fn judge(address: &str, condition: &StoreCondition) -> Check {
     let message = format!("{address} answers after {:.1} ms", took.as_secs_f64() * 1000.0);
     if let Some(policy) = &condition.evicts_by {
         let message =
-            format!("{message}, and may drop counts when its memory is full (maxmemory-policy {policy})");
+            format!("{message}, but may drop counts when its memory is full (maxmemory-policy {policy})");
         return Check::warning(NAME, message).hint("set maxmemory-policy to noeviction there");
     }
     if took > SLOW_RESPONSE {
         return Check::warning(NAME, message)
-            .hint("each request with a key waits for it; let it run nearer by");
+            .hint("every request with a key waits for it: move it closer to this server");
     }
     Check::ok(NAME, message)
 }

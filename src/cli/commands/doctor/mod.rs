@@ -39,10 +39,9 @@ Examples:
 
 /// The text below the options in `mk doctor --help`.
 pub(crate) const NOTES: &str = "\
-No model is asked and nothing is paid for: providers are asked for their list of
-models.
-In a pipe, each check is a line: status (ok, note, warning, failed), check,
-message, hints, separated by tabs.
+This costs nothing: no model is called, and providers only list their models.
+In a pipe, each check is a line of tab-separated fields: status (ok, note,
+warning, failed), check, message, hints.
 The exit code is 1 if a check failed, else 0.";
 
 /// The arguments of `mk doctor`.
@@ -180,7 +179,7 @@ async fn run_slow_checks(plan: Plan) -> Result<Vec<Check>, Failure> {
         let Some(place) = plan.database else { return Vec::new() };
         let examined = tokio::task::spawn_blocking(move || database::examine(&place)).await;
         examined.unwrap_or_else(|cause| {
-            vec![Check::failed(database::NAME, format!("the check broke off: {cause}"))]
+            vec![Check::failed(database::NAME, format!("the check did not finish: {cause}"))]
         })
     };
     let server = async {

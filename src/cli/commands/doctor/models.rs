@@ -48,11 +48,14 @@ impl ConfiguredModels {
         let missing = configured.filter(|(model, _)| !is_listed(model, listed));
         let doubt = |(model, settings): (&String, &BTreeSet<&str>)| {
             let settings: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
-            let message = format!("does not list {model}, which {} names", settings.join(", "));
+            let message = format!("does not list {model}, which is set in {}", settings.join(", "));
             let hint = match closest(model, listed.iter().map(String::as_str)) {
-                Some(meant) => format!("is {meant} meant?"),
-                None => "`mk models` shows what a running server knows; a model may also be there and not be listed"
-                    .to_owned(),
+                Some(meant) => format!("did you mean {meant}?"),
+                None => {
+                    "`mk models` lists the models of a running server; a provider may also have models that \
+                    it does not list"
+                        .to_owned()
+                }
             };
             Check::warning(name, message).hint(hint)
         };
@@ -103,8 +106,8 @@ mod tests {
         configured.add("panel", &ids);
         configured.add("standby", &ids[..1]);
         let doubts = configured.doubts("x", "provider x", &listed(&["gpt-5.4-mini"]));
-        let message = "does not list gpt-5.4-mimi, which `panel`, `standby` names";
-        assert_eq!(doubts, [Check::warning("provider x", message).hint("is gpt-5.4-mini meant?")]);
+        let message = "does not list gpt-5.4-mimi, which is set in `panel`, `standby`";
+        assert_eq!(doubts, [Check::warning("provider x", message).hint("did you mean gpt-5.4-mini?")]);
         assert!(configured.doubts("z", "provider z", &listed(&[])).is_empty());
     }
 }

@@ -73,18 +73,18 @@ async fn one(
     let took = humanize::seconds(begun.elapsed());
     let doubts = standing.models.map(|listed| configured.doubts(&who, &name, &listed)).unwrap_or_default();
     let check = match standing.key {
-        KeyStatus::Simulated => Check::ok(name, "simulated: there is nothing to check"),
-        KeyStatus::Accepted => Check::ok(name, format!("answers in {took} and takes the key")),
+        KeyStatus::Simulated => Check::ok(name, "simulated; nothing to check"),
+        KeyStatus::Accepted => Check::ok(name, format!("answers in {took} and accepts the key")),
         KeyStatus::NotNeeded => Check::ok(name, format!("answers in {took} without a key")),
         KeyStatus::Untried => Check::note(
             name,
-            format!("answers in {took}; it tells everybody its models, so the key was not tried"),
+            format!("answers in {took}; it lists its models without a key, so the key was not tested"),
         ),
         KeyStatus::NoList => Check::warning(
             name,
-            format!("answers in {took}, but has no list of models at {address}, so the key was not tried"),
+            format!("answers in {took}, but has no list of models at {address}, so the key was not tested"),
         )
-        .hint("is `base_url` right? Most end in /v1"),
+        .hint("check `base_url`: most end in /v1"),
     };
     let reference =
         standing.date.map(|theirs| ClockReading { who, theirs, ours: clock.now(), is_on_this_machine });
@@ -92,28 +92,26 @@ async fn one(
 }
 
 fn failed(name: String, failure: &Failure, address: &str, has_key: bool) -> Check {
-    const KEY_HINT: &str = "`mk config list server --origin` shows where it is set; a running server takes another one \
-                            from a file when it is reloaded (SIGHUP), from a variable when it is started again";
+    const KEY_HINT: &str = "`mk config list server --origin` shows where it is set; after changing it, reload \
+        the server (SIGHUP) if it is in a file, or restart it if it is in a variable";
     match failure {
-        Failure::Unauthorized if has_key => Check::failed(name, "refuses the key").hint(KEY_HINT),
-        Failure::Unauthorized => Check::failed(name, "wants a key, and none is set")
-            .hint("name its variable by `api_key_env`, or its file by `api_key_file`"),
-        Failure::QuotaExhausted => {
-            Check::failed(name, "takes the key, but the account behind it is used up").hint("top it up there")
-        }
+        Failure::Unauthorized if has_key => Check::failed(name, "rejects the key").hint(KEY_HINT),
+        Failure::Unauthorized => Check::failed(name, "requires a key, and none is set")
+            .hint("set `api_key_env` to its variable, or `api_key_file` to its file"),
+        Failure::QuotaExhausted => Check::failed(name, "accepts the key, but its account has no credit left")
+            .hint("top up the account"),
         Failure::RateLimited { .. } | Failure::Overloaded { .. } => {
-            Check::warning(name, "answers that it has no capacity at the moment")
+            Check::warning(name, "has no capacity at the moment")
         }
-        Failure::Unreachable => Check::failed(name, format!("cannot be reached at {address}")).hint(
-            "is `base_url` right, and does this machine get there (DNS, proxy, firewall, certificates)?",
-        ),
+        Failure::Unreachable => Check::failed(name, format!("cannot be reached at {address}"))
+            .hint("check `base_url` and this machine's network (DNS, proxy, firewall, certificates)"),
         Failure::NoDescriptors => Check::failed(name, "could not be asked: too many files are open")
             .hint("raise the limit of open files (`ulimit -n`)"),
         Failure::Timeout => Check::failed(name, format!("does not answer at {address} in time"))
-            .hint("does this machine get there (proxy, firewall)?"),
+            .hint("check this machine's network (proxy, firewall)"),
         // A provider's own words may repeat what it was sent; its code does not.
         other => Check::failed(name, format!("answers with an error ({})", other.code()))
-            .hint("is `base_url` right, and is `kind` the format that is spoken there?"),
+            .hint("check `base_url`, and that `kind` is the format of this API"),
     }
 }
 

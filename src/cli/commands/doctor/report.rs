@@ -34,7 +34,7 @@ pub(super) fn print_summary(printer: &Printer, checks: &[Check]) -> Result<(), F
         }
     }
     if parts.len() == 1 {
-        parts.push("nothing is wrong".to_owned());
+        parts.push("no problems found".to_owned());
     }
     printer.line("")?;
     printer.line(&parts.join(", "))

@@ -33,7 +33,8 @@ pub(super) fn prefer_own_server(
         return None;
     }
     let usual = std::mem::replace(&mut client.server, own);
-    let message = format!("this machine's server is configured for {}; commands ask {usual}", client.server);
+    let message =
+        format!("this machine's server is configured for {}, but commands call {usual}", client.server);
     Some(Check::note(NAME, message).hint(format!("to use it, set MK_SERVER={}", client.server)))
 }
 
@@ -101,7 +102,7 @@ fn healthy(server: &str, version: Option<&str>) -> Check {
             Check::ok(NAME, format!("{server} is healthy (version {version})"))
         }
         Some(version) => {
-            Check::note(NAME, format!("{server} is healthy; it is version {version}, and this is {own}"))
+            Check::note(NAME, format!("{server} is healthy (version {version}; this mk is {own})"))
         }
     }
 }
@@ -115,7 +116,7 @@ fn unreachable(config: &ClientConfig, cause: client::Error) -> Check {
     let (origin, message) = (&config.server_origin, failure.message);
     let found = match origin {
         Origin::Flag(_) => Check::failed(NAME, message),
-        origin if origin.is_set() => Check::warning(NAME, format!("{message}; it is named by {origin}")),
+        origin if origin.is_set() => Check::warning(NAME, format!("{message}; set by {origin}")),
         _ => Check::note(NAME, message),
     };
     Check { hints: failure.hints, ..found }

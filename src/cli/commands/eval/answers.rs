@@ -2,7 +2,8 @@
 //!
 //! The file is JSON Lines: a header that pins the dataset and the settings that verdicts depend on, then an answer a
 //! line, which are all of the same panel, only ever appended: a verification, or what models answered to its questions
-//! without options, where the last line holds. What failed is not in it, and is asked again. An interrupted write leaves a
+//! without options, where the last line holds. What failed is not in it, and is asked again. An interrupted write
+//! leaves a
 //! torn last line, which is cut off; anything else that is no answer is an error, as it may be a file of somebody else.
 //! Only one evaluation at a time uses a file.
 
@@ -76,14 +77,14 @@ impl Answers {
         };
         // Whoever opens a pipe may wait for ever.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(Failure::usage(format!("--resume: {} is no regular file", path.display())));
+            return Err(Failure::usage(format!("--resume: {} is not a regular file", path.display())));
         }
         private::open_or_create(path).map_err(failed)?;
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed)?;
         // Some network file systems have no locks, which is no reason to refuse.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let message = format!("--resume: another evaluation is using {}", path.display());
-            return Err(Failure::usage(message).hint("wait for it, or name another file"));
+            return Err(Failure::usage(message).hint("wait for it to end, or name another file"));
         }
         let header =
             Header { schema: SCHEMA.to_owned(), dataset: dataset.to_owned(), settings: settings.clone() };
@@ -103,8 +104,10 @@ impl Answers {
             let length = capped.read_until(b'\n', &mut bytes).map_err(|cause| self.failed(cause))?;
             let is_whole = bytes.last() == Some(&b'\n');
             if !is_whole && capped.limit() == 0 {
-                let message = format!("--resume: line {number} of {} is no answer", self.path.display());
-                return Err(Failure::usage(message).hint("name a file that does not exist yet; it is made"));
+                let message = format!("--resume: line {number} of {} is not an answer", self.path.display());
+                return Err(
+                    Failure::usage(message).hint("name a file that does not exist yet; it will be created")
+                );
             }
             if number == 1 && (length == 0 || !is_whole && own.starts_with(&bytes)) {
                 self.file.set_len(0).map_err(|cause| self.failed(cause))?;
@@ -119,7 +122,7 @@ impl Answers {
                 let answer: Answer<Box<VerifyResponse>, Opened> =
                     serde_json::from_slice(&bytes).map_err(|cause| {
                         let message =
-                            format!("--resume: line {number} of {} is no answer", self.path.display());
+                            format!("--resume: line {number} of {} is not an answer", self.path.display());
                         Failure::usage(message)
                             .caused_by(cause)
                             .hint("name another file, or delete that line")
@@ -150,8 +153,8 @@ impl Answers {
             .ok()
             .filter(|found: &Header| found.schema == SCHEMA)
             .ok_or_else(|| {
-                Failure::usage(format!("--resume: {path} holds something else than answers"))
-                    .hint("name a file that does not exist yet; it is made")
+                Failure::usage(format!("--resume: {path} does not hold answers of `mk eval`"))
+                    .hint("name a file that does not exist yet; it will be created")
             })?;
         let name = |name: &&String| found.settings.get(*name) != header.settings.get(*name);
         let other = header.settings.keys().chain(found.settings.keys()).find(name);
@@ -185,7 +188,7 @@ impl Answers {
 
     fn of_other_panel(&self, differs: &str) -> Failure {
         Failure::usage(format!("--resume: {} was made with {differs}", self.path.display()))
-            .hint("name another file for the answers of this panel")
+            .hint("name another file for this panel's answers")
     }
 
     /// Keeps an answer.
@@ -316,10 +319,10 @@ mod tests {
         let refused = |dataset, domain| open(&path, dataset, domain).err().unwrap().message;
         assert!(refused("e", "legal").contains("is for another dataset"));
         assert!(refused("d", "general").contains("was made with domain \"legal\", and not \"general\""));
-        assert!(open(dir.path(), "d", "legal").err().unwrap().message.contains("no regular file"));
+        assert!(open(dir.path(), "d", "legal").err().unwrap().message.contains("not a regular file"));
         for other in ["notes of mine", "notes of mine\n", "{}\n", "{\"schema\": \"mk.eval/1\"}\n"] {
             std::fs::write(&path, other).unwrap();
-            assert!(refused("d", "legal").contains("something else than answers"), "{other}");
+            assert!(refused("d", "legal").contains("does not hold answers"), "{other}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), other);
         }
         let header = line(&Header {

@@ -28,20 +28,21 @@ Examples:
 
 /// The text below its options.
 pub(super) const NOTES: &str = "\
-Compares verdicts on the statements that both have (the same text, expectation
+Compares the verdicts on statements that both have (same text, expected verdict
 and id), and tests whether the difference may be chance (exact McNemar test).
 
-In a pipe each statement with another verdict is a line of tab-separated fields:
-BETTER, WORSE or OTHER, what is expected, what A said, what B said, id, text.";
+In a pipe, each statement whose verdict differs is a line of tab-separated
+fields: BETTER, WORSE or OTHER, expected verdict, that of A, that of B, id,
+text.";
 
 /// The arguments of `mk eval compare`.
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// The JSON of an evaluation, as --json prints it
+    /// The JSON of an evaluation, as printed by `mk eval --json`
     #[arg(value_name = "A.json")]
     before: PathBuf,
 
-    /// That of another one
+    /// The JSON of another evaluation
     #[arg(value_name = "B.json")]
     after: PathBuf,
 
@@ -93,8 +94,8 @@ impl Evaluation {
         let text = std::fs::read(path)
             .map_err(|cause| Failure::usage(format!("cannot read {name}: {cause}")).caused_by(cause))?;
         let wrong = || {
-            Failure::usage(format!("{name} is no evaluation"))
-                .hint("it must be what `mk eval DATASET --json` prints")
+            Failure::usage(format!("{name} is not an evaluation"))
+                .hint("use the output of `mk eval DATASET --json`")
         };
         let mut document: Value = serde_json::from_slice(&text).map_err(|cause| wrong().caused_by(cause))?;
         // What was found before an interrupt.
@@ -308,7 +309,7 @@ pub(super) fn run(args: &CompareArgs, session: &Session) -> Outcome {
     let comparison = Comparison::of(&before, &after);
     if comparison.right.total() == 0 {
         return Err(Failure::usage("no statement was verified in both evaluations")
-            .hint("they must have the same texts, with the same expectations and ids"));
+            .hint("compare evaluations of the same statements, with the same expected verdicts and ids"));
     }
     if args.json {
         printer.document(&comparison.document(args))?;

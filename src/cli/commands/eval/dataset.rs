@@ -195,15 +195,15 @@ impl Reading {
             let more = if self.wrong.len() > MAX_REPORTED { "; and more" } else { "" };
             return Err(Failure::usage(format!("{}{more}", reported.join("; "))).hint(
                 "each line is an object such as {\"fact\": \"Two and two is four.\", \"expected\": \"TRUE\"}; \
-                 `jq -c '.[]'` makes lines of an array. Nothing was verified",
+                 `jq -c '.[]'` turns an array into lines. Nothing was verified",
             ));
         }
         if let Some(maximum) = self.exceeded {
             return Err(Failure::usage(format!("the dataset has more than {maximum}"))
-                .hint("take some of them: --limit N, or split the file"));
+                .hint("use --limit N to take some of them, or split the file"));
         }
         if self.items.is_empty() {
-            return Err(Failure::usage("there are no statements in the dataset"));
+            return Err(Failure::usage("the dataset has no statements"));
         }
         Ok(self.items)
     }
@@ -214,17 +214,16 @@ fn item(number: usize, at: Position, line: &str) -> Result<Item, String> {
         // The position in the error would be that in a separate document.
         let text = cause.to_string();
         let why = text.split(" at line ").next().unwrap_or_default();
-        format!("it is no JSON that can be read, from column {} on: {why}", cause.column())
+        format!("invalid JSON at column {}: {why}", cause.column())
     })?;
     let Value::Object(mut fields) = parsed else {
-        return Err("it is JSON, but no object".to_owned());
+        return Err("it is JSON, but not an object".to_owned());
     };
     let fact = text(&mut fields, &["fact", "claim"])?.ok_or("it has no `fact`")?;
     if fact.trim().is_empty() {
         return Err("its `fact` is empty".to_owned());
     }
-    let (name, expected) =
-        first(&mut fields, &["expected", "label"]).ok_or("it does not say what is `expected`")?;
+    let (name, expected) = first(&mut fields, &["expected", "label"]).ok_or("it has no `expected`")?;
     let expected = Label::parse(&expected).ok_or_else(|| {
         format!("`{name}` is {}; it must be TRUE, FALSE, NO CONSENSUS or NOTHING", shown(&expected))
     })?;
@@ -237,11 +236,11 @@ fn item(number: usize, at: Position, line: &str) -> Result<Item, String> {
     });
     let as_of = text(&mut fields, &["asOf", "as_of"])?;
     if let Some(date) = as_of.as_ref().filter(|date| Time::parse(date).is_none()) {
-        return Err(format!("`asOf` is {date:?}, which is no date such as 2026-11-20"));
+        return Err(format!("`asOf` is {date:?}; it must be a date such as 2026-11-20"));
     }
     let id = fields.remove("id").filter(|id| !id.is_null());
     if let Some(id) = id.as_ref().filter(|id| !(id.is_string() || id.is_i64() || id.is_u64())) {
-        return Err(format!("`id` is {}; it must be a text or a whole number below 2^64", shown(id)));
+        return Err(format!("`id` is {}; it must be a string or a whole number below 2^64", shown(id)));
     }
     let context = text(&mut fields, &["context"])?;
     match context.as_ref().map(|context| (context.trim().is_empty(), context.chars().count())) {
@@ -260,7 +259,7 @@ fn answer(fields: &mut Map<String, Value>) -> Result<Option<String>, String> {
     match first(fields, &["answer"]) {
         Some((_, Value::Number(number))) => Ok(Some(number.to_string())),
         Some((_, Value::String(text))) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
-        Some((_, other)) => Err(format!("`answer` is {}; it must be a text or a number", shown(&other))),
+        Some((_, other)) => Err(format!("`answer` is {}; it must be a string or a number", shown(&other))),
         None => Ok(None),
     }
 }
@@ -275,7 +274,7 @@ fn tags(fields: &mut Map<String, Value>) -> Result<Vec<String>, String> {
     let mut tags = Vec::new();
     for value in texts {
         let Value::String(tag) = value else {
-            return Err(format!("`{name}` has {}; it must be a text or a list of texts", shown(&value)));
+            return Err(format!("`{name}` has {}; it must be a string or a list of strings", shown(&value)));
         };
         let tag = tag.trim().to_owned();
         if !tag.is_empty() && !tags.contains(&tag) {
@@ -297,7 +296,7 @@ fn text(fields: &mut Map<String, Value>, names: &[&str]) -> Result<Option<String
     match first(fields, names) {
         None => Ok(None),
         Some((_, Value::String(text))) => Ok(Some(text)),
-        Some((name, other)) => Err(format!("`{name}` is {}; it must be a text", shown(&other))),
+        Some((name, other)) => Err(format!("`{name}` is {}; it must be a string", shown(&other))),
     }
 }
 
@@ -354,19 +353,19 @@ mod tests {
     #[test]
     fn errors_in_a_line_name_the_field() {
         let wrong = [
-            ("{\"fact\": ", "it is no JSON that can be read, from column 9 on: EOF while parsing a value"),
-            ("{\"id\": 1e400}", "it is no JSON that can be read, from column 12 on: number out of range"),
+            ("{\"fact\": ", "invalid JSON at column 9: EOF while parsing a value"),
+            ("{\"id\": 1e400}", "invalid JSON at column 12: number out of range"),
             (
                 r#"{"fact": "F", "expected": true, "id": 1.5}"#,
-                "`id` is 1.5; it must be a text or a whole number below 2^64",
+                "`id` is 1.5; it must be a string or a whole number below 2^64",
             ),
-            ("[1]", "it is JSON, but no object"),
+            ("[1]", "it is JSON, but not an object"),
             ("{}", "it has no `fact`"),
-            (r#"{"fact": 4, "expected": true}"#, "`fact` is 4; it must be a text"),
+            (r#"{"fact": 4, "expected": true}"#, "`fact` is 4; it must be a string"),
             (r#"{"fact": " ", "expected": true}"#, "its `fact` is empty"),
             (r#"{"fact": "F", "expected": true, "context": ""}"#, "its `context` is empty"),
-            (r#"{"fact": "F"}"#, "it does not say what is `expected`"),
-            (r#"{"fact": "F", "expected": null}"#, "it does not say what is `expected`"),
+            (r#"{"fact": "F"}"#, "it has no `expected`"),
+            (r#"{"fact": "F", "expected": null}"#, "it has no `expected`"),
             (
                 r#"{"fact": "F", "label": "maybe"}"#,
                 "`label` is \"maybe\"; it must be TRUE, FALSE, NO CONSENSUS or NOTHING",
@@ -377,15 +376,15 @@ mod tests {
             ),
             (
                 r#"{"fact": "F", "expected": true, "answer": ["x"]}"#,
-                "`answer` is [\"x\"]; it must be a text or a number",
+                "`answer` is [\"x\"]; it must be a string or a number",
             ),
             (
                 r#"{"fact": "F", "expected": true, "tags": ["x", 1]}"#,
-                "`tags` has 1; it must be a text or a list of texts",
+                "`tags` has 1; it must be a string or a list of strings",
             ),
             (
                 r#"{"fact": "F", "expected": true, "asOf": "soon"}"#,
-                "`asOf` is \"soon\", which is no date such as 2026-11-20",
+                "`asOf` is \"soon\"; it must be a date such as 2026-11-20",
             ),
         ];
         for (line, message) in wrong {

@@ -84,7 +84,7 @@ impl Judged {
         let needed = self.rate.total_for_bound(limit).filter(|_| holds_by_point && !self.by_point);
         Some(match needed {
             Some(needed) => failure.hint(format!(
-                "at this share it takes {}s to prove that, and there are {}; --point holds the share itself against it",
+                "with this share, {}s are needed to prove that, and there are {}; --point compares the share itself",
                 counted(needed, what).trim_end_matches('s'),
                 thousands(u64::try_from(total).unwrap_or(u64::MAX)),
             )),
@@ -135,7 +135,7 @@ mod tests {
         let few = judged(gates, 0, 0, 20);
         assert!(few.iter().all(|(is_met, _)| !is_met), "{few:?}");
         let hint = &few[1].1.as_ref().unwrap().hints[0];
-        assert!(hint.contains("takes 73 FALSE statements") && hint.contains("there are 20"), "{hint}");
+        assert!(hint.contains("73 FALSE statements are needed") && hint.contains("there are 20"), "{hint}");
         let enough = judged(gates, 0, 0, 73);
         assert!(enough.iter().all(|(is_met, failure)| *is_met && failure.is_none()), "{enough:?}");
         let by_point = judged(Gates { by_point: true, ..gates }, 0, 0, 20);

@@ -77,8 +77,8 @@ fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
     let verifier = Verifier::new(&args.how, false, &config)?;
     let asked = &args.asked;
     if asked.point && asked.min_accuracy.is_none() && asked.max_false_pass.is_none() {
-        return Err(Failure::usage("--point is about a limit, and none is given")
-            .hint("give --min-accuracy or --max-false-pass as well"));
+        return Err(Failure::usage("--point needs a limit, and none is given")
+            .hint("add --min-accuracy or --max-false-pass"));
     }
     let mut plan = Plan {
         progress: session.progress(&config),

@@ -258,9 +258,9 @@ impl<'a> Report<'a> {
         self.print_figures(elapsed)?;
         if self.succeeded > 0 {
             self.plan.printer.notice(if self.plan.is_kept {
-                "what was answered is kept: the same command goes on from here"
+                "the answers are kept: run the same command again to continue"
             } else {
-                "with --resume FILE, what was answered is kept, and the next run goes on from there"
+                "use --resume FILE to keep the answers and continue in the next run"
             });
         }
         Ok(interrupted)

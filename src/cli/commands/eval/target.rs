@@ -51,7 +51,8 @@ impl<'a> PrecisionTarget<'a> {
         let decided = recount.matrix.decided();
         if self.is_reached {
             let text = format!(
-                "precision of {percent} %: reached by {name}, which decides {}; the weaker of its verdicts is {label}, right in {}",
+                "precision of {percent} %: reached by {name}, which decides {}; its weaker verdict is {label}, \
+                 right in {}",
                 shown(decided),
                 shown(weaker),
             );
@@ -67,11 +68,12 @@ impl<'a> PrecisionTarget<'a> {
         );
         let then = match recount.still_needed(percent) {
             Some(needed) => format!(
-                "about {} would prove it, if shares stay what they are",
+                "about {} would prove it, if the shares stay the same",
                 counted(needed, "more statement")
             ),
             None => format!(
-                "more statements will not help: its share of right verdicts is not above {percent} %, or it gave none of a kind"
+                "more statements will not help: its share of right verdicts is not above {percent} %, or one of \
+                 its verdicts never occurred"
             ),
         };
         (vec![text, then], Vec::new())

@@ -153,7 +153,7 @@ impl<'a, 'p> Report<'a, 'p> {
         let (plan, printer) = (self.plan, &self.plan.printer);
         self.display.borrow_mut().end();
         if self.extracted + self.failed == 0 {
-            return Err(Failure::usage("there are no statements in the input"));
+            return Err(Failure::usage("the input has no statements"));
         }
         let parts = self.parts();
         let is_for_people = plan.format == Format::List;

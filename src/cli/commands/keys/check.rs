@@ -31,9 +31,9 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
     let Some(service) = keys::service_of(key.expose_secret()) else {
         return Err(Failure::new(
             Kind::Unauthorized,
-            "this is not a key: its form or its check digits do not fit",
+            "this is not a valid key: its form or its check digits are wrong",
         )
-        .hint("a key is mk_<service>_ and 32 characters; copy it again, whole"));
+        .hint("a key is mk_<service>_ followed by 32 characters; copy the whole key again"));
     };
     if args.source.is_none() {
         // The flag named the key to be checked, not one for requests to a server.
@@ -78,7 +78,7 @@ fn read(source: Option<&str>, session: &Session) -> Result<SecretString, Failure
         }
         Some(_) => {
             return Err(Failure::usage(
-                "a key is not given as an argument, where other processes can read it",
+                "do not pass a key as an argument: other processes can read it there",
             )
             .hint("mk keys check - < FILE, or set MK_API_KEY_FILE"));
         }
@@ -109,8 +109,11 @@ fn document(service: Service, known: Option<&Key>) -> Value {
 
 fn print(session: &Session, service: Service, known: Option<&Key>, unknown: String) -> Result<(), Failure> {
     let state = known.map_or(unknown, |record| record.state.as_str().to_owned());
-    let mut fields =
-        vec![("form", "the check digits fit".to_owned()), ("service", service.to_string()), ("state", state)];
+    let mut fields = vec![
+        ("form", "the check digits are right".to_owned()),
+        ("service", service.to_string()),
+        ("state", state),
+    ];
     if let Some(record) = known {
         fields.push(("id", record.id.clone()));
         fields.push(("app", record.app.clone()));

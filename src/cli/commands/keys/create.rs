@@ -26,15 +26,15 @@ const MAX_GRACE: Duration = Duration::from_hours(366 * 24);
 /// The arguments of `mk keys create`.
 #[derive(Args, Debug)]
 pub(super) struct CreateArgs {
-    /// What it is for: verify, inference or console
+    /// Service that the key is for: verify, inference or console
     #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
     service: Service,
 
-    /// The app it belongs to, by name or id [default: `default`, else the oldest]
+    /// App that the key belongs to, by name or id [default: `default`, else the oldest]
     #[arg(long, value_name = "APP")]
     app: Option<String>,
 
-    /// A name to remember it by
+    /// Name of the key
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -42,27 +42,28 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "WHEN")]
     expires: Option<String>,
 
-    /// Requests in any 60 seconds; 0 is unlimited [default: the server's limit]
+    /// Limit of requests in any 60 seconds; 0 for unlimited [default: the server's limit]
     #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_minute: Option<u32>,
 
-    /// Requests in a UTC day; 0 is unlimited [default: the server's limit]
+    /// Limit of requests per UTC day; 0 for unlimited [default: the server's limit]
     #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_day: Option<u32>,
 
-    /// A network it may be used from, such as 10.0.0.0/8; repeat it for several [default: all]
+    /// Network it may be used from, such as 10.0.0.0/8; can be repeated [default: all]
     #[arg(long = "address", value_name = "CIDR")]
     addresses: Vec<String>,
 
-    /// A model or pool it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several [default: all]
+    /// Model or pool it may use: openai/gpt-5.4-mini, or openai/* for all of a provider; can be repeated
+    /// [default: all]
     #[arg(long = "model", value_name = "PATTERN")]
     models: Vec<String>,
 
-    /// What it may spend in a calendar month (UTC), in US dollars [default: any amount]
+    /// Monthly budget, in US dollars per calendar month (UTC) [default: none]
     #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
     budget_usd: Option<NanoUsd>,
 
-    /// For how long its answers are kept, for requests that do not say: 1h, 7d; up to 30d [default: not at all]
+    /// How long to cache answers by default: 1h, 7d; up to 30d [default: no caching]
     #[arg(long, value_name = "TIME", value_parser = cache_time)]
     cache: Option<CacheTime>,
 
@@ -80,7 +81,7 @@ pub(super) struct RotateArgs {
     /// The key: its id, name, or last four characters
     key: String,
 
-    /// How long the old key goes on working
+    /// How long the old key keeps working
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = grace)]
     grace: Duration,
 
@@ -138,7 +139,9 @@ pub(super) fn namesake(admin: &Admin, app: &App, name: &str) -> Option<Key> {
 /// Warns that two keys have the same name.
 pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
     let (other, id) = (describe(other), &key.id);
-    session.printer.warning(&format!("the {other} has this name too; ids tell them apart: this one is {id}"));
+    session
+        .printer
+        .warning(&format!("the {other} has the same name; to tell them apart, use ids: this one is {id}"));
 }
 
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
@@ -181,7 +184,7 @@ fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) 
             Err(_) => "could not be revoked; revoke it yourself",
         };
         let id = &record.id;
-        session.printer.sentence(&format!("the new key {id} could not be shown and {outcome}"));
+        session.printer.sentence(&format!("the new key {id} could not be printed and {outcome}"));
     })
 }
 
@@ -191,7 +194,7 @@ fn with_app_hints(failure: Failure) -> Failure {
         return failure;
     }
     failure.with_first_hint(
-        "`mk apps list` shows those there are, `mk apps create NAME` makes one; --app chooses",
+        "choose one with --app: `mk apps list` shows them, `mk apps create NAME` creates one",
     )
 }
 

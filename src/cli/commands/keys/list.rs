@@ -16,26 +16,26 @@ use crate::cli::terminal::tabular::{self, Column, column, hidden, names, number,
 
 /// The text below the options in `mk keys list --help`.
 pub(super) const NOTES: &str = "\
-On a wide terminal ids are shown as well; `mk keys show KEY`, --json and a pipe
-have them always.
+Ids are shown on wide terminals only, but always in a pipe, with --json and by
+`mk keys show KEY`.
 
 In a pipe, lines are tab-separated: id, key (service and last four characters),
-name, app, state, when it was created, when it expires, when it was last used,
-monthly budget and what is spent of it this month in US dollars, percentage
-used, calls at an unknown price. What is not set is `-`.";
+name, app, state, times of creation, expiry and last use, monthly budget and
+amount spent this month in US dollars, percentage used, calls at an unknown
+price. Values that are not set are `-`.";
 
 /// The arguments of `mk keys list`.
 #[derive(Args, Debug)]
 pub(super) struct ListArgs {
-    /// Only those of this app, by name or id
+    /// Only keys of this app, by name or id
     #[arg(long, value_name = "APP")]
     app: Option<String>,
 
-    /// Only those for this service: verify, inference or console
+    /// Only keys for this service: verify, inference or console
     #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
     service: Option<Service>,
 
-    /// Also those that are revoked
+    /// Include revoked keys
     #[arg(long)]
     all: bool,
 
@@ -53,8 +53,8 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
         return printer.document(&json!({ "schema": "mk.keys/1", "keys": records }));
     }
     if records.is_empty() {
-        let others = if args.all { "" } else { " (--all shows revoked ones too)" };
-        printer.sentence(&format!("no keys to list{others}; `mk keys create --service verify` makes one"));
+        let others = if args.all { "" } else { " (--all includes revoked ones)" };
+        printer.sentence(&format!("no keys{others}; `mk keys create --service verify` creates one"));
         return Ok(());
     }
     let unpriced = admin.unpriced_of_keys(None)?;

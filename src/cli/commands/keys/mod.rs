@@ -26,9 +26,9 @@ Examples:
   KEY=$(mk keys create --service verify --name ci --expires 90d)
   mk keys create --service inference --model 'openai/*' --budget-usd 20
   mk keys list
-  mk keys revoke ci                or by last four characters, id, or `-`
+  mk keys revoke ci                by name, last four characters, id, or `-`
   mk keys update ci --per-minute 120 --no-expiry
-  mk keys rotate ci --grace 24h    a new key now; the old one ends in a day
+  mk keys rotate ci --grace 24h    a new key; the old one works for a day
   mk keys check - < key.txt        is it mistyped, and what is it for?";
 
 /// The arguments of `mk keys`.
@@ -47,13 +47,13 @@ enum Command {
     List(list::ListArgs),
     /// Show one key's record
     Show(show::ShowArgs),
-    /// Change a key; options left out stay unchanged
+    /// Change a key; what you do not specify stays unchanged
     Update(update::UpdateArgs),
-    /// Revoke keys, at once and for good
+    /// Revoke keys, immediately and permanently
     Revoke(revoke::RevokeArgs),
-    /// Replace a key by a new one with the same rights
+    /// Replace a key with a new one that has the same rights
     Rotate(create::RotateArgs),
-    /// Check a key from standard input, a file or the environment
+    /// Check whether a key is mistyped or known, from standard input, a file or the environment
     Check(check::CheckArgs),
 }
 

@@ -19,7 +19,7 @@ pub(super) struct RevokeArgs {
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<String>,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 
@@ -39,7 +39,7 @@ pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failur
         .collect();
     if !described.is_empty() {
         let question = format!(
-            "Revoke{} {}? Whoever uses it is refused from this moment on; it cannot be undone.",
+            "Revoke{} {}? It stops working at once. This cannot be undone.",
             // Before the keys: after them it would read as the place of the last use.
             admin.location_suffix(),
             described.join("; and ")

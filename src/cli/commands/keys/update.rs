@@ -22,7 +22,7 @@ pub(super) struct UpdateArgs {
     /// The key: its id, name, or last four characters
     key: String,
 
-    /// Another name to remember it by
+    /// New name of the key
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -38,52 +38,52 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "expires")]
     no_expiry: bool,
 
-    /// Requests in any 60 seconds; 0 is unlimited
+    /// Limit of requests in any 60 seconds; 0 for unlimited
     #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_minute: Option<u32>,
 
-    /// The server's limit instead of its own
+    /// Use the server's limit again
     #[arg(long, conflicts_with = "per_minute")]
     default_per_minute: bool,
 
-    /// Requests in a UTC day; 0 is unlimited
+    /// Limit of requests per UTC day; 0 for unlimited
     #[arg(long, value_name = "N", value_parser = within(0..=u32::MAX), allow_negative_numbers = true)]
     per_day: Option<u32>,
 
-    /// The server's limit instead of its own
+    /// Use the server's limit again
     #[arg(long, conflicts_with = "per_day")]
     default_per_day: bool,
 
-    /// A network it may be used from, such as 10.0.0.0/8; repeat it for several. Replaces the current ones
+    /// Network it may be used from, such as 10.0.0.0/8; can be repeated. Replaces the current ones
     #[arg(long = "address", value_name = "CIDR")]
     addresses: Vec<String>,
 
-    /// Let it be used from everywhere
+    /// Allow all networks
     #[arg(long, conflicts_with = "addresses")]
     all_addresses: bool,
 
-    /// A model or pool it may use: openai/gpt-5.4-mini, or openai/* for a provider's; repeat it for several. Replaces the
-    /// current ones
+    /// Model or pool it may use: openai/gpt-5.4-mini, or openai/* for all of a provider; can be repeated.
+    /// Replaces the current ones
     #[arg(long = "model", value_name = "PATTERN")]
     models: Vec<String>,
 
-    /// Let it use all models
+    /// Allow all models
     #[arg(long, conflicts_with = "models")]
     all_models: bool,
 
-    /// What it may spend in a calendar month (UTC), in US dollars
+    /// Monthly budget, in US dollars per calendar month (UTC)
     #[arg(long, value_name = "N", value_parser = dollars, allow_negative_numbers = true)]
     budget_usd: Option<NanoUsd>,
 
-    /// Let it spend any amount
+    /// Remove the budget
     #[arg(long, conflicts_with = "budget_usd")]
     no_budget: bool,
 
-    /// For how long its answers are kept, for requests that do not say: 1h, 7d; up to 30d
+    /// How long to cache answers by default: 1h, 7d; up to 30d
     #[arg(long, value_name = "TIME", value_parser = cache_time)]
     cache: Option<CacheTime>,
 
-    /// Keep no answers unless a request asks for it
+    /// Cache no answers by default
     #[arg(long, conflicts_with = "cache")]
     no_cache: bool,
 

@@ -25,40 +25,40 @@ use crate::verify::receipt::{self, Fingerprint, MAX_BYTES, Payload, PublicKey};
 
 /// The text below the options in `mk receipt verify --help`.
 pub(super) const NOTES: &str = "\
-Each claim is a line: number, verdict as counted again, votes in panel order (T
-the claimed answer, F another, U cannot tell, - none), and the claim. What does
-not agree with what was reported is said below it, in a pipe in the fourth of
-the tab-separated fields, which is `agrees` otherwise. Parts of the text that
-were not checked are UNCHECKED or SKIPPED lines, with - for a number.
+Each claim is a line: number, recounted verdict, votes in panel order (T the
+claimed answer, F another, U cannot tell, - none), and the claim. A difference
+from the report is shown below it; in a pipe, in the fourth tab-separated field,
+which is `agrees` otherwise. Parts of the text that were not checked are
+UNCHECKED or SKIPPED lines, with - as their number.
 
 Exit codes: 0 all agree; 1 a signature, a text or a verdict does not. With
---min-required, where all agree, that of the verdicts under the other rule: 10
-a claim is FALSE; 11 none FALSE, but one without consensus; 13 neither, but a
-part was not checked; 12 nothing to verify. What is found is named on standard
-error, even with -q. Of several receipts, the line of each comes first.";
+--min-required, if all agree, that of the verdicts under the new rule: 10 a
+claim is FALSE; 11 none FALSE, but one without consensus; 13 neither, but a part
+was not checked; 12 nothing to verify. Standard error names what was found, even
+with -q. With several receipts, lines begin with the receipt's line number.";
 
 /// The arguments of `mk receipt verify`.
 #[derive(Args, Debug)]
 pub(super) struct VerifyArgs {
-    /// The receipts, one a line; `-` for standard input
+    /// File with the receipts, one per line; `-` for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// The public key of the server that signed them, as `mk receipt key` prints it [default: that of the server that
-    /// --server names, else of this machine's]
+    /// Public key of the server that signed them, from `mk receipt key` [default: that of --server, else of
+    /// this machine's server]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Count as if so many models had to agree: 2 or 3
+    /// Recount as if this many models had to agree: 2 or 3
     #[arg(long, value_name = "N", value_parser = within(MIN_REQUIRED), allow_negative_numbers = true)]
     min_required: Option<u32>,
 
-    /// The text that was verified: is it the same? Repeat it for several; of several receipts, each may be about a line
-    /// of it
+    /// Check that this is the text that was verified; can be repeated. With several receipts, each may be about one of
+    /// its lines
     #[arg(long, value_name = "FILE")]
     text: Vec<PathBuf>,
 
-    /// The text that the models answered from: is it the same?
+    /// Check that this is the text that the models answered from
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
 
@@ -96,7 +96,7 @@ pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     {
         let line = if lines.len() > 1 { ", line 1" } else { "" };
         return Err(Failure::new(Kind::Other, format!("{name}{line}: {cause}"))
-            .hint("a receipt is what `mk verify --receipt FILE` wrote, byte for byte"));
+            .hint("use a file written by `mk verify --receipt FILE`, unchanged"));
     }
     let mut gate = Gate::default();
     let mut exit = 0;
@@ -118,7 +118,7 @@ pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     report::print(&session.printer, &name, &all, given.key.as_ref(), args.json, exit)?;
     if exit != Kind::Other.code() {
         let claims = all.iter().flatten().map(|checked| checked.claims.len()).sum::<usize>();
-        gate.tell(&session.printer, !args.json, &format!("{} counted again", counted(claims, "claim")), exit);
+        gate.tell(&session.printer, !args.json, &format!("{} recounted", counted(claims, "claim")), exit);
     }
     Ok(exit)
 }
@@ -200,7 +200,7 @@ fn read(path: &Path, session: &Session) -> Result<(String, String), Failure> {
         return Err(Failure::usage(format!("{name} is larger than {} MiB", MAX_BYTES >> 20)));
     }
     let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| Failure::new(Kind::Other, format!("{name} is no receipt of mk")))?;
+    let text = text.map_err(|_| Failure::new(Kind::Other, format!("{name} is not an mk receipt")))?;
     Ok((name, text))
 }
 

@@ -65,7 +65,7 @@ fn find(args: &KeyArgs, session: &mut Session) -> Result<(ReceiptKey, String), F
     let place = args.database.announced_place(session)?;
     if is_missing(&place)? {
         return Err(Failure::new(Kind::NotFound, format!("there is no database in {place} yet"))
-            .hint("name the server by --server, or its database by --data-dir or --config"));
+            .hint("name the server with --server, or its database with --data-dir or --config"));
     }
     Ok((signing_key(&place)?.public().document(), place.to_string()))
 }
@@ -74,8 +74,8 @@ fn find(args: &KeyArgs, session: &mut Session) -> Result<(ReceiptKey, String), F
 fn names_a_server(database: &DatabaseArgs, session: &Session) -> Result<bool, Failure> {
     match (database.flag(), session.globals.server_flag()) {
         (Some(local), Some(flag)) => {
-            let why = format!("{flag} is about a server and {local} about the database of this machine");
-            Err(Failure::usage(why).hint("give one of them"))
+            let why = format!("{flag} selects a server, but {local} selects this machine's database");
+            Err(Failure::usage(why).hint("use only one of them"))
         }
         (_, flag) => Ok(flag.is_some()),
     }
@@ -91,7 +91,7 @@ fn of_server(config: &ClientConfig, session: &mut Session) -> Result<PublicKey, 
         asked.unwrap_or(Err(client::Error::Timeout)).map_err(|cause| remote::failure(&config.server, cause))
     })?;
     PublicKey::from_pem(&key.public_key).map_err(|cause| {
-        Failure::new(Kind::Server, format!("{} sent no key for receipts: {cause}", config.server))
+        Failure::new(Kind::Server, format!("{} did not send its receipt key: {cause}", config.server))
     })
 }
 
@@ -132,7 +132,10 @@ fn from_file(path: &Path) -> Result<PublicKey, Failure> {
     // What `GET /verify/v1/receipt-key` and `mk receipt key --json` say holds it.
     let pem = serde_json::from_str(&text).map_or(text, |key: ReceiptKey| key.public_key);
     PublicKey::from_pem(&pem).map_err(|cause| {
-        Failure::usage(format!("{name}: {cause}")).hint("`mk receipt key` on the server's machine prints it")
+        Failure::usage(format!("{name}: {cause}")).hint(
+            "use the key that `mk receipt key` prints on the \
+            server's machine",
+        )
     })
 }
 
@@ -150,7 +153,7 @@ pub(crate) fn signing_key_announced(place: &StorePlace, printer: &Printer) -> Re
     let is_new = is_missing(place)?;
     let key = signing_key(place)?;
     if is_new {
-        printer.sentence(&format!("made a new database in {place}, for the key that signs receipts"));
+        printer.sentence(&format!("created a database in {place}, for the key that signs receipts"));
     }
     Ok(key)
 }

@@ -23,9 +23,9 @@ Examples:
 
 /// The text below the options in `mk receipt --help`.
 pub(crate) const NOTES: &str = "\
-A receipt holds all that is needed to count a verification again: the claims,
-who was asked what, and every answer as it came; of the text only its SHA-256.
-The server signs it (Ed25519), so that no byte can be changed unnoticed.";
+A receipt holds everything needed to recount a verification: the claims, which
+model was asked what, and every answer word for word; of the text, only its
+SHA-256. The server signs it (Ed25519), so any change is detected.";
 
 /// The arguments of `mk receipt`.
 #[derive(Args, Debug)]
@@ -36,10 +36,10 @@ pub(crate) struct ReceiptArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Check the signature of receipts, and count their votes again
+    /// Check the signature of receipts and recount their votes
     #[command(after_help = check::NOTES)]
     Verify(check::VerifyArgs),
-    /// Show the public key of this machine's server, or of the one that --server or a profile names
+    /// Show the public key of this machine's server, or of the one named by --server or a profile
     Key(key::KeyArgs),
 }
 

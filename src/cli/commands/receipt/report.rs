@@ -111,10 +111,10 @@ impl Checked {
         let mut faults = Vec::new();
         match self.signature {
             Signature::Invalid => {
-                faults.push("the signature does not fit: the receipt was changed".to_owned());
+                faults.push("the signature is wrong: the receipt was changed".to_owned());
             }
             Signature::OfAnotherKey => faults.push(format!(
-                "it is signed by key {}, and the key at hand is {}: give the right one by --key",
+                "it is signed with key {}, not with {}: name the right key with --key",
                 self.key_id,
                 key.map(PublicKey::id).unwrap_or_default()
             )),
@@ -133,7 +133,7 @@ impl Checked {
         let own = env!("CARGO_PKG_VERSION");
         if disagreeing > 0 && self.payload.version != own {
             let made_by = sanitize::line(&self.payload.version).into_owned();
-            faults.push(format!("it was made by mk {made_by}; this is {own}, which may count otherwise"));
+            faults.push(format!("it was made by mk {made_by}; this is {own}, which may count differently"));
         }
         faults
     }
@@ -143,11 +143,11 @@ impl Checked {
         let all = counted(self.claims.len(), "claim");
         let disagreeing = self.claims.iter().filter(|claim| !claim.agrees).count();
         let mut parts = vec![match disagreeing {
-            0 => format!("{all} counted again, as reported"),
+            0 => format!("{all} recounted, as reported"),
             some => format!("{some} of {all} not as reported"),
         }];
         if self.min_required != self.payload.request.min_required {
-            parts.push(format!("counted as if {} had to agree", self.min_required));
+            parts.push(format!("recounted as if {} had to agree", self.min_required));
         }
         let unchecked = self.payload.skipped.iter().filter(|part| part.reason.is_unchecked()).count();
         if unchecked > 0 {
@@ -212,8 +212,8 @@ pub(super) fn print(
     }
     if key.is_none() {
         printer.urgent_warning(
-            "the signature was not checked, as there is no key here: `mk receipt key` of the server that signed it \
-             prints one for --key",
+            "the signature was not checked, because there is no key here: get it with `mk receipt key` on the \
+             server that signed, and pass it with --key",
         );
     }
     Ok(())

@@ -18,7 +18,7 @@ pub(super) fn disable_core_dumps() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(cause) = setrlimit(Resource::Core, none) {
-        tracing::warn!(%cause, "a crash would write memory to a disk; set the limit of core files to 0");
+        tracing::warn!(%cause, "a crash would write memory to disk; set the core file limit to 0 (ulimit -c 0)");
     }
 }
 
@@ -49,7 +49,8 @@ pub(super) fn warn_of_unused_database(config: &ServerConfig) {
         tracing::warn!(
             path = %left_alone.display(),
             database = %address,
-            "there are apps and keys in a file which this server does not use, as it has another database; `mk backup --data-dir` and `mk restore` carry them over"
+            "the data directory holds apps and keys that this server does not use, because it has another \
+             database; copy them with `mk backup --data-dir` and `mk restore`"
         );
     }
 }
@@ -60,9 +61,9 @@ pub(super) fn refuse_two_databases(config: &ServerConfig) -> Result<(), Failure>
     match &config.database {
         DatabaseUrl::Sqlite => Ok(()),
         DatabaseUrl::Postgres(address) => Err(Failure::usage(format!(
-            "--data-dir names the directory of a database, and the configuration names {address}"
+            "--data-dir names a directory, but the configuration names the database {address}"
         ))
-        .hint("leave --data-dir out, or set MK_DATABASE_URL=sqlite")),
+        .hint("omit --data-dir, or set MK_DATABASE_URL=sqlite")),
     }
 }
 
@@ -79,19 +80,19 @@ pub(super) fn refuse_exposed_server(
     if app.store.has_console_key(app.clock.now()).map_err(|cause| store_failure(cause, "key"))? {
         return Ok(());
     }
-    Err(Failure::usage(format!(
-        "{listen} can be reached from other machines, and there is no console key yet"
-    ))
-    .hint(format!("make one first: mk keys create --service console{database_flags}")))
+    Err(Failure::usage(format!("{listen} is reachable from other machines, and there is no console key yet"))
+        .hint(format!("create one first: mk keys create --service console{database_flags}")))
 }
 
 /// The failure for an address that cannot be listened on.
 pub(super) fn listen_failure(listen: SocketAddr, cause: io::Error) -> Failure {
     let failure = match cause.kind() {
-        io::ErrorKind::AddrInUse => Failure::usage(format!("{listen} is already in use"))
-            .hint("does another mk serve run? choose another port: mk serve --listen 127.0.0.1:8081"),
-        io::ErrorKind::PermissionDenied => Failure::usage(format!("{listen} may not be listened on"))
-            .hint("ports below 1024 are for root; choose another: mk serve --listen 127.0.0.1:8080"),
+        io::ErrorKind::AddrInUse => Failure::usage(format!("{listen} is already in use")).hint(
+            "stop the other program (another mk serve?), or choose another port: mk serve --listen \
+                127.0.0.1:8081",
+        ),
+        io::ErrorKind::PermissionDenied => Failure::usage(format!("no permission to listen on {listen}"))
+            .hint("ports below 1024 need root; choose another: mk serve --listen 127.0.0.1:8080"),
         io::ErrorKind::AddrNotAvailable => {
             Failure::usage(format!("{listen} is not an address of this machine"))
                 .hint("use 127.0.0.1, or 0.0.0.0 for all")

@@ -38,26 +38,27 @@ use trial::TrialKeys;
 /// Examples of `mk serve`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mk serve --sandbox            simulated models, to try it without a provider
-  OPENAI_API_KEY=... mk serve   providers are found by their usual variables
+  mk serve --sandbox            simulated models, to try mk without a provider
+  OPENAI_API_KEY=... mk serve   finds providers by their usual variables
   mk serve --check              is the configuration valid?";
 
 /// The text below the options in `mk serve --help`.
 pub(crate) const NOTES: &str = "\
-Without a console key it gives a link that makes the first one in a browser,
-once, within 30 minutes: on a terminal, or in the file setup-link of the data
-directory.
-SIGTERM and SIGINT give requests under way 20 s to finish; a second signal ends
-them, a third one the process. SIGHUP reads the configuration again, including
-the TLS certificate and files of keys. Requests under way finish with what they
-began with. A wrong configuration changes nothing, and the log says why.
-`mk serve unit` prints a unit for systemd. A listening socket passed by a
-supervisor (LISTEN_FDS) takes the place of --listen, and a Type=notify service
-is notified of start and end.
-With MK_DATABASE_URL=postgres://... servers on several machines share apps, keys
-and usage, with MK_LIMITS_URL=redis://... limits; see `mk help clustering`.
-MK_LOG sets what is logged (default: info). On a terminal logs are text,
-elsewhere JSON.
+If there is no console key yet, the server gives you a link that creates the
+first one in a browser. It works once, within 30 minutes. A terminal shows it;
+otherwise it is in the file setup-link in the data directory.
+SIGTERM and SIGINT give requests in progress 20 s to finish. A second signal
+ends them; a third kills the process. SIGHUP reloads the configuration,
+including the TLS certificate and key files. Requests in progress keep the old
+settings. An invalid configuration is not applied, and the log says why.
+`mk serve unit` prints a systemd unit. A listening socket passed by a supervisor
+(LISTEN_FDS) replaces --listen, and a Type=notify service is notified of start
+and stop.
+Servers on several machines share apps, keys and usage through
+MK_DATABASE_URL=postgres://..., and rate limits through
+MK_LIMITS_URL=redis://...; see `mk help clustering`.
+MK_LOG sets the log level (default: info). Logs are text on a terminal, and JSON
+elsewhere.
 GET /metrics is for Prometheus, from this machine or with a console key.
 More: mk help operation";
 
@@ -68,7 +69,7 @@ pub(crate) struct ServeArgs {
     #[command(subcommand)]
     command: Option<ServeCommand>,
 
-    /// Simulated models instead of all providers
+    /// Use simulated models instead of any provider
     #[arg(long)]
     sandbox: bool,
 
@@ -80,7 +81,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Directory of an SQLite database
+    /// Directory of the SQLite database
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
@@ -92,7 +93,7 @@ pub(crate) struct ServeArgs {
 /// What is done instead of serving.
 #[derive(Subcommand, Debug)]
 enum ServeCommand {
-    /// Print a unit for systemd
+    /// Print a systemd unit
     #[command(help_template = crate::cli::HELP, before_help = unit::EXAMPLES, after_help = unit::NOTES)]
     Unit(unit::UnitArgs),
 }
@@ -160,7 +161,7 @@ fn check(session: &Session, config: &ServerConfig) -> Outcome {
         domains => {
             let domains: Vec<&str> = domains.iter().map(|domain| domain.as_str()).collect();
             let domains = domains.join(" and ");
-            format!("the configuration can be used, but verification ({domains}) answers 503 with it")
+            format!("the server can start, but verification ({domains}) will answer 503")
         }
     });
     Ok(0)
@@ -222,7 +223,7 @@ async fn serve(
         drop(reloads);
         supervisor::notify_stopping();
         tracing::info!(
-            "shutting down; requests under way may end within {drain:?}, a second signal ends them now"
+            "shutting down; requests in progress have {drain:?} to finish, and a second signal ends them now"
         );
         // Received below, unless the server has failed before that.
         let _ = cause_sender.send(cause_of_shutdown);
@@ -232,7 +233,7 @@ async fn serve(
     trial_keys.end(&app);
     drop(link);
     served.map_err(|cause| {
-        Failure::new(Kind::Other, format!("the server ended badly: {cause}")).caused_by(cause)
+        Failure::new(Kind::Other, format!("the server stopped with an error: {cause}")).caused_by(cause)
     })?;
     match cause_received.await {
         Ok(ShutdownCause::Interrupt) => Err(Failure::new(Kind::Interrupted, "interrupted")),

@@ -52,7 +52,7 @@ pub(super) fn listen() -> Result<ShutdownSignals, Failure> {
         })
     };
     Signals::new([runtime::SIGINT, runtime::SIGTERM]).and_then(follow).map_err(|cause| {
-        Failure::new(Kind::Other, format!("cannot listen to signals: {cause}")).caused_by(cause)
+        Failure::new(Kind::Other, format!("cannot listen for signals: {cause}")).caused_by(cause)
     })?;
     Ok(ShutdownSignals { requested, abort })
 }

@@ -85,7 +85,7 @@ impl TrialKey {
             }
             // The file stays, for the next server.
             Err(cause) => {
-                tracing::warn!(%cause, "a key of the sandbox could not be revoked; it expires within a day");
+                tracing::warn!(%cause, "a sandbox key could not be revoked; it expires within a day");
             }
         }
     }
@@ -140,7 +140,7 @@ fn revoke_left_over(app: &AppState, data_dir: &Path) {
         let Some(_lock) = unless_in_use(&path) else { continue };
         match app.store.revoke_key(id, app.clock.now()) {
             Ok(_) => {
-                tracing::info!(key = id, "revoked the key of a sandbox that was killed");
+                tracing::info!(key = id, "revoked the key of a killed sandbox");
                 let _ = fs::remove_file(&path);
             }
             Err(Error::NotFound) => {

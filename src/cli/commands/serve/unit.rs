@@ -16,18 +16,19 @@ Examples:
 
 /// The text below the options in `mk serve unit --help`.
 pub(crate) const NOTES: &str = "\
-The server then runs as a user of its own, with data in /var/lib/mk and
-settings, if there are any, in /etc/mk/server.toml.
-Keys of providers come as credentials: LoadCredential=OPENAI_API_KEY:FILE.
-Administer it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list; with
-PostgreSQL, with MK_DATABASE_URL or MK_CONFIG_DIR=/etc/mk instead.
-After a change of settings: sudo systemctl reload mk.
-With mk.socket enabled too, a restart refuses no connection: they wait.";
+The service runs as its own user, with data in /var/lib/mk and optional settings
+in /etc/mk/server.toml.
+Pass provider keys as credentials: LoadCredential=OPENAI_API_KEY:FILE.
+Administer it as root: sudo MK_DATA_DIR=/var/lib/mk mk keys list. With
+PostgreSQL, set MK_DATABASE_URL or MK_CONFIG_DIR=/etc/mk instead.
+After changing settings: sudo systemctl reload mk.
+If mk.socket is enabled too, connections wait during a restart instead of being
+refused.";
 
 /// The arguments of `mk serve unit`.
 #[derive(Args, Debug)]
 pub(crate) struct UnitArgs {
-    /// The unit of a listening socket, which is passed to the server
+    /// Print the unit of a listening socket to go with the service
     #[arg(long)]
     socket: bool,
 }
@@ -50,7 +51,7 @@ StartLimitIntervalSec=0
 Type=notify
 NotifyAccess=main
 ExecStart=@PROGRAM@ serve
-# `systemctl reload mk` applies changed settings; the log tells what became of them.
+# `systemctl reload mk` applies changed settings; the log says which.
 ExecReload=/bin/kill -HUP $MAINPID
 Environment=MK_CONFIG_DIR=%E/mk MK_DATA_DIR=%S/mk
 Restart=on-failure
@@ -58,12 +59,12 @@ RestartSec=5
 TimeoutStopSec=60
 LimitNOFILE=32768
 
-# Keys of providers: a credential named like the variable is used where that is not set. Credentials are copied when
-# the service starts: other ones take a restart.
+# Provider keys: if a variable is not set, a credential of the same name is used. Credentials are copied when the
+# service starts: to change one, restart.
 #LoadCredential=OPENAI_API_KEY:/etc/mk/openai.key
 #LoadCredential=ANTHROPIC_API_KEY:/etc/mk/anthropic.key
 #LoadCredentialEncrypted=GEMINI_API_KEY:/etc/mk/gemini.cred
-# A database or a store of limits that servers share, whose address holds a password:
+# A shared database or limits store whose address contains a password:
 #LoadCredential=MK_DATABASE_URL:/etc/mk/database.url
 #LoadCredential=MK_LIMITS_URL:/etc/mk/limits.url
 # TLS: in server.toml, tls_key = \"/run/credentials/mk.service/tls.key\", and so tls_cert.
@@ -112,7 +113,7 @@ WantedBy=multi-user.target
 ";
 
 const SOCKET: &str = "\
-# The listening socket of mk.service, in the place of `listen`. Written by `mk serve unit --socket`.
+# The listening socket of mk.service; replaces `listen`. Written by `mk serve unit --socket`.
 [Unit]
 Description=The listening socket of mk
 
@@ -135,13 +136,13 @@ pub(crate) fn run(args: &UnitArgs, session: &Session) -> Outcome {
         return Ok(0);
     }
     let program = std::env::current_exe().map_err(|cause| {
-        Failure::new(Kind::Other, format!("cannot tell where this program is: {cause}")).caused_by(cause)
+        Failure::new(Kind::Other, format!("cannot find the path of this program: {cause}")).caused_by(cause)
     })?;
     session.printer.result(service(&program).trim_end())?;
     if HIDDEN_DIRS.iter().any(|place| program.starts_with(place)) {
         session.printer.warning(&format!(
-            "the unit cannot start {}, as it sees no home and no temporary files; copy mk to /usr/local/bin and run \
-             /usr/local/bin/mk serve unit",
+            "the unit cannot run {}, because it has no access to home directories and temporary files; copy mk \
+             to /usr/local/bin and run /usr/local/bin/mk serve unit",
             program.display()
         ));
     }

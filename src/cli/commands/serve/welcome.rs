@@ -80,7 +80,7 @@ pub(crate) fn print(
         printer.notice(&format!("  {line}"));
     }
     if first.keys.is_some() {
-        printer.notice("The keys end with this server.");
+        printer.notice("These keys expire when the server stops.");
     }
     printer.notice("");
 }
@@ -88,9 +88,9 @@ pub(crate) fn print(
 /// Which answers are simulated, where some are.
 fn simulated_answers(config: &ServerConfig) -> &'static str {
     if config.providers.iter().all(|provider| provider.kind == Kind::Sandbox) {
-        "answers are simulated; no model is asked"
+        "answers are simulated; no real model is called"
     } else {
-        "some answers are simulated, those of the models `sandbox/…`"
+        "answers of the models `sandbox/…` are simulated"
     }
 }
 

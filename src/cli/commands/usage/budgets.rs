@@ -45,7 +45,7 @@ pub(super) fn print(printer: &Printer, billing: &Billing, request: &ReportReques
     }
     match lines.len().saturating_sub(MAX_SHOWN) {
         0 => Ok(()),
-        more => printer.line(&format!("  and {} less full; --json shows all", counted(more, "budget"))),
+        more => printer.line(&format!("  and {} more, less used; --json shows all", counted(more, "budget"))),
     }
 }
 

@@ -64,8 +64,8 @@ pub(super) fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), 
     }
     if totals.unpriced_attempts > 0 {
         printer.sentence(&format!(
-            "{} of models without a known price; `input_usd_per_mtok` and `output_usd_per_mtok` in server.toml set \
-             one for later calls",
+            "{} of models without a known price; for later calls, set `input_usd_per_mtok` and \
+             `output_usd_per_mtok` in server.toml",
             counted(totals.unpriced_attempts, "call")
         ));
     }

@@ -38,16 +38,15 @@ Examples:
   mk usage --by user --since 7d                whom requests were for
   mk usage forget ann@example.org              one of them, on request
   mk usage --json | jq .totals.cost_usd
-  mk usage --server https://mk.example.org     of a server elsewhere";
+  mk usage --server https://mk.example.org     of a remote server";
 
 /// What the numbers mean, last in its help.
 pub(crate) const NOTES: &str = "\
-Days are those of UTC. Requests are those that asked a model at least once;
-summed by model, or of one model, a request counts once for each model it asked.
-Attempts are calls of models, and errors those that failed; calls that were
-cancelled, or interrupted as their server died, are none. A cost is `unknown`
-where no price is known, and begins with ≥ where the price of some of the calls
-is not.
+Days are UTC days. Requests are those that called a model at least once; summed
+or filtered by model, a request counts once for each model it called. Attempts
+are calls to models, and errors are failed attempts; calls that were cancelled,
+or interrupted by a crash of their server, are not errors. A cost is `unknown`
+if no price is known, and begins with ≥ if only some prices are known.
 
 A user is whom a request was for, and a tag what it was marked with, if its
 caller said so (`mk help keys`). A request counts for each of its tags. Beyond
@@ -59,7 +58,7 @@ of both, cost in US dollars, attempts at an unknown price, prompt tokens read
 from a cache, prompt tokens written to one, attempts whose usage is estimated.
 --csv has the same columns and a heading; an unknown cost is an empty cell then.
 
-Reads this machine's database or a server elsewhere, see `mk apps --help`.";
+Reads this machine's database or a remote server: see `mk apps --help`.";
 
 /// The number of days shown by default, including today.
 const DEFAULT_DAYS: u32 = 30;
@@ -70,10 +69,10 @@ const DEFAULT_DAYS: u32 = 30;
 pub(crate) struct UsageArgs {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The last days, today included, such as 7d or 4w [default: 30d]
+    /// Period up to today, such as 7d or 4w [default: 30d]
     #[arg(long, value_name = "SPAN", value_parser = days, conflicts_with_all = ["from", "to"])]
     since: Option<u32>,
-    /// First day (UTC), such as 2026-11-01 [default: 30 days]
+    /// First day (UTC), such as 2026-11-01 [default: 29 days before the last]
     #[arg(long, value_name = "DATE", value_parser = date)]
     from: Option<i64>,
     /// Last day (UTC) [default: today]
@@ -82,16 +81,16 @@ pub(crate) struct UsageArgs {
     /// Sum by day, app, key, model, service, user or tag, or by several of these [default: day]
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     by: Vec<By>,
-    /// Only of this app, by name or id
+    /// Only usage of this app, by name or id
     #[arg(long)]
     app: Option<String>,
-    /// Only of this key, by id, name or last four characters
+    /// Only usage of this key, by id, name or last four characters
     #[arg(long)]
     key: Option<String>,
-    /// Only at this model
+    /// Only usage of this model
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
-    /// Only of this service: verify or inference
+    /// Only usage of this service: verify or inference
     #[arg(long, value_name = "SERVICE", value_parser = one_of(MODEL_SERVICES), hide_possible_values = true)]
     service: Option<Service>,
     /// Print CSV
@@ -172,7 +171,7 @@ impl UsageArgs {
         let last = self.to.unwrap_or(default.last);
         let first = self.from.unwrap_or(last - (default.last - default.first));
         if first > last {
-            return Err(Failure::usage("--from must not be after --to, which is today if it is left out"));
+            return Err(Failure::usage("--from must not be after --to (default: today)"));
         }
         Ok(Days { first, last })
     }
@@ -203,7 +202,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     if report.data.is_empty() {
         let model = args.model.as_ref().map(|model| format!(" at {}", sanitize::line(model)));
         let model = model.unwrap_or_default();
-        printer.sentence(&format!("nothing was used{model} from {} to {} (UTC)", report.from, report.to));
+        printer.sentence(&format!("no usage{model} from {} to {} (UTC)", report.from, report.to));
     }
     match Format::from_flags(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&sanitized(report)))?,

@@ -28,7 +28,7 @@ pub(crate) fn statement(
     let mut statement = admin.statement(app, month)?;
     let printer = &session.printer;
     if statement.lines.is_empty() {
-        let told = format!("nothing was used by {} in {} (UTC)", statement.app, statement.month);
+        let told = format!("no usage by {} in {} (UTC)", statement.app, statement.month);
         printer.sentence(&sanitize::line(&told));
     }
     match format {

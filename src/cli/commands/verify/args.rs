@@ -17,33 +17,33 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   mk verify --sandbox \"Two plus two is four.\"   no server, key or network needed
   mk verify \"The Eiffel Tower is in Paris.\"     against your server
-  mk verify article.txt --explain               a file, with the models' reasons
+  mk verify article.txt --explain               a file, with each model's reason
   mk verify docs/*.md                           several files, with totals
   git show | mk verify --json | jq .results     standard input, for programs
-  mk verify --lines facts.txt | grep FALSE      a statement per line";
+  mk verify --lines facts.txt | grep FALSE      one statement per line";
 
 /// The text below the options in `mk verify --help`.
 pub(crate) const NOTES: &str = "\
-Each claim of the text is put to several models as a neutral question. None of
-them sees the claim, or what the others answer. TRUE and FALSE mean that enough
-of them agree. Agreement is evidence, not proof.
+mk asks several models a neutral question about each claim of the text. No model
+sees the claim or the other answers. TRUE and FALSE mean that enough models
+agree. Agreement is evidence, not proof.
 
-Votes, one a model in panel order: T the claimed answer, F another answer,
+Votes, one per model in panel order: T the claimed answer, F another answer,
 U cannot be determined, - no answer.
 
-In a pipe each claim is a line of tab-separated fields: number, verdict, votes,
-text. Skipped parts have - for a number, and UNCHECKED for a verdict if they
-should have been checked, else SKIPPED. With several statements (--lines,
-several texts or files) the line's number or the file's name comes first, and a
-statement without a claim is a NOTHING line, one that failed an ERROR line.
+In a pipe, each claim is a line of tab-separated fields: number, verdict, votes,
+text. A skipped part has - as its number, and SKIPPED as its verdict, or
+UNCHECKED if it should have been checked. With several statements (--lines,
+several texts or files), the line number or file name comes first. A statement
+without claims is a NOTHING line, and one that failed an ERROR line.
 
 Exit codes: 0 every claim TRUE; 10 a claim is FALSE; 11 none FALSE, but one
 without consensus; 13 neither, but a part was not checked (over a limit, not
 extracted or unfaithful), or was skipped with `--fail-on skipped`; 12 nothing to
 verify; 2 usage; 4 no key, or refused; 5 server or provider failed; 6 cannot
 reach, or --timeout; 7 refused for now; 8 incomplete.
-With several statements the worst of all. --fail-on chooses which of 10, 11 and
-13 count. What failed is named on standard error, even with -q.";
+With several statements, the worst one counts. --fail-on chooses which of 10, 11
+and 13 count. Standard error names what failed, even with -q.";
 
 /// The arguments of `mk verify`.
 #[derive(Args, Debug)]
@@ -57,11 +57,11 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) how: How,
 
-    /// Ask the models for their reasons, which the list and JSON show
+    /// Ask each model for its reason, shown in the list and in JSON
     #[arg(long, help_heading = "How")]
     pub(crate) explain: bool,
 
-    /// Ask the models again, whatever the server's verdict cache holds
+    /// Ask the models again, ignoring the server's verdict cache
     #[arg(long, help_heading = "How")]
     pub(crate) fresh: bool,
 
@@ -72,33 +72,33 @@ pub(crate) struct VerifyArgs {
 /// What is read.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Texts and files: what names an existing file is that file; `-` is standard input, which is read without it where
-    /// a pipe or a file is all that is given
+    /// Texts or files; an argument that names an existing file is read as that file. `-` is standard input, which is
+    /// also read if it is a pipe or a file and nothing else is given
     #[arg(value_name = "TEXT|FILE", conflicts_with = "lines", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
 
-    /// Take every argument as a text, also one that names a file
+    /// Take every argument as text, even if it names a file
     #[arg(long)]
     pub(crate) text: bool,
 
-    /// Read the text of a file; repeat it for several
+    /// Read the text from a file; can be repeated
     #[arg(short, long, value_name = "FILE", conflicts_with = "lines")]
     pub(crate) file: Vec<PathBuf>,
 
-    /// Take each line of a file as a statement of its own; `-` for standard input
+    /// Take each line of a file as a separate statement; `-` for standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) lines: Option<PathBuf>,
 
-    /// How texts are written: text or markdown, whose headings, code and link targets are not statements [default: by
+    /// Format of the texts: text or markdown. Headings, code and link targets of Markdown are not checked [default: by
     /// the file's name, else by its content]
     #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
     pub(crate) format: Option<FormatArg>,
 
-    /// How many lines or files are sent at a time [default: 4]
+    /// How many lines or files to send at a time [default: 4]
     #[arg(long, value_name = "N", value_parser = within(1..=64_u16), allow_negative_numbers = true)]
     pub(crate) jobs: Option<u16>,
 
-    /// How long to wait out the server's rate limit, per statement [default: 5m with several statements, else 0]
+    /// How long to wait for the rate limit, per statement [default: 5m with several statements, else 0]
     #[arg(long, value_name = "TIME", value_parser = expiry::parse_span)]
     pub(crate) max_wait: Option<Duration>,
 }
@@ -135,7 +135,7 @@ pub(crate) struct How {
     #[arg(long, value_name = "N", value_parser = within(TOTAL_MODELS), allow_negative_numbers = true)]
     pub(crate) total_models: Option<u32>,
 
-    /// Answer from this text instead of from the models' knowledge
+    /// Have the models answer from this text instead of from their knowledge
     #[arg(long, value_name = "FILE")]
     pub(crate) context: Option<PathBuf>,
 }
@@ -144,21 +144,20 @@ pub(crate) struct How {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// One JSON document, at the end
+    /// Print one JSON document, at the end
     #[arg(long, conflicts_with_all = ["jsonl", "view"])]
     pub(crate) json: bool,
 
-    /// A line of JSON per claim as it arrives, then a summary
+    /// Print a line of JSON per claim as it arrives, then a summary
     #[arg(long, conflicts_with = "view")]
     pub(crate) jsonl: bool,
 
-    /// How results are shown: list or table (a list where the terminal is too narrow for one) [default: list on a
+    /// How to show results: list or table (a list if the terminal is too narrow) [default: list on a
     /// terminal, tab-separated lines elsewhere]
     #[arg(long, value_enum, value_name = "VIEW", hide_possible_values = true)]
     pub(crate) view: Option<View>,
 
-    /// Write the signed receipt, by which the verification can be counted again (`mk receipt verify`), to a file that
-    /// is not there yet; with several statements one a line
+    /// Write the signed receipt to a new file; `mk receipt verify` checks it. With several statements, one per line
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
 

@@ -24,7 +24,7 @@ const WORD_WIDTH: usize = 12;
 
 /// What to do about a text with more claims than a server takes.
 pub(crate) const HIGHER_LIMIT: &str =
-    "the limit is max_claims, which the server's operator sets under [verify] in server.toml";
+    "the limit is max_claims; the server's operator can change it under [verify] in server.toml";
 
 /// The least room for a text beside its place and word.
 const LEAST_TEXT_WIDTH: usize = 30;

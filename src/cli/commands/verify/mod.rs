@@ -169,9 +169,8 @@ fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<P
 /// What makes the command fail. A list in a file was checked when it was read.
 fn fail_on(args: &VerifyArgs, config: &ClientConfig) -> Result<Vec<FailOn>, Failure> {
     if args.output.fail_on.as_deref().is_some_and(FailOn::contradict) {
-        return Err(
-            Failure::usage("--fail-on: `never` stands alone").hint("leave `never` out, or give nothing else")
-        );
+        return Err(Failure::usage("--fail-on: `never` cannot be combined")
+            .hint("use either `never` or the other values"));
     }
     let given = args.output.fail_on.as_ref().or(config.verify.fail_on.as_ref());
     Ok(given.cloned().unwrap_or_else(|| FailOn::DEFAULT.to_vec()))

@@ -30,8 +30,10 @@ impl Fault<'_> {
     /// What is said of it, where no claim and no part says it.
     pub(crate) const fn words(self) -> &'static str {
         match self {
-            Self::Unread => "the server did not check all of the text, and names no part",
-            Self::Untold => "the server does not say how much of the text it checked; it may be an older one",
+            Self::Unread => "the server did not check all of the text, but does not say which part",
+            Self::Untold => {
+                "the server does not say how much of the text it checked; its version may be too old"
+            }
             Self::Nothing => "nothing to verify",
             Self::False(_) | Self::NoConsensus(_) | Self::Part(_) => "",
         }

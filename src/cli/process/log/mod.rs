@@ -53,7 +53,7 @@ pub(crate) struct Log {
 pub(crate) fn filter_from_env(session: &Session) -> Result<Targets, Failure> {
     let wanted = session.env.text("MK_LOG")?.unwrap_or("info");
     filter(wanted).ok_or_else(|| {
-        Failure::usage(format!("MK_LOG: `{wanted}` cannot be understood"))
+        Failure::usage(format!("MK_LOG: `{wanted}` is not valid"))
             .hint("write a level (error, warn, info, debug, trace), or one for a part, such as mk=debug")
     })
 }
@@ -61,7 +61,7 @@ pub(crate) fn filter_from_env(session: &Session) -> Result<Targets, Failure> {
 /// Starts the log of this process with a filter from [`filter_from_env`].
 pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> {
     let failure =
-        |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot begin the log: {cause}"));
+        |cause: &dyn std::fmt::Display| Failure::new(Kind::Other, format!("cannot start logging: {cause}"));
     let err = session.printer.terminal.err;
     // By default, a failure to write the log is reported to standard error, which panics if nobody reads that: every
     // request would fail because nobody reads about it.
@@ -80,7 +80,7 @@ pub(crate) fn begin(session: &Session, filter: Targets) -> Result<Log, Failure> 
 
 /// The line that tells a person how many others are missing.
 fn dropped_lines(count: u64) -> String {
-    format!("{count} lines of the log were dropped, as they were not taken in time\n")
+    format!("{count} log lines were dropped, because they were not read in time\n")
 }
 
 /// The filter by targets and levels alone: one that may also depend on spans is consulted at every entry into one and

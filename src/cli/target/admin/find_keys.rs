@@ -54,7 +54,7 @@ impl Admin {
             FindError::NotFound => self.no_such_key(),
             FindError::Ambiguous(candidates) => {
                 let failure =
-                    Failure::new(Kind::Conflict, cause.to_string()).hint("give the id of one of them");
+                    Failure::new(Kind::Conflict, cause.to_string()).hint("use the id of one of them");
                 candidates.iter().take(MAX_LISTED).map(candidate).fold(failure, Failure::hint)
             }
         })
@@ -63,12 +63,12 @@ impl Admin {
     /// The failure for a key that does not exist. Does not repeat what it was named by, as that may have been a key.
     fn no_such_key(&self) -> Failure {
         let failure = Failure::new(Kind::NotFound, FindError::NotFound.to_string());
-        self.not_found(failure.hint("give its id, its name or its last four characters"))
+        self.not_found(failure.hint("use its id, its name or its last four characters"))
     }
 }
 
 fn must_not_be_a_key(text: &str) -> Result<(), Failure> {
-    refuse_key(text, "name it by its id, its name or its last four characters, or pipe it in and give `-`")
+    refuse_key(text, "use its id, its name or its last four characters, or pipe it in and use `-`")
 }
 
 /// As [`must_not_be_a_key`], with a hint at what is wanted instead.
@@ -76,7 +76,7 @@ pub(super) fn refuse_key(text: &str, hint: &'static str) -> Result<(), Failure> 
     if keys::service_of(text.trim()).is_none() {
         return Ok(());
     }
-    Err(Failure::usage("a key on the command line can be read by every process on this machine").hint(hint))
+    Err(Failure::usage("every process on this machine can read a key on the command line").hint(hint))
 }
 
 fn candidate(key: &Key) -> String {

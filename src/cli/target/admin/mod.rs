@@ -88,8 +88,8 @@ impl Admin {
         let local = database.open(session)?;
         if is_new {
             session.printer.sentence(&match place {
-                StorePlace::Directory(dir) => format!("made a new database in {}", dir.display()),
-                StorePlace::Postgres(address) => format!("made the tables of mk in {address}"),
+                StorePlace::Directory(dir) => format!("created a database in {}", dir.display()),
+                StorePlace::Postgres(address) => format!("created the tables of mk in {address}"),
             });
         }
         Ok(Self::Local(local))
@@ -130,10 +130,10 @@ impl Admin {
     fn not_found(&self, failure: Failure) -> Failure {
         match self {
             Self::Local(OpenDatabase { place: Some(place), .. }) => {
-                failure.hint(format!("it was looked for in {place}"))
+                failure.hint(format!("mk looked in {place}"))
             }
             Self::Local(_) => failure,
-            Self::Remote(remote) => failure.hint(format!("it was looked for on {}", remote.server())),
+            Self::Remote(remote) => failure.hint(format!("mk looked on {}", remote.server())),
         }
     }
 
@@ -157,13 +157,13 @@ impl Admin {
 
     /// The app with this id or name; an id wins over a name that looks like it.
     pub(crate) fn app(&self, id_or_name: &str) -> Result<App, Failure> {
-        refuse_key(id_or_name, "name the app by its id or its name")?;
+        refuse_key(id_or_name, "use the app's id or name")?;
         let apps = self.apps()?;
         let by_id = apps.iter().find(|app| app.id == id_or_name);
         let found = by_id.or_else(|| apps.iter().find(|app| app.name == id_or_name));
         found.cloned().ok_or_else(|| {
             let failure = Failure::new(Kind::NotFound, format!("there is no app `{id_or_name}`"));
-            self.not_found(failure.hint("`mk apps list` shows those there are"))
+            self.not_found(failure.hint("`mk apps list` shows all apps"))
         })
     }
 
@@ -173,7 +173,7 @@ impl Admin {
         let apps = self.apps()?;
         let first = apps.iter().find(|app| app.name == FIRST_APP).or_else(|| apps.first());
         first.cloned().ok_or_else(|| {
-            Failure::new(Kind::NotFound, "there is no app").hint("`mk apps create NAME` makes one")
+            Failure::new(Kind::NotFound, "there is no app").hint("`mk apps create NAME` creates one")
         })
     }
 
@@ -310,18 +310,18 @@ fn choose(database: &DatabaseArgs, session: &mut Session) -> Result<AdminTarget,
         return match by_flag.or(key_flag) {
             None => Ok(AdminTarget::Local),
             Some(flag) => Err(Failure::usage(format!(
-                "{flag} is about a server and {local_flag} about the database of this machine"
+                "{flag} selects a server, but {local_flag} selects this machine's database"
             ))
-            .hint("give one of them")),
+            .hint("use only one of them")),
         };
     }
     let config = session.quiet_client_config(None, None)?;
     // No key is read where none is needed.
     if by_flag.is_none() && !config.server_origin.is_set() {
         if let Some(flag) = key_flag {
-            return Err(Failure::usage(format!("{flag} is about a server, and none is named"))
-                .hint("name it by --server, --profile or MK_SERVER")
-                .hint(format!("leave {flag} out to work on the database of this machine")));
+            return Err(Failure::usage(format!("{flag} needs a server, and none is named"))
+                .hint("name it with --server, --profile or MK_SERVER")
+                .hint(format!("omit {flag} to work on this machine's database")));
         }
         return Ok(AdminTarget::Local);
     }

@@ -162,7 +162,7 @@ impl Remote {
         let well_formed = async {
             let made = call.await?;
             let is_key = keys::service_of(&made.key).is_some();
-            if is_key { Ok(made) } else { Err(Error::Malformed("what it sent is no API key".to_owned())) }
+            if is_key { Ok(made) } else { Err(Error::Malformed("it did not send an API key".to_owned())) }
         };
         runtime::run(&self.printer, async {
             self.with_timeout(well_formed).await.map_err(|cause| {
@@ -174,7 +174,7 @@ impl Remote {
                 if !is_open {
                     return failure;
                 }
-                failure.hint("if a key was made, `mk keys list` shows it and `mk keys revoke` ends it")
+                failure.hint("if a key was created, `mk keys list` shows it and `mk keys revoke` revokes it")
             })
         })
     }
@@ -194,7 +194,7 @@ impl Remote {
         if let Err(cause) = &response
             && let Some(wait) = rate_limit_wait(cause)
         {
-            self.printer.sentence(&format!("too many requests per minute; going on in {}", span(wait)));
+            self.printer.sentence(&format!("too many requests per minute; continuing in {}", span(wait)));
             time::sleep(wait).await;
             response = self.with_timeout(self.client.keys(&app.id, service)).await;
         }

@@ -186,7 +186,7 @@ fn with_deleted_app_hint(failure: Failure) -> Failure {
         return failure;
     }
     failure.with_first_hint(
-        "`mk apps list` shows all; one that was deleted is named by its id, which `mk usage --by app --json` shows",
+        "`mk apps list` shows all apps; for a deleted one, use its id from `mk usage --by app --json`",
     )
 }
 

@@ -43,35 +43,32 @@ fn errors_come_with_line_and_remedy() {
             "database_url = \"postgres://u:se/cret@h/db\"",
             "contains a character that must be percent-encoded: `@`",
         ),
-        (
-            "database_url = \"postgres://u:secret@h/db?ssl=true\"",
-            "has a parameter, or a value of one, that is not known",
-        ),
+        ("database_url = \"postgres://u:secret@h/db?ssl=true\"", "has an unknown parameter or value"),
         (
             "limits_url = \"redsi://:secret@h\"",
             "must be \"memory\", or the address of a Redis or Valkey server",
         ),
         ("limits_url = \"redis://:secret@h/first\"", "or the address of a Redis or Valkey server"),
-        ("tls_cert = \"a.pem\"", "needs `tls_key` beside it"),
+        ("tls_cert = \"a.pem\"", "also needs `tls_key`"),
         ("[usage]\nretention = \"0d\"", "must be a number of days from 1 to 36500"),
         ("[verify]\ncache = \"0d\"", "must be \"off\", or a number of days from 1 to 36500"),
         ("[verify.domains.legal]\ncache = \"12h\"", "must be \"off\", or a number of days from 1 to 36500"),
         ("tls_cert = \"a.pem\"\ntls_key = \"b.pem\"", "a.pem, which cannot be read: no such file"),
         ("trusted_proxies = [\"10.0.0.0/33\"]", "must be a list of networks"),
-        ("[providers.Open]\nbase_url = \"https://a\"", "may only have a-z, 0-9, - and _"),
+        ("[providers.Open]\nbase_url = \"https://a\"", "use only a-z, 0-9, - and _"),
         ("[providers.mine]", "needs a `base_url`"),
-        ("[verify]\neffort = \"tiny\"", "must be \"lowest\" (the least that a model takes), \"none\""),
+        ("[verify]\neffort = \"tiny\"", "must be \"lowest\" (the lowest that a model supports), \"none\""),
         (
             "[providers.mine]\nbase_url = \"https://u:secret@h\"",
             "must be an http:// or https:// address without",
         ),
         ("[providers.openai]\napi_key_header = \"api-key\"", "set `api_key_env` or `api_key_file`"),
-        ("[providers.openai]\napi_key_header = \"content-type\"", "must be the name of a header"),
+        ("[providers.openai]\napi_key_header = \"content-type\"", "must be the name of the header"),
         (
             "[providers.openai]\nkind = \"azure\"",
             "must be \"openai\", \"anthropic\", \"google\" or \"sandbox\"",
         ),
-        ("[providers.openai]\napi_key = \"secret\"", "is not taken from the file"),
+        ("[providers.openai]\napi_key = \"secret\"", "is not allowed in this file"),
         ("[providers.openai]\napi_key_env = \"sk-secret\"", "must be the name of an environment variable"),
         ("[providers.openai]\napi_key_env = \"gsk_secret\"", "must be the name of an environment variable"),
         (
@@ -82,14 +79,14 @@ fn errors_come_with_line_and_remedy() {
         ("[providers.openai]\napi_key_file = \"no\"\napi_key_env = \"OPENAI_API_KEY\"", "are both set"),
         (
             "[providers.sandbox]\nkind = \"openai\"\nbase_url = \"https://a\"",
-            "must be \"sandbox\" under this name",
+            "must be \"sandbox\" for a provider of this name",
         ),
         ("[providers.toys]\nkind = \"sandbox\"", "name the table [providers.sandbox]"),
         ("[providers.google]\nkind = \"openai\"", "needs a `base_url` for kind = \"openai\""),
-        ("[providers.openai]\nconnect_timeout = 5", "must be a span of time such as"),
+        ("[providers.openai]\nconnect_timeout = 5", "must be a duration such as"),
         ("[providers.openai]\nretries = 11", "must be a whole number from 0 to 10"),
         ("[providers.openai]\nbreaker_failures = 1001", "must be a whole number from 0 to 1000"),
-        ("[providers.openai]\nbreaker_pause = \"6m\"", "must be a span of time of at most five minutes"),
+        ("[providers.openai]\nbreaker_pause = \"6m\"", "must be a duration of at most five minutes"),
         ("[providers.openai.models.x]\nretries = -1", "must be a whole number from 0 to 10"),
         ("[providers.openai.models.x]\nbreaker_pauses = \"1s\"", "did you mean `breaker_pause`?"),
         ("[providers.openai.models.x]\nconnect_timeout = \"1s\"", "set it in the provider's table"),
@@ -100,12 +97,12 @@ fn errors_come_with_line_and_remedy() {
         ("[providers.openai.models.\"\"]", "must be a model's name: one word"),
         (
             "[providers.openai.models.x]\ninput_usd_per_mtok = -1\noutput_usd_per_mtok = 1",
-            "an amount of US dollars",
+            "an amount in US dollars",
         ),
         ("[providers.openai.models.x]\nfallbacks = [\"mistral/y\"]", "no provider mistral is configured"),
         (
             "[providers.sandbox]\n[verify]\npanel = [\"sandbox/alpha\", \"sandbox/bta\"]",
-            "which the sandbox does not have; did you mean `beta`?",
+            "which is not in the sandbox; did you mean `beta`?",
         ),
         ("[verify]\nextractor = \"openai\"\n[providers.openai]", "models are written as provider/model_name"),
         ("[verify]\npanel = [\"opnai/x\"]\n[providers.openai]", "is configured; did you mean `openai`?"),
@@ -119,14 +116,20 @@ fn errors_come_with_line_and_remedy() {
             "[inference]\nfallbacks = { \"*/y\" = [] }\n[providers.openai]",
             "are written as provider/model_name",
         ),
-        ("[inference]\nfallbacks = { \"openai/*-*\" = [] }\n[providers.openai]", "a pattern has one `*`"),
-        ("[inference]\nfallbacks = { \"openai/y\" = [\"openai/*\"] }\n[providers.openai]", "has no `*` that"),
+        (
+            "[inference]\nfallbacks = { \"openai/*-*\" = [] }\n[providers.openai]",
+            "a pattern must have exactly one `*`",
+        ),
+        (
+            "[inference]\nfallbacks = { \"openai/y\" = [\"openai/*\"] }\n[providers.openai]",
+            "has no `*` to match",
+        ),
         (
             "[inference]\nfallbacks = { \"openai/*\" = [\"openai/*\"] }\n[providers.openai]",
             "as its own fallback",
         ),
         ("[inference]\nfallbacks = { \"openai/*\" = [\"x/*\"] }\n[providers.openai]", "no provider x is"),
-        ("a = ", "line 1 is not TOML"),
+        ("a = ", "line 1 is not valid TOML"),
         (too_many.as_str(), "names 10 models; a panel has at most 9"),
     ] {
         let error = error_of(file);
@@ -171,7 +174,7 @@ fn a_known_name_at_another_address_gets_a_warning_about_its_format() {
         warnings.into_iter().filter(|warning| warning.contains("format")).collect::<Vec<_>>()
     };
     let [warning] = &warned("")[..] else { panic!("{:?}", warned("")) };
-    assert!(warning.starts_with("provider anthropic is asked in the format \"openai\""), "{warning}");
+    assert!(warning.starts_with("provider anthropic is called in the format \"openai\""), "{warning}");
     for kind in ["anthropic", "openai"] {
         assert!(warned(&format!("kind = {kind:?}\n")).is_empty(), "{kind}");
     }
@@ -181,5 +184,5 @@ fn a_known_name_at_another_address_gets_a_warning_about_its_format() {
 fn an_unencrypted_key_gets_a_warning() {
     let file = "[providers.lan]\nbase_url = \"http://10.0.0.5/v1\"\napi_key_env = \"OPENAI_API_KEY\"\n";
     let warnings = load(file, &[OPENAI]).unwrap().warnings;
-    assert_eq!(warnings[0], "the key of provider lan is sent without encryption to http://10.0.0.5/v1");
+    assert_eq!(warnings[0], "the key of provider lan is sent unencrypted to http://10.0.0.5/v1");
 }

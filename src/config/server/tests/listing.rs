@@ -62,7 +62,7 @@ fn the_example_is_written_once() {
     assert_eq!(fs::read_to_string(&path).unwrap(), example());
     fs::write(&path, "mine").unwrap();
     let error = init(&ServerArgs::default(), &fixture.env).unwrap_err();
-    assert!(error.message.ends_with("is there already and is left as it is"), "{error}");
+    assert!(error.message.ends_with("already exists and is unchanged"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 }
 

@@ -74,7 +74,7 @@ fn variables_alone_configure_a_server() {
     let alone = fixture(None, &[OPENAI]).load().unwrap();
     assert_eq!(
         alone.notes[1],
-        "panel of 3 models: all from one provider (openai); add another, as models of one maker err alike"
+        "panel of 3 models: all from one provider (openai); add another, because models of one maker make similar mistakes"
     );
     let through_one = fixture(None, &[("OPENROUTER_API_KEY", "secret")]).load().unwrap();
     assert_eq!(

@@ -165,7 +165,7 @@ fn too_small_a_panel_gets_a_warning_and_is_not_refused() {
     let for_chat_only = load("[providers.openai]\n[verify]\npanel = []\n", &[]).unwrap();
     let is_about_panels = |text: &&String| text.contains("panel");
     assert_eq!(for_chat_only.warnings.iter().find(is_about_panels), None);
-    assert!(for_chat_only.notes.iter().any(|note| note.starts_with("no panel: for chat only, as set in ")));
+    assert!(for_chat_only.notes.iter().any(|note| note.starts_with("no panel: chat only, as set in ")));
     assert!(for_chat_only.verify.general.panel.is_empty() && for_chat_only.verify.legal.panel.is_empty());
 }
 

@@ -113,7 +113,7 @@ impl Provider {
         let error = |message: String| SetupError { provider: settings.name.clone(), message };
         if settings.max_concurrent == 0 {
             return Err(error(
-                "max_concurrent is 0, so it could never be called; give at least 1".to_owned(),
+                "max_concurrent is 0, so the provider could never be called; set at least 1".to_owned(),
             ));
         }
         let backend = match dialect(settings.kind) {
@@ -219,7 +219,8 @@ impl Provider {
     /// Makes one attempt to have `model` answer a question.
     ///
     /// If the provider refuses a parameter that may be left out or has another name, the request is sent again without
-    /// it, or with that name, within the same attempt, as the refusal cost nothing. Once that succeeds, it is remembered
+    /// it, or with that name, within the same attempt, as the refusal cost nothing. Once that succeeds, it is
+    /// remembered
     /// for the model.
     ///
     /// # Errors
@@ -383,7 +384,7 @@ impl Provider {
             provider,
             model,
             message,
-            "a parameter was refused; asking without it, or by another name"
+            "a parameter was refused; retrying without it, or under another name"
         );
         Ok(Arc::new(reduced))
     }
@@ -407,7 +408,7 @@ impl Provider {
     fn next_key(&self, key: CallKey, model: &str, failure: &Failure) -> Option<CallKey> {
         let next = self.keys.next(key, model, failure, &self.call_policy(model), Instant::now())?;
         let (provider, key, outcome) = (self.name(), key.index() + 1, failure.code());
-        tracing::warn!(provider, model, key, outcome, "a key is set aside for a while; another one is used");
+        tracing::warn!(provider, model, key, outcome, "a key is set aside for a while; using another one");
         Some(next)
     }
 

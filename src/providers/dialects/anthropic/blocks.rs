@@ -53,7 +53,7 @@ fn message(turn: &Turn) -> Result<Value, Failure> {
     };
     let mut images = turn.parts.iter().filter(|part| matches!(part.content, ContentPart::Image(_)));
     if let Some(image) = images.next().filter(|_| turn.speaker == Speaker::Model) {
-        return Err(image.unsupported("Anthropic takes images only in messages of the user"));
+        return Err(image.unsupported("Anthropic accepts images only in user messages"));
     }
     let has_content = !turn.parts.iter().all(is_blank);
     let parts = turn.parts.iter().filter(|part| !has_content || !is_blank(part));
@@ -81,9 +81,9 @@ fn block(part: &Part) -> Result<Value, Failure> {
             block
         }
         ContentPart::File { .. } => {
-            return Err(part.unsupported("Anthropic takes only files of the type `application/pdf`"));
+            return Err(part.unsupported("Anthropic accepts only files of type `application/pdf`"));
         }
-        ContentPart::Audio(_) => return Err(part.unsupported("Anthropic takes no sound")),
+        ContentPart::Audio(_) => return Err(part.unsupported("Anthropic does not accept audio")),
         ContentPart::ToolCall { id, name, arguments, .. } => {
             json!({"type": "tool_use", "id": call_id(id), "name": name, "input": arguments})
         }

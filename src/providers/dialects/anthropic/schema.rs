@@ -30,7 +30,10 @@ pub(super) fn strict(schema: &Value, path: &str) -> Result<Value, Failure> {
 
 fn subset(schema: &Value, path: &str, depth: usize) -> Result<Value, Failure> {
     if depth > MAX_DEPTH {
-        return Err(unsupported(path, format!("Anthropic takes no schema of more than {MAX_DEPTH} levels")));
+        return Err(unsupported(
+            path,
+            format!("Anthropic does not accept schemas with more than {MAX_DEPTH} levels"),
+        ));
     }
     let Some(fields) = schema.as_object() else { return Ok(schema.clone()) };
     let inner = |schema: &Value| subset(schema, path, depth + 1);
@@ -82,8 +85,8 @@ fn is_anything(schema: &Value) -> bool {
 
 /// Refuses an object whose properties have any names. Closed, it would always be empty.
 fn refused_map(path: &str) -> Failure {
-    let message = "Anthropic takes only objects whose properties are all named in `properties`, \
-                   so `additionalProperties` must be false";
+    let message = "Anthropic accepts only objects whose properties are all named in `properties`, so \
+        `additionalProperties` must be false";
     unsupported(path, message)
 }
 

@@ -52,9 +52,11 @@ fn refuse_unsupported(decoded: &DecodedRequest, choices: u32) -> Result<(), Fail
         ("presence_penalty", decoded.presence_penalty.is_some()),
     ];
     match unsupported_fields.into_iter().find(|(_, is_given)| *is_given) {
-        Some(("n", _)) => Err(unsupported("n", "Anthropic gives one answer a call; ask several times")),
+        Some(("n", _)) => {
+            Err(unsupported("n", "Anthropic returns one answer per call; send several requests"))
+        }
         Some((name, _)) => {
-            Err(unsupported(name, format!("Anthropic has nothing like `{name}`; leave it out")))
+            Err(unsupported(name, format!("Anthropic does not support `{name}`; leave it out")))
         }
         None => Ok(()),
     }
@@ -65,7 +67,7 @@ fn sampling(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Valu
     let temperature = decoded.temperature.filter(|temperature| *temperature != MAX_TEMPERATURE);
     let top_p = decoded.top_p.filter(|top_p| *top_p < 1.0);
     if temperature.is_some_and(|temperature| temperature > MAX_TEMPERATURE) {
-        return Err(unsupported("temperature", "Anthropic takes a temperature from 0 to 1"));
+        return Err(unsupported("temperature", "Anthropic accepts temperatures from 0 to 1"));
     }
     if !model.temperature {
         let given = [
@@ -76,14 +78,14 @@ fn sampling(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Valu
         if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
             return Err(unsupported(
                 name,
-                format!("this model of Anthropic's takes no `{name}`; leave it out"),
+                format!("this Anthropic model does not support `{name}`; leave it out"),
             ));
         }
     }
     if temperature.is_some() && top_p.is_some() {
         return Err(unsupported(
             "top_p",
-            "Anthropic takes `temperature` or `top_p`, not both; leave one out",
+            "Anthropic accepts `temperature` or `top_p`, not both; leave one out",
         ));
     }
     if let Some(temperature) = temperature {
@@ -108,13 +110,13 @@ fn output(decoded: &DecodedRequest, model: &Model, body: &mut Map<String, Value>
     if let Some(effort) = decoded.effort.as_deref().filter(|effort| *effort != "none") {
         if claude_version(&model.name).is_none_or(|version| version < FIRST_ADAPTIVE) {
             let message =
-                "only Claude models since 4.6 think by an effort; leave it out, or ask a newer model";
+                "only Claude 4.6 and later support a reasoning effort; leave it out, or choose a newer model";
             return Err(unsupported("reasoning_effort", message));
         }
         if body.contains_key("temperature") {
             return Err(unsupported(
                 "temperature",
-                "Anthropic takes none beside `reasoning_effort`; leave one out",
+                "Anthropic does not accept it together with `reasoning_effort`; leave one out",
             ));
         }
         // The lowest effort that this format has.

@@ -16,21 +16,23 @@ pub(super) fn config(effort: &str, model: &str) -> Result<Value, Failure> {
     let refused = |message: &str| Err(unsupported("reasoning_effort", message));
     match version(model) {
         Some(3..) if LEVELS.contains(&effort) => Ok(json!({"thinkingLevel": effort})),
-        Some(3..) => refused("this model takes `minimal`, `low`, `medium` or `high`"),
+        Some(3..) => refused("this model accepts `minimal`, `low`, `medium` or `high`"),
         Some(2) if model.starts_with("gemini-2.5") => {
             let budget = match effort {
                 "none" if model.contains("pro") => {
-                    return refused("this model cannot be kept from thinking; `low` is the least");
+                    return refused(
+                        "reasoning cannot be turned off for this model; `low` is the lowest effort",
+                    );
                 }
                 "none" => 0,
                 "minimal" | "low" => 1024,
                 "medium" => 8192,
                 "high" => 24_576,
-                _ => return refused("this model takes `none`, `minimal`, `low`, `medium` or `high`"),
+                _ => return refused("this model accepts `none`, `minimal`, `low`, `medium` or `high`"),
             };
             Ok(json!({"thinkingBudget": budget}))
         }
-        _ => refused("only Gemini models since 2.5 think by an effort; leave it out"),
+        _ => refused("only Gemini 2.5 and later support a reasoning effort; leave it out"),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     if request.stream && request.choices > 1 {
         return Err(unsupported(
             "n",
-            "Gemini streams one answer a call; ask several times, or without `stream`",
+            "Gemini streams one answer per call; send several requests, or leave out `stream`",
         ));
     }
     let mut body = Map::new();
@@ -57,11 +57,14 @@ fn generation_config(
     model: &Model,
 ) -> Result<Map<String, Value>, Failure> {
     if decoded.temperature.is_some() && !model.temperature {
-        return Err(unsupported("temperature", "this model of Google's takes no temperature; leave it out"));
+        return Err(unsupported(
+            "temperature",
+            "this Google model does not support `temperature`; leave it out",
+        ));
     }
     let seed = match decoded.seed.map(i32::try_from) {
         Some(Err(_)) => {
-            return Err(unsupported("seed", "Gemini takes a seed from -2147483648 to 2147483647"));
+            return Err(unsupported("seed", "Gemini accepts seeds from -2147483648 to 2147483647"));
         }
         Some(Ok(seed)) => Some(json!(seed)),
         None => None,

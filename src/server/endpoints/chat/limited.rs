@@ -99,16 +99,16 @@ fn is_free(name: &str, value: Json<'_>) -> bool {
 
 fn further_model(path: &str) -> ApiError {
     let message = format!(
-        "`{path}` may make the provider ask another model, which this API key may not: it is limited to certain \
-         models, or it or its app has a budget. Leave it out; fallbacks can be set up in server.toml"
+        "`{path}` lets the provider call other models. This API key may not do that: it is limited to certain \
+         models, or it or its app has a budget. Leave it out; the server's operator can set fallbacks in server.toml"
     );
     ApiError::parameter(ErrorCode::UnsupportedParameter, path.to_owned(), message)
 }
 
 fn paid_extra(name: &str) -> ApiError {
     let message = format!(
-        "`{name}` asks for something that providers charge for apart from the tokens of a text, and this API key, or \
-         its app, has a budget. Leave it out, or use a key without a budget"
+        "`{name}` has costs beyond the tokens of a text, and this API key or its app has a budget. Leave it \
+         out, or use a key without a budget"
     );
     ApiError::parameter(ErrorCode::UnsupportedParameter, name.to_owned(), message)
 }

@@ -78,7 +78,8 @@ fn check(message: Message<'_>, path: impl Fn(&str) -> String) -> Result<u64, Api
             return Err(invalid(path(".content"), CONTENT, content));
         }
         let path = path(".content");
-        let message = format!("`{path}` is required; only an assistant's message with `tool_calls` has none");
+        let message =
+            format!("`{path}` is required; only an assistant message with `tool_calls` may omit it");
         return Err(ApiError::parameter(ErrorCode::MissingParameter, path, message));
     };
     let length = check_content(content, || path(".content"))?;
@@ -121,7 +122,7 @@ fn require_decodable(text: Json<'_>, path: impl Fn() -> String) -> Result<(), Ap
         return Ok(());
     }
     let path = path();
-    let message = format!("`{path}` holds half a character (`\\ud800` to `\\udfff`)");
+    let message = format!("`{path}` contains an unpaired surrogate (`\\ud800` to `\\udfff`)");
     Err(ApiError::parameter(ErrorCode::InvalidParameter, path, message))
 }
 
@@ -148,7 +149,8 @@ fn explain(object: Json<'_>, names: &[&str]) -> String {
     let _ = Reader::new(object.get()).object(|reader, name| {
         let text = name.decode();
         if text.is_none() {
-            reason = Some("one of its names holds half a character (`\\ud800` to `\\udfff`)".to_owned());
+            reason =
+                Some("one of its names contains an unpaired surrogate (`\\ud800` to `\\udfff`)".to_owned());
         }
         let known = names.iter().find(|known| text.as_deref() == Some(**known));
         if let Some(name) = known.filter(|known| seen.contains(known)) {
@@ -192,19 +194,19 @@ mod tests {
             ),
             (
                 r#"[{"role":"user","content":"a","x\ud800":1}]"#,
-                "`messages[0]` cannot be read: one of its names holds half a character (`\\ud800` to `\\udfff`)",
+                "`messages[0]` cannot be read: one of its names contains an unpaired surrogate (`\\ud800` to `\\udfff`)",
             ),
             (
                 r#"[{"role":"user","content":"a\ud800b"}]"#,
-                "`messages[0].content` holds half a character (`\\ud800` to `\\udfff`)",
+                "`messages[0].content` contains an unpaired surrogate (`\\ud800` to `\\udfff`)",
             ),
             (
                 r#"[{"role":"user","content":[{"type":"text","text":"\n\udc00"}]}]"#,
-                "`messages[0].content[0].text` holds half a character (`\\ud800` to `\\udfff`)",
+                "`messages[0].content[0].text` contains an unpaired surrogate (`\\ud800` to `\\udfff`)",
             ),
             (
                 r#"[{"role":"assistant","content":null,"tool_calls":[]}]"#,
-                "`messages[0].content` is required; only an assistant's message with `tool_calls` has none",
+                "`messages[0].content` is required; only an assistant message with `tool_calls` may omit it",
             ),
             (r#"[{"role":"user","content":"a"},7]"#, "`messages[1]` must be an object, not 7"),
             ("[]", "`messages` must be a non-empty array of messages, not an empty array"),

@@ -36,7 +36,7 @@ fn ensure_unambiguous(fields: &Fields<'_>) -> Result<(), ApiError> {
     let odd_names = fields.iter().map(|(name, _)| name).filter(|name| !name.bytes().all(is_usual));
     for name in odd_names {
         if let Some(known) = OWN_FIELDS.into_iter().find(|known| is_same_but_for_case(name, known)) {
-            let message = format!("`{name}` is not a parameter; some providers would take it for `{known}`");
+            let message = format!("`{name}` is not a parameter; did you mean `{known}`?");
             return Err(ApiError::parameter(ErrorCode::UnsupportedParameter, name, message));
         }
     }

@@ -20,7 +20,7 @@ const TEMPLATE: &str = include_str!("page.html");
 
 /// What the list of topics says first, and `/llms.txt` too.
 const SUMMARY: &str =
-    "mk checks the claims of a text with several AI models, and is a gateway for chat completions.";
+    "mk checks the claims in a text with several AI models, and is a gateway for chat completions.";
 
 /// All files, by path.
 static FILES: LazyLock<HashMap<String, File>> = LazyLock::new(|| {

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 /// The tags with their descriptions, in the order in which areas are shown.
 const TAGS: [(&str, &str); 9] = [
-    ("Verify", "From a statement to an assessment of each of its claims, by a panel of models."),
-    ("Inference", "Chat completions of several providers, in the chat-completion format."),
-    ("Doors", "The same for what speaks the protocols of other APIs, with errors in their form."),
+    ("Verify", "Assess each claim of a statement with a panel of models."),
+    ("Inference", "Chat completions from several providers, in the chat-completion format."),
+    ("Doors", "The same for clients of other APIs, with errors in their format."),
     ("Apps", "Apps group keys, usage and a budget."),
-    ("Keys", "A key works for one service. It is shown once, when it is made."),
-    ("Usage", "What was asked of models and what it cost; budgets, statements, and who changed what."),
-    ("Try", "Verifications and completions from the dashboard, on an app's account and without a key of it."),
+    ("Keys", "A key works for one service. It is shown once, when it is created."),
+    ("Usage", "Usage, costs, budgets, statements, and the audit log."),
+    ("Try", "Verifications and completions from the dashboard, charged to an app, without one of its keys."),
     ("Sessions", "Sessions of the dashboard, and the first console key."),
     ("Server", "Health, metrics, and this description."),
 ];
@@ -18,22 +18,15 @@ const TAGS: [(&str, &str); 9] = [
 const ABOUT: &str = "\
 Fact verification and chat inference behind one API.
 
-Every request needs a key, except those for health, the dashboard's files, `/docs`, `/llms.txt`, this description, and \
-`/metrics` from the same machine. A key is sent as \
-`Authorization: Bearer mk_SERVICE_…` and works for one service: `verify`, `inference` or `console`.
+Every request needs a key, except for health, the dashboard's files, `/docs`, `/llms.txt`, this description, and `/metrics` from the same machine. Send the key as `Authorization: Bearer mk_SERVICE_…`. It works for one service: `verify`, `inference` or `console`.
 
-**Limits.** A key has 60 requests in any 60 seconds and 1,000 in a UTC day, unless set otherwise. Every answer, errors \
-included, says in its headers what is left.
+**Limits.** By default, a key allows 60 requests in any 60 seconds and 1,000 per UTC day. The headers of every answer, including errors, say what is left.
 
-**Errors** have one shape, `ErrorBody`, and behind `/openai/v1` and `/anthropic` that of these protocols: `code` is for programs, `message` says what to do next. That also holds for \
-what is answered before an operation is found: 404 `unknown_route`, 405 `method_not_allowed` (with `Allow`), and 400, \
-414 or 431 for what is not HTTP that this server can read.
+**Errors** have one shape, `ErrorBody`; under `/openai/v1` and `/anthropic`, that of these APIs. `code` is for programs; `message` says what to do next. This includes errors before an operation is found: 404 `unknown_route`, 405 `method_not_allowed` (with `Allow`), and 400, 414 or 431 for invalid HTTP.
 
-**Streams** are Server-Sent Events. A line `: keep-alive` may come between frames while there is nothing to say. \
-The schema of a stream is that of each of its events, `{event, data}`. A stream is complete only if its last event has arrived.
+**Streams** are Server-Sent Events. A line `: keep-alive` may come between frames during silence. The schema of a stream is that of each of its events, `{event, data}`. A stream is complete only if its last event has arrived.
 
-Bodies and parameters that are unknown or wrong are refused by name. Answers may grow: expect fields that are not \
-described here. HEAD works wherever GET does.";
+Unknown or invalid parameters are refused by name. Answers may gain fields: expect ones that are not described here. HEAD works wherever GET does.";
 
 /// Everything before the paths.
 pub(super) fn head() -> Value {
@@ -47,7 +40,7 @@ pub(super) fn head() -> Value {
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "servers": [{"url": ".", "description": "Where this description was found, also below a path of a proxy"}],
+        "servers": [{"url": ".", "description": "The server of this description, also under a proxy's path"}],
         "tags": TAGS.map(|(name, description)| json!({"name": name, "description": description})),
     })
 }
@@ -76,8 +69,8 @@ pub(super) fn security() -> Value {
             "type": "apiKey",
             "in": "cookie",
             "name": "mk_session",
-            "description": "A session of the dashboard, made by `POST /v1/auth/session`; behind https the cookie is called \
-                `__Host-mk_session`. What writes also needs an `Origin` that is this server's own, which browsers add.",
+            "description": "A dashboard session, created by `POST /v1/auth/session`; over https, the cookie is \
+             named `__Host-mk_session`. Writes also need this server's own `Origin`, which browsers add.",
         },
     })
 }

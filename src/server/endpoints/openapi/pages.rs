@@ -11,7 +11,7 @@ pub(super) fn paths() -> Vec<(String, Value)> {
         "Server",
         "metrics",
         "Metrics for Prometheus",
-        "Open to callers on the same machine; from elsewhere it takes a console key.",
+        "Open to callers on the same machine; others need a console key.",
     )
     .secured(&["consoleKey", ""])
     .response(
@@ -19,7 +19,7 @@ pub(super) fn paths() -> Vec<(String, Value)> {
         "OpenMetrics text.",
         text(
             "application/openmetrics-text",
-            "The figures, in the text form of OpenMetrics 1.0.",
+            "The metrics, in OpenMetrics 1.0 text format.",
             "# TYPE mk_streams_open gauge\nmk_streams_open 0\n# EOF\n",
         ),
         &[],
@@ -35,11 +35,11 @@ pub(super) fn paths() -> Vec<(String, Value)> {
         "Server",
         "openapi",
         "This description",
-        "OpenAPI 3.1. It tells the ranges that this server is configured for.",
+        "OpenAPI 3.1, with the ranges that this server is configured for.",
     )
     .parameters(&["IfNoneMatch"])
     .response(200, "The description.", json_with_example(&schema, &example), &["ETag", "Cache-Control"])
-    .response(304, "It is what you have.", Value::Null, &["ETag", "Cache-Control"])
+    .response(304, "Your copy is up to date.", Value::Null, &["ETag", "Cache-Control"])
     .errors(&[429, 500]);
     vec![path(Endpoint::Metrics, [("get", metrics)]), path(Endpoint::OpenApi, [("get", description)])]
 }

@@ -18,34 +18,34 @@ pub(super) fn all() -> Value {
     json!({
         "RequestId": header(
             "X-Request-Id",
-            "An identifier of your own for this request, 1 to 128 characters of `A-Z a-z 0-9 . _ -`, without an API key in them. It comes back with \
-             the answer and stands in the server's log. Any other text is replaced by a new identifier.",
+            "Your own identifier for this request: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not containing \
+             an API key. It is returned with the answer and written to the server's log. An invalid one is \
+             replaced by a new identifier.",
             "import-17",
         ),
         "Progress": header(
             crate::api::verify::PROGRESS_HEADER,
-            "`models` asks for `model_answered` frames between the others, and for each claim's full result in \
-             `claim_verified`. Anything else asks for nothing.",
+            "`models` adds `model_answered` frames, and each claim's full result in `claim_verified`. Other \
+             values are ignored.",
             "models",
         ),
         "Cache": parameter(
             "header",
             crate::api::verify::CACHE_HEADER,
-            "`fresh` asks for everything to be found anew, whatever the server's cache of verdicts holds. Anything else \
-             is refused.",
+            "`fresh` bypasses the server's verdict cache. Other values are refused.",
             &json!({"type": "string", "enum": ["fresh"]}),
             &"fresh".into(),
         ),
         "KeepAnswer": parameter(
             "header",
             crate::api::verify::CACHE_HEADER,
-            "For how long the answer is kept, and how old one may be that was kept for the same request of the same app: \
-             a time from 1s to 30d, such as `1h`. `off`: not at all, whatever the key's `cache` says. Streams are neither \
-             kept nor answered so.",
+            "How long to cache the answer, and the maximum age of a cached answer to the same request of the same app: a \
+             time from 1s to 30d, such as `1h`. `off` disables caching, whatever the key's `cache` says. Streams are neither \
+             cached nor answered from the cache.",
             &json!({"type": "string", "pattern": "^(off|[0-9]+[dhms]([0-9]+[dhms])*)$"}),
             &"1h".into(),
         ),
-        "IfNoneMatch": header("If-None-Match", "The `ETag` of a copy that you have.", "\"0f3c9a\""),
+        "IfNoneMatch": header("If-None-Match", "The `ETag` of your copy.", "\"0f3c9a\""),
         "AppId": in_path("app_id", "The app's id.", "app"),
         "KeyId": in_path("key_id", "The key's id.", "key"),
         "Model": {
@@ -58,47 +58,47 @@ pub(super) fn all() -> Value {
         },
         "ModelLimit": query(
             "limit",
-            "The most models of the page.",
+            "Maximum number of models per page.",
             json!({"type": "integer", "minimum": 1, "maximum": 1000, "default": 20}),
             1000.into(),
         ),
-        "AfterModel": query("after_id", "`last_id` of the page before.", json!({"type": "string"}), "openai/gpt-5.4-mini".into()),
-        "BeforeModel": query("before_id", "`first_id` of the page after.", json!({"type": "string"}), "openai/gpt-5.4-mini".into()),
+        "AfterModel": query("after_id", "`last_id` of the previous page.", json!({"type": "string"}), "openai/gpt-5.4-mini".into()),
+        "BeforeModel": query("before_id", "`first_id` of the next page.", json!({"type": "string"}), "openai/gpt-5.4-mini".into()),
         "Limit": query(
             "limit",
-            "The most records of the page.",
+            "Maximum number of records per page.",
             json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}),
             20.into(),
         ),
         "AppCursor": cursor("app"),
         "KeyCursor": cursor("key"),
         "EntryCursor": cursor("aud"),
-        "ServiceFilter": query("service", "Only what is for this service.", reference("Service"), "verify".into()),
+        "ServiceFilter": query("service", "Only records for this service.", reference("Service"), "verify".into()),
         "AskingFilter": query(
             "service",
-            "Only what was asked of models for this service.",
+            "Only usage of this service.",
             json!({"type": "string", "enum": ["verify", "inference"]}),
             "verify".into(),
         ),
         "StateFilter": query("state", "Only keys in this state.", reference("KeyState"), "active".into()),
-        "From": query("from", "The first UTC day. Left out: 29 days before the last.", day(), "2026-11-01".into()),
-        "To": query("to", "The last UTC day, included. Left out: today.", day(), "2026-11-20".into()),
+        "From": query("from", "The first UTC day. Default: 29 days before the last.", day(), "2026-11-01".into()),
+        "To": query("to", "The last UTC day, inclusive. Default: today.", day(), "2026-11-20".into()),
         "By": by(),
         "AppFilter": query("app", "Only the app with this id.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
         "KeyFilter": query("key", "Only the key with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
         "ModelFilter": query("model", "Only this model.", text(), "openai/gpt-5.4-mini".into()),
         "Month": query(
             "month",
-            "The UTC month. Left out: the present one.",
+            "The UTC month. Default: the current one.",
             json!({"type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}),
             "2026-11".into(),
         ),
-        "ObjectFilter": query("object", "Only what was done to the object with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
-        "AppAndKeysFilter": query("app", "Only what was done to the app with this id and to its keys.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
-        "ActorFilter": query("actor", "Only what the console key with this id did.", id_schema("key"), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
-        "ObjectNameFilter": query("object_name", "Only what was done to something whose name at that time has this text in it, in any letter case.", text(), "ci".into()),
-        "ActorNameFilter": query("actor_name", "Only what somebody did whose name has this text in it, in any letter case: a console key's, or a user's at the command line.", text(), "laptop".into()),
-        "Order": query("order", "Which records come first.", json!({"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}), "newest".into()),
+        "ObjectFilter": query("object", "Only changes to the object with this id.", text(), "key_019aa0e7c2f47b1c8d3e5f60718293a5".into()),
+        "AppAndKeysFilter": query("app", "Only changes to the app with this id and to its keys.", text(), "app_019aa0e7c2f47b1c8d3e5f60718293a4".into()),
+        "ActorFilter": query("actor", "Only changes made with the console key with this id.", id_schema("key"), "key_019aa0e7c2f47b1c8d3e5f60718293a6".into()),
+        "ObjectNameFilter": query("object_name", "Only changes to objects whose name at that time contained this text, in any letter case.", text(), "ci".into()),
+        "ActorNameFilter": query("actor_name", "Only changes by an actor whose name contains this text, in any letter case: a console key, or a user on the command line.", text(), "laptop".into()),
+        "Order": query("order", "Sort order.", json!({"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}), "newest".into()),
         "ActionFilter": query("action", "Only this action.", text(), "key.revoked".into()),
     })
 }
@@ -112,7 +112,7 @@ fn cursor(prefix: &str) -> Value {
     json!({
         "name": "cursor",
         "in": "query",
-        "description": "`next_cursor` of the page before.",
+        "description": "`next_cursor` of the previous page.",
         "schema": id_schema(prefix),
         "example": format!("{prefix}_019aa0e7c2f47b1c8d3e5f60718293a4"),
     })

@@ -17,11 +17,11 @@ const ERRORS: [ErrorResponse; 18] = [
     (
         400,
         "BadRequest",
-        "The request is not JSON, or a parameter is missing, wrong or unknown. `param` names it. What a provider refuses \
-         has the provider's own code, if it has one.",
+        "The request is not JSON, or a parameter (named in `param`) is missing, invalid or unknown. If a \
+         provider refused the request, `code` is the provider's, if it has one.",
         &[],
     ),
-    (401, "Unauthorized", "No valid key, or one of another service.", &["WWW-Authenticate"]),
+    (401, "Unauthorized", "The key is missing, invalid, or for another service.", &["WWW-Authenticate"]),
     (
         402,
         "PaymentRequired",
@@ -31,21 +31,26 @@ const ERRORS: [ErrorResponse; 18] = [
     (
         403,
         "Forbidden",
-        "The key is valid and may not do this: not from this address, not with this model, or not from this page.",
+        "The key is valid but may not do this: not from this address, with this model, or from this web page.",
         &[],
     ),
-    (404, "NotFound", "There is no such thing, or no such address.", &[]),
-    (405, "MethodNotAllowed", "The address exists and does not take this method.", &["Allow"]),
+    (404, "NotFound", "There is no such object or path.", &[]),
+    (405, "MethodNotAllowed", "The path does not support this method.", &["Allow"]),
     (408, "RequestTimeout", "The body did not arrive in time. The connection is closed.", &[]),
     (
         409,
         "Conflict",
-        "It cannot be done as things stand: a name is taken, the last app cannot go, a revoked key cannot be changed.",
+        "The current state does not allow it: a name is taken, this is the last app, or the key is revoked.",
         &[],
     ),
-    (413, "PayloadTooLarge", "The body is larger than this server takes. The connection is closed.", &[]),
-    (414, "UriTooLong", "The address is longer than this server takes. The connection is closed.", &[]),
-    (415, "UnsupportedMediaType", "The body is not announced as `application/json`, or is compressed.", &[]),
+    (413, "PayloadTooLarge", "The body is larger than this server accepts. The connection is closed.", &[]),
+    (414, "UriTooLong", "The URI is longer than this server accepts. The connection is closed.", &[]),
+    (
+        415,
+        "UnsupportedMediaType",
+        "The `Content-Type` is not `application/json`, or the body is compressed.",
+        &[],
+    ),
     (
         422,
         "UnprocessableEntity",
@@ -55,11 +60,16 @@ const ERRORS: [ErrorResponse; 18] = [
     (
         429,
         "TooManyRequests",
-        "A limit is used up. `Retry-After` says when to come back.",
+        "A rate limit is used up. `Retry-After` says when to retry.",
         &["Retry-After", "X-Should-Retry"],
     ),
-    (431, "HeadersTooLarge", "The headers are larger than this server takes. The connection is closed.", &[]),
-    (500, "InternalServerError", "A fault of this server. Its log tells more under the `request_id`.", &[]),
+    (
+        431,
+        "HeadersTooLarge",
+        "The headers are larger than this server accepts. The connection is closed.",
+        &[],
+    ),
+    (500, "InternalServerError", "An error in this server. Its log has details under the `request_id`.", &[]),
     (
         502,
         "BadGateway",
@@ -69,7 +79,7 @@ const ERRORS: [ErrorResponse; 18] = [
     (
         503,
         "ServiceUnavailable",
-        "Not now: the provider is at its limits, nobody is left to ask, or this server is not ready.",
+        "Temporarily unavailable: the provider is at its limits, no model is left to ask, or this server is not ready.",
         &["Retry-After", "X-Mk-Attempts"],
     ),
     (504, "GatewayTimeout", "The model's provider did not answer in time.", &["X-Mk-Attempts"]),
@@ -93,7 +103,7 @@ pub(super) fn code(schemas: &mut Schemas) -> Value {
     let known = schemas.add("ErrorCode", json!({"type": "string", "enum": ours, "description": description}));
     json!({
         "anyOf": [known, {"type": "string"}],
-        "description": "The error's kind for programs: one of these, or the code that a provider has for what it refuses (status 400).",
+        "description": "The error's kind, for programs: one of these, or a provider's own code (status 400).",
     })
 }
 

@@ -24,14 +24,12 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
         "Verify",
         "verify",
         "Verify a statement",
-        "Extracts the verifiable claims of a statement, asks several models about each of them, and says of each whether \
-         they agree that it is true, agree that it is false, or do not agree. Agreement is evidence, not proof.\n\n\
-         The answer is a stream of events, or with `Accept: application/json` one document when all is done. The \
-         stream's frames come in this order: `starting`, `extracting_claims`, `claims_extracted`, `verifying_claims`, \
+        "Extracts the verifiable claims of a statement, asks several models about each, and reports for each \
+         whether they agree that it is true, agree that it is false, or do not agree. Agreement is evidence, not proof.\n\n\
+         The answer is a stream of events or, with `Accept: application/json`, one document at the end. The frames of the stream come in this order: `starting`, `extracting_claims`, `claims_extracted`, `verifying_claims`, \
          for each claim `verifying_claim` before its `claim_verified` (claims run side by side), and at the end either \
          `completed` or `error`.\n\n\
-         A body may be as large as the longest `fact` and `context` need in any spelling of JSON, escapes such as \
-         `\\u00e4` included, also where that is more than other bodies may have.",
+         The body may exceed the usual size limit if the longest `fact` and `context`, escaped in JSON, need it.",
     )
     .secured(&["verifyKey"])
     .parameters(&["Progress", "Cache"])
@@ -43,11 +41,9 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
         "Verify",
         "extract",
         "Extract the claims of a statement",
-        "Extracts the verifiable claims of a statement as a verification of the same body would: with the question and \
-         the options of each, where the statement makes it, and the parts that would be skipped. The panel is not asked \
-         about any of them: `minRequired`, `totalModels`, `explain` and `receipt` are checked and change nothing.\n\n\
-         The answer is one document. A long statement may take minutes; with `Accept: text/event-stream` the answer is \
-         a stream that shows signs of life: `starting`, `extracting_claims`, `claims_extracted`, and at the end either \
+        "Extracts the claims of a statement as a verification with the same body would: each with its question, \
+         options and position in the statement, and the parts that would be skipped. The panel is not asked: `minRequired`, `totalModels`, `explain` and `receipt` are validated but have no effect.\n\n\
+         The answer is one document. A long statement may take minutes; with `Accept: text/event-stream`, the answer is a stream that keeps the connection alive: `starting`, `extracting_claims`, `claims_extracted`, and at the end either \
          `completed` or `error`.",
     )
     .secured(&["verifyKey"])
@@ -57,8 +53,8 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     let healthy = Operation::new(
         "Server",
         "verifyHealth",
-        "Health of the verify area",
-        "Needs no key. Not 200 while the server cannot look up keys, or ends.",
+        "Health of the verify service",
+        "Needs no key. Not 200 while the server cannot look up keys or is shutting down.",
     )
     .response(200, "Healthy.", json_with_example(&health, &json!({"status": "ok"})), &[])
     .response(503, "Not ready.", json_with_example(&health, &json!({"status": "draining"})), &[])
@@ -66,8 +62,8 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
     let receipt_key = Operation::new(
         "Verify",
         "receiptKey",
-        "The key of receipts",
-        "The public key by which the receipts of this server are checked. Needs no key.",
+        "The receipt key",
+        "The public key to check this server's receipts with. Needs no API key.",
     )
     .response(200, "The key.", json_with_example(&key, &example::receipt_key()), &[])
     .errors(&[429, 500, 503]);
@@ -82,7 +78,7 @@ pub(super) fn paths(schemas: &mut Schemas, bounds: Bounds) -> Vec<(String, Value
 fn health() -> Value {
     json!({
         "type": "object",
-        "description": "Whether the area can be used.",
+        "description": "Whether the service is available.",
         "required": ["status"],
         "properties": {"status": {"type": "string", "enum": ["ok", "draining", "store_unavailable"]}},
     })
@@ -180,7 +176,7 @@ fn event_stream(
         })
     };
     let event = json!({
-        "description": format!("A frame of {of}, two lines and an empty one: `event: NAME` and `data: JSON`."),
+        "description": format!("A frame of {of}: the lines `event: NAME` and `data: JSON`, and an empty line."),
         "oneOf": events.iter().map(one).collect::<Vec<_>>(),
     });
     json!({"text/event-stream": {"schema": schemas.add(name, event), "example": example}})

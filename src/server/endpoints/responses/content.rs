@@ -165,7 +165,7 @@ fn write_part(part: Part<'_>, at: impl Fn(&str) -> String, out: &mut Vec<u8>) ->
             }
         }
         "input_file" if file_url.is_some() && file_data.is_none() => {
-            return refuse("file_url", "files are not fetched here; send the file itself as `file_data`");
+            return refuse("file_url", "files are not fetched; send the file itself as `file_data`");
         }
         "input_file" => {
             out.extend_from_slice(b"{\"type\":\"file\",\"file\":{");

@@ -135,7 +135,8 @@ impl<'o, 'a> Messages<'o, 'a> {
                     "system" | "developer" => self.content("system", index, content),
                     "assistant" => {
                         let said = content.into_said().ok_or_else(|| {
-                            let message = format!("`{}`: what a model said is text alone", path(".content"));
+                            let message =
+                                format!("`{}`: an assistant message can only contain text", path(".content"));
                             ApiError::parameter(ErrorCode::UnsupportedParameter, path(".content"), message)
                         })?;
                         self.said(index, said);
@@ -168,8 +169,8 @@ impl<'o, 'a> Messages<'o, 'a> {
             "reasoning" => self.has_reasoning = true,
             "item_reference" => {
                 let message = format!(
-                    "`{}`: answers are not stored here, so that items cannot be referred to; send them themselves, as \
-                     clients do with `store` set to false",
+                    "`{}`: answers are not stored, so items cannot be referenced; send the items themselves, as \
+                     clients do with `store: false`",
                     path("")
                 );
                 return Err(ApiError::parameter(ErrorCode::UnsupportedParameter, path(".type"), message));

@@ -163,7 +163,7 @@ pub(super) fn name_here(param: &str, origins: &[Option<usize>]) -> Option<String
 /// Refuses what needs stored answers.
 pub(super) fn refuse_state(fields: &Fields<'_>) -> Result<(), ApiError> {
     let refuse = |name: &str, instead: &str| {
-        let message = format!("`{name}`: answers are not stored here; {instead}");
+        let message = format!("`{name}`: answers are not stored; {instead}");
         Err(ApiError::parameter(ErrorCode::UnsupportedParameter, name.to_owned(), message))
     };
     for name in ["previous_response_id", "conversation"] {
@@ -173,7 +173,7 @@ pub(super) fn refuse_state(fields: &Fields<'_>) -> Result<(), ApiError> {
     }
     for (name, instead) in [
         ("store", "leave it out, or send false"),
-        ("background", "leave it out, and read the answer as a stream if it takes long"),
+        ("background", "leave it out, and stream the answer if it takes long"),
     ] {
         if chat::boolean(fields, name, name)? {
             return refuse(name, instead);
@@ -185,7 +185,7 @@ pub(super) fn refuse_state(fields: &Fields<'_>) -> Result<(), ApiError> {
 fn foreign(name: &str, here: &str) -> ApiError {
     let message = match here {
         "" => format!("`{name}` is not supported for responses; leave it out"),
-        here => format!("`{name}` is a parameter of chat completions; for responses it is `{here}`"),
+        here => format!("`{name}` is a parameter of chat completions; use `{here}` for responses"),
     };
     ApiError::parameter(ErrorCode::UnsupportedParameter, name.to_owned(), message)
 }

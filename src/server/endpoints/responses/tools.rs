@@ -240,8 +240,8 @@ fn hosted(path: &str, kind: &str) -> ApiError {
     let kind: String =
         kind.chars().take(MAX_NAME_BYTES).map(|c| if c.is_control() { '?' } else { c }).collect();
     let message = format!(
-        "`{path}`: a tool of type `{kind}` runs at a provider that has it, and this request can be passed to no such \
-         provider; offer tools of type `function` that you run yourself"
+        "`{path}`: tools of type `{kind}` run at a provider, and this model's provider does not have them; use \
+         tools of type `function`, which you run yourself"
     );
     ApiError::parameter(ErrorCode::UnsupportedParameter, path.to_owned(), message)
 }

@@ -34,9 +34,13 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
 
 const NOT_AN_ADDRESS: &str = "must be \"sqlite\", or the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 const UNESCAPED: &str = "contains a character that must be percent-encoded: `@`, `/`, `?`, `#` and `%` in a password are written %40, %2F, %3F, %23 and %25";
-const NO_HOST: &str = "has no host and port to go to (postgres://HOST:PORT/DATABASE), and no socket (postgres:///DATABASE?host=/run/postgresql)";
-const BAD_SSLMODE: &str = "has an `sslmode` that is not supported: it is disable, prefer, require or verify-full, `sslrootcert` the absolute path of a file in PEM and goes with the last two, and a socket is never encrypted";
-const BAD_PARAMETER: &str = "has a parameter, or a value of one, that is not known: there are `sslmode`, `sslrootcert`, `channel_binding` (disable, prefer, require), `connect_timeout` (1 to 60 seconds), `application_name` and `options`";
+const NO_HOST: &str = "has no host and port (postgres://HOST:PORT/DATABASE), and no socket \
+    (postgres:///DATABASE?host=/run/postgresql)";
+const BAD_SSLMODE: &str = "has an unsupported `sslmode`: use disable, prefer, require or verify-full; with the \
+    last two, `sslrootcert` may be the absolute path of a PEM file; a socket is never encrypted";
+const BAD_PARAMETER: &str = "has an unknown parameter or value; allowed are `sslmode`, `sslrootcert`, \
+    `channel_binding` (disable, prefer, require), `connect_timeout` (1 to 60 seconds), `application_name` and \
+    `options`";
 
 /// Where apps, keys, sessions, audit and usage are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -70,7 +70,7 @@ fn system_roots() -> Result<RootCertStore, String> {
     }
     let why = found.errors.pop().map_or_else(String::new, |cause| format!(" ({cause})"));
     let why = os_error::without_numbers(why);
-    Err(format!("there are no certificate authorities on this system{why}; name yours by sslrootcert=/PATH"))
+    Err(format!("this system has no certificate authorities{why}; name yours with sslrootcert=/PATH"))
 }
 
 fn roots_from_file(path: &Path) -> Result<RootCertStore, String> {
@@ -83,7 +83,7 @@ fn roots_from_file(path: &Path) -> Result<RootCertStore, String> {
         roots.add(certificate).map_err(|cause| format!("cannot use sslrootcert {shown}: {cause}"))?;
     }
     if roots.is_empty() {
-        return Err(format!("sslrootcert {shown} holds no certificate in PEM"));
+        return Err(format!("sslrootcert {shown} has no certificate in PEM format"));
     }
     Ok(roots)
 }
@@ -182,7 +182,7 @@ mod tests {
         );
         std::fs::write(dir.path().join("empty.pem"), "nothing").unwrap();
         assert!(
-            told("empty.pem").ends_with("empty.pem holds no certificate in PEM"),
+            told("empty.pem").ends_with("empty.pem has no certificate in PEM format"),
             "{}",
             told("empty.pem")
         );

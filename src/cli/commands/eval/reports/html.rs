@@ -76,7 +76,7 @@ impl Page {
         let cost = document["cost_usd"].as_f64().map(|cost| format!("; ${cost:.4}")).unwrap_or_default();
         self.note(&format!("{made}: {}{cost}", counts.join(", ")));
         if document["mode"] == "sandbox" {
-            self.note("The models are simulated: these figures say nothing about real ones.");
+            self.note("The models are simulated: these figures say nothing about real models.");
         }
         let settings = document["settings"].as_object().into_iter().flatten();
         let settings = settings.filter(|(_, value)| !value.is_null());
@@ -85,8 +85,8 @@ impl Page {
         let prompts = words(&document["prompts"]);
         self.note(&format!("Settings: {}; prompts {prompts}", settings.join(", ")));
         self.note(
-            "Behind each share stands its 95 % confidence interval. Agreement of models is evidence, not proof: they share \
-             training data.",
+            "Each share is followed by its 95 % confidence interval. Agreement between models is evidence, not \
+             proof: they share training data.",
         );
     }
 

@@ -181,7 +181,7 @@ impl Text {
         };
         let not_asked = match open.not_asked {
             0 => String::new(),
-            some => format!(" Not asked, as they have two options only: {}.", counted(some, "question")),
+            some => format!(" Not asked, because they have only two options: {}.", counted(some, "question")),
         };
         self.sentence(&format!(
             "Code mapped what says the same as an option; {judge}; what means none is other.{not_asked}"

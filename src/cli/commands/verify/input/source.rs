@@ -107,8 +107,8 @@ pub(crate) fn check_given(args: &InputArgs, command: &str, printer: &Printer) ->
 }
 
 fn nothing_given(command: &str) -> Failure {
-    Failure::usage(format!("nothing to {command} was given")).hint(format!(
-        "give a text or a file: mk {command} \"The Eiffel Tower is in Paris.\"; or --lines FILE, or pipe a text in"
+    Failure::usage(format!("there is nothing to {command}")).hint(format!(
+        "give a text or a file: mk {command} \"The Eiffel Tower is in Paris.\"; or use --lines FILE, or pipe in a text"
     ))
 }
 
@@ -137,18 +137,20 @@ fn argument<'a>(input: &'a OsStr, command: &str, is_text: bool, is_one: bool) ->
         return Err(Failure::usage("the statement is empty"));
     }
     let is_word = text.is_ascii() && !text.contains(char::is_whitespace);
-    let as_text = "--text takes each argument as a text";
+    let as_text = "add --text to take each argument as text";
     match found {
         Some(other) if other.is_dir() => Err(Failure::usage(format!("{shown} is a directory"))
             .hint(format!("name its files: mk {command} {}/*.md; {as_text}", text.trim_end_matches('/')))),
         Some(_) if !is_text => Err(Failure::usage(format!("{shown} is not a regular file"))
-            .hint(format!("-f reads it all the same; {as_text}"))),
+            .hint(format!("use -f to read it anyway; {as_text}"))),
         _ if is_text || !is_word && !ends_like_a_file(text) => Ok(Given::Text(text)),
         _ if !is_word || looks_like_a_file(text) => {
             Err(Failure::usage(format!("there is no file {shown}")).hint(as_text))
         }
-        _ if !is_one => Err(Failure::usage(format!("`{shown}` is a single word, and no file has this name"))
-            .hint(format!("put the whole text in quotes: mk {command} \"…\"; {as_text}"))),
+        _ if !is_one => {
+            Err(Failure::usage(format!("`{shown}` is a single word, and there is no file of this name"))
+                .hint(format!("put the whole text in quotes: mk {command} \"…\"; {as_text}")))
+        }
         _ => Ok(Given::Text(text)),
     }
 }

@@ -21,7 +21,7 @@ impl ReceiptFile {
     /// A file that is not there yet. Found out before anything is paid for: whether it can be written.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let Some(name) = path.file_name().filter(|_| path != Path::new("-")) else {
-            return Err(Failure::usage(format!("--receipt takes a file, and `{}` is none", path.display())));
+            return Err(Failure::usage(format!("--receipt needs a file name, not `{}`", path.display())));
         };
         if path.symlink_metadata().is_ok() {
             return Err(taken(path));
@@ -36,7 +36,7 @@ impl ReceiptFile {
     pub(crate) fn add(&mut self, result: &VerifyResponse) -> Result<(), Failure> {
         let Some(receipt) = &result.receipt else {
             return Err(Failure::new(Kind::Server, "the server sent no receipt")
-                .hint("servers of an older version know none"));
+                .hint("the server may be too old for receipts"));
         };
         let fault = match receipt::open(receipt) {
             Err(cause) => Some(cause.to_string()),
@@ -50,7 +50,7 @@ impl ReceiptFile {
             Ok(_) => None,
         };
         if let Some(fault) = fault {
-            let message = format!("the server sent something else than a receipt: {fault}");
+            let message = format!("the server sent an invalid receipt: {fault}");
             return Err(Failure::new(Kind::Server, message));
         }
         let written = self.file.write_all(format!("{receipt}\n").as_bytes());
@@ -75,8 +75,8 @@ impl Drop for ReceiptFile {
 }
 
 fn taken(path: &Path) -> Failure {
-    Failure::new(Kind::Conflict, format!("--receipt: {} is there already", path.display()))
-        .hint("receipts are never overwritten: give another name, or remove that file")
+    Failure::new(Kind::Conflict, format!("--receipt: {} already exists", path.display()))
+        .hint("receipts are never overwritten; choose another name, or remove that file")
 }
 
 fn unwritable(path: &Path, cause: io::Error) -> Failure {

@@ -274,7 +274,7 @@ pub(crate) fn forecast(text: &str, models: u32, is_simulated: bool) -> Option<St
     let cost = claims as f64 * USD_PER_CLAIM * f64::from(models) / 3.0;
     let cost =
         if is_simulated { String::new() } else { format!(", with small hosted models {}", dollars(cost)) };
-    let lead = format!("a long text: about {} claims and {calls} calls of models", thousands(claims as u64));
+    let lead = format!("a long text: about {} claims and {calls} model calls", thousands(claims as u64));
     (claims > MANY_CLAIMS).then(|| lead + &cost)
 }
 

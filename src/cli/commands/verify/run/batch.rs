@@ -311,7 +311,7 @@ impl Report<'_, '_> {
         let printer = &self.batch.plan.printer;
         self.batch.display.borrow_mut().end();
         if self.totals.statements() == 0 {
-            return Err(Failure::usage("there are no statements in the input"));
+            return Err(Failure::usage("the input has no statements"));
         }
         self.print_table()?;
         if let Some(receipts) = self.receipts.take().filter(|_| self.totals.done() > 0) {

@@ -59,7 +59,7 @@ impl RateLimitWait {
         let is_later = self.resume_at.get().is_none_or(|known| at > known + Duration::from_secs(1));
         if is_later {
             self.resume_at.set(Some(at));
-            let why = failure.code().map_or("the server allows no more for now", ErrorCode::message);
+            let why = failure.code().map_or("rate limit reached", ErrorCode::message);
             announce(&format!("waiting {}: {}", remote::span(wait), remote::lower_first(why)));
         }
         true

@@ -26,14 +26,14 @@ impl Refusal {
         ask: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         if let Some((kind, why)) = self.reason.borrow().as_ref() {
-            return Err(Failure::new(*kind, format!("not asked, as {why}")));
+            return Err(Failure::new(*kind, format!("not asked, because {why}")));
         }
         let outcome = ask.await;
         let failure = outcome.as_ref().err();
         let unreached = if failure.is_some_and(has_no_connection) { self.unreached.get() + 1 } else { 0 };
         self.unreached.set(unreached);
         let why = match failure {
-            Some(failure) if failure.kind == Kind::Unauthorized => "another was refused",
+            Some(failure) if failure.kind == Kind::Unauthorized => "another one was refused",
             Some(_) if unreached >= MAX_UNREACHED => "those before did not reach the server",
             _ => return outcome,
         };

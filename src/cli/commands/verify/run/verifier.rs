@@ -157,7 +157,7 @@ fn request(subject: &Subject, config: &ClientConfig) -> Result<VerifyRequest, Fa
 
 fn context(path: &Path) -> Result<String, Failure> {
     if path == Path::new("-") {
-        return Err(Failure::usage("--context takes a file, and not standard input"));
+        return Err(Failure::usage("--context needs a file, not standard input"));
     }
     let file = File::open(path).map_err(|cause| {
         Failure::usage(format!("--context: cannot read {}: {cause}", path.display())).caused_by(cause)

@@ -77,7 +77,7 @@ impl Query {
         };
         let after = self.text("cursor")?.unwrap_or_default();
         if !after.is_empty() && !is_id(&after, prefix) {
-            return Err(invalid("cursor", "`cursor` must be the `next_cursor` of the page before"));
+            return Err(invalid("cursor", "`cursor` must be the `next_cursor` of the previous page"));
         }
         Ok(PageRequest { after, limit })
     }

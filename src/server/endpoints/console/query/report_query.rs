@@ -22,7 +22,7 @@ impl Query {
             (Some(first), Some(last)) => Days { first, last },
         };
         if days.first > days.last {
-            return Err(invalid("from", "`from` must not be after `to`, which is today if it is left out"));
+            return Err(invalid("from", "`from` must not be after `to` (default: today)"));
         }
         Ok(days)
     }

@@ -50,7 +50,7 @@ function App() {
     onLostSession(() => {
       // What is shown only once stays on the screen until it has been stored.
       if (isHeld()) return;
-      setReason("Your session has ended. Log in to go on.");
+      setReason("Your session has ended. Log in again.");
       setSession(null);
     });
     ask();
@@ -101,8 +101,8 @@ function Guarded({ page: Page, route, session }) {
     scrollTo(0, 0);
   }, []);
   if (error) {
-    return html`<${PageHead} title="This page broke" />
-      <${Banner} tone="error" action=${html`<${Button} small onClick=${reset}>Show it again</${Button}>`}>Something in the dashboard itself went wrong: ${String(error.message ?? error)}</${Banner}>`;
+    return html`<${PageHead} title="This page failed" />
+      <${Banner} tone="error" action=${html`<${Button} small onClick=${reset}>Try again</${Button}>`}>There is a bug in the dashboard: ${String(error.message ?? error)}</${Banner}>`;
   }
   return html`<div ref=${ref}><${Page} route=${route} session=${session} /></div>`;
 }

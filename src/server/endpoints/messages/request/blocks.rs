@@ -49,7 +49,7 @@ pub(super) fn parts(
             parts.push(text_part(&format!("The tool {name} can be used.")));
         }
         "container_upload" => {
-            let why = "a file in a container at Anthropic is known only to its own models";
+            let why = "files in a container are available only to Anthropic's own models";
             left_out.refuse(&format!("{path}.type"), "container_upload", why)?;
         }
         _ => {
@@ -63,7 +63,7 @@ pub(super) fn parts(
 /// Citations of what a request brings along exist only there.
 fn refuse_citations(block: &Map<String, Value>, path: &str, left_out: &mut LeftOut) -> Result<(), ApiError> {
     if block.get("citations").is_some_and(|citations| citations["enabled"] == true) {
-        let why = "other models cite nothing of a request; leave it out";
+        let why = "only Anthropic's own models support citations; leave it out";
         left_out.refuse(&format!("{path}.citations"), "citations", why)?;
     }
     Ok(())
@@ -149,7 +149,7 @@ fn document(
             other => return Err(wrong_type(&format!("{path}.content"), "a string or an array", &other)),
         },
         "url" => {
-            let why = "other models take no document by its address; send it as base64";
+            let why = "other models do not accept documents by URL; send it as base64";
             left_out.refuse(&format!("{path}.type"), "document", why)?;
         }
         "file" => uploaded(&path, left_out)?,
@@ -180,7 +180,7 @@ fn data_url(source: &mut Map<String, Value>, path: &str) -> Result<String, ApiEr
 
 /// Refuses a file that was uploaded to Anthropic.
 fn uploaded(path: &str, left_out: &mut LeftOut) -> Result<(), ApiError> {
-    let why = "a file that was uploaded to Anthropic is known only to its own models; send it as base64";
+    let why = "files uploaded to Anthropic are available only to its own models; send it as base64";
     left_out.refuse(&format!("{path}.type"), "file", why)
 }
 

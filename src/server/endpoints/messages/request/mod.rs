@@ -149,11 +149,7 @@ fn rest(fields: Map<String, Value>, left_out: &mut LeftOut) -> Result<(), ApiErr
         if TUNING.contains(&name.as_str()) {
             left_out.note(&name);
         } else if !is_empty {
-            left_out.refuse(
-                &name,
-                &name,
-                "only Anthropic's own models have anything like it; leave it out",
-            )?;
+            left_out.refuse(&name, &name, "only Anthropic's own models support it; leave it out")?;
         }
     }
     Ok(())

@@ -95,7 +95,7 @@ impl Foreign {
     fn refuse(&self, path: &str, left_out: &mut LeftOut) -> Result<(), ApiError> {
         let kind = name_in_message(&self.kind);
         let why =
-            format!("only Anthropic's own models have a tool of the type {kind}; offer one of your own");
+            format!("only Anthropic's own models support tools of type {kind}; define your own tool instead");
         left_out.refuse(path, &self.kind, &why)
     }
 }
@@ -150,7 +150,7 @@ fn own(
             left_out.refuse(
                 &format!("{path}.{name}"),
                 &name,
-                "other models have nothing like it; leave it out",
+                "other models do not support it; leave it out",
             )?;
         }
     }
@@ -173,7 +173,7 @@ fn choice(
     let kind = choice.get("type").and_then(Value::as_str);
     let demands = matches!(kind, Some("any" | "tool"));
     if demands && names.is_empty() && foreign.is_empty() {
-        return Err(invalid("tool_choice", "`tool_choice` asks for a call, but there are no `tools`"));
+        return Err(invalid("tool_choice", "`tool_choice` requires a call, but there are no `tools`"));
     }
     let choice = match kind {
         Some("auto") => json!("auto"),

@@ -14,7 +14,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let new = schemas.add("NewApp", new_app());
     let changes = schemas.add("AppChanges", changes());
     let deleted = schemas.response::<DeletedApp>();
-    let list = operation("Apps", "listApps", "List apps", "Those that were deleted are not among them.")
+    let list = operation("Apps", "listApps", "List apps", "Deleted apps are not listed.")
         .parameters(&["Order", "Limit", "AppCursor"])
         .response(
             200,
@@ -23,7 +23,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
             &["Cache-Control"],
         )
         .errors(&READ);
-    let create = operation("Apps", "createApp", "Make an app", "Names are unique; a taken one is a 409.")
+    let create = operation("Apps", "createApp", "Create an app", "Names are unique; a taken one is a 409.")
         .body(
             &new,
             &[
@@ -33,11 +33,11 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         )
         .response(201, "The app.", json_with_example(&app, &example::app()), &["Location", "Cache-Control"])
         .errors(&WRITE);
-    let show = operation("Apps", "getApp", "Show an app", "By its id. One that was deleted is a 404.")
+    let show = operation("Apps", "getApp", "Show an app", "By its id. A deleted app is a 404.")
         .parameters(&["AppId"])
         .response(200, "The app.", json_with_example(&app, &example::app()), &["Cache-Control"])
         .errors(&READ_ONE);
-    let update = operation("Apps", "updateApp", "Change an app", "Holds from the next request on.")
+    let update = operation("Apps", "updateApp", "Change an app", "Applies from the next request.")
         .parameters(&["AppId"])
         .body(&changes, &[("rename", json!({"name": "shop"})), ("unlimited", json!({"budget_usd": null}))])
         .response(200, "The app as it is now.", json_with_example(&app, &example::app()), &["Cache-Control"])
@@ -46,7 +46,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Apps",
         "deleteApp",
         "Delete an app",
-        "Revokes its keys for ever and keeps its usage. May be repeated. The last app cannot go (409).",
+        "Permanently revokes its keys and keeps its usage. May be repeated. The last app cannot be deleted (409).",
     )
     .parameters(&["AppId"])
     .response(200, "It is deleted.", json_with_example(&deleted, &example::deleted_app()), &["Cache-Control"])
@@ -72,7 +72,7 @@ fn new_app() -> Value {
 
 fn changes() -> Value {
     let mut schema = new_app();
-    schema["description"] = "What is to change of an app; the rest stays.".into();
+    schema["description"] = "The changes to an app; other fields stay unchanged.".into();
     schema["required"] = json!([]);
     schema
 }

@@ -19,7 +19,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let changes = schemas.add("KeyChanges", changes());
     let revoked = schemas.response::<RevokedKey>();
     let rotation = schemas.add("Rotation", rotation());
-    let list = operation("Keys", "listKeys", "List an app's keys", "In every state unless one is asked for.")
+    let list = operation("Keys", "listKeys", "List an app's keys", "In all states unless `state` is given.")
         .parameters(&["AppId", "ServiceFilter", "StateFilter", "Order", "Limit", "KeyCursor"])
         .response(
             200,
@@ -31,8 +31,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let create = operation(
         "Keys",
         "createKey",
-        "Make a key",
-        "`key` in the answer is shown only once and exists nowhere else.",
+        "Create a key",
+        "`key` in the answer is shown only once and stored nowhere.",
     )
     .parameters(&["AppId"])
     .body(&new, &[("plain", json!({"service": "verify"})), ("narrow", example::narrow_key())])
@@ -51,8 +51,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Keys",
         "updateKey",
         "Change a key",
-        "Holds from the next request on. A key that has expired works again with a later `expires_at`, or none; a rotated \
-         one gets no later end, and a revoked one stays as it is (409).",
+        "Applies from the next request. An expired key works again with a later `expires_at`, or none. The \
+         expiry of a rotated key cannot be extended, and a revoked key cannot be changed (409).",
     )
     .parameters(&["AppId", "KeyId"])
     .body(&changes, &[("rename", json!({"name": "ci"})), ("limits", json!({"limits": {"per_minute": 120}}))])
@@ -62,7 +62,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Keys",
         "revokeKey",
         "Revoke a key",
-        "At once and for ever: the next request with it gets a 401, and its running streams end. May be repeated.",
+        "Immediate and permanent: the next request with it gets a 401, and its running streams end. May be repeated.",
     )
     .parameters(&["AppId", "KeyId"])
     .response(200, "It is revoked.", json_with_example(&revoked, &example::revoked_key()), &["Cache-Control"])
@@ -71,7 +71,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Keys",
         "rotateKey",
         "Replace a key",
-        "Makes a key like this one and lets the old one live for `grace_seconds` more.",
+        "Creates a key like this one; the old one keeps working for `grace_seconds`.",
     )
     .parameters(&["AppId", "KeyId"])
     .optional_body(&rotation, &[("now", json!({})), ("a_day", json!({"grace_seconds": 86_400}))])
@@ -85,14 +85,14 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let itself = Operation::new(
         "Keys",
         "getOwnKey",
-        "Ask about one's own key",
-        "Takes a key of any service, or a session for the key it was made from, and costs nothing against the key's \
-         limits.",
+        "Show your own key",
+        "With a key of any service, or a session (for the key it was created from). Does not count against the \
+         key's limits.",
     )
     .secured(&["verifyKey", "inferenceKey", "consoleKey", "consoleSession"])
     .response(
         200,
-        "What the key may know about itself.",
+        "The key's record, limits and usage.",
         json_with_example(&own, &example::own_key()),
         &["Cache-Control"],
     )
@@ -106,12 +106,12 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
 }
 
 fn changes() -> Value {
-    let mut name = name(MAX_KEY_NAME_CHARS, "To remember it by; null for none.");
+    let mut name = name(MAX_KEY_NAME_CHARS, "A name to recognise it by; null for none.");
     name["type"] = json!(["string", "null"]);
     let limit = |description: &str| json!({"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX, "description": description});
     json!({
         "type": "object",
-        "description": "What is to change of a key; the rest stays.",
+        "description": "The changes to a key; other fields stay unchanged.",
         "additionalProperties": false,
         "properties": {
             "name": name,
@@ -121,11 +121,11 @@ fn changes() -> Value {
                     {"type": "string", "format": "date"},
                     {"type": "null"},
                 ],
-                "description": "From when on it is refused, in the future; null for never.",
+                "description": "When it expires, in the future; null for never.",
             },
             "limits": {
                 "type": ["object", "null"],
-                "description": "Own limits. 0 is unlimited, null the server's limit.",
+                "description": "The key's own limits. 0 is unlimited; null is the server's limit.",
                 "additionalProperties": false,
                 "properties": {
                     "per_minute": limit("Requests in any 60 seconds."),
@@ -177,14 +177,14 @@ fn new_key() -> Value {
 fn rotation() -> Value {
     json!({
         "type": "object",
-        "description": "How a key is replaced.",
+        "description": "How to replace a key.",
         "additionalProperties": false,
         "properties": {
             "grace_seconds": {
                 "type": ["integer", "null"],
                 "minimum": 0,
                 "maximum": MAX_GRACE_SECONDS,
-                "description": "How long the old key lives on, though never past its own expiry; left out, not at all.",
+                "description": "How long the old key keeps working, but never past its own expiry. Default: 0.",
             },
         },
     })

@@ -19,7 +19,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Sessions",
         "getSession",
         "Show the session",
-        "Takes the session's cookie alone, no key.",
+        "Needs the session's cookie; a key does not work.",
     )
     .secured(&["consoleSession"])
     .response(200, "The session.", json_with_example(&session, &example::session()), &["Cache-Control"])
@@ -27,32 +27,37 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let begin = Operation::new(
         "Sessions",
         "createSession",
-        "Begin a session",
-        "Makes a session from a console key. It travels in a cookie alone, lasts 12 hours at most and 30 minutes without a \
-         request, and ends with its key. Attempts are limited by address.",
+        "Start a session",
+        "Creates a session from a console key. It is sent only as a cookie, lasts at most 12 hours, or 30 \
+         minutes without a request, and ends with its key. Attempts are limited by address.",
     )
     .body(&new, &[("key", json!({"key": "mk_console_4fJ0aQx7LmZp2VtYb8RnKcWdEs1GhU6i"}))])
-    .response(201, "The session.", json_with_example(&session, &example::session()), &["Set-Cookie", "Cache-Control"])
+    .response(
+        201,
+        "The session.",
+        json_with_example(&session, &example::session()),
+        &["Set-Cookie", "Cache-Control"],
+    )
     .errors(&LOGIN);
     let end = Operation::new(
         "Sessions",
         "deleteSession",
         "End the session",
-        "May be repeated, also without a session.",
+        "May be repeated, even without a session.",
     )
     .secured(&["consoleSession", ""])
-    .response(204, "There is no session any more.", Value::Null, &["Set-Cookie", "Cache-Control"])
+    .response(204, "The session has ended.", Value::Null, &["Set-Cookie", "Cache-Control"])
     .errors(&[403, 429, 500, 503]);
     let first = Operation::new(
         "Sessions",
         "setUp",
-        "Make the first console key",
-        "With the token of the one-time link that `mk serve` prints while there is no console key.",
+        "Create the first console key",
+        "Needs the token of the one-time link that `mk serve` shows while there is no console key.",
     )
     .body(&setup, &[("token", json!({"token": "Zp2VtYb8RnKcWdEs1GhU6i4fJ0aQx7Lm"}))])
     .response(
         201,
-        "The key, shown only once, and a session made from it.",
+        "The key, shown only once, and a session created from it.",
         json_with_example(&set_up, &example::set_up()),
         &["Set-Cookie", "Cache-Control"],
     )

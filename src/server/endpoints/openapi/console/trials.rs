@@ -16,8 +16,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let offer = operation(
         "Try",
         "getTryOffer",
-        "What can be tried out",
-        "The domains of a verification and the models to chat with, for the dashboard.",
+        "List what can be tried",
+        "The verification domains and chat models, for the dashboard.",
     )
     .parameters(&["AppId"])
     .response(
@@ -30,9 +30,9 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let verify = operation(
         "Try",
         "tryVerify",
-        "Verify a statement on an app's account",
-        "Like `POST /verify/v1/stream`, without a key of the app: for people in the dashboard. Counts against the \
-         limits of the console key, and is booked to it and to the app, whose budget holds.",
+        "Verify a statement for an app",
+        "Like `POST /verify/v1/stream`, but without a key of the app: for people in the dashboard. Counts \
+         against the limits of the console key, and is recorded for it and for the app, whose budget applies.",
     )
     .parameters(&["AppId", "Progress", "Cache"])
     .body(
@@ -52,9 +52,9 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let chat = operation(
         "Try",
         "tryChat",
-        "Answer a conversation on an app's account",
-        "Like `POST /inference/v1/chat/completions`, without a key of the app: for people in the dashboard. Counts \
-         against the limits of the console key, and is booked to it and to the app, whose budget holds.",
+        "Answer a conversation for an app",
+        "Like `POST /inference/v1/chat/completions`, but without a key of the app: for people in the dashboard. \
+         Counts against the limits of the console key, and is recorded for it and for the app, whose budget applies.",
     )
     .parameters(&["AppId"])
     .body(

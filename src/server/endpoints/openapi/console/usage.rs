@@ -19,7 +19,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Usage",
         "getUsage",
         "Sum usage",
-        "By UTC days, the last 30 unless others are asked for. With `Accept: text/csv` as a table.",
+        "By UTC day, by default of the last 30 days. With `Accept: text/csv`, as a table.",
     )
     .parameters(&["From", "To", "By", "AppFilter", "KeyFilter", "AskingFilter", "ModelFilter"])
     .response(
@@ -27,7 +27,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "The sums.",
         either(
             json_with_example(&report, &example::usage()),
-            text("text/csv", "A line for each row, below their names.", example::USAGE_CSV),
+            text("text/csv", "One line per row, below the column names.", example::USAGE_CSV),
         ),
         &["Cache-Control"],
     )
@@ -49,7 +49,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let billing = operation(
         "Usage",
         "getBilling",
-        "The month so far",
+        "Show the month so far",
         "Costs, budgets and a forecast for this UTC month.",
     )
     .response(200, "The month.", json_with_example(&bill, &example::billing()), &["Cache-Control"])
@@ -58,7 +58,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Usage",
         "getStatement",
         "An app's statement for a month",
-        "A line for each service, key and model. With `Accept: text/csv` as a table.",
+        "One line per service, key and model. With `Accept: text/csv`, as a table.",
     )
     .parameters(&["AppId", "Month"])
     .response(
@@ -68,31 +68,32 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
             json_with_example(&statement, &example::statement()),
             text(
                 "text/csv",
-                "A line for each of the statement's, below their names.",
+                "One line per line of the statement, below the column names.",
                 example::STATEMENT_CSV,
             ),
         ),
         &["Cache-Control"],
     )
     .errors(&READ_ONE);
-    let audit = operation("Usage", "listAudit", "Who did what", "Newest first. Entries are never changed.")
-        .parameters(&[
-            "ObjectFilter",
-            "ObjectNameFilter",
-            "AppAndKeysFilter",
-            "ActorFilter",
-            "ActorNameFilter",
-            "ActionFilter",
-            "Limit",
-            "EntryCursor",
-        ])
-        .response(
-            200,
-            "A page of entries.",
-            json_with_example(&entries, &example::page(&example::audit_entry())),
-            &["Cache-Control"],
-        )
-        .errors(&READ);
+    let audit =
+        operation("Usage", "listAudit", "Show the audit log", "Newest first. Entries are never changed.")
+            .parameters(&[
+                "ObjectFilter",
+                "ObjectNameFilter",
+                "AppAndKeysFilter",
+                "ActorFilter",
+                "ActorNameFilter",
+                "ActionFilter",
+                "Limit",
+                "EntryCursor",
+            ])
+            .response(
+                200,
+                "A page of entries.",
+                json_with_example(&entries, &example::page(&example::audit_entry())),
+                &["Cache-Control"],
+            )
+            .errors(&READ);
     vec![
         path(Endpoint::Usage, [("get", usage)]),
         path(Endpoint::ForgetUser, [("post", forget)]),

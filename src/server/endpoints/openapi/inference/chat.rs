@@ -43,12 +43,12 @@ fn request() -> Value {
     let passed_on = |kind: Value, description: &str| json!({"type": kind, "description": format!("{description} Passed on to the provider.")});
     json!({
         "type": "object",
-        "description": "A conversation to be answered. Fields that are not described here are passed on as they are to \
-            providers that speak this format; what another provider cannot express is refused by name. Refused as well: a name that only case tells \
-            from a checked one (`Model`) and, to a key that is limited to models or has a budget (its own or its app's), \
-            fields and tools by which some providers ask further models (`models`, `fallbacks` …). A key with a budget \
-            is also refused what providers charge for apart from the tokens of a text (`web_search_options`, \
-            `modalities` with audio …). null is the same as left out.",
+        "description": "A conversation to answer. Fields that are not described here are passed on unchanged to \
+         providers with this format; what another provider does not support is refused by name. Also refused: a \
+         name that differs only in case from a checked one (`Model`) and, for a key that is limited to models \
+         or has a budget (its own or its app's), fields and tools that let some providers call further models \
+         (`models`, `fallbacks` …). For a key with a budget, what costs more than the tokens of a text is \
+         refused too (`web_search_options`, `modalities` with audio …). null is the same as omitting a field.",
         "required": ["model", "messages"],
         "properties": {
             "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, as `GET /inference/v1/models` lists it."},
@@ -56,35 +56,37 @@ fn request() -> Value {
                 "type": "array",
                 "minItems": 1,
                 "items": reference("ChatRequestMessage"),
-                "description": "The conversation so far, prior turns included.",
+                "description": "The conversation so far, including prior turns.",
             },
             "temperature": {
                 "type": ["number", "null"],
                 "minimum": TEMPERATURE.start(),
                 "maximum": TEMPERATURE.end(),
-                "description": "How freely the model chooses its words. Left out, the provider decides, mostly for 1.",
+                "description": "Sampling temperature. Default: the provider's, mostly 1.",
             },
-            "max_tokens": tokens("The most tokens of the answer."),
-            "max_completion_tokens": tokens("The most tokens of the answer, reasoning included."),
-            "stream": {"type": ["boolean", "null"], "description": "Whether the answer comes in pieces; left out, it does not."},
+            "max_tokens": tokens("Maximum number of tokens in the answer."),
+            "max_completion_tokens": tokens("Maximum number of tokens in the answer, including reasoning."),
+            "stream": {"type": ["boolean", "null"], "description": "Whether to stream the answer. Default: false."},
             "stream_options": {
                 "type": ["object", "null"],
                 "description": "Only with `stream`.",
                 "properties": {
-                    "include_usage": {"type": ["boolean", "null"], "description": "Whether a last chunk tells the tokens."},
+                    "include_usage": {"type": ["boolean", "null"], "description": "Whether a last chunk has the \
+                     `usage`."},
                 },
             },
-            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CHOICES, "description": "How many answers; left out, one."},
+            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CHOICES, "description": "How many answers to return. Default: 1."},
             "top_p": passed_on(json!(["number", "null"]), "Nucleus sampling."),
-            "stop": list_of(&json!({"type": "string"}), passed_on(json!(["string", "array", "null"]), "Texts at which the answer ends.")),
-            "seed": passed_on(json!(["integer", "null"]), "For answers that can be repeated."),
-            "presence_penalty": passed_on(json!(["number", "null"]), "Less of what was said at all."),
-            "frequency_penalty": passed_on(json!(["number", "null"]), "Less of what was said often."),
-            "logprobs": passed_on(json!(["boolean", "null"]), "Whether probabilities of tokens are told."),
+            "stop": list_of(&json!({"type": "string"}), passed_on(json!(["string", "array", "null"]), "Texts at \
+             which to stop the answer.")),
+            "seed": passed_on(json!(["integer", "null"]), "Seed for repeatable answers."),
+            "presence_penalty": passed_on(json!(["number", "null"]), "Discourages tokens that already occurred."),
+            "frequency_penalty": passed_on(json!(["number", "null"]), "Discourages tokens that occurred often."),
+            "logprobs": passed_on(json!(["boolean", "null"]), "Whether to return token probabilities."),
             "tools": list_of(&json!({"type": "object"}), passed_on(json!(["array", "null"]), "Functions that the model may call.")),
-            "tool_choice": passed_on(json!(["string", "object", "null"]), "Whether and which of them it must call."),
-            "response_format": passed_on(json!(["object", "null"]), "A text, JSON, or JSON of a schema."),
-            "reasoning_effort": passed_on(json!(["string", "null"]), "How long the model may think."),
+            "tool_choice": passed_on(json!(["string", "object", "null"]), "Whether the model must call one of them, and which."),
+            "response_format": passed_on(json!(["object", "null"]), "Format of the answer: text, JSON, or JSON with a schema."),
+            "reasoning_effort": passed_on(json!(["string", "null"]), "Reasoning effort."),
             "user": passed_on(json!(["string", "null"]), "Your own identifier of who asks; usage can be summed by it, and limits may hold for each."),
             "safety_identifier": passed_on(json!(["string", "null"]), "The same, where `user` is not given."),
             "metadata": passed_on(json!(["object", "null"]), "Notes of your own; usage can be summed by those that are texts."),
@@ -95,10 +97,10 @@ fn request() -> Value {
 fn request_message() -> Value {
     let passed_on =
         |description: &str| json!({"description": format!("{description} Passed on to the provider.")});
-    let tool_calls = passed_on("What an assistant called.");
+    let tool_calls = passed_on("The tool calls of an assistant.");
     let with_content = json!({
         "type": "object",
-        "description": "A message with a content.",
+        "description": "A message with content.",
         "required": ["role", "content"],
         "properties": {
             "role": {"type": "string", "enum": ROLES},
@@ -109,32 +111,32 @@ fn request_message() -> Value {
                     {"type": "array", "minItems": 1, "items": reference("ChatContentPart")},
                 ],
             },
-            "name": passed_on("Tells apart who has the same role."),
+            "name": passed_on("Distinguishes participants with the same role."),
             "tool_calls": tool_calls,
-            "tool_call_id": passed_on("Which call a tool answers."),
+            "tool_call_id": passed_on("The id of the call that the tool answers."),
         },
     });
     let of_tool = json!({
         "type": "object",
-        "description": "What a tool returned, if that is nothing.",
+        "description": "The result of a tool that returned nothing.",
         "required": ["role", "content"],
         "properties": {
             "role": {"type": "string", "const": "tool"},
             "content": {"type": "array", "maxItems": 0, "items": reference("ChatContentPart")},
-            "tool_call_id": passed_on("Which call a tool answers."),
+            "tool_call_id": passed_on("The id of the call that the tool answers."),
         },
     });
     let without = json!({
         "type": "object",
-        "description": "What an assistant said without a content: at least one of the others.",
+        "description": "An assistant message without content: at least one of the other fields.",
         "required": ["role"],
         "properties": {
             "role": {"type": "string", "const": "assistant"},
             "content": {"type": ["array", "null"], "maxItems": 0, "items": reference("ChatContentPart")},
             "tool_calls": tool_calls,
-            "function_call": passed_on("What it called, in the older form."),
-            "refusal": passed_on("Its words where it declined."),
-            "audio": passed_on("What it spoke."),
+            "function_call": passed_on("Its function call, in the older format."),
+            "refusal": passed_on("Its refusal."),
+            "audio": passed_on("Its audio."),
         },
         "not": {
             "properties": {
@@ -150,7 +152,7 @@ fn request_message() -> Value {
 
 fn content_part() -> Value {
     json!({
-        "description": "A part of a message: a text, or what else the model takes, such as `image_url`.",
+        "description": "A part of a message: text, or anything else that the model accepts, such as `image_url`.",
         "anyOf": [
             {
                 "type": "object",
@@ -171,13 +173,14 @@ fn usage() -> Value {
     let tokens = |description: &str| json!({"type": "integer", "minimum": 0, "description": description});
     json!({
         "type": "object",
-        "description": "What an answer took.",
+        "description": "Tokens used for an answer.",
         "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
         "properties": {
             "prompt_tokens": tokens("Of the conversation."),
             "completion_tokens": tokens("Of the answer."),
             "total_tokens": tokens("Both."),
-            "estimated": {"type": "boolean", "description": "Whether this server counted, as the provider did not say."},
+            "estimated": {"type": "boolean", "description": "Whether this server estimated the usage, because \
+             the provider did not report it."},
         },
     })
 }
@@ -185,14 +188,15 @@ fn usage() -> Value {
 fn fault() -> Value {
     json!({
         "type": "object",
-        "description": "Why a stream broke off.",
+        "description": "Why a stream ended early.",
         "required": ["message", "type", "code"],
         "properties": {
             "message": {"type": "string", "description": "What happened and what to do next."},
             "type": {"type": "string", "description": "The error's type, such as `Bad Gateway`."},
             "code": {"type": "string", "description": "The error's kind for programs."},
-            "param": {"type": "string", "description": "The parameter that the provider refuses."},
-            "failed_generation": {"type": "string", "description": "What the model wrote and its provider could not use."},
+            "param": {"type": "string", "description": "The parameter that the provider refused."},
+            "failed_generation": {"type": "string", "description": "Output of the model that its provider could \
+             not use."},
         },
     })
 }
@@ -204,8 +208,9 @@ fn response() -> Value {
         "properties": {
             "role": {"type": "string", "const": "assistant"},
             "content": {"type": ["string", "null"], "description": "The text; null where the model only calls tools."},
-            "refusal": {"type": ["string", "null"], "description": "The text of a model that declines."},
-            "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}, "description": "What the model calls."},
+            "refusal": {"type": ["string", "null"], "description": "The refusal of the model."},
+            "tool_calls": {"type": ["array", "null"], "items": {"type": "object"}, "description": "The tool \
+             calls of the model."},
             "reasoning_content": reasoning(),
             "annotations": annotations(),
             "images": images(),
@@ -223,7 +228,7 @@ fn response() -> Value {
     });
     let mut schema = json!({
         "type": "object",
-        "description": "A whole answer. Fields that a provider adds are kept.",
+        "description": "A complete answer. Fields that a provider adds are kept.",
         "required": ["id", "object", "created", "model", "choices", "usage"],
         "properties": common_properties("chat.completion"),
     });
@@ -236,7 +241,7 @@ fn response() -> Value {
 fn chunk() -> Value {
     let delta = json!({
         "type": "object",
-        "description": "What is added.",
+        "description": "The new part.",
         "properties": {
             "role": {"type": "string", "const": "assistant", "description": "In the first chunk."},
             "content": {"type": ["string", "null"]},
@@ -256,14 +261,14 @@ fn chunk() -> Value {
             "finish_reason": {
                 "type": ["string", "null"],
                 "enum": ["stop", "length", "content_filter", "tool_calls", "function_call", "error", null],
-                "description": "null while the answer goes on.",
+                "description": "null while the answer continues.",
             },
             "provider_finish_reason": provider_finish_reason(),
         },
     });
     let mut schema = json!({
         "type": "object",
-        "description": "A piece of a streamed answer; all have the same `id`, `created` and `model`.",
+        "description": "A chunk of a streamed answer; all have the same `id`, `created` and `model`.",
         "required": ["id", "object", "created", "model", "choices"],
         "properties": common_properties("chat.completion.chunk"),
     });
@@ -275,14 +280,15 @@ fn chunk() -> Value {
 }
 
 fn reasoning() -> Value {
-    json!({"type": ["string", "null"], "description": "What the model thought, where its provider tells."})
+    json!({"type": ["string", "null"], "description": "The model's reasoning, if its provider shows it."})
 }
 
 fn annotations() -> Value {
     json!({
         "type": ["array", "null"],
         "items": {"type": "object"},
-        "description": "Sources of the text: `url_citation` with `url`, `title`, `start_index` and `end_index` (characters of the text), or what else the provider has.",
+        "description": "Sources of the text: `url_citation` with `url`, `title`, `start_index` and `end_index` \
+         (characters of the text), or another type that the provider has.",
     })
 }
 
@@ -295,7 +301,8 @@ fn images() -> Value {
 }
 
 fn provider_finish_reason() -> Value {
-    json!({"type": "string", "description": "The provider's word for an end that has no name here; `finish_reason` is `stop` then."})
+    json!({"type": "string", "description": "The provider's finish reason, if it is not one of those in \
+        `finish_reason`, which is then `stop`."})
 }
 
 fn common_properties(object: &str) -> Value {
@@ -303,7 +310,7 @@ fn common_properties(object: &str) -> Value {
         "id": {"type": "string"},
         "object": {"type": "string", "const": object},
         "created": {"type": "integer", "description": "Unix seconds."},
-        "model": {"type": "string", "description": "Who answers."},
+        "model": {"type": "string", "description": "The model that answers."},
         "system_fingerprint": {"type": ["string", "null"], "description": "`sandbox` for simulated answers."},
     })
 }

@@ -50,8 +50,8 @@ fn base(schemas: &mut Schemas, door: Door, id: &str) -> Operation {
     Operation::new(
         TAG,
         id,
-        "Whether anybody is there",
-        "As the health of the inference area, for clients that look at the address that they are configured with.",
+        "Check the base URL",
+        "Like the health of the inference service, for clients that check their configured base URL.",
     )
     .response(200, "Healthy.", json_with_example(&health, &status("ok")), &[])
     .response(503, "Not ready.", json_with_example(&health, &status("draining")), &[])

@@ -14,8 +14,9 @@ pub(super) fn create(schemas: &mut Schemas, id: &str) -> Operation {
         "Inference",
         id,
         "Turn texts into vectors",
-        "Asks a model for the vectors of texts, with the retries, fallbacks, limits and accounts of a completion. \
-         `model` in the answer names who answered: vectors of different models cannot be compared.",
+        "Asks a model for the vectors of texts, with the same retries, fallbacks, limits and accounting as a \
+         completion. `model` in the answer names the model that answered: vectors of different models cannot be \
+         compared.",
     )
     .secured(&["inferenceKey"])
     .parameters(&["KeepAnswer"])
@@ -32,13 +33,14 @@ fn request() -> Value {
     let tokens = json!({"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}});
     json!({
         "type": "object",
-        "description": "Texts to be turned into vectors. Fields that are not described here are passed on to providers \
-            that speak this format; what another provider cannot express is refused by name.",
+        "description": "Texts to turn into vectors. Fields that are not described here are passed on to \
+         providers with this format; what another provider does not support is refused by name.",
         "required": ["model", "input"],
         "properties": {
-            "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, or a name of the operator's own."},
+            "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, or a name \
+             that the operator configured."},
             "input": {
-                "description": "A text, or a list of texts. Lists of tokens are only taken by providers that speak this format.",
+                "description": "A text, or a list of texts. Only providers with this format accept lists of tokens.",
                 "anyOf": [
                     {"type": "string", "minLength": 1},
                     {"type": "array", "minItems": 1, "maxItems": MAX_INPUTS, "items": {"type": "string", "minLength": 1}},
@@ -46,9 +48,9 @@ fn request() -> Value {
                     {"type": "array", "minItems": 1, "maxItems": MAX_INPUTS, "items": tokens},
                 ],
             },
-            "dimensions": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_DIMENSIONS, "description": "How long the vectors are, where the model has a choice."},
-            "encoding_format": {"type": ["string", "null"], "enum": ENCODINGS.map(Value::from).into_iter().chain([Value::Null]).collect::<Vec<_>>(), "description": "As numbers, or as base64 of little-endian 32-bit numbers; left out, as numbers."},
-            "user": {"type": ["string", "null"], "description": "Who it is for."},
+            "dimensions": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_DIMENSIONS, "description": "Length of the vectors, if the model supports several."},
+            "encoding_format": {"type": ["string", "null"], "enum": ENCODINGS.map(Value::from).into_iter().chain([Value::Null]).collect::<Vec<_>>(), "description": "Numbers (the default), or base64 of little-endian 32-bit numbers."},
+            "user": {"type": ["string", "null"], "description": "Your own identifier of the user."},
         },
     })
 }
@@ -77,15 +79,15 @@ fn response() -> Value {
                     },
                 },
             },
-            "model": {"type": "string", "description": "Who answered, by its full identifier."},
-            "mode": {"type": "string", "const": "sandbox", "description": "There if the vectors are simulated."},
+            "model": {"type": "string", "description": "The model that answered, by its full identifier."},
+            "mode": {"type": "string", "const": "sandbox", "description": "Present if the vectors are simulated."},
             "usage": {
                 "type": "object",
                 "required": ["prompt_tokens", "total_tokens"],
                 "properties": {
                     "prompt_tokens": count("Of all texts."),
                     "total_tokens": count("The same."),
-                    "estimated": {"type": "boolean", "description": "There if the provider did not report them."},
+                    "estimated": {"type": "boolean", "description": "Present if the provider did not report them."},
                 },
             },
         },

@@ -21,11 +21,11 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "createMessage",
         "Answer a conversation, in the format of the Messages API",
-        "The key is taken as `x-api-key` as well. Models of any provider answer. Those that speak this API get the \
-         request as it came, and their answer goes back as it is; for others it is translated. What only tunes an answer \
-         and such a model has nothing like is left out and named in `X-Mk-Dropped`; what would change the answer is \
-         refused by name. With `stream`, the answer is a stream of that API's events; one that breaks off ends \
-         with `error`.",
+        "The key is also accepted as `x-api-key`. Models of any provider can answer. Those with this API get the request \
+         unchanged, and their answer is returned unchanged; for others, the request is translated. Parameters that such a \
+         model does not support and that only tune the answer are left out and named in `X-Mk-Dropped`; those that would \
+         change it are refused by name. With `stream`, the answer is a stream of that API's events; one that breaks off \
+         ends with `error`.",
     )
     .secured(&["inferenceKey", "messagesKey"])
     .parameters(&["KeepAnswer"])
@@ -44,8 +44,8 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let count = Operation::new(
         TAG,
         "countMessageTokens",
-        "Tell the length of a request",
-        "Anthropic counts the tokens of its models; of others they are estimated, which `estimated` says.",
+        "Count the tokens of a request",
+        "Anthropic counts the tokens for its own models; for others they are estimated, as `estimated` says.",
     )
     .secured(&["inferenceKey", "messagesKey"])
     .body(&count_request, &[("plain", question)])
@@ -64,7 +64,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "listMessagesModels",
         "List models, in the format of the Messages API",
-        "The models that this key may ask, page by page.",
+        "The models that this key may use, page by page.",
     )
     .secured(&["inferenceKey", "messagesKey"])
     .parameters(&["ModelLimit", "AfterModel", "BeforeModel"])
@@ -74,7 +74,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "getMessagesModel",
         "Show a model, in the format of the Messages API",
-        "A model of the list. Slashes of its identifier may be encoded or not.",
+        "A model of the list. Slashes in its identifier may be percent-encoded.",
     )
     .secured(&["inferenceKey", "messagesKey"])
     .parameters(&["Model"])
@@ -91,20 +91,22 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
 fn fields() -> Value {
     let any = |description: &str| json!({"description": description});
     json!({
-        "model": {"type": "string", "description": "`<provider>/<model_name>`, as the list of models has it."},
+        "model": {"type": "string", "description": "`<provider>/<model_name>`, as in the list of models."},
         "messages": {"type": "array", "minItems": 1, "items": {"type": "object"}, "description": "The conversation so far."},
-        "max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_TOKENS, "description": "The most tokens of the answer, or as many as the model can write."},
-        "stream": {"type": ["boolean", "null"], "description": "Whether the answer comes as events."},
-        "system": any("The system text: a string, or blocks of text."),
-        "tools": {"type": ["array", "null"], "items": {"type": "object"}, "description": "Tools that the model may call. Those of types that only Anthropic's models know are left out beside others, and refused alone."},
-        "tool_choice": any("Whether and which of them it must call."),
-        "thinking": any("Whether the model is to think; a budget of thoughts becomes an effort."),
+        "max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_TOKENS, "description": "Maximum number of tokens in the answer; at most what the model can write."},
+        "stream": {"type": ["boolean", "null"], "description": "Whether to stream the answer as events."},
+        "system": any("The system prompt: a string, or blocks of text."),
+        "tools": {"type": ["array", "null"], "items": {"type": "object"}, "description": "Tools that the model \
+         may call. Types that only Anthropic's models support are left out if there are other tools, else refused."},
+        "tool_choice": any("Whether the model must call one of them, and which."),
+        "thinking": any("Whether the model reasons; a token budget becomes an effort."),
         "output_config": any("The effort, and a schema of the answer."),
-        "stop_sequences": {"type": ["array", "null"], "items": {"type": "string"}, "description": "Texts at which the answer ends."},
-        "temperature": any("How freely the model chooses its words."),
+        "stop_sequences": {"type": ["array", "null"], "items": {"type": "string"}, "description": "Texts at \
+         which to stop the answer."},
+        "temperature": any("Sampling temperature."),
         "top_p": any("Nucleus sampling."),
-        "top_k": any("How many words it chooses from."),
-        "metadata": {"type": ["object", "null"], "description": "`user_id` says who asks."},
+        "top_k": any("Number of tokens to sample from."),
+        "metadata": {"type": ["object", "null"], "description": "`user_id` identifies the user."},
     })
 }
 
@@ -120,7 +122,7 @@ fn request() -> Value {
 fn length_request() -> Value {
     json!({
         "type": "object",
-        "description": "A request of the Messages API whose length is wanted.",
+        "description": "A request of the Messages API whose tokens are to be counted.",
         "required": ["model", "messages"],
         "properties": fields(),
     })
@@ -133,7 +135,7 @@ fn length() -> Value {
         "required": ["input_tokens"],
         "properties": {
             "input_tokens": {"type": "integer", "minimum": 0, "description": "In tokens."},
-            "estimated": {"type": "boolean", "description": "Whether they are estimated."},
+            "estimated": {"type": "boolean", "description": "Whether it is an estimate."},
         },
     })
 }
@@ -148,10 +150,10 @@ fn message() -> Value {
             "id": {"type": "string", "description": "Its identifier."},
             "type": {"type": "string", "const": "message"},
             "role": {"type": "string", "const": "assistant"},
-            "model": {"type": "string", "description": "Who answered."},
+            "model": {"type": "string", "description": "The model that answered."},
             "content": {
                 "type": "array",
-                "description": "Thoughts, if they were asked for, texts and calls of tools.",
+                "description": "Reasoning (if requested), texts and tool calls.",
                 "items": {
                     "type": "object",
                     "required": ["type"],
@@ -159,17 +161,18 @@ fn message() -> Value {
                 },
             },
             "stop_reason": {"type": "string", "enum": ["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"]},
-            "stop_sequence": {"type": ["string", "null"], "description": "The text at which it ended, if that is known."},
+            "stop_sequence": {"type": ["string", "null"], "description": "The stop sequence, if known."},
             "usage": {
                 "type": "object",
-                "description": "What the answer took.",
+                "description": "Tokens used.",
                 "required": ["input_tokens", "output_tokens"],
                 "properties": {
-                    "input_tokens": tokens("Of the prompt, without those of a cache."),
-                    "cache_read_input_tokens": tokens("Of the prompt, read from the provider's cache."),
-                    "cache_creation_input_tokens": tokens("Of the prompt, written to the provider's cache."),
+                    "input_tokens": tokens("Prompt tokens, without cached ones."),
+                    "cache_read_input_tokens": tokens("Prompt tokens read from the provider's cache."),
+                    "cache_creation_input_tokens": tokens("Prompt tokens written to the provider's cache."),
                     "output_tokens": tokens("Of the answer."),
-                    "estimated": {"type": "boolean", "description": "Whether this server counted, as the provider did not say."},
+                    "estimated": {"type": "boolean", "description": "Whether this server estimated the usage, \
+                     because the provider did not report it."},
                 },
             },
             (VERIFICATION): reference("AnswerVerification"),
@@ -221,9 +224,9 @@ fn model() -> Value {
             "type": {"type": "string", "const": "model"},
             "id": {"type": "string", "description": "`<provider>/<model_name>`."},
             "display_name": {"type": "string", "description": "The same."},
-            "created_at": {"type": "string", "description": "When it was made, which nobody here knows: always 1970."},
-            "max_input_tokens": {"type": "integer", "description": "The most tokens of a prompt."},
-            "max_tokens": {"type": "integer", "description": "The most tokens of an answer."},
+            "created_at": {"type": "string", "description": "Creation date; unknown, so always in 1970."},
+            "max_input_tokens": {"type": "integer", "description": "Maximum number of tokens in a prompt."},
+            "max_tokens": {"type": "integer", "description": "Maximum number of tokens in an answer."},
         },
     })
 }

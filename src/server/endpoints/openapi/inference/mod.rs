@@ -35,8 +35,8 @@ fn area(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let healthy = Operation::new(
         "Server",
         "inferenceHealth",
-        "Health of the inference area",
-        "Needs no key. Not 200 while the server cannot look up keys, or ends.",
+        "Health of the inference service",
+        "Needs no key. Not 200 while the server cannot look up keys or is shutting down.",
     )
     .response(200, "Healthy.", json_with_example(&health, &status("ok")), &[])
     .response(503, "Not ready.", json_with_example(&health, &status("draining")), &[])
@@ -57,10 +57,10 @@ fn complete(schemas: &mut Schemas, id: &str) -> Operation {
         "Inference",
         id,
         "Answer a conversation",
-        "Asks a model, tries again where that may help, and then asks its fallbacks. `model` in the answer names who \
-         answered.\n\nWith `stream`, the answer is a stream of `data:` lines, each a chunk, and at the end `data: [DONE]`. \
-         A failure before the first chunk is a status; one behind it is a last chunk with an `error` and the \
-         `finish_reason` `error`.",
+        "Asks a model, retries where that may help, and then asks its fallbacks. `model` in the answer names \
+         the model that answered.\n\nWith `stream`, the answer is a stream of `data:` lines, each a chunk, and at the end `data: [DONE]`. \
+         A failure before the first chunk is an error status; a later one is a last chunk with an `error` and \
+         the `finish_reason` `error`.",
     )
     .secured(&["inferenceKey"])
     .parameters(&["KeepAnswer"])
@@ -75,7 +75,7 @@ fn list(schemas: &mut Schemas, id: &str) -> Operation {
         "Inference",
         id,
         "List models",
-        "The models that this key may ask, with what is known of them.",
+        "The models that this key may use, with what is known about them.",
     )
     .secured(&["inferenceKey"])
     .response(
@@ -93,7 +93,7 @@ fn one(schemas: &mut Schemas, id: &str) -> Operation {
         "Inference",
         id,
         "Show a model",
-        "A model of the list. Slashes of its identifier may be encoded or not.",
+        "A model of the list. Slashes in its identifier may be percent-encoded.",
     )
     .secured(&["inferenceKey"])
     .parameters(&["Model"])
@@ -103,7 +103,7 @@ fn one(schemas: &mut Schemas, id: &str) -> Operation {
 fn health() -> Value {
     json!({
         "type": "object",
-        "description": "Whether the area can be used.",
+        "description": "Whether the service is available.",
         "required": ["status", "service", "version"],
         "properties": {
             "status": {"type": "string", "enum": ["ok", "draining", "store_unavailable"]},
@@ -137,7 +137,8 @@ fn streamed() -> Value {
 fn stream(schemas: &mut Schemas, chunk: &Value) -> Value {
     let event = json!({
         "type": "object",
-        "description": "A frame of a streamed answer, a line `data: JSON` and an empty one; the last one is `data: [DONE]`.",
+        "description": "A frame of a streamed answer: a line `data: JSON` and an empty line; the last frame is \
+         `data: [DONE]`.",
         "required": ["data"],
         "properties": {"data": {"anyOf": [{"type": "string", "const": "[DONE]"}, json_string(chunk)]}},
     });

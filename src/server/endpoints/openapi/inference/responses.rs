@@ -23,10 +23,11 @@ pub(super) fn create(schemas: &mut Schemas) -> Operation {
         "createResponse",
         "Answer a conversation, as the Responses API does",
         "Stateless: nothing is stored here, and each request brings its whole conversation. Any model can be asked. \
-         Providers that have this API get the request as it came, and their answer goes back as it is. With `stream`, the answer is a stream of typed events, numbered from 0; the last is `response.completed`, \
-         `response.incomplete` or `response.failed`.\n\nFor other providers, tools of type `custom` and those in a `namespace` are offered to \
-         the model as functions, and their calls come back as their own. Tools that run at a provider are left out \
-         beside others, and refused alone. `X-Mk-Dropped` names what was left out.",
+         Providers with this API get the request unchanged, and their answer is returned unchanged. With `stream`, the \
+         answer is a stream of typed events, numbered from 0; the last is `response.completed`, `response.incomplete` or \
+         `response.failed`.\n\nFor other providers, tools of type `custom` and tools in a `namespace` are offered to the \
+         model as functions, and their calls are returned in their original form. Tools that run at a provider are left \
+         out if there are other tools, else refused. `X-Mk-Dropped` names what was left out.",
     )
     .secured(&["inferenceKey"])
     .parameters(&["KeepAnswer"])
@@ -43,26 +44,30 @@ fn request() -> Value {
     let items = json!({"type": "object"});
     json!({
         "type": "object",
-        "description": "What is to be answered. Fields that are not described here are passed on; null is the same as left out.",
+        "description": "A request to answer. Fields that are not described here are passed on; null is the same \
+         as omitting a field.",
         "required": ["model", "input"],
         "properties": {
             "model": {"type": "string", "minLength": 1, "description": "`<provider>/<model_name>`, as `GET /openai/v1/models` lists it."},
             "input": {
-                "description": "A text, or items: messages, calls of tools and their results, in order. Reasoning is left out; references to stored items are refused.",
+                "description": "A text, or items in order: messages, tool calls and their results. Reasoning is \
+                 left out; references to stored items are refused.",
                 "anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": items}],
             },
-            "instructions": {"type": ["string", "null"], "description": "Comes before the input."},
-            "max_output_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TOKENS, "description": "The most tokens of the answer, reasoning included."},
-            "stream": {"type": ["boolean", "null"], "description": "Whether the answer comes as events; left out, it does not."},
+            "instructions": {"type": ["string", "null"], "description": "System prompt, placed before the input."},
+            "max_output_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TOKENS, "description": "Maximum number of tokens in the answer, including reasoning."},
+            "stream": {"type": ["boolean", "null"], "description": "Whether to stream the answer as events. \
+             Default: false."},
             "store": {"enum": [false, null], "description": "Nothing is stored."},
             "background": {"enum": [false, null], "description": "The answer is waited for."},
             "previous_response_id": {"type": "null", "description": "Send the whole conversation instead."},
             "conversation": {"type": "null", "description": "Send the whole conversation instead."},
-            "tools": {"type": ["array", "null"], "items": items, "description": "What the model may call."},
-            "tool_choice": {"type": ["string", "object", "null"], "description": "Whether and which of them it must call."},
-            "parallel_tool_calls": {"type": ["boolean", "null"], "description": "Whether several at once."},
-            "text": {"type": ["object", "null"], "description": "The form of the answer (`format`), and `verbosity`."},
-            "reasoning": {"type": ["object", "null"], "description": "How long the model may think (`effort`)."},
+            "tools": {"type": ["array", "null"], "items": items, "description": "Tools that the model may call."},
+            "tool_choice": {"type": ["string", "object", "null"], "description": "Whether the model must call \
+             one of them, and which."},
+            "parallel_tool_calls": {"type": ["boolean", "null"], "description": "Whether it may call several at once."},
+            "text": {"type": ["object", "null"], "description": "Format of the answer (`format`), and `verbosity`."},
+            "reasoning": {"type": ["object", "null"], "description": "Reasoning effort (`effort`)."},
         },
     })
 }
@@ -70,17 +75,18 @@ fn request() -> Value {
 fn response() -> Value {
     json!({
         "type": "object",
-        "description": "An answer, with the parameters that it was asked with.",
+        "description": "An answer, with the parameters of its request.",
         "required": ["id", "object", "created_at", "status", "model", "output", "usage", "error", "incomplete_details"],
         "properties": {
             "id": {"type": "string"},
             "object": {"type": "string", "const": "response"},
             "created_at": {"type": "integer", "description": "In Unix seconds."},
             "status": {"type": "string", "enum": ["in_progress", "completed", "incomplete", "failed"]},
-            "model": {"type": "string", "description": "Who answered."},
+            "model": {"type": "string", "description": "The model that answered."},
             "output": {
                 "type": "array",
-                "description": "What the model thought (`reasoning`) and said (`message`), and what it calls (`function_call`, `custom_tool_call`).",
+                "description": "The model's reasoning (`reasoning`), text (`message`) and tool calls \
+                 (`function_call`, `custom_tool_call`).",
                 "items": {"type": "object", "required": ["id", "type", "status"]},
             },
             "usage": {
@@ -92,12 +98,12 @@ fn response() -> Value {
                     "output_tokens": {"type": "integer"},
                     "output_tokens_details": {"type": "object"},
                     "total_tokens": {"type": "integer"},
-                    "estimated": {"type": "boolean", "description": "Whether the provider left them out."},
+                    "estimated": {"type": "boolean", "description": "Present if the provider did not report them."},
                 },
             },
             "error": {
                 "type": ["object", "null"],
-                "description": "Why the answer broke off.",
+                "description": "Why the answer is incomplete.",
                 "required": ["code", "message"],
                 "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
             },
@@ -154,7 +160,7 @@ fn event(response: &Value) -> Value {
     };
     let all = WHOLE.map(|name| of(name, true)).into_iter().chain(EVENTS.map(|name| of(name, false)));
     json!({
-        "description": "A frame of a streamed answer: a line `event: NAME`, a line `data: JSON` and an empty one.",
+        "description": "A frame of a streamed answer: the lines `event: NAME` and `data: JSON`, and an empty line.",
         "oneOf": all.collect::<Vec<_>>(),
     })
 }

@@ -202,7 +202,7 @@ fn what_cannot_be_had_is_refused_by_name() {
     for (fields, param, says) in [
         (json!({"previous_response_id": "resp_1"}), "previous_response_id", "whole conversation in `input`"),
         (json!({"conversation": "conv_1"}), "conversation", "whole conversation"),
-        (json!({"background": true}), "background", "as a stream"),
+        (json!({"background": true}), "background", "stream the answer"),
         (json!({"store": true}), "store", "leave it out"),
         (json!({"messages": []}), "messages", "`input`"),
         (json!({"max_tokens": 1}), "max_tokens", "`max_output_tokens`"),

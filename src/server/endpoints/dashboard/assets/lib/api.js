@@ -72,7 +72,7 @@ async function json(method, path, options) {
     return await response.json();
   } catch (cause) {
     if (cause.name === "AbortError") throw cause;
-    throw new ApiError({ status: 0, code: "cut", message: "The answer broke off. Try again." });
+    throw new ApiError({ status: 0, code: "cut", message: "The connection broke during the answer. Try again." });
   }
 }
 

@@ -22,7 +22,7 @@ export function AppForm({ app, focusBudget = false, onClose, onChanged }) {
     setWrong(found);
     if (found) return;
     const saved = app ? await api.patch(`v1/apps/${app.id}`, body) : await api.post("v1/apps", body);
-    notify(app ? "The app is changed." : `The app ${saved.name} is there.`);
+    notify(app ? "App saved." : `App ${saved.name} created.`);
     onChanged(saved);
     onClose();
   });
@@ -35,14 +35,14 @@ export function AppForm({ app, focusBudget = false, onClose, onChanged }) {
     ${isGeneral && !taken && html`<${Problem} error=${shown} />`}
     <${Field} label="Name" value=${name} onInput=${setName} inputRef=${focusBudget ? undefined : first} error=${complaint(shown, "name") ?? taken} autocomplete="off" maxlength="64" />
     <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${budget} onInput=${setBudget} inputRef=${focusBudget ? first : undefined} error=${complaint(shown, "budget_usd")}
-      hint="For all its keys together. Requests are refused with 402 once it is used up, until the next month (UTC)." />
+      hint="For all its keys together. Once it is used up, requests are refused with 402 until the next month (UTC)." />
     ${command && html`<${Or} command=${command} />`}
   </${Dialog}>`;
 }
 
 function wrongWith(name, amount) {
-  if (!name.trim()) return { param: "name", message: "Give it a name." };
-  if (amount !== null && !isAmount(amount)) return { param: "budget_usd", message: "Write an amount of US dollars, such as 50." };
+  if (!name.trim()) return { param: "name", message: "Enter a name." };
+  if (amount !== null && !isAmount(amount)) return { param: "budget_usd", message: "Enter an amount in US dollars, such as 50." };
   return null;
 }
 
@@ -63,10 +63,10 @@ export function DeleteApp({ app, onClose, onDeleted }) {
   });
   const actions = html`<${Button} onClick=${onClose} buttonRef=${safe}>Keep the app</${Button}><${Button} kind="danger" type="submit" busy=${busy} disabled=${!isSure}>Delete app</${Button}>`;
   return html`<${Dialog} title=${`Delete ${app.name}?`} onClose=${onClose} initialFocus=${safe} onSubmit=${remove} actions=${actions}>
-    <p>${app.active_keys > 0 ? html`<strong>${plural(app.active_keys, "active key")}</strong> of it will be revoked: requests with them are refused with 401 from then on. ` : "It has no active keys. "}
+    <p>${app.active_keys > 0 ? html`<strong>${plural(app.active_keys, "active key")}</strong> will be revoked: requests with them are then refused with 401. ` : "It has no active keys. "}
       Its usage stays in the reports. <strong>This cannot be undone.</strong></p>
     <${Problem} error=${error} />
-    ${app.active_keys > 0 && html`<${Field} label=${`Type “${app.name}” to go on`} value=${typed} onInput=${setTyped} autocomplete="off" spellcheck=${false} />`}
+    ${app.active_keys > 0 && html`<${Field} label=${`Type “${app.name}” to confirm`} value=${typed} onInput=${setTyped} autocomplete="off" spellcheck=${false} />`}
     <${Or} command=${commands.deleteApp(app)} />
   </${Dialog}>`;
 }

@@ -37,7 +37,7 @@ export function CopyButton({ text, label = "Copy", what, small = true, kind = "s
     setState(done ? "done" : "failed");
     if (done) onCopied?.();
   };
-  const said = { idle: label, done: "Copied", failed: "Select it and copy" }[state];
+  const said = { idle: label, done: "Copied", failed: "Copy it by hand" }[state];
   return html`<button type="button" class=${`button copy ${kind} ${small ? "small" : ""}`} ref=${ref} onClick=${click}>
     <span aria-live="polite">${said}</span>${what && html`<span class="unseen"> ${what}</span>`}
   </button>`;

@@ -56,7 +56,7 @@ export function EditKey({ record, onClose, onChanged }) {
     if (Object.keys(body).length > 0) {
       await api.patch(`v1/apps/${record.app_id}/keys/${record.id}`, body);
       onChanged();
-      notify("The key is changed.");
+      notify("Key saved.");
     }
     onClose();
   });
@@ -69,7 +69,7 @@ export function EditKey({ record, onClose, onChanged }) {
 }
 
 const GRACES = [
-  { value: "0", label: "None: it stops at once" },
+  { value: "0", label: "No time: it stops at once" },
   { value: "3600", label: "1 hour" },
   { value: "86400", label: "24 hours" },
   { value: "604800", label: "7 days" },
@@ -85,14 +85,14 @@ export function RotateKey({ record, onClose, onChanged }) {
   });
   if (created) {
     const end = GRACES.find(({ value }) => value === grace).label;
-    const note = grace === "0" ? "The old key has stopped working." : `The old key goes on working for ${end}.`;
+    const note = grace === "0" ? "The old key has stopped working." : `The old key keeps working for ${end}.`;
     return html`<${KeyOnce} created=${created} title="The new key" note=${note} onDone=${() => { setCreated(null); onClose(); }} />`;
   }
   const actions = html`<${Button} onClick=${onClose} buttonRef=${safe}>Cancel</${Button}><${Button} kind="primary" type="submit" busy=${busy}>Rotate key</${Button}>`;
   return html`<${Dialog} title=${`Rotate ${record.name ?? "key"}?`} onClose=${onClose} initialFocus=${safe} onSubmit=${rotate} actions=${actions}>
-    <p>A new key takes the place of <code>${keyText(record)}</code>, with the same name, limits and budget.</p>
+    <p>A new key replaces <code>${keyText(record)}</code>, with the same name, limits and budget.</p>
     <${Problem} error=${error} />
-    <${Select} label="The old key goes on working for" value=${grace} onChange=${setGrace} options=${GRACES} hint="Time to put the new key in its place." />
+    <${Select} label="The old key keeps working for" value=${grace} onChange=${setGrace} options=${GRACES} hint="Use this time to switch to the new key." />
     <${Or} command=${`mk keys rotate ${record.id} --grace ${Number(grace) / 3600}h`} />
   </${Dialog}>`;
 }
@@ -109,7 +109,7 @@ export function RevokeKey({ record, isOwn, onClose, onChanged }) {
   const used = record.last_used_at ? html`It was last used <strong title=${dateTime(record.last_used_at)}>${ago(record.last_used_at)}</strong>.` : "It has never been used.";
   return html`<${Dialog} title=${`Revoke ${record.name ?? "this key"}?`} onClose=${onClose} initialFocus=${safe} onSubmit=${revoke} actions=${actions}>
     <p><code>${keyText(record)}</code> of the app <strong>${record.app}</strong>. ${used}</p>
-    <p>From now on every request with it is refused with 401, and answers that are being streamed end. <strong>This cannot be undone.</strong></p>
+    <p>Every request with it is then refused with 401, and its running streams end. <strong>This cannot be undone.</strong></p>
     ${isOwn && html`<p><strong>You are logged in with this key:</strong> revoking it logs you out, here and everywhere.</p>`}
     <${Problem} error=${error} />
     <${Or} command=${`mk keys revoke ${record.id}`} />

@@ -45,11 +45,11 @@ export const isAmount = (number) => number >= 0 && number !== Infinity;
 /** The errors of a form before it is sent, in the format of the API's errors; null if there are none. */
 export function wrongWith(form) {
   for (const name of ["per_minute", "per_day"]) {
-    if (!isWhole(form[name])) return { param: `limits.${name}`, message: "Write a whole number of requests; 0 is unlimited." };
+    if (!isWhole(form[name])) return { param: `limits.${name}`, message: "Enter a whole number of requests; 0 is unlimited." };
   }
   const budget = number(form.budget_usd);
-  if (budget !== null && !isAmount(budget)) return { param: "budget_usd", message: "Write an amount of US dollars, such as 50." };
-  if (form.expires === "date" && !form.date) return { param: "expires_at", message: "Choose the day on which it ends." };
+  if (budget !== null && !isAmount(budget)) return { param: "budget_usd", message: "Enter an amount in US dollars, such as 50." };
+  if (form.expires === "date" && !form.date) return { param: "expires_at", message: "Choose the day on which it expires." };
   return null;
 }
 
@@ -93,17 +93,17 @@ export function KeyFields({ form, set, error, isNew, firstRef, open = false, kep
   isMore.current ||= ["limits", "models", "addresses", "budget_usd"].some((name) => complaint(error, name));
   return html`
     ${isNew && html`<${Select} label="Service" inputRef=${firstRef} value=${form.service} onChange=${set("service")} options=${SERVICES} error=${complaint(error, "service")}
-      hint=${form.service === "console" ? "Whoever has a console key manages all apps and keys of this server." : undefined} />`}
+      hint=${form.service === "console" ? "Anyone with a console key can manage all apps and keys of this server." : undefined} />`}
     <${Field} label="Name" optional value=${form.name} onInput=${set("name")} inputRef=${isNew ? undefined : firstRef} error=${complaint(error, "name")} autocomplete="off" maxlength="100" hint="To remember what it is for." />
     <${Select} label="Expires" value=${form.expires} onChange=${set("expires")} options=${expiries} error=${form.expires === "date" ? undefined : complaint(error, "expires_at")} />
-    ${form.expires === "date" && html`<${Field} label="Day" type="date" value=${form.date} onInput=${set("date")} error=${complaint(error, "expires_at")} hint="It ends when this day begins, in UTC." />`}
+    ${form.expires === "date" && html`<${Field} label="Day" type="date" value=${form.date} onInput=${set("date")} error=${complaint(error, "expires_at")} hint="It expires at the start of this day (UTC)." />`}
     <details class="more" open=${isMore.current}>
       <summary>More options</summary>
       <div class="pair">
         <${Field} label="Requests per minute" optional inputmode="numeric" value=${form.per_minute} onInput=${set("per_minute")} error=${complaint(error, "limits.per_minute")} hint="Empty: the server's limit. 0: unlimited." />
         <${Field} label="Requests per day" optional inputmode="numeric" value=${form.per_day} onInput=${set("per_day")} error=${complaint(error, "limits.per_day")} hint="Counted by UTC day." />
       </div>
-      <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${form.budget_usd} onInput=${set("budget_usd")} error=${complaint(error, "budget_usd")} hint="Requests are refused once it is used up, until the next month (UTC)." />
+      <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${form.budget_usd} onInput=${set("budget_usd")} error=${complaint(error, "budget_usd")} hint="Once it is used up, requests are refused until the next month (UTC)." />
       <${Field} label="Models" optional lines="2" value=${form.models} onInput=${set("models")} error=${complaint(error, "models")} spellcheck=${false} hint="One per line: provider/model, or provider/* for all of a provider. Empty: all." />
       <${Field} label="Addresses" optional lines="2" value=${form.addresses} onInput=${set("addresses")} error=${complaint(error, "addresses")} spellcheck=${false} hint="Networks it may be used from, one per line, such as 10.0.0.0/8. Empty: anywhere." />
     </details>`;

@@ -47,7 +47,7 @@ export default function AppPage({ route, session }) {
 
   if (app.error && !app.data) {
     const isGone = app.error.status === 404;
-    return html`<${PageHead} title=${isGone ? "No such app" : "App"} back=${BACK} lead=${isGone ? "It was deleted, or the address is wrong." : undefined} />
+    return html`<${PageHead} title=${isGone ? "No such app" : "App"} back=${BACK} lead=${isGone ? "It was deleted, or the link is wrong." : undefined} />
       ${!isGone && html`<${Problem} error=${app.error} retry=${app.reload} />`}`;
   }
   if (!app.data) return html`<${PageHead} title="App" back=${BACK} /><${Spinner} />`;
@@ -92,7 +92,7 @@ function Keys({ keys, app, isFiltered, create, setDialog }) {
   if (!keys.rows) return keys.loading && html`<${Spinner} />`;
   if (keys.rows.length === 0) {
     return isFiltered
-      ? html`<${Empty} title="No key is like that">Choose other filters.</${Empty}>`
+      ? html`<${Empty} title="No matching keys">Choose other filters.</${Empty}>`
       : html`<${Empty} title="No keys yet" action=${create} command=${createKey(app, formOf(null))}>Programs call the server with a key.</${Empty}>`;
   }
   const columns = [

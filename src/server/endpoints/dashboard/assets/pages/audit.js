@@ -33,7 +33,7 @@ export default function Audit({ route }) {
     { key: "actor", label: "Who", class: "name-cell", render: (entry) => html`<${Who} entry=${entry} route=${route} />` },
     { key: "address", label: "From", render: (entry) => html`${CHANNELS[entry.channel] ?? entry.channel}${entry.address && html`<span class="sub"><code>${entry.address}</code></span>`}` },
   ];
-  return html`<${PageHead} title="Audit" lead="Everything that was changed on this server, and by whom. Entries are never changed." />
+  return html`<${PageHead} title="Audit" lead="Who changed what on this server. Entries cannot be edited." />
     <div class="filters">
       <${Select} label="Action" value=${filters.action} options=${options} onChange=${(action) => setQuery(route, { action })} />
       <${TextFilter} key=${`o${filters.object}`} label="Object" placeholder="a name or an id" value=${filters.object} onChange=${(object) => setQuery(route, { object })} />
@@ -42,7 +42,7 @@ export default function Audit({ route }) {
     </div>
     <${Problem} error=${list.error} retry=${list.reload} />
     ${!list.rows && list.loading && html`<${Spinner} />`}
-    ${list.rows?.length === 0 && html`<${Empty} title=${isFiltered ? "No entry is like that" : "Nothing yet"}>${isFiltered ? "Choose other filters." : "What is created, changed or revoked will stand here."}</${Empty}>`}
+    ${list.rows?.length === 0 && html`<${Empty} title=${isFiltered ? "No matching entries" : "Nothing yet"}>${isFiltered ? "Choose other filters." : "Created, changed and revoked objects will be listed here."}</${Empty}>`}
     ${list.rows?.length > 0 && html`<div class="card flush"><${Table} caption="Audit entries, newest first" columns=${columns} rows=${list.rows} /></div>`}
     ${list.hasMore && html`<p class="load-more"><${Button} busy=${list.loading} onClick=${list.more}>Load more</${Button}></p>`}
     ${list.rows && [filters.object, filters.actor].every((text) => text === "" || isId(text)) && html`<${Or} command=${audit(filters)}>on the command line</${Or}>`}`;

@@ -36,11 +36,11 @@ export default function Login({ reason, onSession }) {
       <input type="text" name="username" autocomplete="username" value="mk console" readonly hidden />
       <${Field} label="Console key" type="password" name="key" autocomplete="current-password" placeholder="mk_console_…" value=${key} onInput=${setKey} inputRef=${input} error=${about} spellcheck=${false} />
       <${Button} kind="primary" type="submit" busy=${busy}>Log in</${Button}>
-      <p class="muted">It is exchanged for a session that lasts at most 12 hours, and is not kept in this browser.</p>
+      <p class="muted">The key is exchanged for a session of at most 12 hours, and is not stored in this browser.</p>
     </form>
     <section class="aside" aria-labelledby="none-yet">
       <h2 id="none-yet">No console key yet?</h2>
-      <p>Open the one-time link that <${Command} text="mk serve" /> showed at its first start, or make a key on the server's machine:</p>
+      <p>Open the one-time link that <${Command} text="mk serve" /> showed at its first start, or create a key on the server's machine:</p>
       <p><${Command} text="mk keys create --service console" /></p>
     </section>
   </div>`;
@@ -49,6 +49,6 @@ export default function Login({ reason, onSession }) {
 function wrongWith(key) {
   if (!key) return "Paste a console key.";
   const service = /^mk_(verify|inference)_/.exec(key)?.[1];
-  if (service) return `This is a key for ${service}. The dashboard takes a console key.`;
+  if (service) return `This is a key for ${service}. The dashboard needs a console key.`;
   return null;
 }

@@ -88,11 +88,11 @@ function NextSteps() {
   const target = app ? `#/apps/${app.id}` : "#/apps";
   return html`<section aria-labelledby="next">
     <h2 id="next">Next steps</h2>
-    <p class="muted">Nothing was asked of this server in the last ${SPAN} days. Here is how to begin.</p>
+    <p class="muted">No requests in the last ${SPAN} days. Here is how to start.</p>
     <ol class="steps">
       <${Step} title="Create a key" isDone=${hasKey} isNext=${!hasKey} button="Create a key" href=${`${target}?new=verify`} command=${createKey(named, formOf(null))}>Programs call the server with a key of an app.</${Step}>
-      <${Step} title="Check a first fact" isNext=${hasKey} button="Open the playground" href="#/playground" command=${'mk verify "The Eiffel Tower is in Paris."'}>See claims and votes arrive, live.</${Step}>
-      <${Step} title="Set a budget" isDone=${typeof app?.budget_usd === "number"} button="Set a budget" href=${`${target}?budget`} command=${updateApp(named, { budget_usd: 50 })}>A month's spending stops there, whatever happens.</${Step}>
+      <${Step} title="Check a first fact" isNext=${hasKey} button="Open the playground" href="#/playground" command=${'mk verify "The Eiffel Tower is in Paris."'}>See claims and votes arrive live.</${Step}>
+      <${Step} title="Set a budget" isDone=${typeof app?.budget_usd === "number"} button="Set a budget" href=${`${target}?budget`} command=${updateApp(named, { budget_usd: 50 })}>Requests are refused once the month's budget is used up.</${Step}>
     </ol>
   </section>`;
 }

@@ -49,7 +49,7 @@ export default function Playground({ route }) {
     chosen.set({ appId });
   };
   const Tab = tab === "chat" ? Chat : Verify;
-  return html`<${PageHead} title="Playground" lead="Try this server as its callers see it." />
+  return html`<${PageHead} title="Playground" lead="Try this server in the browser." />
     <${Tabs} label="Playground" tabs=${TABS} current=${`#/playground/${tab}`} />
     ${error && html`<${Problem} error=${error} />`}
     ${!apps && !error && html`<${Spinner} label="Loading apps…" />`}

@@ -21,15 +21,15 @@ export default function Setup({ route, onSession }) {
     onSession(session);
   };
   return html`<div class="door">
-    <${PageHead} title="Set up this server" lead="Make the first console key. With it you log in here and manage apps, keys and budgets." />
-    ${!token && html`<${Banner} tone="warn">This link is not complete. Open it again as <code>mk serve</code> showed it.</${Banner}>`}
+    <${PageHead} title="Set up this server" lead="Create the first console key. You log in with it, to manage apps, keys and budgets." />
+    ${!token && html`<${Banner} tone="warn">This link is incomplete. Copy the whole link that <code>mk serve</code> showed.</${Banner}>`}
     ${error && html`<${Problem} error=${error} />`}
     <div class="card">
-      <p>The link works once. The key is shown once too: have your password manager ready.</p>
+      <p>The link works once, and the key is shown once: have your password manager ready.</p>
       <${Button} kind="primary" busy=${busy} disabled=${!token || isVoid} onClick=${begin}>Create the first console key</${Button}>
       <${Or} command="mk keys create --service console" isLocal>or on the server's machine</${Or}>
     </div>
     <p>Set up already? <a href="#/login">Log in</a>.</p>
-    ${made && html`<${KeyOnce} created=${made.created} title="Your console key" note="It is what you log in with. You are logged in with it now." onDone=${done} />`}
+    ${made && html`<${KeyOnce} created=${made.created} title="Your console key" note="You log in with this key, and are logged in with it now." onDone=${done} />`}
   </div>`;
 }

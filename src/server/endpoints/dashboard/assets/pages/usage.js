@@ -15,7 +15,7 @@ const TABS = [
 export default function Usage({ route }) {
   const apps = useAll("v1/apps");
   const part = route.parts[1];
-  return html`<${PageHead} title="Usage & billing" lead="What was asked of models and what it cost. Days and months are UTC." />
+  return html`<${PageHead} title="Usage & billing" lead="Model usage and its cost. Days and months are in UTC." />
     <${Tabs} label="Usage & billing" tabs=${TABS} current=${part ? `#/usage/${part}` : "#/usage"} />
     ${part === "budgets" && html`<${Billing} />`}
     ${part === "statements" && html`<${Statements} route=${route} apps=${apps} />`}

@@ -28,7 +28,7 @@ function Forecast({ billing }) {
 function Lines({ lines }) {
   if (lines.length === 0) {
     const action = html`<${Button} kind="primary" href="#/apps">Choose an app</${Button}>`;
-    return html`<${Empty} title="No budgets are set" action=${action} command="mk apps update NAME --budget-usd 50">A budget stops an app's or a key's spending for the month once it is used up.</${Empty}>`;
+    return html`<${Empty} title="No budgets are set" action=${action} command="mk apps update NAME --budget-usd 50">A budget limits what an app or a key can spend in a month.</${Empty}>`;
   }
   const isKey = (line) => line.id.startsWith("key_");
   const names = labels(lines.filter(isKey));
@@ -38,5 +38,5 @@ function Lines({ lines }) {
     { key: "left", label: "Left", number: true, render: (line) => money(Math.max(0, line.budget_usd - line.spent_usd)) },
     { key: "do", label: "Actions", hideLabel: true, class: "row-actions", render: (line) => line.id.startsWith("app_") && html`<${Button} small kind="quiet" href=${`#/apps/${line.app_id}?budget`}>Change<span class="unseen"> the budget of ${line.name}</span></${Button}>` },
   ];
-  return html`<div class="card flush"><${Table} caption="Budgets of this month, the fullest first" columns=${columns} rows=${lines} /></div>`;
+  return html`<div class="card flush"><${Table} caption="Budgets of this month, the most used first" columns=${columns} rows=${lines} /></div>`;
 }

@@ -77,7 +77,7 @@ export function Report({ route, apps }) {
     ${daily.data && html`<${Totals} sums=${daily.data.totals} />`}
     ${daily.data && (daily.data.totals.attempts > 0
       ? html`<${DailyChart} report=${daily.data} from=${from} to=${to} measure=${measure} onMeasure=${set("show")} />`
-      : html`<${Empty} title="No usage in these days" action=${html`<${Button} kind="primary" href="#/playground">Open the playground</${Button}>`} command=${'mk verify "The Eiffel Tower is in Paris."'}>Choose another range, or make a first request.</${Empty}>`)}
+      : html`<${Empty} title="No usage in this period" action=${html`<${Button} kind="primary" href="#/playground">Open the playground</${Button}>`} command=${'mk verify "The Eiffel Tower is in Paris."'}>Choose another range, or make a first request.</${Empty}>`)}
     ${daily.data?.totals.attempts > 0 && html`<div class="section-head breakdown-head">
         <h3>Breakdown</h3>
         <div class="inline-tools"><${Select} label="By" value=${by} options=${choices(DIMENSIONS)} onChange=${set("by")} /><${Button} busy=${busy} onClick=${csv}>Download CSV</${Button}></div>
@@ -144,7 +144,7 @@ function Breakdown({ report, by, route }) {
   } };
   const names = useMemo(() => labels(report.data.map((row) => subject(row, by))), [report, by]);
   const first = { key: by, label: DIMENSIONS[by], main: true, render: (row) => html`<${Subject} id=${subject(row, by).id} names=${names} by=${by} route=${route} />` };
-  const note = { model: "A request that asked several models counts once for each.", tag: "A request counts for each of its tags." }[by];
+  const note = { model: "A request that asked several models counts once for each of them.", tag: "A request counts for each of its tags." }[by];
   return html`<div class="card flush"><${Table} caption=${`Usage by ${by}`} columns=${[first, ...SUMS, ...(by === "day" || total === 0 ? [] : [share])]} rows=${report.data} rowKey=${(row) => row.day ?? row.key_id ?? row.app_id ?? row.model ?? row.service ?? row.user ?? row.tag} /></div>${note && html`<p class="muted">${note}</p>`}`;
 }
 

@@ -50,9 +50,9 @@ function Statement({ statement }) {
     { key: "tokens", label: "Tokens", number: true, render: (line) => count(line.total_tokens) },
     { key: "cost", label: "Cost", number: true, render: cost },
   ];
-  if (statement.lines.length === 0) return html`<p class="muted">${statement.app} used nothing in ${month(statement.month)}.</p>`;
+  if (statement.lines.length === 0) return html`<p class="muted">${statement.app} has no usage in ${month(statement.month)}.</p>`;
   const foot = { ...statement.totals, service: "", key: "Total", model: "" };
-  return html`${statement.is_preliminary && html`<${Banner}>The month is not over: these sums still grow.</${Banner}>`}
+  return html`${statement.is_preliminary && html`<${Banner}>The month is not over yet: these sums may still grow.</${Banner}>`}
     <div class="card flush"><${Table} caption=${`Statement of ${statement.app}, ${month(statement.month)}`} columns=${columns} rows=${statement.lines} rowKey=${(line) => `${line.service} ${line.key_id} ${line.model}`} foot=${foot} /></div>
     ${statement.budget_usd !== null && html`<p class="muted">The app's monthly budget is ${money(statement.budget_usd)}.</p>`}`;
 }

@@ -65,7 +65,7 @@ export function Chat({ appId }) {
 }
 
 function ModelChoice({ models, value }) {
-  if (models.length === 0) return html`<p class="problem">This server has no model to chat with. Its operator configures providers; <code>mk doctor</code> tells what is missing.</p>`;
+  if (models.length === 0) return html`<p class="problem">This server has no model to chat with. Its operator must configure a provider; <code>mk doctor</code> shows what is missing.</p>`;
   return html`<${Select} label="Model" value=${value} onChange=${(model) => form.set({ model })} hint=${priceOf(models.find(({ id }) => id === value))}
     options=${models.map(({ id }) => ({ value: id, label: shown(id, 200) }))} />`;
 }
@@ -74,7 +74,7 @@ function priceOf(model) {
   if (!model) return undefined;
   if (model.is_simulated) return "Simulated: it knows few facts and costs nothing.";
   const { input_usd_per_mtok: input, output_usd_per_mtok: output } = model;
-  if (input === undefined || output === undefined) return "Its price is not known.";
+  if (input === undefined || output === undefined) return "Price unknown.";
   return `${money(input)} for a million tokens of the prompt, ${money(output)} of the answer.`;
 }
 
@@ -83,10 +83,10 @@ function Settings({ set }) {
   const change = (name) => (value) => form.set({ [name]: value });
   return html`<details class="pg-more">
     <summary>More options${changed > 0 && html` <span class="pg-chip">${changed} set</span>`}</summary>
-    <${Field} label="System prompt" optional lines=${2} dir="auto" value=${set.system} onInput=${change("system")} hint="What the model is told before anything else." />
+    <${Field} label="System prompt" optional lines=${2} dir="auto" value=${set.system} onInput=${change("system")} hint="Instructions for the model, sent before the conversation." />
     <div class="pg-grid">
-      <${Field} label="Temperature" optional type="number" min="0" max="2" step="any" inputmode="decimal" value=${set.temperature} onInput=${change("temperature")} hint="0 to 2; else the provider's." />
-      <${Field} label="Max tokens" optional type="number" min="1" step="1" inputmode="numeric" value=${set.maxTokens} onInput=${change("maxTokens")} hint="Of the answer; else the provider's." />
+      <${Field} label="Temperature" optional type="number" min="0" max="2" step="any" inputmode="decimal" value=${set.temperature} onInput=${change("temperature")} hint="0 to 2; empty: the provider's default." />
+      <${Field} label="Max tokens" optional type="number" min="1" step="1" inputmode="numeric" value=${set.maxTokens} onInput=${change("maxTokens")} hint="Of the answer; empty: the provider's default." />
     </div>
   </details>`;
 }

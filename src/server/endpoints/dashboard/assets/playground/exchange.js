@@ -11,7 +11,7 @@ export function stepOf(exchange) {
   switch (exchange?.phase) {
     case "asking": return `Waiting for ${shown(exchange.model, 120)}.`;
     case "answering": return `${shown(exchange.model, 120)} is answering.`;
-    case "done": return exchange.finish === "stop" ? "The answer is complete." : "The answer has ended early.";
+    case "done": return exchange.finish === "stop" ? "The answer is complete." : "The answer ended early.";
     case "stopped": return "Stopped.";
     case "failed": return "The answer failed.";
     default: return "";
@@ -38,8 +38,8 @@ export function Exchange({ exchange, model, again }) {
 }
 
 const ENDINGS = {
-  length: "The answer was cut off at its limit of tokens (finish_reason: length). A higher limit allows more.",
-  content_filter: "The provider held back the answer or a part of it (finish_reason: content_filter).",
+  length: "The answer was cut off at its token limit (finish_reason: length). Raise the limit to get more.",
+  content_filter: "The provider withheld all or part of the answer (finish_reason: content_filter).",
 };
 
 function Ending({ exchange }) {

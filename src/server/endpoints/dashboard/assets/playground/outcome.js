@@ -65,7 +65,7 @@ export function Outcome({ run }) {
 }
 
 const LETTERS = Object.values(VOTES).map(({ letter, words }) => `${letter} ${words}`).join(", ");
-const LEGEND = `Votes in the order of the panel: ${LETTERS}. Each model saw a question and its options, in an order of its own; neither the claim, nor which option it asserts.`;
+const LEGEND = `Votes in the order of the panel: ${LETTERS}. Each model saw only the question and its options, in a random order: neither the claim nor which option it asserts.`;
 
 function auditOf({ auditor }) {
   return auditor === "" ? "Not audited: no second model compared the claims with the text." : `Not audited: the auditor ${shown(auditor, 200)} failed, so no second model compared the claims with the text.`;

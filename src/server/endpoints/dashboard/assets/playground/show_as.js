@@ -11,7 +11,7 @@ export function ShowAs({ commands, service, note, missing }) {
   const { mk, curl } = commands(serverBase());
   return html`<details class="pg-more">
     <summary>Show as command</summary>
-    <p class="muted">Both read the key from <code>MK_API_KEY</code>: one for ${service}, from <a href="#/apps">Apps & keys</a>. ${note}</p>
+    <p class="muted">Both read a key for ${service} from <code>MK_API_KEY</code>; create one under <a href="#/apps">Apps & keys</a>. ${note}</p>
     ${missing
       ? html`<p>Write ${missing} first: it becomes part of the commands.</p>`
       : html`<${Code} text=${mk} label="mk" /><${Code} text=${curl} label="curl" />`}
