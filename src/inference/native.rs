@@ -68,9 +68,8 @@ impl Gateway {
                 .map_err(|failed| failed.failure)
         };
         counted.await.map_err(|failure| match failure {
-            Failure::Rejected { .. } | Failure::ContextOverflow { .. } | Failure::UnknownModel => {
-                NotCounted::Failed(failure)
-            }
+            Failure::Rejected { .. } | Failure::ContextOverflow { .. } => NotCounted::Failed(failure),
+            // Also a 404: servers that speak the protocol need not count.
             _ => NotCounted::Unable,
         })
     }

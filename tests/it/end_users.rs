@@ -70,16 +70,21 @@ fn rows(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
 
 #[tokio::test]
 async fn requests_of_every_door_are_summed_by_whom_they_are_for() {
-    let gateway = gateway(|asked| match asked.body.get("input") {
-        Some(_) => Reply::status(
-            200,
-            &json!({
-                "object": "list", "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1},
-                "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
-            }),
-        ),
-        None => Reply::Text("Hi".to_owned()),
-    })
+    let gateway = gateway_with(
+        "responses = false",
+        "",
+        |setup| setup,
+        |asked| match asked.body.get("input") {
+            Some(_) => Reply::status(
+                200,
+                &json!({
+                    "object": "list", "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1},
+                    "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+                }),
+            ),
+            None => Reply::Text("Hi".to_owned()),
+        },
+    )
     .await;
     let metadata = json!({"team": "search", "n": 7});
     let message = json!({"model": "fake/m", "max_tokens": 9, "messages": hello()["messages"]});

@@ -7,8 +7,9 @@
 
 use memchr::memmem;
 
-/// The names of the fields with text of the answer, or of a tool call's arguments, in the three formats.
-const NAMES: [&[u8]; 4] = [b"\"content\"", b"\"text\"", b"\"arguments\"", b"\"partial_json\""];
+/// The names of the fields with text of the answer, or of a tool call's arguments, in the formats. In Responses both
+/// stand in `delta`, which is an object elsewhere.
+const NAMES: [&[u8]; 5] = [b"\"content\"", b"\"text\"", b"\"arguments\"", b"\"partial_json\"", b"\"delta\""];
 
 /// What stands for a tool call in the three formats, as a field's name or as a value.
 const CALL_NAMES: [&[u8]; 4] =
@@ -69,6 +70,7 @@ mod tests {
             r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"","x":[{"arguments":"{"#,
             r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}"#,
             r#"{"choices":[{"delta":{"content":""#,
+            r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"#,
         ] {
             assert!(holds_answer(data.as_bytes()), "{data}");
         }

@@ -21,7 +21,7 @@ impl Frames {
             out.extend_from_slice(part.as_bytes());
         }
         write_field(out, "sequence_number", &self.0.to_string());
-        self.0 += 1;
+        self.0 = self.0.saturating_add(1);
         rest(out);
         out.extend_from_slice(b"}\n\n");
     }

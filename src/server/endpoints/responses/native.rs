@@ -56,6 +56,14 @@ fn run_here(tools: Json<'_>) -> bool {
     let all = tools.items().map(|tools| {
         tools.into_iter().all(|tool| {
             let Some([kind, inner]) = tool.fields(["type", "tools"]) else { return false };
+            // A provider that reads names in any case may read another type, or other tools.
+            let is_other = |name: &str| {
+                ["type", "tools"].iter().any(|known| name != *known && name.eq_ignore_ascii_case(known))
+            };
+            if Fields::parse(tool.get()).map_or(true, |fields| fields.iter().any(|(name, _)| is_other(name)))
+            {
+                return false;
+            }
             let kind = kind.and_then(Json::string).unwrap_or_default();
             // A namespace has none of its own kind in it.
             let is_inner_here =
@@ -132,6 +140,7 @@ mod tests {
             r#"{"prompt":{"id":"pmpt_1"}}"#,
             r#"{"tools":[{"type":"function"},{"type":"web_search"}]}"#,
             r#"{"tools":[{"type":"namespace","tools":[{"type":"image_generation"}]}]}"#,
+            r#"{"tools":[{"type":"function","Type":"web_search"}]}"#,
             r#"{"tools":{}}"#,
         ] {
             assert!(!passes(charged, true) && passes(charged, false), "{charged}");

@@ -106,7 +106,9 @@ impl StreamDecoder for Decoder {
             let body = serde_json::from_str(text).unwrap_or_default();
             return Err(error_body::failure_in_success(&body, &ProviderResponse::of_stream_event()));
         }
-        let Some(kind) = fields.get("type").and_then(Json::string) else { return Ok(EventOutcome::Skipped) };
+        let Some(kind) = fields.get("type").and_then(Json::string) else {
+            return Ok(EventOutcome::Unreadable);
+        };
         if self.stage == Stage::Awaited {
             // Signs of life are no part of an answer; what is one must not come without its beginning.
             return match &*kind {
@@ -126,6 +128,7 @@ impl StreamDecoder for Decoder {
                 let block = fields.get("content_block").and_then(|block| block.fields(["type"]));
                 let [kind] = block.ok_or(Failure::Malformed)?;
                 self.is_in_call = kind.is_some_and(|kind| kind.get() == "\"tool_use\"");
+                self.count(fields.get("content_block"), chunks);
             }
             "content_block_delta" => self.count(fields.get("delta"), chunks).ok_or(Failure::Malformed)?,
             "content_block_stop" => self.is_in_call = false,

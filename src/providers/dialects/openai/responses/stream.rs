@@ -32,10 +32,12 @@ impl Decoder {
     ) -> Result<EventOutcome, Failure> {
         let known = ["model", "status", "usage", "error", "incomplete_details"];
         let [model, status, usage, error, details] = response.fields(known).ok_or(Failure::Malformed)?;
-        if let Some(tokens) = usage.and_then(tokens) {
+        let ending = Ending::of(status, details);
+        // What is told before the end is not of the whole answer.
+        if let Some(tokens) = usage.filter(|_| ending.is_some()).and_then(tokens) {
             chunks.record_usage(tokens, None);
         }
-        let outcome = match Ending::of(status, details) {
+        let outcome = match ending {
             Some(Ending::Failed) => {
                 chunks.finish_usage();
                 return Err(failure(error));
@@ -64,7 +66,7 @@ impl StreamDecoder for Decoder {
             return Err(error_body::failure_in_success(&body, &ProviderResponse::of_stream_event()));
         }
         if kind.is_none() {
-            return Ok(EventOutcome::Skipped);
+            return Ok(EventOutcome::Unreadable);
         }
         if let Some(response) = fields.get("response").filter(|response| response.is_object()) {
             return self.response((event, text), response, chunks);
