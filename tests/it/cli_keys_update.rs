@@ -96,7 +96,7 @@ fn duplicate_key_names_cause_a_warning_and_are_distinguished() {
     assert!(!create("other").stderr.contains("warning: "), "a different name");
     let second = create("ci");
     assert_eq!(second.code(), 0, "{second:?}");
-    assert!(second.stderr.contains("(ci) has this name too"), "{second:?}");
+    assert!(second.stderr.contains("(ci) has the same name"), "{second:?}");
     let rename = |name: &str| user.clone().args(["keys", "update", "other", "--name", name]).run();
     assert!(!rename("other").stderr.contains("warning: "), "its own name is no duplicate");
     let which = user.clone().args(["keys", "show", "ci"]).run();
@@ -104,5 +104,5 @@ fn duplicate_key_names_cause_a_warning_and_are_distinguished() {
     let hints: Vec<&str> = which.stderr.lines().filter(|line| line.starts_with("hint: key_")).collect();
     assert!(hints.len() == 2 && hints.iter().all(|hint| hint.contains(" ci, made 2")), "{which:?}");
     let third = rename("ci");
-    assert!(third.code() == 0 && third.stderr.contains("(ci) has this name too"), "{third:?}");
+    assert!(third.code() == 0 && third.stderr.contains("(ci) has the same name"), "{third:?}");
 }

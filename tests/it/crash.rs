@@ -212,7 +212,7 @@ fn an_unusable_data_directory_is_reported_in_one_sentence() {
     let database = rusqlite::Connection::open(newer.join("mk.db")).unwrap();
     database.pragma_update(None, "user_version", 999).unwrap();
     drop(database);
-    assert_rejected(&newer, "written by a later version (schema 999");
+    assert_rejected(&newer, "written by a newer version (schema 999");
 }
 
 #[test]

@@ -39,7 +39,7 @@ test("login and setup pages are accessible", async () => {
   await page.getByRole("alert").waitFor();
   await judge(page, "setup, refused");
   await page.reload();
-  await page.getByText("This link is not complete.").waitFor();
+  await page.getByText("This link is incomplete.").waitFor();
   await judge(page, "setup, incomplete");
   await page.context().close();
 });

@@ -18,7 +18,7 @@ test("an app is created, renamed, given a budget and deleted", async () => {
   await dialog(page).getByLabel("Name").fill("blog");
   await dialog(page).getByLabel(/Monthly budget/).fill("12,5");
   await press(dialog(page), "Create app");
-  await dialog(page).getByText("Write an amount of US dollars").waitFor();
+  await dialog(page).getByText("Enter an amount in US dollars").waitFor();
   await dialog(page).getByLabel(/Monthly budget/).fill("12.5");
   await press(dialog(page), "Create app");
   await at(page, "blog");
@@ -72,7 +72,7 @@ test("a key has limits, models, addresses, a budget and an expiry, all of which 
   await form.getByLabel("Requests per minute").fill("5");
   await form.getByLabel("Requests per day").fill("many");
   await press(form, "Create key");
-  await form.getByText("Write a whole number of requests").waitFor();
+  await form.getByText("Enter a whole number of requests").waitFor();
   await form.getByLabel("Requests per day").fill("0");
   await form.getByLabel("Monthly budget").fill("3");
   await form.getByLabel("Models").fill("sandbox/*");

@@ -80,7 +80,7 @@ test("a name that changes the direction of text is refused", async () => {
   await press(page, "New app");
   await dialog(page).getByLabel("Name").fill("safe\u202Egnp.exe");
   await press(dialog(page), "Create app");
-  await dialog(page).getByText("must not have characters that turn").waitFor();
+  await dialog(page).getByText("must not contain characters that change").waitFor();
   await page.context().close();
 });
 
