@@ -44,7 +44,7 @@ test("errors", async () => {
   const conversation = [{ role: "user", content: "Hello" }];
   const { response } = await generateText({ ...asked("whole"), prompt: conversation, providerOptions: {} });
   const more = [...conversation, ...response.messages, { role: "user", content: "And?" }];
-  await assert.rejects(generateText({ ...asked("whole"), prompt: more, providerOptions: {} }), /not stored.*`store`/s);
+  await assert.rejects(generateText({ ...asked("whole"), prompt: more, providerOptions: {} }), /not stored.*`store: false`/s);
 });
 
 test("a stream that breaks says so", async () => {
