@@ -21,7 +21,7 @@ USES = {
 }
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 # When a run is taken to hang. On a slow machine, 90 were too few for one that did not.
-SECONDS = 300
+SECONDS = 600
 CONFIG = """
 [limits]
 per_minute = 0
