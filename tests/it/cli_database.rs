@@ -54,7 +54,10 @@ fn a_named_data_directory_overrides_the_configured_database() {
 
     let serving = ran(&["serve", "--sandbox", "--data-dir", data.to_str().unwrap()], URL);
     assert_eq!(serving.code(), 2, "{serving:?}");
-    assert!(serving.stderr.contains("the configuration names the database postgres://127.0.0.1:1/mk"), "{serving:?}");
+    assert!(
+        serving.stderr.contains("the configuration names the database postgres://127.0.0.1:1/mk"),
+        "{serving:?}"
+    );
     assert!(serving.stderr.contains("MK_DATABASE_URL=sqlite"), "{serving:?}");
 }
 
