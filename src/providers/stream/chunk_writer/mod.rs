@@ -8,12 +8,16 @@
 //! Finish reasons are held back until the end of the stream, as some providers send one with every piece of the answer:
 //! what follows one must not be lost, and only once nothing follows is it known to be the last.
 
+mod usage;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use usage::Report;
+pub(in crate::providers) use usage::usage_json;
+
 use crate::json::fields;
 use crate::money::Tokens;
-use crate::providers::catalog::estimate;
 use crate::providers::completion::{CompletionRequest, MAX_CHOICES, ResponseMeta};
 use crate::providers::sse::Event;
 
@@ -61,18 +65,6 @@ pub struct ChunkWriter {
     usage_text: Option<String>,
     /// The fields that a provider added to chunks without choices, as names and JSON: for the last chunk.
     held_extra: Vec<(String, String)>,
-}
-
-/// What the last report of usage is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Report {
-    /// The provider's, of what was used until then.
-    #[default]
-    SoFar,
-    /// The provider's, of all that was used, although the answer may be incomplete.
-    Final,
-    /// Estimated since the provider's last one.
-    Estimate,
 }
 
 #[derive(Debug)]
@@ -396,25 +388,6 @@ impl ChunkWriter {
         self.write(&format!("[{choice}]"), std::iter::empty());
     }
 
-    /// Records the usage so far as the provider reports it, and its own usage object (on one line). The last report
-    /// counts.
-    pub fn record_usage(&mut self, usage: Tokens, text: Option<&str>) {
-        self.usage = Some(usage);
-        self.usage_text = text.filter(|_| self.include_usage).map(str::to_owned);
-        self.reported = Report::SoFar;
-    }
-
-    /// As [`ChunkWriter::record_usage`], for what is estimated since the provider's last report.
-    pub fn record_estimate(&mut self, usage: Tokens, text: Option<&str>) {
-        self.record_usage(usage, text);
-        self.reported = Report::Estimate;
-    }
-
-    /// Notes that the last report is of all that was used: it came with the news that the answer failed.
-    pub fn finish_usage(&mut self) {
-        self.reported = Report::Final;
-    }
-
     /// Whether every requested choice is finished.
     pub fn is_complete(&self) -> bool {
         self.choices.len() >= self.expected && self.may_end()
@@ -429,34 +402,6 @@ impl ChunkWriter {
     /// Whether at least one choice has begun and all that have begun are finished.
     pub fn may_end(&self) -> bool {
         !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
-    }
-
-    /// The token usage so far, estimated if the provider has not reported it. For an incomplete answer, a report may
-    /// date from before most of it arrived, so the estimate is the minimum.
-    pub fn usage(&self) -> Tokens {
-        let estimated = Tokens::new(self.prompt_tokens, estimate::length_tokens(self.length));
-        match self.usage {
-            None => estimated,
-            Some(reported) if self.reported == Report::Final || self.is_complete() => reported,
-            Some(reported) => {
-                Tokens { completion: reported.completion.max(estimated.completion), ..reported }
-            }
-        }
-    }
-
-    /// The usage of the whole answer, as the provider has reported it; `None` as long as it has not.
-    pub fn final_usage(&self) -> Option<Tokens> {
-        let is_final = match self.reported {
-            Report::Final => true,
-            Report::SoFar => self.is_complete(),
-            Report::Estimate => false,
-        };
-        self.usage.filter(|_| is_final)
-    }
-
-    /// The token usage that the provider has reported so far.
-    pub const fn reported_usage(&self) -> Option<Tokens> {
-        self.usage
     }
 
     /// Writes the end of a complete answer. One that is passed on has its own.
@@ -516,17 +461,4 @@ impl ChunkWriter {
         let next = Vec::with_capacity(self.out.len().min(MAX_RESERVED_BYTES));
         Bytes::from(std::mem::replace(&mut self.out, next))
     }
-}
-
-/// The documented usage object.
-pub(in crate::providers) fn usage_json(usage: Tokens, is_estimated: bool) -> Value {
-    let mut value = json!({
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.completion,
-        "total_tokens": usage.total(),
-    });
-    if is_estimated {
-        value["estimated"] = json!(true);
-    }
-    value
 }
