@@ -36,8 +36,7 @@ fn session_token<'a>(context: &ServerState, incoming: &'a Incoming) -> Option<&'
 }
 
 /// The caller behind a request that comes with a session and without a key: counted, and if it writes, sent by one of
-/// our
-/// own pages.
+/// our own pages.
 async fn by_session(
     context: &ServerState,
     incoming: &Incoming,

@@ -3,9 +3,9 @@
 //!
 //! An entry adds up three parts: what is spent according to the ledger, the cost of finished calls that are not in
 //! the ledger yet, and the most that calls under way may cost. What must hold: nothing is reserved that does not fit
-//! beside all three; a call reserves of all its budgets or of none; a reservation is released
-//! once, when the ledger knows its outcome. An entry without reservations that nobody asks for is dropped, unless it
-//! knows of costs that the ledger will never know: those count until their month or day or the process ends.
+//! beside all three; a call reserves of all its budgets or of none; a reservation is released once, when the ledger
+//! knows its outcome. An entry without reservations that nobody asks for is dropped, unless it knows of costs that the
+//! ledger will never know: those count until their month or day or the process ends.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
