@@ -145,7 +145,12 @@ mod tests {
         ] {
             assert!(!passes(charged, true) && passes(charged, false), "{charged}");
         }
-        for stored in [r#"{"previous_response_id":"resp_1"}"#, r#"{"store":true}"#] {
+        for stored in [
+            r#"{"previous_response_id":"resp_1"}"#,
+            r#"{"store":true}"#,
+            r#"{"STORE":true}"#,
+            r#"{"Background":1}"#,
+        ] {
             assert!(!passes(stored, false), "{stored}");
         }
     }

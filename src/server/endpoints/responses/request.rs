@@ -51,6 +51,9 @@ const TUNING: [&str; 7] = [
     "prompt_cache_retention",
 ];
 
+/// What needs answers that were stored, or stores them.
+const STATE: [&str; 4] = ["previous_response_id", "conversation", "store", "background"];
+
 /// Parameters of a chat completion, and what they are called here; nothing, if there is none like them.
 const OF_CHAT: [(&str, &str); 11] = [
     ("messages", "input"),
@@ -166,6 +169,12 @@ pub(super) fn refuse_state(fields: &Fields<'_>) -> Result<(), ApiError> {
         let message = format!("`{name}`: answers are not stored; {instead}");
         Err(ApiError::parameter(ErrorCode::UnsupportedParameter, name.to_owned(), message))
     };
+    // Servers that read names in any case would read these as well.
+    let is_in_other_case =
+        |name: &str| STATE.iter().any(|known| name != *known && name.eq_ignore_ascii_case(known));
+    if let Some((name, _)) = fields.iter().find(|(name, _)| is_in_other_case(name)) {
+        return refuse(name, "leave it out");
+    }
     for name in ["previous_response_id", "conversation"] {
         if fields.non_null(name).is_some() {
             return refuse(name, "send the whole conversation in `input`");
