@@ -2,10 +2,11 @@
 //!
 //! No tokenizer makes more tokens than a text has bytes, so a prompt counts with the bytes of its request: what it
 //! says, its tools and schemas, and the names around them, which stand for what formats add. Images count with
-//! [`IMAGE_TOKENS`] each, whatever their size, and what only names its content (a file by id or address, a video) with
-//! [`REFERENCE_TOKENS`]. An answer counts with its maximum length: the caller's limit, otherwise
-//! the model's.
+//! [`IMAGE_TOKENS`] each, whatever their size. With content whose size is not known (a PDF, which is compressed; a file
+//! by id or address; a video), a prompt may be as long as the model's longest. An answer counts with its maximum length:
+//! the caller's limit, otherwise the model's.
 
+use super::prompt_parts::PromptParts;
 use crate::json::reader::Json;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::providers::catalog::estimate;
@@ -18,9 +19,8 @@ const DEFAULT_MAX_ANSWER_TOKENS: u64 = 32_768;
 /// The most tokens that an image counts as with any provider: `OpenAI`'s models divide one into 10,000 patches at most.
 const IMAGE_TOKENS: u64 = 10_000;
 
-/// The most tokens that something counts as whose size is not known here: the largest context of the models that there
-/// are.
-const REFERENCE_TOKENS: u64 = 1_000_000;
+/// The longest prompt, in tokens, if the model's is not known: the largest context of the models that there are.
+const DEFAULT_MAX_PROMPT_TOKENS: u64 = 1_000_000;
 
 /// What JSON adds to a field of an object: quotes, colon and comma.
 const FIELD_SIGNS: usize = 4;
@@ -34,7 +34,8 @@ pub(super) fn for_completion(
 ) -> Option<NanoUsd> {
     let completion =
         max_completion_tokens(request, provider, model).unwrap_or_else(|| default_completion_tokens(request));
-    Some(price?.at_most(Tokens::new(max_prompt_tokens(request), completion)))
+    let prompt = max_prompt_tokens(request, provider.max_input_tokens(model));
+    Some(price?.at_most(Tokens::new(prompt, completion)))
 }
 
 /// The most tokens that the answers to a caller's completion may have, all choices together; `None` if neither the
@@ -59,55 +60,15 @@ pub(super) fn default_completion_tokens(request: &CompletionRequest<'_>) -> u64 
     DEFAULT_MAX_ANSWER_TOKENS * u64::from(request.choices)
 }
 
-/// The most tokens that a caller's prompt may have.
-fn max_prompt_tokens(request: &CompletionRequest<'_>) -> u64 {
+/// The most tokens that a caller's prompt may have; `longest` is the longest one that the model takes, if that is known.
+fn max_prompt_tokens(request: &CompletionRequest<'_>, longest: Option<u64>) -> u64 {
     let length = |(name, value): (&str, Json<'_>)| name.len() + value.get().len() + FIELD_SIGNS;
     let bytes: usize = request.fields.iter().map(length).sum();
     let bytes = bytes.max(request.native.as_ref().map_or(0, |native| native.length()));
-    let parts = request.fields.get("messages").map_or_else(Parts::default, Parts::of);
-    bytes.saturating_sub(parts.image_bytes) as u64
-        + parts.images * IMAGE_TOKENS
-        + parts.references * REFERENCE_TOKENS
-}
-
-/// The parts of messages that do not count with their bytes.
-#[derive(Debug, Default)]
-struct Parts {
-    images: u64,
-    image_bytes: usize,
-    /// Those that only name their content.
-    references: u64,
-}
-
-impl Parts {
-    fn of(messages: Json<'_>) -> Self {
-        let contents = messages.items().into_iter().flatten().filter_map(|message| {
-            let [content] = message.fields(["content"])?;
-            content?.items()
-        });
-        let mut parts = Self::default();
-        for part in contents.flatten() {
-            let kind = part.fields(["type"]).and_then(|[kind]| kind?.string()).unwrap_or_default();
-            match &*kind {
-                "text" | "refusal" | "input_audio" => {}
-                "image_url" => {
-                    parts.images += 1;
-                    parts.image_bytes += part.get().len();
-                }
-                "file" if holds_its_file(part) => {}
-                _ => parts.references += 1,
-            }
-        }
-        parts
-    }
-}
-
-/// Whether a part of type `file` has its content in it, and names none elsewhere.
-fn holds_its_file(part: Json<'_>) -> bool {
-    let Some([Some(file)]) = part.fields(["file"]) else { return false };
-    let Some([data, id, url]) = file.fields(["file_data", "file_id", "file_url"]) else { return false };
-    let is_inline = data.and_then(Json::string).is_some_and(|data| !data.starts_with("http"));
-    is_inline && id.is_none_or(Json::is_null) && url.is_none_or(Json::is_null)
+    let items = request.fields.get("messages").or_else(|| request.fields.get("input"));
+    let parts = items.map_or_else(PromptParts::default, PromptParts::of);
+    let unknown = if parts.has_unknown { longest.unwrap_or(DEFAULT_MAX_PROMPT_TOKENS) } else { 0 };
+    bytes.saturating_sub(parts.image_bytes) as u64 + parts.images * IMAGE_TOKENS + unknown
 }
 
 /// The most that a conversation of our own may cost; `None` if the price is unknown.
@@ -194,16 +155,9 @@ mod tests {
         assert_eq!((small, large), (empty + IMAGE_TOKENS, empty + IMAGE_TOKENS));
         assert_eq!(of(&format!("[{},{}]", image(1), image(1))), empty + 2 * IMAGE_TOKENS + 1);
 
-        let inline =
-            r#"{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA","filename":"a.pdf"}}"#;
-        assert!(of(&format!("[{inline}]")) < empty + 200);
-        for reference in [
-            r#"{"type":"file","file":{"file_id":"file-1"}}"#,
-            r#"{"type":"file","file":{"file_data":"data:,x","file_id":"file-1"}}"#,
-            r#"{"type":"file","file":{"file_data":"https://a.example/b.pdf"}}"#,
-            r#"{"type":"video_url","video_url":{"url":"https://a.example/b.mp4"}}"#,
-        ] {
-            assert!(of(&format!("[{reference}]")) > REFERENCE_TOKENS, "{reference}");
-        }
+        let pdf = r#"[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]"#;
+        assert_eq!(of(pdf), empty - 2 + pdf.len() as u64 + DEFAULT_MAX_PROMPT_TOKENS);
+        let body = format!(r#"{{"max_tokens":1,"messages":[{{"role":"user","content":{pdf}}}]}}"#);
+        assert!(max_cost("gpt-5.4-mini", &body, 1).unwrap().0 / 1_000 < 500_000, "the model's longest prompt");
     }
 }

@@ -17,6 +17,7 @@ mod models;
 mod native;
 mod noted;
 mod pool;
+mod prompt_parts;
 mod relay;
 mod resume;
 mod retry;

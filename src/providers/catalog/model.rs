@@ -45,6 +45,8 @@ pub struct Model {
     pub max_completion_tokens: bool,
     /// Whether it accepts the limits that we set for the length of answers. If not, they are left out.
     pub answer_limit: bool,
+    /// The maximum number of tokens in a prompt, if known.
+    pub max_input_tokens: Option<u64>,
     /// The maximum number of tokens in an answer, if known.
     pub max_output_tokens: Option<u64>,
     /// Whether a stream can be asked to report its token usage.
@@ -96,6 +98,7 @@ impl Model {
             temperature: !is_reasoner && !is_claude_without_temperature(name),
             max_completion_tokens: is_reasoner,
             answer_limit: true,
+            max_input_tokens: facts.and_then(|facts| facts.max_input_tokens),
             max_output_tokens: facts.and_then(|facts| facts.max_output_tokens),
             stream_usage: true,
             responses: None,

@@ -186,6 +186,11 @@ impl Provider {
         self.model(model).max_output_tokens
     }
 
+    /// The maximum number of tokens in a prompt for `model`, if known.
+    pub fn max_input_tokens(&self, model: &str) -> Option<u64> {
+        self.model(model).max_input_tokens
+    }
+
     /// The operator's settings for single models, by the provider's own names.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSettings)> {
         self.settings.models.iter().map(|(name, settings)| (name.as_str(), settings))
