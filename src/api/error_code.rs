@@ -71,6 +71,8 @@ codes! {
     AnswerBlocked 422 "answer_blocked"
         "the answer is not given: of its claims 1 are FALSE and 0 without consensus, and 0 parts are unchecked. \
          `mk_verification` has the verdicts; ask in another way";
+    WebSocketUnsupported 426 "websocket_unsupported"
+        "there are no WebSockets here; send this with POST, and with `stream: true` for events";
     RateLimitedMinute 429 "rate_limited_minute" "Too many requests per minute";
     RateLimitedDay 429 "rate_limited_day" "Too many requests per day";
     HeadersTooLarge 431 "headers_too_large" "the request headers are too large; send fewer or shorter ones";
@@ -150,7 +152,7 @@ impl ErrorCode {
             Self::RateLimitedDay | Self::ProviderAuthFailed | Self::ProviderQuotaExhausted => {
                 Some(Retry::Never)
             }
-            refused if matches!(refused.status(), 401..=403) => Some(Retry::Never),
+            refused if matches!(refused.status(), 401..=403 | 426) => Some(Retry::Never),
             Self::ShuttingDown => Some(Retry::After(Duration::from_secs(1))),
             Self::NoProviderAvailable => Some(Retry::After(Duration::from_mins(1))),
             Self::ProviderRateLimited

@@ -158,6 +158,9 @@ mod tests {
         let pdf = r#"[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]"#;
         assert_eq!(of(pdf), empty - 2 + pdf.len() as u64 + DEFAULT_MAX_PROMPT_TOKENS);
         let body = format!(r#"{{"max_tokens":1,"messages":[{{"role":"user","content":{pdf}}}]}}"#);
-        assert!(max_cost("gpt-5.4-mini", &body, 1).unwrap().0 / 1_000 < 500_000, "the model's longest prompt");
+        assert!(
+            max_cost("gpt-5.4-mini", &body, 1).unwrap().0 / 1_000 < 500_000,
+            "the model's longest prompt"
+        );
     }
 }

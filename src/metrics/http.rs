@@ -15,9 +15,9 @@ const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PATCH", "DELETE", "other"];
 /// The status of a request without a response because its caller left.
 const CANCELLED: &str = "cancelled";
 
-const STATUSES: [&str; 22] = [
-    "200", "201", "204", "400", "401", "402", "403", "404", "405", "408", "409", "413", "414", "415", "429",
-    "431", "500", "502", "503", "504", CANCELLED, "other",
+const STATUSES: [&str; 24] = [
+    "200", "201", "204", "400", "401", "402", "403", "404", "405", "408", "409", "413", "414", "415", "422",
+    "426", "429", "431", "500", "502", "503", "504", CANCELLED, "other",
 ];
 
 const SUBJECTS: [&str; 7] = ["key", "session", "open_page", "login", "failed_auth", "end_user", "other"];

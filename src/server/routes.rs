@@ -129,6 +129,13 @@ async fn dispatch<B: Buf + Send>(
     let Some(endpoint) = incoming.endpoint.filter(exists) else {
         return reject(&request, ApiError::from(ErrorCode::UnknownRoute)).await;
     };
+    // Codex goes on with POST at once after this status, and only after seven attempts in 6 s after 404 or 405.
+    if endpoint == Endpoint::Responses
+        && *method == Method::GET
+        && incoming.headers.contains_key(header::UPGRADE)
+    {
+        return reject(&request, ErrorCode::WebSocketUnsupported.into()).await;
+    }
     if !endpoint.allows(method.as_str()) {
         return reject(&request, ApiError::method_not_allowed(endpoint.methods())).await;
     }

@@ -180,6 +180,24 @@ async fn a_stream_that_breaks_ends_with_a_failure_and_is_booked() {
 }
 
 #[tokio::test]
+async fn a_text_that_comes_whole_counts_as_one_in_pieces_does() {
+    let done = json!({"type": "response.output_text.done", "sequence_number": 2, "item_id": "msg_1", "text": "Done, all done"});
+    for pieces in [&stream("m-2026")[2..3], &[]] {
+        let pieces = pieces.to_vec();
+        let done = done.clone();
+        let gateway = gateway(move |_| {
+            let mut steps = sent(&[&stream("m-2026")[..2], &pieces, &[frame(&done)]].concat());
+            steps.extend([StreamStep::APART, StreamStep::Cut]);
+            Reply::Stream(steps)
+        })
+        .await;
+        post(&gateway, turn("fake/m", r#","stream":true"#)).send().await.unwrap().text().await.unwrap();
+        let [(_, _, _, completion)] = booked(&gateway).try_into().unwrap();
+        assert_eq!(completion, 4);
+    }
+}
+
+#[tokio::test]
 async fn failures_before_the_answer_have_a_status() {
     let failed = r#"{"object":"response","status":"failed","error":{"code":"server_error","message":"no"},"output":[],"model":"m"}"#;
     for (stream, reply) in [

@@ -176,6 +176,10 @@ async fn a_web_socket_is_refused_at_once() {
     let url = format!("{}/openai/v1/responses", gateway.server.base);
     let upgrade = client().get(url).header("connection", "upgrade").header("upgrade", "websocket");
     let response = upgrade.bearer_auth(&gateway.key).send().await.unwrap();
-    assert_eq!(response.status(), 405);
-    assert_eq!(response.headers()["allow"], "POST");
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-should-retry"]),
+        (426, &"false".parse().unwrap())
+    );
+    let get = client().get(format!("{}/openai/v1/responses", gateway.server.base)).send().await.unwrap();
+    assert_eq!((get.status().as_u16(), &get.headers()["allow"]), (405, &"POST".parse().unwrap()));
 }

@@ -96,7 +96,7 @@ impl Store {
                 usage_sum,
             )?;
             // Without grouping, SQL returns a row even if there is nothing to sum.
-            sums.retain(|sum| sum.counts.attempts > 0);
+            sums.retain(|sum| sum.counts != UsageCounts::default());
             Ok(sums)
         })
     }

@@ -106,10 +106,9 @@ impl Meter {
     }
 
     /// Records that an answer of `model` was found instead of being asked for: a request that used nothing, whatever is
-    /// left of budgets.
-    pub fn book_found(&self, model: Arc<str>) {
-        let free = Price::new(NanoUsd::default(), NanoUsd::default());
-        let call = OpenCall::new(self.clone(), model, Some(free), Instant::now(), Span::default());
+    /// left of budgets. `price` is the model's, if known.
+    pub fn book_found(&self, model: Arc<str>, price: Option<Price>) {
+        let call = OpenCall::new(self.clone(), model, price, Instant::now(), Span::default());
         self.begin(call, Purpose::Chat, None).finish(CACHED, Usage::reported(Tokens::default()));
     }
 

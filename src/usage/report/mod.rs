@@ -131,7 +131,7 @@ fn for_nobody(all: &[UsageSum], of_users: &[UsageSum]) -> Vec<UsageSum> {
             *counts = counts.minus(sum.counts);
         }
     }
-    left.retain(|_, counts| counts.attempts > 0);
+    left.retain(|_, counts| *counts != UsageCounts::default());
     left.into_iter().map(|(of, counts)| UsageSum { label: Some(String::new()), counts, ..of }).collect()
 }
 

@@ -139,14 +139,14 @@ impl<'a> Place<'a> {
     }
 
     /// The answer that is kept, booked as a request that used nothing.
-    pub(super) async fn find(&self, caller: &Caller, meter: &Meter) -> Option<Answered> {
+    pub(super) async fn find(&self, caller: &Caller, meter: &Meter, gateway: &Gateway) -> Option<Answered> {
         let found = self.look_up().await;
         self.cache.count_answer(found.is_some());
         let (age, Entry { model, left_out, prompt_tokens, is_native, answer, .. }) = found?;
         let model: Arc<str> = model.into();
         caller.record.set_completion(self.requested.clone(), meter);
         caller.record.set_answering_model(model.clone());
-        meter.book_found(model.clone());
+        meter.book_found(model.clone(), gateway.model_info(&model).price);
         let cache = Some(Mark::Hit(age));
         let answer: Box<str> = answer.into();
         let answer = Bytes::from(String::from(answer));

@@ -178,7 +178,7 @@ pub(in crate::server) async fn ask_for(
     let place = place.and_then(|time| kept::Place::of(context, caller, incoming, request, time));
     if let Some(place) = &place
         // Boxed, as only these requests need room for it.
-        && let Some(found) = Box::pin(place.find(caller, &meter)).await
+        && let Some(found) = Box::pin(place.find(caller, &meter, gateway)).await
     {
         return guarded(watch, caller, found).await;
     }

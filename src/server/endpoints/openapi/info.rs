@@ -22,7 +22,7 @@ Every request needs a key, except for health, the dashboard's files, `/docs`, `/
 
 **Limits.** By default, a key allows 60 requests in any 60 seconds and 1,000 per UTC day. The headers of every answer, including errors, say what is left.
 
-**Errors** have one shape, `ErrorBody`; under `/openai/v1` and `/anthropic`, that of these APIs. `code` is for programs; `message` says what to do next. This includes errors before an operation is found: 404 `unknown_route`, 405 `method_not_allowed` (with `Allow`), and 400, 414 or 431 for invalid HTTP.
+**Errors** have one shape, `ErrorBody`; under `/openai/v1` and `/anthropic`, that of these APIs. `code` is for programs; `message` says what to do next. This includes errors before an operation is found: 404 `unknown_route`, 405 `method_not_allowed` (with `Allow`), 426 `websocket_unsupported`, and 400, 414 or 431 for invalid HTTP.
 
 **Streams** are Server-Sent Events. A line `: keep-alive` may come between frames during silence. The schema of a stream is that of each of its events, `{event, data}`. A stream is complete only if its last event has arrived.
 

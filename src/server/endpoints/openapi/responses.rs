@@ -13,7 +13,7 @@ use crate::server::reply;
 type ErrorResponse = (u16, &'static str, &'static str, &'static [&'static str]);
 
 /// The responses by status; what codes there are says [`ErrorCode`].
-const ERRORS: [ErrorResponse; 18] = [
+const ERRORS: [ErrorResponse; 19] = [
     (
         400,
         "BadRequest",
@@ -57,6 +57,7 @@ const ERRORS: [ErrorResponse; 18] = [
         "The answer is not given, as it was verified and a guard blocks it; `mk_verification` has the verdicts.",
         &[],
     ),
+    (426, "UpgradeRequired", "The request asks for a WebSocket; send it with POST instead.", &[]),
     (
         429,
         "TooManyRequests",

@@ -221,7 +221,7 @@ fn counts(row: &AttemptRow) -> UsageCounts {
     UsageCounts {
         requests: row.is_first.into(),
         model_requests: row.is_first_of_model.into(),
-        attempts: 1,
+        attempts: (row.outcome != CACHED).into(),
         errors: (!NON_ERROR_OUTCOMES.contains(&&*row.outcome)).into(),
         prompt_tokens: row.prompt_tokens,
         completion_tokens: row.completion_tokens,

@@ -11,16 +11,21 @@ use crate::providers::sse::Event;
 use crate::providers::stream::chunk_writer::ChunkWriter;
 use crate::providers::{Failure, ProviderResponse, ResponseMeta};
 
+/// The fields of events with a whole text, refusal or call.
+const WHOLE: [&str; 4] = ["text", "refusal", "arguments", "input"];
+
 /// Reads the events of one response.
 #[derive(Debug)]
 pub(super) struct Decoder {
     meta: ResponseMeta,
     has_begun: bool,
+    /// Whether what the model writes comes in pieces. If not, it is counted where it is whole.
+    has_deltas: bool,
 }
 
 impl Decoder {
     pub(super) const fn new(meta: ResponseMeta) -> Self {
-        Self { meta, has_begun: false }
+        Self { meta, has_begun: false, has_deltas: false }
     }
 
     /// Passes on an event that shows the response as it is now.
@@ -76,8 +81,11 @@ impl StreamDecoder for Decoder {
             let is_content = kind.is_some_and(|kind| kind.starts_with("response."));
             return if is_content { Err(Failure::Malformed) } else { Ok(EventOutcome::More) };
         }
-        if let Some(delta) = fields.get("delta").and_then(Json::string) {
-            chunks.count(delta.chars().count());
+        let delta = fields.get("delta").and_then(Json::string);
+        self.has_deltas |= delta.is_some();
+        let whole = || WHOLE.iter().find_map(|name| fields.get(name)?.string()).filter(|_| !self.has_deltas);
+        if let Some(written) = delta.or_else(whole) {
+            chunks.count(written.chars().count());
         }
         chunks.pass_on(event);
         Ok(EventOutcome::More)
