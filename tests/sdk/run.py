@@ -1,21 +1,23 @@
 """Runs all tests of this folder: real client libraries, and Schemathesis with whatever the description of the API allows,
 against the real server, which no look-alike can stand for.
 
-Needs the packages of requirements.txt; `.ci/run` makes the environments. Arguments are names of tests, as of
-`python -m unittest`; without any, all run. MK_BINARY names another `mk` than target/debug/mk, MK_NODE the folder that
-has the packages of package.json.
+Needs the packages of requirements.txt (test_llama_index: of requirements-llama-index.txt); `.ci/run` makes the
+environments. Arguments are names of tests, as of `python -m unittest`; without any, all run. MK_BINARY names another
+`mk` than target/debug/mk, MK_NODE the folder that has the packages of package.json.
 """
 
 import sys
 import unittest
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # the folder holds nothing but what is committed
 
 import desk
 
-CLIENTS = ("anthropic", "openai", "openai-agents", "langchain-openai", "litellm", "llm", "pydantic-ai-slim")
+CLIENTS = (
+    "anthropic", "openai", "openai-agents", "langchain-openai", "litellm", "llama-index-core", "llm", "pydantic-ai-slim"
+)
 
 
 def main():
@@ -27,9 +29,10 @@ def main():
         result = unittest.TextTestRunner(verbosity=1).run(tests)
     finally:
         desk.close()
-    clients = ", ".join(f"{name} {version(name)}" for name in CLIENTS)
+    installed = {found.metadata["Name"]: found.version for found in distributions()}
+    clients = ", ".join(f"{name} {installed[name]}" for name in CLIENTS if name in installed)
     failed = len(result.failures) + len(result.errors)
-    print(f"clients ({clients}, openai and anthropic for Node): tests {result.testsRun}, failed {failed}")
+    print(f"clients ({clients}): tests {result.testsRun}, failed {failed}")
     return 0 if result.wasSuccessful() and result.testsRun else 1
 
 
