@@ -14,6 +14,20 @@ pub struct ModelList {
     pub data: Vec<Model>,
 }
 
+/// What a model does, as far as its name tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// It answers chat completions.
+    #[default]
+    Chat,
+    /// It turns texts into vectors.
+    Embeddings,
+    /// Something else, such as speech or pictures.
+    #[serde(other)]
+    Other,
+}
+
 /// A model that can be asked for. What is unknown is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Model {
@@ -28,6 +42,9 @@ pub struct Model {
     /// The configured name of its provider; `pool` for a name of the operator's own.
     #[serde(default)]
     pub owned_by: String,
+    /// What it does.
+    #[serde(default)]
+    pub kind: ModelKind,
     /// The models behind a name of the operator's own. What is said about it holds for each of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,

@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use super::{Gateway, is_pattern};
 use crate::api::guard::{BlockOn, Guard};
+use crate::api::models::ModelKind;
 use crate::clock::Time;
 use crate::money::Price;
 use crate::providers::{Takes, catalog, sandbox};
 
+/// A word in a model's own name that says that it turns texts into vectors.
+const FOR_EMBEDDINGS: &str = "embed";
+
 /// Words in a model's own name that say that it does something other than to answer people: it judges texts, makes
-/// vectors, speech, music, pictures or films of them, or drives a machine.
-const NOT_FOR_CHAT: [&str; 19] = [
+/// speech, music, pictures or films of them, or drives a machine.
+const NOT_FOR_CHAT: [&str; 18] = [
     "guard",
     "moderation",
-    "embed",
     "rerank",
     "whisper",
     "transcri",
@@ -79,14 +82,12 @@ impl Gateway {
         ids.into_iter().collect()
     }
 
-    /// The identifiers of [`Gateway::models`] that people can chat with, as far as names tell.
-    pub fn chat_models(&self, now: Time) -> Vec<String> {
-        let mut ids = self.models(now);
-        ids.retain(|id| match self.pool(id) {
-            Some(pool) => pool.targets.iter().all(|target| is_for_chat(target)),
-            None => is_for_chat(id),
-        });
-        ids
+    /// What a model does, or all targets of a pool do, as far as names tell.
+    pub fn kind(&self, id: &str) -> ModelKind {
+        let Some(pool) = self.pool(id) else { return kind_of(id) };
+        let mut kinds = pool.targets.iter().map(|target| kind_of(target));
+        let first = kinds.next().unwrap_or_default();
+        if kinds.all(|kind| kind == first) { first } else { ModelKind::Other }
     }
 
     /// The one of these identifiers to begin with: the first that the operator `chose`, else one that its provider is
@@ -171,10 +172,15 @@ fn in_common(mut models: impl Iterator<Item = ModelInfo>) -> ModelInfo {
     })
 }
 
-/// Whether a model answers people, as far as its own name tells.
-fn is_for_chat(id: &str) -> bool {
+fn kind_of(id: &str) -> ModelKind {
     let name = id.split_once('/').map_or(id, |(_, name)| name).to_ascii_lowercase();
-    !NOT_FOR_CHAT.iter().any(|word| name.contains(word))
+    if name.contains(FOR_EMBEDDINGS) {
+        ModelKind::Embeddings
+    } else if NOT_FOR_CHAT.iter().any(|word| name.contains(word)) {
+        ModelKind::Other
+    } else {
+        ModelKind::Chat
+    }
 }
 
 #[cfg(test)]
@@ -187,19 +193,20 @@ mod tests {
             "groq/llama-guard-3-8b",
             "groq/meta-llama/llama-prompt-guard-2-22m",
             "groq/openai/gpt-oss-safeguard-20b",
-            "openai/text-embedding-3-small",
             "openai/omni-moderation-latest",
-            "ollama/Nomic-Embed-Text",
             "mistral/mistral-code-fim-latest",
             "google/lyria-3.5",
         ] {
-            assert!(!is_for_chat(id), "{id}");
+            assert_eq!(kind_of(id), ModelKind::Other, "{id}");
+        }
+        for id in ["openai/text-embedding-3-small", "ollama/Nomic-Embed-Text"] {
+            assert_eq!(kind_of(id), ModelKind::Embeddings, "{id}");
         }
         let known = catalog::KNOWN.iter().flat_map(|provider| {
             provider.starter_models.iter().map(|starter| format!("{}/{}", provider.name, starter.model))
         });
         for id in known.chain(["guardian/chat-1".to_owned(), "sandbox/alpha".to_owned()]) {
-            assert!(is_for_chat(&id), "{id}");
+            assert_eq!(kind_of(&id), ModelKind::Chat, "{id}");
         }
     }
 }

@@ -341,7 +341,7 @@ async fn models_are_listed_with_prices_and_filtered_by_key() {
     };
     let (status, body) = list(&gateway.key).await;
     assert_eq!((status, &body["object"]), (200, &json!("list")));
-    let mut model = json!({"id": "fake/n", "object": "model", "created": 1_795_176_000, "owned_by": "fake"});
+    let mut model = json!({"id": "fake/n", "object": "model", "created": 1_795_176_000, "owned_by": "fake", "kind": "chat"});
     assert_eq!(body["data"][1], model, "unknown values are omitted");
     model["id"] = json!("fake/m");
     model["input_usd_per_mtok"] = json!(1.0);

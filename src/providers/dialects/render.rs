@@ -43,6 +43,9 @@ impl TokenUsage {
     }
 }
 
+/// Where an answer has the thoughts that its provider signed, as `LiteLLM` calls it.
+pub(in crate::providers) const THINKING_BLOCKS: &str = "thinking_blocks";
+
 /// Collects the content of one choice.
 #[derive(Debug, Default)]
 pub(in crate::providers) struct ChoiceBuilder {
@@ -52,6 +55,8 @@ pub(in crate::providers) struct ChoiceBuilder {
     pub(in crate::providers) tool_calls: Vec<Value>,
     /// What the model thought before, concatenated.
     pub(in crate::providers) reasoning: String,
+    /// The thoughts that the provider signed, to be sent back with the answer; each a block of its format.
+    pub(in crate::providers) thinking_blocks: Vec<Value>,
     /// As [`image`] makes them.
     pub(in crate::providers) images: Vec<Value>,
     /// The sources of parts of the text.
@@ -76,8 +81,12 @@ impl ChoiceBuilder {
         if !self.reasoning.is_empty() {
             message.insert("reasoning_content".to_owned(), Value::from(self.reasoning));
         }
-        let lists =
-            [("tool_calls", self.tool_calls), ("images", self.images), ("annotations", self.annotations)];
+        let lists = [
+            (THINKING_BLOCKS, self.thinking_blocks),
+            ("tool_calls", self.tool_calls),
+            ("images", self.images),
+            ("annotations", self.annotations),
+        ];
         for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
             message.insert(name.to_owned(), Value::from(list));
         }

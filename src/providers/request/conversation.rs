@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::names::Names;
 use super::parts::{self, Data, Image};
@@ -11,15 +11,8 @@ use crate::providers::Failure;
 
 /// Fields of an earlier answer that providers and SDKs add to it and that are sent back with it. They were never part
 /// of the conversation, so they have no effect on the answer.
-const OUTPUT_ONLY_FIELDS: [&str; 7] = [
-    "annotations",
-    "parsed",
-    PROVIDER_FIELDS,
-    "reasoning",
-    "reasoning_content",
-    "reasoning_details",
-    "thinking_blocks",
-];
+const OUTPUT_ONLY_FIELDS: [&str; 6] =
+    ["annotations", "parsed", PROVIDER_FIELDS, "reasoning", "reasoning_content", "reasoning_details"];
 
 /// Where an SDK keeps what it does not know of an answer, of a tool call and of its function.
 const PROVIDER_FIELDS: &str = "provider_specific_fields";
@@ -72,6 +65,8 @@ pub(in crate::providers) enum ContentPart {
     },
     /// A sound.
     Audio(Data),
+    /// A thought that Anthropic signed, as passed to the caller: a block of its format.
+    SignedThought(Value),
     /// A tool call by the model.
     ToolCall {
         /// Referenced by the result.
@@ -159,7 +154,7 @@ fn known_fields(role: &str) -> Vec<&'static str> {
     let mut known = vec!["role", "content", "name"];
     match role {
         "assistant" => {
-            known.extend(["tool_calls", "refusal", "images"]);
+            known.extend(["tool_calls", "refusal", "images", "thinking_blocks"]);
             known.extend(OUTPUT_ONLY_FIELDS);
         }
         "tool" => known.push("tool_call_id"),
@@ -168,7 +163,7 @@ fn known_fields(role: &str) -> Vec<&'static str> {
     known
 }
 
-/// The parts of an earlier answer of the model: texts and tool calls. Records the names of the tools by call id.
+/// The parts of an earlier answer of the model: thoughts, texts and tool calls. Records the names of the tools by call id.
 fn assistant_parts(
     message: &Value,
     path: &str,
@@ -214,7 +209,29 @@ fn assistant_parts(
         let content = ContentPart::ToolCall { id, name, arguments, signature };
         parts.push(Part { content, cache_control: None, path });
     }
-    Ok(parts)
+    if parts.is_empty() {
+        return Ok(parts);
+    }
+    Ok(signed_thoughts(message, path).into_iter().chain(parts).collect())
+}
+
+/// The thoughts before an answer. Those that nobody signed, such as another provider's, are of no use to a model.
+fn signed_thoughts(message: &Value, path: &str) -> Vec<Part> {
+    let blocks = message["thinking_blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let thoughts = blocks.iter().enumerate().filter_map(|(index, block)| {
+        let text = |name: &str| block[name].as_str().filter(|text| !text.is_empty());
+        let block = match text("type")? {
+            "thinking" => {
+                let thinking = block["thinking"].as_str()?;
+                json!({"type": "thinking", "thinking": thinking, "signature": text("signature")?})
+            }
+            "redacted_thinking" => json!({"type": "redacted_thinking", "data": text("data")?}),
+            _ => return None,
+        };
+        let content = ContentPart::SignedThought(block);
+        Some(Part { content, cache_control: None, path: format!("{path}.thinking_blocks[{index}]") })
+    });
+    thoughts.collect()
 }
 
 /// The arguments of a tool call, which are JSON in a string; null or an empty string means no arguments. Some clients

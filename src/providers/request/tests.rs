@@ -92,7 +92,7 @@ fn what_sdks_add_to_an_answer_is_no_part_of_the_conversation() {
             for (name, value) in [
                 ("parsed", json!({"x": 1})),
                 ("provider_specific_fields", json!({"citations": null})),
-                ("thinking_blocks", json!([{"type": "thinking", "thinking": "Hm.", "signature": "s"}])),
+                ("thinking_blocks", json!([{"type": "thinking", "thinking": "Hm.", "signature": ""}])),
                 ("reasoning_content", json!("Hm.")),
                 ("refusal", json!(null)),
                 ("audio", json!(null)),

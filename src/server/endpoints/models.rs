@@ -82,6 +82,7 @@ fn is_offered(gateway: &Gateway, caller: &gate::Caller, id: &str) -> bool {
 pub(in crate::server) fn model(gateway: &Gateway, id: String, now: Time) -> Model {
     let about = gateway.model_info(&id);
     let targets = gateway.pool(&id).map(|pool| pool.targets.clone()).unwrap_or_default();
+    let kind = gateway.kind(&id);
     let owned_by = if targets.is_empty() { model_id::provider(&id) } else { POOL }.to_owned();
     Model {
         id,
@@ -89,6 +90,7 @@ pub(in crate::server) fn model(gateway: &Gateway, id: String, now: Time) -> Mode
         object: "model".to_owned(),
         created: now.unix_ms().div_euclid(1000),
         owned_by,
+        kind,
         context_window: about.context_window,
         max_output_tokens: about.max_output_tokens,
         input_usd_per_mtok: about.price.map(|price| price.input_per_mtok.usd()),

@@ -29,7 +29,7 @@ use std::time::Duration;
 use super::models;
 use crate::api::Service;
 use crate::api::chat::{ChatMessage, ChatRequest, StreamOptions};
-use crate::api::models::Model;
+use crate::api::models::{Model, ModelKind};
 use crate::cli::args::globals::Session;
 use crate::cli::args::text;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
@@ -193,12 +193,12 @@ fn cheapest(models: &[Model]) -> Result<String, Failure> {
         _ => f64::INFINITY,
     };
     let rank = |model: &Model| (is_simulated(&model.id), price(model));
-    let cheapest = models.iter().min_by(|one, other| {
+    let cheapest = models.iter().filter(|model| model.kind == ModelKind::Chat).min_by(|one, other| {
         let ((one_simulated, one_price), (other_simulated, other_price)) = (rank(one), rank(other));
         one_simulated.cmp(&other_simulated).then(one_price.total_cmp(&other_price))
     });
     let none = || {
-        Failure::new(Kind::NotFound, "this key may not use any of the server's models")
+        Failure::new(Kind::NotFound, "this key may not use any of the server's chat models")
             .hint("name one with -m")
     };
     cheapest.map(|model| model.id.clone()).ok_or_else(none)
@@ -240,15 +240,16 @@ mod tests {
         let mut models = vec![
             priced("sandbox/alpha", Some(0.0)),
             priced("sandbox/beta", Some(0.0)),
+            Model { kind: ModelKind::Embeddings, ..priced("openai/text-embedding-3-small", Some(0.1)) },
             priced("anthropic/dear", Some(5.0)),
             priced("local/unknown", None),
             priced("openai/cheap", Some(0.5)),
             priced("openai/equal", Some(0.5)),
         ];
         assert_eq!(cheapest(&models).unwrap(), "openai/cheap");
-        models.truncate(4);
+        models.truncate(5);
         assert_eq!(cheapest(&models).unwrap(), "anthropic/dear");
-        models.remove(2);
+        models.remove(3);
         assert_eq!(cheapest(&models).unwrap(), "local/unknown");
         assert_eq!(cheapest(&models[..2]).unwrap(), "sandbox/alpha");
         assert_eq!(cheapest(&[]).unwrap_err().kind, Kind::NotFound);

@@ -84,6 +84,7 @@ fn block(part: &Part) -> Result<Value, Failure> {
             return Err(part.unsupported("Anthropic accepts only files of type `application/pdf`"));
         }
         ContentPart::Audio(_) => return Err(part.unsupported("Anthropic does not accept audio")),
+        ContentPart::SignedThought(block) => block.clone(),
         ContentPart::ToolCall { id, name, arguments, .. } => {
             json!({"type": "tool_use", "id": call_id(id), "name": name, "input": arguments})
         }

@@ -1,6 +1,6 @@
 //! Parses a complete response with a success status, which may still be a failure.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::error_body;
 use crate::money::Tokens;
@@ -103,6 +103,16 @@ pub(super) fn annotation(citation: &Value, range: (usize, usize)) -> Value {
     }
 }
 
+/// A block of thoughts as callers get it, to send it back with the answer; `None` if it is not signed.
+pub(super) fn signed_thought(block: &Value) -> Option<Value> {
+    let text = |name: &str| block[name].as_str().filter(|text| !text.is_empty());
+    if let Some(data) = text("data") {
+        return Some(json!({"type": "redacted_thinking", "data": data}));
+    }
+    let thinking = block["thinking"].as_str()?;
+    Some(json!({"type": "thinking", "thinking": thinking, "signature": text("signature")?}))
+}
+
 /// Texts with their sources, thinking and tool calls. A message may have no blocks at all if there was nothing to say.
 fn parse_blocks(content: &Value) -> Option<ChoiceBuilder> {
     let mut choice = ChoiceBuilder::default();
@@ -119,7 +129,11 @@ fn parse_blocks(content: &Value) -> Option<ChoiceBuilder> {
                     choice.annotations.extend(citations.iter().map(|citation| annotation(citation, range)));
                 }
             }
-            Some("thinking") => choice.reasoning.push_str(block["thinking"].as_str().unwrap_or_default()),
+            Some("thinking") => {
+                choice.reasoning.push_str(block["thinking"].as_str().unwrap_or_default());
+                choice.thinking_blocks.extend(signed_thought(block));
+            }
+            Some("redacted_thinking") => choice.thinking_blocks.extend(signed_thought(block)),
             Some("tool_use") => {
                 // A call without arguments: callers parse them as an object nevertheless.
                 let none = Value::Object(Map::new());

@@ -131,15 +131,17 @@ fn content(turn: &Turn, signs_calls: bool) -> Value {
         Speaker::User => "user",
         Speaker::Model => "model",
     };
-    let is_call = |part: &Part| matches!(part.content, ContentPart::ToolCall { .. });
-    let first_call = turn.parts.iter().position(is_call);
+    let is_call = |part: &&Part| matches!(part.content, ContentPart::ToolCall { .. });
+    // Another provider's thoughts say nothing to this one.
+    let own = turn.parts.iter().filter(|part| !matches!(part.content, ContentPart::SignedThought(_)));
+    let first_call = own.clone().position(|part| is_call(&part));
     // The results of tools are texts alone; what else there is of them follows.
     let results = turn.parts.iter().filter_map(|part| match &part.content {
         ContentPart::ToolResult { parts, .. } => Some(parts),
         _ => None,
     });
     let media = results.flatten().filter(|part| part.as_text().is_none());
-    let mut parts: Vec<Value> = turn.parts.iter().chain(media).map(part).collect();
+    let mut parts: Vec<Value> = own.chain(media).filter_map(part).collect();
     let called = first_call.and_then(|index| parts.get_mut(index)).filter(|_| signs_calls);
     if let Some(called) = called
         && called["thoughtSignature"].is_null()
@@ -149,8 +151,10 @@ fn content(turn: &Turn, signs_calls: bool) -> Value {
     json!({"role": role, "parts": parts})
 }
 
-fn part(part: &Part) -> Value {
-    match &part.content {
+/// `None` for what the format does not have.
+fn part(part: &Part) -> Option<Value> {
+    Some(match &part.content {
+        ContentPart::SignedThought(_) => return None,
         ContentPart::Text(text) => json!({"text": text}),
         ContentPart::Image(Image::Data(data)) | ContentPart::File { data, .. } | ContentPart::Audio(data) => {
             inline_data(data)
@@ -170,7 +174,7 @@ fn part(part: &Part) -> Value {
             let response = function_response(&tool_text(parts));
             json!({"functionResponse": {"id": id, "name": name, "response": response}})
         }
-    }
+    })
 }
 
 fn inline_data(Data { media_type, base64 }: &Data) -> Value {

@@ -13,6 +13,7 @@ use super::query::Query;
 use super::{ConsoleRequest, Request};
 use crate::api::Service;
 use crate::api::console::{DomainOffer, ModelOffer, TryOffer};
+use crate::api::models::ModelKind;
 use crate::api::verify::Domain;
 use crate::limits::LimitState;
 use crate::server::endpoints::{chat, models, verify};
@@ -32,7 +33,8 @@ pub(super) async fn offer(call: ConsoleRequest, app: &str) -> Result<Response, A
         panel: verify::panel_size(verifier.settings(domain)),
         is_simulated: verifier.mode(domain).is_some(),
     });
-    let ids = gateway.chat_models(now);
+    let mut ids = gateway.models(now);
+    ids.retain(|id| gateway.kind(id) == ModelKind::Chat);
     let panel = &verifier.settings(Domain::General).panel;
     let default_model = gateway.first_choice(panel.iter().map(String::as_str), &ids);
     let models = ids.into_iter().map(|id| ModelOffer {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use warp::reply::Response;
 
 use crate::api::Service;
-use crate::api::models::Model;
+use crate::api::models::{Model, ModelKind};
 use crate::server::endpoints::models::{find, usable};
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::Incoming;
@@ -27,7 +27,8 @@ pub(crate) async fn list(context: &ServerState, incoming: &Incoming, query: &str
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(incoming),
     };
-    let models = usable(context, &incoming.configured.gateway, &caller);
+    let mut models = usable(context, &incoming.configured.gateway, &caller);
+    models.retain(|model| model.kind == ModelKind::Chat);
     match page(&models, query) {
         Ok(page) => with_rate(reply::json(StatusCode::OK, &page), caller.rate),
         Err(error) => error.with_rate(caller.rate).into_response(incoming),

@@ -206,6 +206,7 @@ pub(super) fn models() -> Value {
             "object": "model",
             "created": 1_795_202_760,
             "owned_by": "openai",
+            "kind": "chat",
             "context_window": 400_000,
             "max_output_tokens": 128_000,
             "input_usd_per_mtok": 0.25,

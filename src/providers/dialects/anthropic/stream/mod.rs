@@ -4,14 +4,14 @@
 //!
 //! Blocks arrive one after the other and are identified by their index; those with tool calls are renumbered, as chat
 //! completions number only tool calls. The sources of a text are held back until its block ends, as they are about all
-//! of it. Events of other types are ignored, as the API may add new ones.
+//! of it; so is the signature of a thought, which is passed on with all that it signs. Events of other types are ignored, as the API may add new ones.
 
 use serde_json::{Value, json};
 
 use super::error_body;
 use super::response::{self, Ending, TokenCounts};
 use crate::providers::completion::{EventOutcome, MAX_TOOL_CALLS, PROVIDER_FINISH_REASON, StreamDecoder};
-use crate::providers::dialects::render::UsageMeter;
+use crate::providers::dialects::render::{THINKING_BLOCKS, UsageMeter};
 use crate::providers::sse::{Event, MAX_EVENT_BYTES};
 use crate::providers::stream::chunk_writer::ChunkWriter;
 use crate::providers::{Failure, ProviderResponse};
@@ -32,6 +32,9 @@ pub(super) struct Decoder {
     /// The number of characters of the text so far.
     text_length: usize,
     cited: CitedText,
+    thought: Thought,
+    /// How many signed thoughts were passed on.
+    thoughts: usize,
     /// The usage as last reported; `message_delta` repeats only a part of it.
     usage: TokenCounts,
     is_finished: bool,
@@ -46,6 +49,13 @@ struct CitedText {
     citations: Vec<Value>,
     /// The size of the events that they came in.
     bytes: usize,
+}
+
+/// The block of thoughts that was opened last.
+#[derive(Debug, Default)]
+struct Thought {
+    text: String,
+    signature: String,
 }
 
 /// A block with a tool call.
@@ -129,7 +139,12 @@ impl Decoder {
                 self.cited.start = self.text_length;
                 self.write_text(block["text"].as_str().unwrap_or_default(), chunks);
             }
-            "thinking" => self.write_thinking(block["thinking"].as_str().unwrap_or_default(), chunks),
+            "thinking" => {
+                self.thought = Thought::default();
+                let thought = block["thinking"].as_str().unwrap_or_default();
+                self.write_thinking(thought, chunks);
+            }
+            "redacted_thinking" => self.write_signed(response::signed_thought(block), chunks),
             _ => {}
         }
         Ok(Some(()))
@@ -162,12 +177,10 @@ impl Decoder {
         let handled = match delta["type"].as_str() {
             Some("text_delta") => text("text").map(|text| self.write_text(text, chunks)),
             Some("thinking_delta") => text("thinking").map(|text| self.write_thinking(text, chunks)),
+            Some("signature_delta") => text("signature").map(|text| self.thought.signature.push_str(text)),
             Some("citations_delta") => {
                 self.cited.citations.push(delta["citation"].clone());
                 self.cited.bytes += bytes;
-                if self.held_bytes() > MAX_HELD_BYTES {
-                    return Err(Failure::Malformed);
-                }
                 Some(())
             }
             Some("input_json_delta") => match text("partial_json") {
@@ -177,7 +190,7 @@ impl Decoder {
             Some(_) => Some(()),
             None => None,
         };
-        Ok(handled)
+        if self.held_bytes() > MAX_HELD_BYTES { Err(Failure::Malformed) } else { Ok(handled) }
     }
 
     /// Passes on a piece of a call's arguments; those of blocks with anything else are ignored.
@@ -196,6 +209,7 @@ impl Decoder {
 
     fn stop_block(&mut self, body: &Value, chunks: &mut ChunkWriter) {
         self.write_citations(chunks);
+        self.write_thought(chunks);
         self.other_blocks.retain(|index| body["index"] != *index);
         let Some((number, call)) = self.open_call(body) else { return };
         call.is_open = false;
@@ -235,6 +249,25 @@ impl Decoder {
         if !text.is_empty() {
             chunks.delta(0, &json!({"reasoning_content": text}));
             self.meter.count(text, chunks);
+            self.thought.text.push_str(text);
+        }
+    }
+
+    /// Passes on the thought that ends here, if it is signed.
+    fn write_thought(&mut self, chunks: &mut ChunkWriter) {
+        let Thought { text, signature } = std::mem::take(&mut self.thought);
+        self.write_signed(
+            response::signed_thought(&json!({"thinking": text, "signature": signature})),
+            chunks,
+        );
+    }
+
+    /// Clients put the pieces of lists together by their `index`.
+    fn write_signed(&mut self, block: Option<Value>, chunks: &mut ChunkWriter) {
+        if let Some(mut block) = block {
+            block["index"] = json!(self.thoughts);
+            self.thoughts += 1;
+            chunks.delta(0, &json!({THINKING_BLOCKS: [block]}));
         }
     }
 
@@ -262,7 +295,8 @@ impl Decoder {
 
     fn held_bytes(&self) -> usize {
         let inputs = self.tool_calls.iter().filter_map(|call| call.input.as_ref());
-        self.cited.bytes + inputs.map(String::len).sum::<usize>()
+        let Thought { text, signature } = &self.thought;
+        self.cited.bytes + text.len() + signature.len() + inputs.map(String::len).sum::<usize>()
     }
 
     /// The counts in `message_delta` are cumulative; those it leaves out were sent at the start.
