@@ -44,7 +44,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         writeln!(std::io::stdout(), "{}", listener.local_addr()?)?;
-        tokio::spawn(completions::accept(listener, None));
+        tokio::spawn(completions::accept(listener, None, |_| None));
         let mut rest = tokio::io::stdin();
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
         Ok(())

@@ -52,6 +52,8 @@ mod plan;
 #[expect(dead_code, reason = "time and memory are not measured here")]
 #[path = "../support/process.rs"]
 mod process;
+#[path = "../support/protocols.rs"]
+mod protocols;
 mod report;
 #[path = "../support/requests.rs"]
 mod requests;
@@ -68,7 +70,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use plan::{Ask, FIGURES};
+use plan::Ask;
 use report::{Line, Verdict};
 use run::{Bench, Count};
 
@@ -118,11 +120,11 @@ fn count(options: &Options) -> anyhow::Result<ExitCode> {
 
     println!("{}", report::head());
     let mut holds = true;
-    for figure in &FIGURES {
+    for figure in &plan::figures() {
         let value = report::value(figure, &counts)?;
-        let verdict = has_budgets.then(|| Verdict::of(value, figure.budget));
+        let verdict = if has_budgets { Some(Verdict::of(value, figure.bound, &counts)?) } else { None };
         println!("{}", Line { figure, value, verdict });
-        holds &= verdict == Some(Verdict::Within);
+        holds &= verdict.is_some_and(|(_, verdict)| verdict == Verdict::Within);
     }
     if is_rehearsal {
         println!("This is a rehearsal: its figures mean nothing.");
@@ -137,7 +139,7 @@ fn count(options: &Options) -> anyhow::Result<ExitCode> {
 async fn all(is_rehearsal: bool) -> anyhow::Result<Vec<(Ask, Count)>> {
     let mut bench = Bench::start(Path::new(COUNTS)).await?;
     let mut counts = Vec::new();
-    for ask in Ask::ALL {
+    for ask in Ask::all() {
         eprintln!("counting: {}", ask.name());
         let times = if is_rehearsal { REHEARSAL } else { ask.times() };
         counts.push((ask, bench.count(ask, times).await?));

@@ -1,11 +1,18 @@
 //! What is counted, and the budget for each figure.
 //!
-//! Budgets are the counts when they were last set, with the profile `counted`, on x86-64.
+//! Budgets are the counts when they were last set, with the profile `counted`, on x86-64. Requests in other protocols are
+//! held to chat completions instead: 1.25 times as much where they are passed on, 1.6 times where they are translated.
 
 use crate::caller::Expected;
-use crate::requests::{self, CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion};
+use crate::completions::LAST_WORDS;
+use crate::protocols::Protocol;
+use crate::requests::{
+    self, CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, longer_completion,
+};
 use crate::site::{MODEL, Site};
 
+/// How often a question is asked in a prompt of 100 kB.
+const LONG: usize = 300;
 const VERIFY: &str = "/verify/v1/stream";
 const VERIFIED: Expected = Expected { status: 200, text: "event: completed\n", events: 0 };
 /// Ten claims, all of them in the sandbox's tables.
@@ -28,6 +35,39 @@ pub(crate) enum Ask {
     Verification,
     /// A verification that also reports each model's answer.
     Detailed,
+    /// A whole chat completion with a prompt of 100 kB, as an agent's first turn has.
+    LongChat,
+    /// A request in another protocol.
+    Other(Protocol, Way, Shape),
+}
+
+/// How the provider gets a request in another protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As it is.
+    PassedOn,
+    /// As a chat completion.
+    Translated,
+}
+
+/// What of a request differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// As [`Ask::Chat`].
+    Whole,
+    /// As [`Ask::Stream`].
+    Stream,
+    /// As [`Ask::LongChat`].
+    Long,
+}
+
+/// What a figure is held to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    /// About as many instructions as when this was set.
+    Budget(u64),
+    /// At most this many percent of the figure of a chat completion.
+    OfChat(u64, Ask),
 }
 
 /// What a figure counts instructions per.
@@ -42,57 +82,95 @@ pub(crate) enum Per {
 }
 
 /// A figure and its budget.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Figure {
     /// Its name in the table.
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     /// The request.
     pub(crate) ask: Ask,
     /// What it counts instructions per.
     pub(crate) per: Per,
-    /// Instructions.
-    pub(crate) budget: u64,
+    /// What it is held to.
+    pub(crate) bound: Bound,
 }
 
-/// All figures.
-pub(crate) const FIGURES: [Figure; 5] = [
-    Figure { title: "401 to an unknown key", ask: Ask::Unknown, per: Per::Answer, budget: 41_500 },
-    Figure { title: "health page", ask: Ask::Health, per: Per::Answer, budget: 27_500 },
-    Figure { title: "chat, whole, about 1 KB each way", ask: Ask::Chat, per: Per::Answer, budget: 100_000 },
-    Figure { title: "chat, streamed, an event", ask: Ask::Stream, per: Per::Event, budget: 13_200 },
-    Figure {
-        title: "verification, a frame more",
-        ask: Ask::Detailed,
-        per: Per::EventBeyond(Ask::Verification),
-        budget: 10_100,
-    },
-];
+/// All figures, those of chat completions before others that are held to them.
+pub(crate) fn figures() -> Vec<Figure> {
+    let budget = |title: &str, ask, per, instructions| Figure {
+        title: title.to_owned(),
+        ask,
+        per,
+        bound: Bound::Budget(instructions),
+    };
+    let mut figures = vec![
+        budget("401 to an unknown key", Ask::Unknown, Per::Answer, 41_500),
+        budget("health page", Ask::Health, Per::Answer, 27_500),
+        budget("chat, whole, about 1 KB each way", Ask::Chat, Per::Answer, 100_000),
+        budget("chat, streamed", Ask::Stream, Per::Answer, 1_360_000),
+        budget("chat, streamed, an event", Ask::Stream, Per::Event, 13_200),
+        budget("chat, a prompt of 100 kB", Ask::LongChat, Per::Answer, 500_000),
+        budget("verification, a frame more", Ask::Detailed, Per::EventBeyond(Ask::Verification), 10_100),
+    ];
+    figures.extend(Ask::others().map(|ask| {
+        let Ask::Other(protocol, way, shape) = ask else { unreachable!("only others") };
+        let (percent, way) = match way {
+            Way::PassedOn => (125, "passed on"),
+            Way::Translated => (160, "translated"),
+        };
+        let chat = match shape {
+            Shape::Whole => Ask::Chat,
+            Shape::Stream => Ask::Stream,
+            Shape::Long => Ask::LongChat,
+        };
+        let title = format!("{protocol:?}, {way}, {}", format!("{shape:?}").to_lowercase());
+        Figure { title, ask, per: Per::Answer, bound: Bound::OfChat(percent, chat) }
+    }));
+    figures
+}
 
 impl Ask {
     /// All requests that figures are computed from.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Unknown, Self::Health, Self::Chat, Self::Stream, Self::Verification, Self::Detailed];
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let own = [
+            Self::Unknown,
+            Self::Health,
+            Self::Chat,
+            Self::Stream,
+            Self::LongChat,
+            Self::Verification,
+            Self::Detailed,
+        ];
+        own.into_iter().chain(Self::others())
+    }
+
+    fn others() -> impl Iterator<Item = Self> {
+        [Protocol::Messages, Protocol::Responses].into_iter().flat_map(|protocol| {
+            [Way::PassedOn, Way::Translated].into_iter().flat_map(move |way| {
+                [Shape::Whole, Shape::Stream, Shape::Long].map(|shape| Self::Other(protocol, way, shape))
+            })
+        })
+    }
 
     /// How often it is sent while it is counted: often enough that what the server does twice a second in any case is a
     /// small part.
     pub(crate) const fn times(self) -> u32 {
         match self {
             Self::Unknown | Self::Health | Self::Chat => 2000,
-            Self::Stream => 100,
+            Self::Stream | Self::Other(_, _, Shape::Stream) => 100,
+            Self::Other(_, _, Shape::Whole) => 500,
             // The difference of these two has to be accurate.
-            Self::Verification | Self::Detailed => 200,
+            Self::LongChat | Self::Verification | Self::Detailed | Self::Other(_, _, Shape::Long) => 200,
         }
     }
 
     /// The name of the file of its counts.
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> String {
         match self {
-            Self::Unknown => "unauthorized",
-            Self::Health => "health",
-            Self::Chat => "chat",
-            Self::Stream => "stream",
-            Self::Verification => "verification",
-            Self::Detailed => "verification-detailed",
+            Self::Unknown => "unauthorized".to_owned(),
+            Self::Detailed => "verification-detailed".to_owned(),
+            Self::LongChat => "chat-long".to_owned(),
+            Self::Other(protocol, way, shape) => format!("{protocol:?}-{way:?}-{shape:?}").to_lowercase(),
+            other => format!("{other:?}").to_lowercase(),
         }
     }
 
@@ -109,6 +187,22 @@ impl Ask {
             Self::Health => (requests::get(host, HEALTH), HEALTHY),
             Self::Chat => (chat(&site.chat_key, false), WHOLE),
             Self::Stream => (chat(&site.chat_key, true), STREAM),
+            Self::LongChat => {
+                let body = longer_completion(MODEL, false, LONG);
+                (requests::post(host, CHAT, &site.chat_key, &body), WHOLE)
+            }
+            Self::Other(protocol, way, shape) => {
+                let model = match (way, protocol) {
+                    (Way::Translated, _) => MODEL,
+                    (Way::PassedOn, Protocol::Messages) => "claude/model",
+                    (Way::PassedOn, Protocol::Responses) => "responder/model",
+                };
+                let is_stream = shape == Shape::Stream;
+                let body = protocol.request(model, is_stream, if shape == Shape::Long { LONG } else { 1 });
+                let text = if is_stream { protocol.last_event() } else { LAST_WORDS };
+                let expected = Expected { status: 200, text, events: 0 };
+                (requests::post(host, protocol.path(), &site.chat_key, &body), expected)
+            }
             Self::Verification => (verify(), VERIFIED),
             Self::Detailed => (detailed(&verify()), VERIFIED),
         }

@@ -90,6 +90,14 @@ data_dir = "{data}"
 [providers.fake]
 kind = "openai"
 base_url = "http://{provider}/v1"
+responses = false
+[providers.responder]
+kind = "openai"
+base_url = "http://{provider}/v1"
+responses = true
+[providers.claude]
+kind = "anthropic"
+base_url = "http://{provider}/v1"
 [providers.sandbox]
 kind = "sandbox"
 [verify]

@@ -16,6 +16,8 @@ pub struct Takes {
     /// Whether it may think when it has tools. `OpenAI`'s own models since GPT-5.2 may not in chat completions: they
     /// refuse tools with any effort but `none`, the newest even where none is given.
     pub thinks_with_tools: bool,
+    /// Whether chat completions are its provider's own format, so that it gets what is unknown here as well.
+    pub own_format: bool,
     /// The most tokens of an answer, if known.
     pub max_output_tokens: Option<u64>,
 }
@@ -32,8 +34,22 @@ impl Takes {
             least_effort: model.least_effort,
             highest_efforts: kind == Kind::Anthropic,
             thinks_with_tools: !(is_of_openai && can_keep_from_thinking),
+            own_format: kind == Kind::OpenAi,
             max_output_tokens: model.max_output_tokens,
         }
+    }
+
+    /// The effort to tell it where a caller asks for this one; `None` to tell it none.
+    pub fn effort(self, wanted: &str, has_tools: bool) -> Option<&str> {
+        let Some(least) = self.least_effort else { return self.own_format.then_some(wanted) };
+        if has_tools && !self.thinks_with_tools {
+            return Some(Effort::None.as_str());
+        }
+        Some(match Effort::parse(wanted) {
+            Some(effort) if effort < least => least.as_str(),
+            Some(Effort::XHigh) if !self.own_format && !self.highest_efforts => Effort::High.as_str(),
+            _ => wanted,
+        })
     }
 
     /// What each of two takes.
@@ -45,6 +61,7 @@ impl Takes {
             least_effort: self.least_effort.zip(other.least_effort).map(|(one, other)| one.max(other)),
             highest_efforts: self.highest_efforts && other.highest_efforts,
             thinks_with_tools: self.thinks_with_tools && other.thinks_with_tools,
+            own_format: self.own_format && other.own_format,
             max_output_tokens: limits.into_iter().flatten().min(),
         }
     }

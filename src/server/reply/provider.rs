@@ -128,7 +128,10 @@ fn message(model: &str, provider: &str, failure: &Failure) -> String {
         }
         Failure::Overloaded { .. } => format!("the provider {provider} is overloaded; try again later"),
         Failure::UnknownModel => {
-            format!("{provider} has no model {model}; GET /inference/v1/models lists the models")
+            format!(
+                "{provider} has no model {model}; GET /inference/v1/models lists the models. If it should have \
+                 it, the operator of this server has to check the provider's `base_url`"
+            )
         }
         Failure::ContextOverflow { .. } => {
             format!(

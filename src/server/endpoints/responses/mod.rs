@@ -60,7 +60,8 @@ async fn answer<B: Buf, E>(
     body: impl Stream<Item = Result<B, E>>,
 ) -> Result<warp::reply::Response, ApiError> {
     let body = context.read_inference_json(incoming, body).await?;
-    let translate = || request::translate(&body);
+    let gateway = &incoming.configured.gateway;
+    let translate = || request::translate(&body, |model| gateway.takes(model));
     let request = (Protocol::Responses, &body);
     let asked = chat::ask_in(context, caller, incoming, request, native::may_pass, translate).await;
     let (Answered { mut about, answer }, translated) = asked?;

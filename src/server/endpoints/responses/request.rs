@@ -10,8 +10,8 @@ use bytes::Bytes;
 use super::echo::Echo;
 use super::items::Messages;
 use super::tools::{Names, Tools};
-use crate::inference::{Fields, Json};
-use crate::json::fields::{write_field, write_field_escaped};
+use crate::inference::{Fields, Json, Takes};
+use crate::json::fields::{write_field, write_field_escaped, write_string_field};
 use crate::server::endpoints::chat::{self, MAX_TOKENS, Told, invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
 
@@ -86,9 +86,10 @@ pub(super) struct Translated {
     pub(super) origins: Vec<Option<usize>>,
 }
 
-/// Translates a request.
-pub(super) fn translate(body: &[u8]) -> Result<Translated, ApiError> {
+/// Translates a request; `takes` tells what tunes the answers of a model.
+pub(super) fn translate(body: &[u8], takes: impl FnOnce(&str) -> Takes) -> Result<Translated, ApiError> {
     let fields = chat::object(body)?;
+    let takes = fields.get("model").and_then(Json::string).map(|model| takes(&model)).unwrap_or_default();
     refuse_state(&fields)?;
     let mut out = Vec::with_capacity(body.len() + body.len() / 8 + 256);
     out.push(b'{');
@@ -119,9 +120,9 @@ pub(super) fn translate(body: &[u8]) -> Result<Translated, ApiError> {
     }
     let tools = Tools::read(fields.non_null("tools"))?;
     let choice = tools.choose(fields.non_null("tool_choice"))?;
-    tools.write(&choice, fields.non_null("parallel_tool_calls"), &mut out);
-    form(&fields, &mut out)?;
-    reasoning(&fields, &mut out, &mut left_out)?;
+    let has_tools = tools.write(&choice, fields.non_null("parallel_tool_calls"), &mut out);
+    form(&fields, takes, &mut out, &mut left_out)?;
+    reasoning(&fields, (takes, has_tools), &mut out, &mut left_out)?;
     probabilities(&fields, &mut out, &mut left_out)?;
     if let Some(limit) = chat::whole(&fields, "max_output_tokens", MAX_TOKENS)? {
         write_field(&mut out, "max_tokens", &limit.to_string());
@@ -200,10 +201,16 @@ fn foreign(name: &str, here: &str) -> ApiError {
 }
 
 /// Writes the form of the answer, which is `text`.
-fn form(fields: &Fields<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
+fn form(
+    fields: &Fields<'_>,
+    takes: Takes,
+    out: &mut Vec<u8>,
+    left_out: &mut Vec<String>,
+) -> Result<(), ApiError> {
     let [format, verbosity] = object(fields, "text", ["format", "verbosity"])?;
-    if let Some(verbosity) = verbosity {
-        write_field(out, "verbosity", verbosity.get());
+    match verbosity {
+        Some(verbosity) if takes.own_format => write_field(out, "verbosity", verbosity.get()),
+        verbosity => left_out.extend(verbosity.map(|_| "text.verbosity".to_owned())),
     }
     let Some(format) = format else { return Ok(()) };
     let known = ["type", "name", "description", "schema", "strict"];
@@ -231,10 +238,23 @@ fn form(fields: &Fields<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn reasoning(fields: &Fields<'_>, out: &mut Vec<u8>, left_out: &mut Vec<String>) -> Result<(), ApiError> {
+fn reasoning(
+    fields: &Fields<'_>,
+    (takes, has_tools): (Takes, bool),
+    out: &mut Vec<u8>,
+    left_out: &mut Vec<String>,
+) -> Result<(), ApiError> {
     let [effort, summary] = object(fields, "reasoning", ["effort", "summary"])?;
     if let Some(effort) = effort {
-        write_field(out, "reasoning_effort", effort.get());
+        let wanted =
+            effort.string().ok_or_else(|| invalid("reasoning.effort", "a string such as `low`", effort))?;
+        let told = takes.effort(&wanted, has_tools);
+        if let Some(told) = told {
+            write_string_field(out, "reasoning_effort", told);
+        }
+        if told.is_none_or(|told| told == "none" && wanted != told) {
+            left_out.push("reasoning.effort".to_owned());
+        }
     }
     // What a model shows of its reasoning is given in any case.
     left_out.extend(summary.map(|_| "reasoning.summary".to_owned()));

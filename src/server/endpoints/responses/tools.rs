@@ -208,13 +208,14 @@ impl Tools {
         })
     }
 
-    /// Writes the tools that may be called, and the choice among them, as fields of a chat completion.
-    pub(super) fn write(&self, choice: &Choice, parallel: Option<Json<'_>>, out: &mut Vec<u8>) {
+    /// Writes the tools that may be called, and the choice among them, as fields of a chat completion. Returns whether
+    /// there are any.
+    pub(super) fn write(&self, choice: &Choice, parallel: Option<Json<'_>>, out: &mut Vec<u8>) -> bool {
         let is_allowed = |name: &String| choice.allowed.as_ref().is_none_or(|allowed| allowed.contains(name));
         let tools: Vec<&str> =
             self.own.iter().filter(|(_, name, _)| is_allowed(name)).map(|(.., json)| json.as_str()).collect();
         if tools.is_empty() {
-            return;
+            return false;
         }
         fields::write_field(out, "tools", &format!("[{}]", tools.join(",")));
         if let Some(json) = &choice.json {
@@ -223,6 +224,7 @@ impl Tools {
         if let Some(parallel) = parallel {
             fields::write_field(out, "parallel_tool_calls", parallel.get());
         }
+        true
     }
 
     /// The names of the tools that were left out, and how calls of the others are told to the caller.

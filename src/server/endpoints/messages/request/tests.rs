@@ -8,6 +8,7 @@ const CLAUDE: Takes = Takes {
     cache_marks: true,
     least_effort: Some(Effort::None),
     highest_efforts: true,
+    own_format: false,
     thinks_with_tools: true,
     max_output_tokens: Some(1000),
 };

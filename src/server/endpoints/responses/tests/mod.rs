@@ -6,8 +6,18 @@ mod requests;
 use serde_json::Value;
 
 use super::request::{Translated, translate};
+use crate::inference::{Effort, Takes};
 use crate::server::reply::ApiError;
 
+const OPENAI: Takes = Takes {
+    cache_marks: false,
+    least_effort: Some(Effort::None),
+    highest_efforts: false,
+    thinks_with_tools: false,
+    own_format: true,
+    max_output_tokens: None,
+};
+
 fn translated(body: &Value) -> Result<Translated, ApiError> {
-    translate(body.to_string().as_bytes())
+    translate(body.to_string().as_bytes(), |_| OPENAI)
 }

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::request::{name_here, translate};
-use super::translated;
+use super::{OPENAI, translated};
+use crate::inference::{Effort, Takes};
 
 /// The request with these fields beside a model, as a chat completion without its model.
 fn chat(fields: &Value) -> Value {
@@ -198,6 +199,39 @@ fn parameters_have_their_names_of_the_other_format() {
 }
 
 #[test]
+fn what_tunes_an_answer_is_told_to_models_that_take_it() {
+    let older_claude = Takes { least_effort: None, own_format: false, ..OPENAI };
+    let claude = Takes {
+        least_effort: Some(Effort::None),
+        thinks_with_tools: true,
+        highest_efforts: true,
+        ..older_claude
+    };
+    let gemini = Takes { least_effort: Some(Effort::Minimal), highest_efforts: false, ..claude };
+    let unknown = Takes { least_effort: None, ..OPENAI };
+    let tools = json!([{"type": "function", "name": "f"}]);
+    for (takes, tools, wanted, told, left_out) in [
+        (OPENAI, Value::Null, "xhigh", "xhigh low", "reasoning.summary"),
+        (OPENAI, tools.clone(), "high", "none low", "reasoning.effort reasoning.summary"),
+        (older_claude, tools.clone(), "medium", "- -", "text.verbosity reasoning.effort reasoning.summary"),
+        (claude, tools.clone(), "xhigh", "xhigh -", "text.verbosity reasoning.summary"),
+        (gemini, tools.clone(), "xhigh", "high -", "text.verbosity reasoning.summary"),
+        (gemini, tools, "none", "minimal -", "text.verbosity reasoning.summary"),
+        (unknown, Value::Null, "huge", "huge low", "reasoning.summary"),
+    ] {
+        let body = json!({
+            "model": "a/b", "input": "Hi", "tools": tools, "text": {"verbosity": "low"},
+            "reasoning": {"effort": wanted, "summary": "auto"},
+        });
+        let translated = translate(body.to_string().as_bytes(), |_| takes).unwrap();
+        let chat: Value = serde_json::from_slice(&translated.body).unwrap();
+        let text = |name: &str| chat[name].as_str().unwrap_or("-").to_owned();
+        assert_eq!([text("reasoning_effort"), text("verbosity")].join(" "), told, "{body}");
+        assert_eq!(translated.left_out.join(" "), left_out, "{body}");
+    }
+}
+
+#[test]
 fn what_cannot_be_had_is_refused_by_name() {
     for (fields, param, says) in [
         (json!({"previous_response_id": "resp_1"}), "previous_response_id", "whole conversation in `input`"),
@@ -277,7 +311,7 @@ proptest! {
         )
     ) {
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        if let Ok(translated) = translate(format!("{{{}}}", fields.join(",")).as_bytes()) {
+        if let Ok(translated) = translate(format!("{{{}}}", fields.join(",")).as_bytes(), |_| OPENAI) {
             // What is passed on is JSON again, whatever it was made of.
             prop_assert!(serde_json::from_slice::<Box<serde_json::value::RawValue>>(&translated.body).is_ok());
         }
