@@ -26,7 +26,7 @@ settings_table! {
         affinity: bool = flag();
         /// Asked, in order, when all targets fail.
         fallbacks: Vec<String> = texts();
-        /// Answers are verified as with `verify` of [inference]; the stricter of both holds.
+        /// Like `verify` in [inference]; the stricter of the two applies.
         verify: Option<Guard> = parsed(values::GUARD, values::guard);
     }
 }

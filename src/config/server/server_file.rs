@@ -96,10 +96,11 @@ settings_table! {
         /// If true, parameters that a model's API does not support, such as a seed, are dropped and named in the
         /// header x-mk-dropped, instead of refusing the request.
         drop_unsupported: bool = flag();
-        /// Has all answers of models verified by the panel of [verify]: "flag" adds verdicts to an answer, "block" gives
-        /// none with a false claim. A key or a name for models may be stricter. Costs are those of verifications.
+        /// Verifies all answers of models with the panel of [verify]: "flag" adds verdicts, "block" withholds answers
+        /// with a false claim. Keys and [models.NAME] can be stricter. Each answer then also costs a verification.
         verify: Option<Guard> = parsed(values::GUARD, values::guard);
-        /// What blocks an answer, of "false", "no-consensus", "unchecked" and "failed" (it could not be verified).
+        /// Which answers "block" withholds: any of "false", "no-consensus", "unchecked" and "failed" (the verification
+        /// failed).
         block_on: Vec<BlockOn> = parsed_list(BLOCK_ON, block_on);
         /// Maximum time that answers are cached for callers who request it with x-mk-cache: up to "30d", or "off".
         max_cache: Option<Duration> = parsed(MAX_CACHE, max_cache), written values::written_days_or_off;

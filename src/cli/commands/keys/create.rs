@@ -67,7 +67,7 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "TIME", value_parser = cache_time)]
     cache: Option<CacheTime>,
 
-    /// Have its answers verified: flag (they carry the verdicts) or block (none is given with a false claim) [default: as the server]
+    /// Verify its answers: flag (adds verdicts) or block (withholds answers with a false claim) [default: as set for the server]
     #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
     verify: Option<Guard>,
 

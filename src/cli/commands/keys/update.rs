@@ -87,11 +87,11 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "cache")]
     no_cache: bool,
 
-    /// Have its answers verified: flag (they carry the verdicts) or block (none is given with a false claim)
+    /// Verify its answers: flag (adds verdicts) or block (withholds answers with a false claim)
     #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
     verify: Option<Guard>,
 
-    /// Verify its answers only as the server says
+    /// Verify its answers only as set for the server
     #[arg(long, conflicts_with = "verify")]
     no_verify: bool,
 

@@ -14,9 +14,9 @@ use crate::cli::terminal::sanitize;
 /// The arguments of `mk usage forget`.
 #[derive(Args, Debug)]
 pub(super) struct ForgetArgs {
-    /// The end user, as requests name them or `mk usage --by user` does
+    /// The end user, as named in requests and by `mk usage --by user`
     user: String,
-    /// Only the end user of this app, by name or id [default: of all apps]
+    /// Only in this app, by name or id [default: in all apps]
     #[arg(long)]
     app: Option<String>,
     /// Do not ask

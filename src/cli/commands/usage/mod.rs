@@ -35,8 +35,8 @@ Examples:
   mk usage --since 7d --by model               what each model cost this week
   mk usage --by app,key --from 2026-11-01 --to 2026-11-30
   mk usage --app website --by day,service --csv > november.csv
-  mk usage --by user --since 7d                whom requests were for
-  mk usage forget ann@example.org              one of them, on request
+  mk usage --by user --since 7d                what each end user used
+  mk usage forget ann@example.org              delete what is recorded about one
   mk usage --json | jq .totals.cost_usd
   mk usage --server https://mk.example.org     of a remote server";
 
@@ -48,9 +48,9 @@ are calls to models, and errors are failed attempts; calls that were cancelled,
 or interrupted by a crash of their server, are not errors. A cost is `unknown`
 if no price is known, and begins with ≥ if only some prices are known.
 
-A user is whom a request was for, and a tag what it was marked with, if its
-caller said so (`mk help keys`). A request counts for each of its tags. Beyond
-10000 sums of an app and day, further users or tags are `other`.
+Users and tags are those that requests name (`mk help keys`); a request counts
+for each of its tags. Beyond 10000 sums of an app and day, further users or tags
+are counted together as `other`.
 
 In a pipe, lines are tab-separated: what is asked for with --by (apps and keys
 by id and name), requests, attempts, errors, tokens of prompts, of completions,
@@ -105,7 +105,7 @@ pub(crate) struct UsageArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Forget an end user; what was used stays in all other sums
+    /// Delete what is recorded about an end user; totals stay as they are
     Forget(forget::ForgetArgs),
 }
 

@@ -54,7 +54,7 @@ const ERRORS: [ErrorResponse; 19] = [
     (
         422,
         "UnprocessableEntity",
-        "The answer is not given, as it was verified and a guard blocks it; `mk_verification` has the verdicts.",
+        "The answer was verified and is withheld (`verify = \"block\"`); `mk_verification` has the verdicts.",
         &[],
     ),
     (426, "UpgradeRequired", "The request asks for a WebSocket; send it with POST instead.", &[]),

@@ -36,7 +36,7 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         "Usage",
         "forgetUser",
         "Forget an end user",
-        "Their sums, and what is counted against their limits, are deleted; what was used stays in all other sums.",
+        "Deletes their sums and what is counted against their limits. What they used stays in all other sums.",
     )
     .body(&asked, &[("all_apps", json!({"user": "user-4711"}))])
     .response(
