@@ -69,7 +69,7 @@ codes! {
     UnsupportedMediaType 415 "unsupported_media_type"
         "send the body as JSON, with Content-Type: application/json";
     AnswerBlocked 422 "answer_blocked"
-        "the answer is withheld: 1 of its claims are FALSE, 0 have no consensus, and 0 parts are unchecked. \
+        "the answer is withheld: 1 FALSE, 0 NO CONSENSUS, 0 unchecked. \
          `mk_verification` has the verdicts; ask in another way";
     WebSocketUnsupported 426 "websocket_unsupported"
         "there are no WebSockets here; send this with POST, and with `stream: true` for events";

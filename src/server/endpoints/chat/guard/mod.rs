@@ -195,7 +195,7 @@ fn refusal(Finding { report, failure }: Finding) -> ApiError {
 
 fn blocked(counts: VerdictCounts) -> ApiError {
     let message = format!(
-        "the answer is withheld: {} of its claims are FALSE, {} have no consensus, and {} parts are unchecked. \
+        "the answer is withheld: {} FALSE, {} NO CONSENSUS, {} unchecked. \
          `{FIELD}` has the verdicts; ask in another way",
         counts.false_, counts.no_consensus, counts.unchecked
     );
