@@ -8,8 +8,16 @@
 use memchr::memmem;
 
 /// The names of the fields with text of the answer, or of a tool call's arguments, in the formats. In Responses both
-/// stand in `delta`, which is an object elsewhere.
-const NAMES: [&[u8]; 5] = [b"\"content\"", b"\"text\"", b"\"arguments\"", b"\"partial_json\"", b"\"delta\""];
+/// stand in `delta`, which is an object elsewhere. Anthropic signs thoughts, and refuses one with a gap later.
+const NAMES: [&[u8]; 7] = [
+    b"\"content\"",
+    b"\"text\"",
+    b"\"arguments\"",
+    b"\"partial_json\"",
+    b"\"delta\"",
+    b"\"thinking\"",
+    b"\"signature\"",
+];
 
 /// What stands for a tool call in the three formats, as a field's name or as a value.
 const CALL_NAMES: [&[u8]; 4] =
@@ -71,6 +79,8 @@ mod tests {
             r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}"#,
             r#"{"choices":[{"delta":{"content":""#,
             r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"#,
+            r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"a"#,
+            r#"{"type":"content_block_delta","delta":{"type":"signature_delta","signature":"E"#,
         ] {
             assert!(holds_answer(data.as_bytes()), "{data}");
         }

@@ -37,6 +37,11 @@ impl ApiError {
         }
     }
 
+    /// Whether this is its code.
+    pub(crate) fn is(&self, code: ErrorCode) -> bool {
+        self.code == code
+    }
+
     /// For a parameter, named by its JSON path.
     pub(crate) fn parameter(
         code: ErrorCode,

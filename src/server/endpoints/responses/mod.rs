@@ -61,7 +61,8 @@ async fn answer<B: Buf, E>(
 ) -> Result<warp::reply::Response, ApiError> {
     let body = context.read_inference_json(incoming, body).await?;
     let gateway = &incoming.configured.gateway;
-    let translate = || request::translate(&body, |model| gateway.takes(model));
+    let drops = gateway.drops_unsupported();
+    let translate = || request::translate(&body, drops, |model| gateway.takes(model));
     let request = (Protocol::Responses, &body);
     let asked = chat::ask_in(context, caller, incoming, request, native::may_pass, translate).await;
     let (Answered { mut about, answer }, translated) = asked?;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::echo::Echo;
 use super::items::Messages;
-use super::tools::{Names, Tools};
+use super::tools::{Choice, Names, Tools};
 use crate::inference::{Fields, Json, Takes};
 use crate::json::fields::{write_field, write_field_escaped, write_string_field};
 use crate::server::endpoints::chat::{self, MAX_TOKENS, Told, invalid, missing};
@@ -86,8 +86,13 @@ pub(super) struct Translated {
     pub(super) origins: Vec<Option<usize>>,
 }
 
-/// Translates a request; `takes` tells what tunes the answers of a model.
-pub(super) fn translate(body: &[u8], takes: impl FnOnce(&str) -> Takes) -> Result<Translated, ApiError> {
+/// Translates a request. With `drop_unsupported`, tools that run at a provider are left out also where they are the only
+/// ones, or chosen; `takes` tells what tunes the answers of a model.
+pub(super) fn translate(
+    body: &[u8],
+    drop_unsupported: bool,
+    takes: impl FnOnce(&str) -> Takes,
+) -> Result<Translated, ApiError> {
     let fields = chat::object(body)?;
     let takes = fields.get("model").and_then(Json::string).map(|model| takes(&model)).unwrap_or_default();
     refuse_state(&fields)?;
@@ -119,7 +124,14 @@ pub(super) fn translate(body: &[u8], takes: impl FnOnce(&str) -> Takes) -> Resul
         left_out.push("input.reasoning".to_owned());
     }
     let tools = Tools::read(fields.non_null("tools"))?;
-    let choice = tools.choose(fields.non_null("tool_choice"))?;
+    let chosen = fields.non_null("tool_choice");
+    let choice = match tools.choose(chosen) {
+        Err(error) if drop_unsupported && error.is(ErrorCode::UnsupportedParameter) => {
+            left_out.extend(chosen.map(|_| "tool_choice".to_owned()));
+            Choice::default()
+        }
+        choice => choice?,
+    };
     let has_tools = tools.write(&choice, fields.non_null("parallel_tool_calls"), &mut out);
     form(&fields, takes, &mut out, &mut left_out)?;
     reasoning(&fields, (takes, has_tools), &mut out, &mut left_out)?;

@@ -19,5 +19,5 @@ const OPENAI: Takes = Takes {
 };
 
 fn translated(body: &Value) -> Result<Translated, ApiError> {
-    translate(body.to_string().as_bytes(), |_| OPENAI)
+    translate(body.to_string().as_bytes(), false, |_| OPENAI)
 }

@@ -199,6 +199,22 @@ fn parameters_have_their_names_of_the_other_format() {
 }
 
 #[test]
+fn tools_that_run_at_a_provider_are_left_out_if_the_operator_says_so() {
+    let function = json!({"type": "function", "name": "f"});
+    for (tools, choice, left_out) in [
+        (json!([{"type": "web_search"}]), Value::Null, "tools.web_search"),
+        (json!([{"type": "web_search"}]), json!({"type": "web_search"}), "tool_choice tools.web_search"),
+        (json!([function, {"type": "mcp"}]), json!({"type": "mcp"}), "tool_choice tools.mcp"),
+    ] {
+        let body = json!({"model": "a/b", "input": "Hi", "tools": tools, "tool_choice": choice}).to_string();
+        assert!(translate(body.as_bytes(), false, |_| OPENAI).is_err());
+        let translated = translate(body.as_bytes(), true, |_| OPENAI).unwrap();
+        assert_eq!(translated.left_out.join(" "), left_out);
+        assert!(!String::from_utf8_lossy(&translated.body).contains("tool_choice"));
+    }
+}
+
+#[test]
 fn what_tunes_an_answer_is_told_to_models_that_take_it() {
     let older_claude = Takes { least_effort: None, own_format: false, ..OPENAI };
     let claude = Takes {
@@ -223,7 +239,7 @@ fn what_tunes_an_answer_is_told_to_models_that_take_it() {
             "model": "a/b", "input": "Hi", "tools": tools, "text": {"verbosity": "low"},
             "reasoning": {"effort": wanted, "summary": "auto"},
         });
-        let translated = translate(body.to_string().as_bytes(), |_| takes).unwrap();
+        let translated = translate(body.to_string().as_bytes(), false, |_| takes).unwrap();
         let chat: Value = serde_json::from_slice(&translated.body).unwrap();
         let text = |name: &str| chat[name].as_str().unwrap_or("-").to_owned();
         assert_eq!([text("reasoning_effort"), text("verbosity")].join(" "), told, "{body}");
@@ -311,7 +327,7 @@ proptest! {
         )
     ) {
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        if let Ok(translated) = translate(format!("{{{}}}", fields.join(",")).as_bytes(), |_| OPENAI) {
+        if let Ok(translated) = translate(format!("{{{}}}", fields.join(",")).as_bytes(), false, |_| OPENAI) {
             // What is passed on is JSON again, whatever it was made of.
             prop_assert!(serde_json::from_slice::<Box<serde_json::value::RawValue>>(&translated.body).is_ok());
         }
