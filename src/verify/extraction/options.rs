@@ -104,10 +104,8 @@ fn distinct<'d>(claimed: &Choice<'_>, drafted: &'d [String]) -> Vec<Choice<'d>> 
             rivals.push(rival);
         }
     }
-    if rivals.iter().any(|rival| !is_evasive(rival.text())) {
-        rivals.retain(|rival| !is_evasive(rival.text()));
-    }
-    rivals
+    let (evasive, answers): (Vec<_>, Vec<_>) = rivals.into_iter().partition(|rival| is_evasive(rival.text()));
+    if answers.is_empty() { evasive } else { answers }
 }
 
 /// Numbers from a seed: 32 bits of a SHA-256 each.

@@ -51,8 +51,10 @@ pub fn says_only(text: &str, option: &str) -> bool {
 /// 4.12).
 pub fn asks_whether_true(question: &str) -> bool {
     let question = normal_form::of(question).to_lowercase();
+    let bare = from_word(&question);
     let questions = &*TRUTH_QUESTIONS;
-    questions.beginnings.iter().any(|beginning| begins_with(&question, beginning))
+    let goes_on = |rest: &str| rest.starts_with(char::is_alphanumeric);
+    questions.beginnings.iter().any(|words| bare.strip_prefix(words).is_some_and(|rest| !goes_on(rest)))
         || !question.is_ascii() && questions.spaceless.iter().any(|part| question.contains(part))
 }
 
@@ -65,15 +67,14 @@ struct TruthQuestions {
 static TRUTH_QUESTIONS: LazyLock<TruthQuestions> = LazyLock::new(|| {
     let lines = include_str!("data/truth_questions.tsv").lines().filter(|line| !line.starts_with('#'));
     let is_spaceless = |words: &&str| words.chars().any(|c| c >= '\u{3000}');
-    let (spaceless, beginnings) = lines.flat_map(|line| line.split('|')).partition(is_spaceless);
+    let (spaceless, beginnings) =
+        lines.flat_map(|line| line.split('|')).map(from_word).partition(is_spaceless);
     TruthQuestions { beginnings, spaceless }
 });
 
-/// Whether a text begins with these words, whole.
-fn begins_with(text: &str, words: &str) -> bool {
-    let text = text.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let words = words.trim_start_matches(|c: char| !c.is_alphanumeric());
-    text.strip_prefix(words).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+/// A text from its first letter or digit.
+fn from_word(text: &str) -> &str {
+    text.trim_start_matches(|c: char| !c.is_alphanumeric())
 }
 
 /// A question's words. Models write both, questions and answers, so a search takes time in the sum of their lengths (for
