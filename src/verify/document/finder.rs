@@ -11,10 +11,10 @@ use crate::verify::words::{Folded, Stems};
 /// A document prepared for looking things up: folded, and read for values and words, once for all of its claims.
 #[derive(Debug)]
 pub struct Finder {
-    /// All of the text; line feeds are spaces.
-    whole: Haystack,
+    /// All of the text.
+    whole: Folded,
     /// The text without marks of Markdown, where it has any.
-    shown: Option<Haystack>,
+    shown: Option<Folded>,
     /// What stands in it.
     reading: Reading,
     index: Index,
@@ -25,48 +25,55 @@ pub struct Finder {
 
 /// A quote, folded and prepared to be looked for in several places.
 #[derive(Debug)]
-pub struct Quote(memmem::Finder<'static>);
+pub struct Quote(String);
+
+/// A quote is looked for by so many of its first bytes: to prepare a longer search takes more time than it saves.
+const BEGINNING: usize = 32;
+/// How many places may begin like a quote and go on otherwise until it is looked for as a whole, so that the time stays
+/// that of the lengths.
+const FALSE_BEGINNINGS: usize = 32;
 
 impl Quote {
     /// A quote; `None` if there is nothing in it to look for.
     pub fn new(quote: &str) -> Option<Self> {
         let quote = Folded::new(quote).text().replace('\n', " ");
         let quote = quote.trim();
-        (!quote.is_empty()).then(|| Self(memmem::Finder::new(quote).into_owned()))
-    }
-}
-
-#[derive(Debug)]
-struct Haystack {
-    folded: Folded,
-    spaced: String,
-}
-
-impl Haystack {
-    fn new(folded: Folded) -> Self {
-        let spaced = folded.text().replace('\n', " ");
-        Self { folded, spaced }
+        (!quote.is_empty()).then(|| Self(quote.to_owned()))
     }
 
-    /// The places of a quote, in order.
-    fn places(&self, quote: &Quote, within: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let range = self.folded.folded(within);
-        let part = self.spaced.as_bytes().get(range.clone()).unwrap_or_default();
-        let length = quote.0.needle().len();
-        quote.0.find_iter(part).map(move |at| {
-            let at = range.start + at;
-            self.folded.source(at..at + length)
-        })
+    /// The first `most` of its places in a range of a text, in order. Line feeds are as good as spaces.
+    fn places(&self, folded: &Folded, within: &Range<usize>, most: usize) -> Vec<Range<usize>> {
+        let range = folded.folded(within);
+        let part = folded.text().get(range.clone()).unwrap_or_default().replace('\n', " ");
+        let (part, quote) = (part.as_bytes(), self.0.as_bytes());
+        let mut finder = memmem::Finder::new(&quote[..quote.len().min(BEGINNING)]);
+        let (mut places, mut at, mut misses) = (Vec::new(), 0, 0);
+        while places.len() < most
+            && let Some(found) = finder.find(&part[at..])
+        {
+            at += found;
+            if part[at..].starts_with(quote) {
+                places.push(folded.source(range.start + at..range.start + at + quote.len()));
+                at += quote.len();
+                continue;
+            }
+            at += 1;
+            misses += 1;
+            if misses == FALSE_BEGINNINGS {
+                finder = memmem::Finder::new(quote);
+            }
+        }
+        places
     }
 }
 
 impl Finder {
     /// Prepares a document.
     pub fn new(document: &Document<'_>) -> Self {
-        let whole = Haystack::new(Folded::new(document.text()));
-        let shown = (!document.hidden().is_empty())
-            .then(|| Haystack::new(Folded::without(document.text(), document.hidden())));
-        let folded = shown.as_ref().map_or(&whole.folded, |shown| &shown.folded);
+        let whole = Folded::new(document.text());
+        let shown =
+            (!document.hidden().is_empty()).then(|| Folded::without(document.text(), document.hidden()));
+        let folded = shown.as_ref().unwrap_or(&whole);
         let reading = Reading::of_folded(folded.text(), None);
         let mut stems = Stems::default();
         stems.add(folded.text(), reading.tokens().all());
@@ -90,16 +97,16 @@ impl Finder {
 
     /// The first `most` of all places of which [`Finder::find`] gives one.
     pub fn places(&self, quote: &Quote, within: &Range<usize>, most: usize) -> Vec<Range<usize>> {
-        let mut places: Vec<Range<usize>> = self.whole.places(quote, within).take(most).collect();
-        let further = self.shown.iter().flat_map(|shown| shown.places(quote, within));
-        let further = further.skip(places.len()).take(most - places.len());
-        places.extend(further.collect::<Vec<_>>());
+        let mut places = quote.places(&self.whole, within, most);
+        if let Some(shown) = self.shown.as_ref().filter(|_| places.len() < most) {
+            places.extend(quote.places(shown, within, most).into_iter().skip(places.len()));
+        }
         places
     }
 
     /// The text as it was folded for reading.
     pub(in crate::verify) fn folded(&self) -> &Folded {
-        self.shown.as_ref().map_or(&self.whole.folded, |shown| &shown.folded)
+        self.shown.as_ref().unwrap_or(&self.whole)
     }
 
     /// What stands in the folded text.
