@@ -63,13 +63,17 @@ fn plain_words(text: &str) -> usize {
 
 /// How many bytes at the beginning are taken over at once: visible ASCII, spaces, tabs and line feeds.
 fn plain_length(text: &str) -> usize {
+    leading(text.as_bytes(), |byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t'))
+}
+
+/// How many bytes at the beginning are of a kind.
+pub(super) fn leading(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {
     /// So many are looked at together, which takes no longer than a single one.
-    const TOGETHER: usize = 32;
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    let bytes = text.as_bytes();
-    let are_plain = |chunk: &&[u8]| chunk.iter().filter(|byte| is_plain(byte)).count() == TOGETHER;
-    let together = bytes.chunks(TOGETHER).take_while(are_plain).count() * TOGETHER;
-    together + bytes[together..].iter().take_while(|byte| is_plain(byte)).count()
+    const TOGETHER: u8 = 32;
+    let are = |chunk: &&[u8]| chunk.iter().map(|byte| u8::from(is(*byte))).sum::<u8>() == TOGETHER;
+    let length = usize::from(TOGETHER);
+    let together = bytes.chunks(length).take_while(are).count() * length;
+    together + bytes[together..].iter().take_while(|byte| is(**byte)).count()
 }
 
 /// Whether a text has no visible character.

@@ -15,9 +15,7 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
     faults.extend(unasked(case));
     faults.extend(asked_otherwise(case));
     faults.extend(foreign_name(case));
-    if is_yes_or_no(case.answer.text()) {
-        return;
-    }
+    let before = faults.len();
     let mut has_values = false;
     // "In which year BC" is answered without "BC".
     let is_sign = |meaning: Meaning| matches!(meaning, Meaning::Sign(_));
@@ -31,6 +29,9 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
         hedge(case, faults);
     }
     words(case, faults, has_values);
+    if faults.len() > before && is_yes_or_no(case.answer.text()) {
+        faults.truncate(before);
+    }
 }
 
 /// A value of the claim that is neither in its question nor in its answer: nobody is asked about it.

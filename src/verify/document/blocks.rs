@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::text::Kind;
+use crate::verify::words::{ends_line, find_char};
 
 /// A part of a text that no sentence crosses.
 #[derive(Debug)]
@@ -93,23 +94,18 @@ fn prose(range: Range<usize>) -> Block {
 
 /// The lines of a text, whatever ends them.
 fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut rest = 0;
-    let mut ends = text.match_indices(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
+    let mut rest = Some(0);
     std::iter::from_fn(move || {
-        if rest > text.len() {
-            return None;
-        }
-        let (end, after) =
-            ends.next().map_or((text.len(), text.len() + 1), |(at, mark)| (at, at + mark.len()));
-        let line = rest..end;
-        rest = after;
-        Some(line)
+        let start = rest?;
+        let end = find_char(text, start, |byte| matches!(byte, b'\n'..=b'\r'), ends_line);
+        rest = end.map(|(at, mark)| at + mark.len_utf8());
+        Some(start..end.map_or(text.len(), |(at, _)| at))
     })
 }
 
 fn last_line<'a>(text: &'a str, range: &Range<usize>) -> &'a str {
     let part = text.get(range.clone()).unwrap_or_default();
-    part.rsplit(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']).next().unwrap_or(part)
+    part.rsplit(ends_line).next().unwrap_or(part)
 }
 
 /// What a line of a table is: bars or tabs between cells.

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 
 use super::blocks::{item_number, separators, trimmed};
 use super::text::Kind;
+use crate::verify::words::find_char;
 
 /// The longest word before a stop that is looked up, in bytes.
 const MAX_WORD: usize = 32;
@@ -84,18 +85,20 @@ pub(super) fn kind(sentence: &str, is_last: bool) -> Kind {
         return Kind::ColonLine;
     }
     let bare = sentence.trim_end_matches(is_closer);
-    let words = words(sentence);
-    let has_number = sentence.contains(char::is_numeric);
-    // A note in brackets may stand behind the stop: "Gold is heavy. [1]".
+    // Korean states with this ending, and often without a stop.
     let has_stop = bare.ends_with(is_stop)
-        // Korean states with this ending, and often without a stop.
         || bare.ends_with('다')
+        // A note in brackets may stand behind the stop: "Gold is heavy. [1]".
         || sentence.match_indices(['[', '(']).any(|(at, _)| sentence[..at].trim_end().ends_with(is_stop));
+    if has_stop {
+        return Kind::Prose;
+    }
     // "Figure 2" states nothing, "Everest measures 9100 metres" and "Height: 9100" do.
+    let has_number = sentence.contains(char::is_numeric);
     let longest = if has_number { NUMBERED_FRAGMENT_WORDS } else { FRAGMENT_WORDS };
-    let has_stop = has_stop || has_number && bare.contains(": ");
     let is_short = || sentence.chars().filter(|c| c.is_alphanumeric()).nth(FRAGMENT_LETTERS).is_none();
-    if !has_stop && words <= longest && is_short() { Kind::Fragment } else { Kind::Prose }
+    let says = has_number && bare.contains(": ") || words(sentence) > longest || !is_short();
+    if says { Kind::Prose } else { Kind::Fragment }
 }
 
 /// Whether a line that stands for itself is a full sentence: of more words than a fragment, and with a full stop.
@@ -201,8 +204,7 @@ const fn is_closer(c: char) -> bool {
 }
 
 fn next_stop(part: &str, from: usize) -> Option<(usize, char)> {
-    let found = part.get(from..)?.find(is_stop)? + from;
-    Some((found, part[found..].chars().next()?))
+    find_char(part, from, |byte| matches!(byte, b'.' | b'!' | b'?'), is_stop)
 }
 
 /// Where the stops and closing marks at a position end, and how many stops they are.
@@ -303,11 +305,11 @@ fn is_guarded(part: &str, start: usize, stop: usize, next: &str) -> bool {
         before.rfind(is_outside).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
     let word = &before[word_at..];
     let next_word = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let begins = STARTERS.contains(&next_word);
+    let begins = || STARTERS.contains(&next_word);
     let is_first = from == start && before[..word_at].trim().is_empty();
     if word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
         let previous = before[..word_at].split_whitespace().next_back().unwrap_or_default().to_lowercase();
-        return is_first || word.len() <= 2 && BEFORE_ORDINALS.contains(&previous.as_str()) && !begins;
+        return is_first || word.len() <= 2 && BEFORE_ORDINALS.contains(&previous.as_str()) && !begins();
     }
     let letters = word.chars().count();
     // d. h., EE. UU., Ludwig XIV. regierte.
@@ -321,14 +323,15 @@ fn is_guarded(part: &str, start: usize, stop: usize, next: &str) -> bool {
         // An initial stands first or behind a name; other single letters end names (Vitamin C, World War I).
         let previous = before[..word_at].split_whitespace().next_back().unwrap_or_default();
         let after_name = previous.ends_with('.') || is_first || previous.is_empty();
-        return !begins && (after_name || !next_word.is_empty() && previous.starts_with(char::is_uppercase));
+        return !begins()
+            && (after_name || !next_word.is_empty() && previous.starts_with(char::is_uppercase));
     }
     let small = word.to_lowercase();
     match ABBREVIATIONS.get(small.trim_start_matches('\'')) {
-        Some(false) => !begins || is_title(&small),
-        Some(true) => !begins,
+        Some(false) => !begins() || is_title(&small),
+        Some(true) => !begins(),
         // U.S., J.R.R.: points between single letters.
-        None => word.contains('.') && word.split('.').all(|piece| piece.chars().count() == 1) && !begins,
+        None => word.contains('.') && word.split('.').all(|piece| piece.chars().count() == 1) && !begins(),
     }
 }
 

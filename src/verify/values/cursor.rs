@@ -6,37 +6,14 @@ use super::language::Languages;
 use super::lexicon::{Meaning, Sense};
 use crate::verify::words::{Script, Token};
 
-/// Which senses begin at each token.
-#[derive(Debug, Default)]
-pub(super) struct Starts(Vec<u32>);
-
-impl Starts {
-    /// Of senses that are in order.
-    #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
-    pub(super) fn new(tokens: usize, senses: &[Sense]) -> Self {
-        let mut starts = Vec::with_capacity(tokens + 1);
-        for (nth, sense) in senses.iter().enumerate() {
-            if starts.len() <= sense.at as usize {
-                starts.resize(sense.at as usize + 1, nth as u32);
-            }
-        }
-        starts.resize(tokens + 1, senses.len() as u32);
-        Self(starts)
-    }
-
-    fn of(&self, at: usize) -> Option<Range<usize>> {
-        Some(*self.0.get(at)? as usize..*self.0.get(at + 1)? as usize)
-    }
-}
-
 /// What readers of values look at.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) text: &'a str,
     pub(super) tokens: &'a [Token],
     pub(super) senses: &'a [Sense],
-    /// For each token which senses begin there.
-    pub(super) starts: &'a Starts,
+    /// For each token, and for the end, how many senses begin before it.
+    pub(super) starts: &'a [u32],
     pub(super) languages: Languages,
     /// Whether the language decides how digits are grouped; otherwise every reading is kept.
     pub(super) strict: bool,
@@ -73,20 +50,26 @@ impl<'a> Cursor<'a> {
         else {
             return false;
         };
-        !self.text.get(before.end as usize..token.start as usize).unwrap_or("\n").contains('\n')
+        let between = self.text.get(before.end as usize..token.start as usize);
+        between.is_some_and(|between| between.bytes().all(|byte| byte != b'\n'))
     }
 
     /// The number that a short row of digits writes.
-    pub(super) fn digits(&self, at: usize, lengths: Range<u16>) -> Option<i64> {
+    pub(super) fn digits(&self, at: usize, lengths: Range<u8>) -> Option<i64> {
         let token = self.token(at).filter(|token| token.script == Script::Digits)?;
         lengths.contains(&token.chars).then(|| self.word(at).parse().ok())?
+    }
+
+    /// What the tokens at a position mean in any language.
+    fn all_senses(&self, at: usize) -> &'a [Sense] {
+        let range = self.starts.get(at).zip(self.starts.get(at + 1));
+        range.and_then(|(from, end)| self.senses.get(*from as usize..*end as usize)).unwrap_or_default()
     }
 
     /// What the tokens at a position mean in the text's language.
     pub(super) fn senses(&self, at: usize) -> impl Iterator<Item = &'a Sense> + use<'a> {
         let languages = self.languages;
-        let senses = self.starts.of(at).and_then(|range| self.senses.get(range)).unwrap_or_default();
-        senses.iter().filter(move |sense| sense.languages.meet(languages))
+        self.all_senses(at).iter().filter(move |sense| sense.languages.meet(languages))
     }
 
     /// Whether a number or a month may begin at a word, in any language.
@@ -97,7 +80,7 @@ impl<'a> Cursor<'a> {
                 Meaning::Cardinal(_) | Meaning::Ordinal(_) | Meaning::Month { .. } | Meaning::Scale(_)
             )
         };
-        self.starts.of(at).and_then(|range| self.senses.get(range)).unwrap_or_default().iter().any(begins)
+        self.all_senses(at).iter().any(begins)
     }
 
     /// The longest of those meanings that `pick` takes, and how many tokens it has.
@@ -105,6 +88,22 @@ impl<'a> Cursor<'a> {
         let picked =
             self.senses(at).filter_map(|sense| Some((pick(sense.meaning)?, usize::from(sense.length))));
         picked.max_by_key(|(_, length)| *length)
+    }
+
+    /// Of those meanings that `pick` takes, the one of the longest phrase of at most so many tokens that ends before a
+    /// position, and how many it has.
+    pub(super) fn before<T>(
+        &self,
+        at: usize,
+        most: usize,
+        pick: impl Fn(Meaning) -> Option<T>,
+    ) -> Option<(T, usize)> {
+        let starts = self.starts.get(at.saturating_sub(most)).zip(self.starts.get(at));
+        let senses = starts.and_then(|(from, end)| self.senses.get(*from as usize..*end as usize))?;
+        let ending = senses.iter().filter(|sense| sense.at as usize + usize::from(sense.length) == at);
+        ending
+            .filter(|sense| sense.languages.meet(self.languages))
+            .find_map(|sense| Some((pick(sense.meaning)?, usize::from(sense.length))))
     }
 
     /// The range of the text from one token to before another.

@@ -283,14 +283,17 @@ impl Lexicon {
         }
     }
 
-    /// Every meaning of every word and phrase of a text, in order of their places.
-    pub(super) fn senses(&self, tokens: &[Token]) -> Vec<Sense> {
-        let mut senses = Vec::with_capacity(tokens.len() / 2);
+    /// Every meaning of every word and phrase of a text, in order of their places, and how many stand before each token.
+    #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
+    pub(super) fn senses(&self, tokens: &[Token]) -> (Vec<Sense>, Vec<u32>) {
+        let (mut senses, mut starts) =
+            (Vec::with_capacity(tokens.len()), Vec::with_capacity(tokens.len() + 1));
         for at in 0..tokens.len() {
+            starts.push(senses.len() as u32);
             self.senses_at(tokens, at, &mut senses);
         }
-        senses.shrink_to_fit();
-        senses
+        starts.push(senses.len() as u32);
+        (senses, starts)
     }
 
     #[expect(

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::cursor::{Cursor, Starts};
+use super::cursor::Cursor;
 use super::dates;
 use super::language::Languages;
 use super::lexicon::{Hedge, Sense, lexicon};
@@ -80,9 +80,8 @@ impl Reading {
 
     fn read(folded: &str, given: Option<Languages>, strict: bool) -> Self {
         let tokens = Tokens::new(folded);
-        let senses = lexicon().senses(tokens.all());
+        let (senses, starts) = lexicon().senses(tokens.all());
         let languages = given.unwrap_or_else(|| Languages::guess(tokens.all(), &senses));
-        let starts = Starts::new(tokens.all().len(), &senses);
         let cursor = Cursor {
             text: folded,
             tokens: tokens.all(),

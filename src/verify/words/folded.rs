@@ -11,6 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::canonical_combining_class;
 
 use crate::unsafe_chars::{is_bidi_control, is_smuggled};
+use crate::verify::text::leading;
 
 /// A folded text, and where its parts come from.
 #[derive(Debug, Default)]
@@ -122,7 +123,7 @@ impl Folding {
         let bytes = part.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            let run = plain_run(&bytes[at..]);
+            let run = plain_run(&part[at..]);
             self.keep(&part[at..at + run], range.start + at);
             at += run;
             if at < bytes.len() {
@@ -177,7 +178,7 @@ impl Folding {
         let (mut length, mut has_line) = (0, false);
         for c in rest.chars().take_while(is_space) {
             length += c.len_utf8();
-            has_line |= matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+            has_line |= ends_line(c);
         }
         if rest[..length] == *" " && !self.text.ends_with([' ', '\n']) {
             self.keep(" ", at);
@@ -226,19 +227,40 @@ impl Folding {
 
 /// How many bytes at the beginning are printable ASCII that folding leaves as it is, with single spaces between: the last
 /// may have a mark behind it, and is left out then.
-fn plain_run(bytes: &[u8]) -> usize {
-    let is_visible = |byte: u8| (b'!'..=b'~').contains(&byte) && byte != b'`';
-    let mut run = 0;
-    while let Some(&byte) = bytes.get(run) {
-        let is_single_space =
-            byte == b' ' && run > 0 && bytes.get(run + 1).is_some_and(|next| is_visible(*next));
-        if !is_visible(byte) && !is_single_space {
-            break;
-        }
-        run += 1;
-    }
-    // A space never ends the run, so that what is left out is visible.
+fn plain_run(part: &str) -> usize {
+    /// So many are looked at for one run: those behind a space too many are looked at again.
+    const MOST: usize = 256;
+    let bytes = part.as_bytes();
+    let run = leading(&bytes[..bytes.len().min(MOST)], |byte| matches!(byte, b' '..=b'~') && byte != b'`');
+    let plain = &part[..run];
+    let run = if plain.contains("  ") { plain.find("  ").unwrap_or(run) } else { run };
+    // A space neither begins nor ends the run, so that what is left out is visible.
+    let run = if plain.starts_with(' ') { 0 } else { run - usize::from(part[..run].ends_with(' ')) };
     if bytes.get(run).is_some_and(|next| !next.is_ascii()) { run.saturating_sub(1) } else { run }
+}
+
+/// The first character of a text from a place on that `is` wanted, and where it stands; of ASCII, only those for which
+/// `may_be` is true are looked at, as most of most texts is neither.
+pub fn find_char(
+    text: &str,
+    from: usize,
+    may_be: fn(u8) -> bool,
+    is: fn(char) -> bool,
+) -> Option<(usize, char)> {
+    let mut at = from;
+    loop {
+        at += text.as_bytes().get(at..)?.iter().position(|byte| !byte.is_ascii() || may_be(*byte))?;
+        let c = text.get(at..)?.chars().next()?;
+        if is(c) {
+            return Some((at, c));
+        }
+        at += c.len_utf8();
+    }
+}
+
+/// Whether a character ends a line.
+pub const fn ends_line(c: char) -> bool {
+    matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}'..='\u{2029}')
 }
 
 /// Whether a character may become one with what stands before it.

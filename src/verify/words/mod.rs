@@ -8,6 +8,6 @@ mod folded;
 mod stems;
 mod tokens;
 
-pub use folded::Folded;
+pub use folded::{Folded, ends_line, find_char};
 pub use stems::{Stems, is_same_stem};
 pub use tokens::{Script, Token, Tokens};

@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 use super::tokens::{SEED, Script, Token, hashed, small};
 
 /// The fewest letters that two different words with the same stem share.
-pub(super) const MIN_SHARED: usize = 4;
+const MIN_SHARED: usize = 4;
 /// How many of the last letters may differ.
 const ENDING: usize = 3;
 
@@ -121,18 +121,15 @@ pub fn is_same_stem((text, token): (&str, &Token), (other_text, other): (&str, &
     if token.hash == other.hash {
         return true;
     }
-    let longest = token.chars.max(other.chars) as usize;
-    if token.prefix != other.prefix
-        || token.script != Script::Letters
-        || (token.chars.min(other.chars) as usize) < MIN_SHARED
-    {
+    if small(token.first) != small(other.first) || token.script != Script::Letters {
         return false;
     }
     let word = text.get(token.range()).unwrap_or_default();
     let other_word = other_text.get(other.range()).unwrap_or_default();
     let shared =
         word.chars().zip(other_word.chars()).take_while(|(one, other)| small(*one) == small(*other)).count();
-    shared + ENDING >= longest && !are_other_names(word, other_word)
+    let ends = |word: &str| word.chars().nth(shared + ENDING).is_none();
+    shared >= MIN_SHARED && ends(word) && ends(other_word) && !are_other_names(word, other_word)
 }
 
 /// Whether two words are different names though they begin alike.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use super::stems::MIN_SHARED;
-
 /// What a token consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Script {
@@ -21,7 +19,7 @@ pub enum Script {
     Mark,
 }
 
-/// A token of a folded text: 32 bytes, as a long text has some ten thousand.
+/// A token of a folded text: 24 bytes, as a long text has some ten thousand.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
     /// Where it begins, in bytes of the folded text.
@@ -33,60 +31,41 @@ pub struct Token {
     /// Its first character.
     pub first: char,
     /// How many characters it has, or as many as are counted.
-    pub chars: u16,
+    pub chars: u8,
     /// How many of them are capitals.
-    pub capitals: u16,
+    pub capitals: u8,
     /// The hash of its small letters.
     pub hash: u64,
-    /// A part of the hash of its first four small letters, or of all if it has fewer.
-    pub prefix: u32,
     /// Whether white space or the text's beginning stands before it.
     pub spaced: bool,
 }
 
 impl Token {
-    /// The token that begins at a place of a folded text with this character.
+    /// The token that begins at a place of a folded text with this character: with those of the same script behind it, if
+    /// it is of letters or digits.
     #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
     fn at(folded: &str, at: usize, first: char, spaced: bool) -> Self {
         let script = script(first);
-        let hash = hashed(SEED, small(first));
-        let mut token = Self {
-            start: at as u32,
-            end: (at + first.len_utf8()) as u32,
-            script,
-            first,
-            chars: 1,
-            capitals: u16::from(first.is_uppercase()),
-            hash,
-            prefix: hash as u32,
-            spaced,
-        };
-        if matches!(script, Script::Letters | Script::Digits) {
-            token.grow(&folded[token.end as usize..]);
-        }
-        token
-    }
-
-    /// With the characters of the same script that follow.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a character has at most four bytes; half a hash will do"
-    )]
-    fn grow(&mut self, rest: &str) {
-        for c in rest.chars() {
+        let mut hash = hashed(SEED, small(first));
+        let (mut end, mut chars, mut capitals) =
+            (at + first.len_utf8(), 1_u8, u8::from(first.is_uppercase()));
+        let rest = if matches!(script, Script::Letters | Script::Digits) { folded } else { "" };
+        while let Some(&byte) = rest.as_bytes().get(end) {
             // Told at once, as most of most texts is small ASCII letters.
-            let is_small = c.is_ascii_lowercase() && self.script == Script::Letters;
-            if !is_small && script(c) != self.script {
-                break;
+            if byte.is_ascii_lowercase() && script == Script::Letters {
+                hash = hashed(hash, char::from(byte));
+                end += 1;
+            } else {
+                let Some(c) = rest[end..].chars().next().filter(|c| self::script(*c) == script) else {
+                    break;
+                };
+                capitals = capitals.saturating_add(u8::from(c.is_uppercase()));
+                hash = hashed(hash, small(c));
+                end += c.len_utf8();
             }
-            self.end += c.len_utf8() as u32;
-            self.chars = self.chars.saturating_add(1);
-            self.capitals = self.capitals.saturating_add(u16::from(!is_small && c.is_uppercase()));
-            self.hash = hashed(self.hash, if is_small { c } else { small(c) });
-            if self.chars as usize <= MIN_SHARED {
-                self.prefix = self.hash as u32;
-            }
+            chars = chars.saturating_add(1);
         }
+        Self { start: at as u32, end: end as u32, script, first, chars, capitals, hash, spaced }
     }
 
     /// Its range in the folded text.
@@ -149,7 +128,6 @@ impl Tokens {
             tokens.push(token);
             spaced = false;
         }
-        tokens.shrink_to_fit();
         Self(tokens)
     }
 
@@ -167,11 +145,10 @@ impl Tokens {
 
 fn script(c: char) -> Script {
     match c {
+        _ if c.is_ascii_alphabetic() => Script::Letters,
         '0'..='9' => Script::Digits,
-        'A'..='Z' | 'a'..='z' | 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}' | '\u{400}'..='\u{481}' => {
-            Script::Letters
-        }
         '\0'..='\u{a9}' => Script::Mark,
+        'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}' | '\u{400}'..='\u{481}' => Script::Letters,
         '\u{3005}'..='\u{3007}'
         | '\u{3400}'..='\u{4dbf}'
         | '\u{4e00}'..='\u{9fff}'

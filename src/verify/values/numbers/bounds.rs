@@ -8,7 +8,6 @@ use crate::verify::values::cursor::Cursor;
 use crate::verify::values::lexicon::{Hedge, Marker, Meaning};
 use crate::verify::values::reading::Found;
 use crate::verify::values::value::Value;
-use crate::verify::words::Script;
 
 /// The most tokens of a hedge, and between it and its number.
 const MAX_HEDGE: usize = 6;
@@ -155,14 +154,10 @@ pub(in crate::verify::values) fn hedge(
     while let Some(before) =
         first.checked_sub(1).filter(|_| at - first < 3).and_then(|before| cursor.token(before))
     {
-        let is_currency = first == at && unit_before(cursor, at).is_some();
-        let is_every = cursor.senses(first - 1).any(|sense| sense.meaning == Meaning::Marker(Marker::All));
-        if !(is_currency
-            || is_every
-            || is_minus_in_words(cursor, first - 1)
-            || before.script == Script::Mark
-                && matches!(before.first, '$' | '.' | '(' | '-' | '"' | '€' | '£' | '\''))
-        {
+        let is_mark = matches!(before.first, '$' | '.' | '(' | '-' | '"' | '€' | '£' | '\'');
+        let is_every = || cursor.senses(first - 1).any(|sense| sense.meaning == Meaning::Marker(Marker::All));
+        let is_currency = || first == at && unit_before(cursor, at).is_some();
+        if !(is_mark || is_every() || is_minus_in_words(cursor, first - 1) || is_currency()) {
             break;
         }
         // The end of the sentence before is not an abbreviation's.
@@ -171,15 +166,8 @@ pub(in crate::verify::values) fn hedge(
         }
         first -= 1;
     }
-    let starts = first.saturating_sub(MAX_HEDGE)..first;
-    let hedges = starts.filter_map(|start| {
-        cursor
-            .longest(start, pick(true))
-            .filter(|(_, length)| start + length == first)
-            .map(|(hedge, length)| (length, hedge))
-    });
-    let hedge = hedges.max_by_key(|(length, _)| *length);
-    hedge.map_or((Hedge::None, 0..0), |(length, hedge)| (hedge, cursor.range(first - length, first)))
+    let hedge = cursor.before(first, MAX_HEDGE, pick(true));
+    hedge.map_or((Hedge::None, 0..0), |(hedge, length)| (hedge, cursor.range(first - length, first)))
 }
 
 /// Whether a character is written between a number and what is counted.

@@ -47,9 +47,12 @@ pub(in crate::verify) fn roman(word: &str) -> Option<i64> {
     rest.is_empty().then_some(number)
 }
 
-/// Whether a word begins with a letter of Roman numerals, in capitals.
+/// Whether a word begins with a letter of Roman numerals and is all capitals, but for an ending behind several.
 pub(in crate::verify::values) const fn may_be_roman(token: &Token) -> bool {
-    matches!(token.first, 'I' | 'V' | 'X' | 'L' | 'C' | 'D' | 'M') && token.chars <= 18
+    let small = token.chars - token.capitals;
+    matches!(token.first, 'I' | 'V' | 'X' | 'L' | 'C' | 'D' | 'M')
+        && token.chars <= 18
+        && (small == 0 || small <= 3 && token.capitals > 1)
 }
 
 /// A number in Han numerals: two or more of them, or one before a unit.
@@ -141,7 +144,7 @@ pub(in crate::verify::values) fn compound(word: &str, parts: &[(&str, i64)]) -> 
 
 fn cardinal(word: &str) -> Option<i64> {
     let tokens = Tokens::new(word);
-    let senses = lexicon().senses(tokens.all());
+    let (senses, _) = lexicon().senses(tokens.all());
     senses.iter().find_map(|sense| match sense.meaning {
         Meaning::Cardinal(number) if tokens.all().len() == usize::from(sense.length) => {
             Some(i64::from(number))

@@ -71,10 +71,8 @@ fn is_time(unit: Unit) -> bool {
 
 /// How many tokens before a position are such a word.
 fn word_before(cursor: &Cursor<'_>, at: usize, wanted: Sign) -> Option<usize> {
-    (1..=4.min(at)).find(|length| {
-        let pick = |meaning: Meaning| (meaning == Meaning::Sign(wanted)).then_some(());
-        cursor.is_on_line(at) && cursor.longest(at - length, pick).is_some_and(|((), found)| found == *length)
-    })
+    let pick = |meaning: Meaning| (meaning == Meaning::Sign(wanted)).then_some(());
+    cursor.before(at, 4, pick).filter(|_| cursor.is_on_line(at)).map(|((), length)| length)
 }
 
 /// What stands before a number, by its position.

@@ -49,8 +49,12 @@ pub(in crate::verify::values) fn words() -> impl Iterator<Item = (Unit, Vec<&'st
 
 /// The unit of the longest symbol with which a text begins, and the symbol's length.
 pub(in crate::verify::values) fn symbol(text: &str) -> Option<(Unit, usize)> {
-    let lengths = TABLE.lengths[usize::from(*text.as_bytes().first()?)];
-    let mut longest_first = (1..u32::BITS as usize).rev().filter(|length| lengths >> length & 1 == 1);
+    let mut lengths = TABLE.lengths[usize::from(*text.as_bytes().first()?)];
+    let mut longest_first = std::iter::from_fn(|| {
+        let length = lengths.checked_ilog2()?;
+        lengths ^= 1 << length;
+        Some(length as usize)
+    });
     longest_first.find_map(|length| Some((*TABLE.symbols.get(text.get(..length)?)?, length)))
 }
 

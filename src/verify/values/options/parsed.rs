@@ -39,7 +39,7 @@ pub(super) struct Parsed {
 }
 
 /// The most letters of a word behind a number that may be a unit told by case.
-const MAX_UNIT_LETTERS: u16 = 3;
+const MAX_UNIT_LETTERS: u8 = 3;
 
 /// What a word of `option_words.tsv` is, in the order of its rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,10 +99,9 @@ impl Parsed {
 
     /// Whether what stands beside the values, but for small words, is the same: their amounts can be compared.
     pub(super) fn is_comparable(&self, other: &Self) -> bool {
-        let large = |parsed: &'_ Self| -> Vec<String> {
-            parsed.rest.iter().filter(|word| !word.is_small).map(|word| word.text.clone()).collect()
-        };
-        large(self) == large(other)
+        let is_large = |word: &&Word| !word.is_small;
+        let (one, other) = (self.rest.iter().filter(is_large), other.rest.iter().filter(is_large));
+        one.map(|word| &word.text).eq(other.map(|word| &word.text))
     }
 
     /// Whether the values of both at a position may be compared as numbers: neither a version nor a place in an order
