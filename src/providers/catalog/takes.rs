@@ -6,6 +6,7 @@ use crate::providers::{Effort, Kind, Model};
 
 /// What a model, or each of several, takes. By default, nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "what a model takes or not, each by itself")]
 pub struct Takes {
     /// Whether it is told what of a prompt to cache (`cache_control`).
     pub cache_marks: bool,

@@ -11,6 +11,7 @@
 mod usage;
 
 use bytes::Bytes;
+use memchr::memchr;
 use serde_json::{Value, json};
 
 use usage::Report;
@@ -139,10 +140,12 @@ impl ChunkWriter {
         if !event.name.is_empty() {
             self.write_parts([b"event: ", event.name, b"\n"]);
         }
-        for line in event.data.split(|byte| *byte == b'\n') {
-            self.write_parts([b"data: ", line, b"\n"]);
+        let mut rest = event.data;
+        while let Some(end) = memchr(b'\n', rest) {
+            self.write_parts([b"data: ", &rest[..end], b"\n"]);
+            rest = &rest[end + 1..];
         }
-        self.out.push(b'\n');
+        self.write_parts([b"data: ", rest, b"\n\n"]);
     }
 
     /// Notes the end of an answer that is passed on.
