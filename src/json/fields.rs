@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::reader::{self, Json, Reader};
+use super::write::write_string;
 
 /// More than any format has. Names are compared pairwise, so their number must be bounded.
 const MAX_FIELDS: usize = 256;
@@ -97,18 +98,6 @@ fn comma(out: &[u8]) -> &'static str {
 pub(crate) fn write_string_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
     write_field(out, name, "");
     write_string(out, value);
-}
-
-/// Appends a string as JSON.
-pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
-    if reader::is_plain(text) {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
-        return;
-    }
-    // Writing a string into memory cannot fail.
-    let _ = serde_json::to_writer(out, text);
 }
 
 /// A field's name, copied only if it contains escapes. Serde always copies a bare [`Cow`].

@@ -19,7 +19,7 @@ use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub(crate) use check::MAX_DEPTH;
-pub(crate) use scan::is_plain;
+pub(super) use scan::find_special;
 
 /// A raw JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

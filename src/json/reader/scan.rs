@@ -14,15 +14,10 @@ pub(super) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Whether a string needs no escapes in JSON.
-pub(crate) fn is_plain(text: &str) -> bool {
-    find_special(text.as_bytes()) == text.len()
-}
-
 /// The position of the first byte that cannot be part of a JSON string as it is (a quotation mark, a backslash or a
 /// control character), or the length if there is none.
 #[inline]
-pub(super) fn find_special(bytes: &[u8]) -> usize {
+pub(in crate::json) fn find_special(bytes: &[u8]) -> usize {
     let Some((short, rest)) = bytes.split_first_chunk::<SHORT>() else {
         return bytes.iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len());
     };

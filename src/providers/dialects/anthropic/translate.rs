@@ -4,10 +4,10 @@
 //! caller asked for something else. The API refuses `temperature` together with `top_p`, or with thinking. Checking
 //! that here keeps such a refusal from being mistaken for that of a model that accepts no temperature at all.
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_MAX_TOKENS, MAX_TEMPERATURE, blocks, schema, version};
+use crate::json::write::written;
 use crate::providers::catalog::model::claude_version;
 use crate::providers::completion::CompletionRequest;
 use crate::providers::request::{DecodedRequest, Format, Tool, ToolChoice, Tools, unsupported};
@@ -37,11 +37,7 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     if request.stream {
         body.insert("stream".to_owned(), json!(true));
     }
-    Ok(ProviderRequest {
-        path: "/messages".into(),
-        headers: vec![version()],
-        body: Bytes::from(Value::Object(body).to_string()),
-    })
+    Ok(ProviderRequest { path: "/messages".into(), headers: vec![version()], body: written(&body) })
 }
 
 fn refuse_unsupported(decoded: &DecodedRequest, choices: u32) -> Result<(), Failure> {

@@ -4,10 +4,10 @@
 //! behind them, and conversations without it are refused. Callers receive it with each call, where Google's own
 //! chat-completion interface has it (`extra_content.google.thought_signature`), and are expected to send it back.
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::{encoded, thinking};
+use crate::json::write::written;
 use crate::providers::completion::CompletionRequest;
 use crate::providers::request::{
     ContentPart, Data, DecodedRequest, Format, Image, Part, Speaker, ToolChoice, Tools, Turn, unsupported,
@@ -47,7 +47,7 @@ pub(super) fn translate(request: &CompletionRequest<'_>, model: &Model) -> Resul
     Ok(ProviderRequest {
         path: format!("/models/{}:{method}", encoded(&model.name)).into(),
         headers: Vec::new(),
-        body: Bytes::from(Value::Object(body).to_string()),
+        body: written(&body),
     })
 }
 

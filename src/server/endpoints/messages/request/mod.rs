@@ -18,6 +18,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::inference::Takes;
+use crate::json::write::written;
 use crate::server::endpoints::chat::MAX_TOKENS;
 use crate::server::reply::ApiError;
 use crate::server::request::params::{Params, invalid, missing, wrong_type};
@@ -127,10 +128,9 @@ pub(super) fn translate(
     }
     rest(fields, &mut left_out)?;
 
-    let body = serde_json::to_vec(&Value::Object(chat)).unwrap_or_default();
     let names = Names { origins, tools, effort: asked.effort.parameter() };
     Ok(Translated {
-        body: body.into(),
+        body: written(&chat),
         names,
         left_out: left_out.finish(),
         shows_thinking: asked.shows_thinking,
