@@ -12,6 +12,10 @@ const STORED: &str = "item_reference";
 const TEXTS: [&str; 8] =
     ["text", "refusal", "thinking", "tool_use", "tool_result", "search_result", "compaction", "input_audio"];
 
+/// How deep parts are within others: an image within the result of a tool within a message. What is deeper is not looked
+/// at, as each level is read once more.
+const MAX_LEVELS: u32 = 4;
+
 /// What a prompt has of these parts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PromptParts {
@@ -29,13 +33,17 @@ impl PromptParts {
         let mut parts = Self::default();
         for item in items.items().into_iter().flatten() {
             parts.has_unknown |= is_of_kind(item, |kind| kind == STORED);
-            parts.add_inner(item);
+            parts.add_inner(item, MAX_LEVELS);
         }
         parts
     }
 
     /// Adds the parts inside of an item, or of another part.
-    fn add_inner(&mut self, outer: Json<'_>) {
+    fn add_inner(&mut self, outer: Json<'_>, levels: u32) {
+        if levels == 0 {
+            self.has_unknown = true;
+            return;
+        }
         let inner = outer.fields(["content", "output"]).into_iter().flatten().flatten();
         for part in inner.filter_map(Json::items).flatten() {
             if is_of_kind(part, |kind| matches!(kind, "image_url" | "image" | "input_image")) {
@@ -45,7 +53,7 @@ impl PromptParts {
                 self.has_unknown |= !holds_text(part);
             } else {
                 self.has_unknown |= !is_of_kind(part, |kind| TEXTS.iter().any(|text| kind.ends_with(text)));
-                self.add_inner(part);
+                self.add_inner(part, levels - 1);
             }
         }
     }
@@ -137,5 +145,7 @@ mod tests {
             }
         }
         assert!(of(r#"[{"type":"item_reference","id":"msg_1"}]"#).has_unknown);
+        let nested = r#"{"type":"tool_result","content":["#.repeat(9) + &"]}".repeat(9);
+        assert!(of(&format!("[{nested}]")).has_unknown);
     }
 }
