@@ -3,7 +3,7 @@
 use super::check::{Case, Part};
 use super::fault::{Fault, FaultKind, Severity};
 use super::names::{Words, content, holds, is_told, name_tokens};
-use super::numbers::{near, near_places, parts_meet, shown, unsupported};
+use super::numbers::{meet, near, near_places, shown, unsupported};
 use crate::verify::options::is_yes_or_no;
 use crate::verify::values::{Found, Hedge, Meaning, Number, Unit, Value};
 use crate::verify::words::{Script, Token, is_same_stem};
@@ -78,9 +78,6 @@ fn unasked(case: &Case<'_>) -> Option<Fault> {
 fn asked_otherwise(case: &Case<'_>) -> Option<Fault> {
     let question = &case.question;
     let claimed = case.claim.reading.values();
-    let meets = |one: &Found, other: &Found| {
-        one.readings.iter().any(|one| other.readings.iter().any(|other| parts_meet(*one, *other)))
-    };
     // "Which of the two" counts what the options are.
     let is_small = |number: Number| number.whole().is_some_and(|one| one.abs() <= 12);
     let is_count = |found: &Found| found.numbers().next().is_some() && found.numbers().all(is_small);
@@ -94,7 +91,7 @@ fn asked_otherwise(case: &Case<'_>) -> Option<Fault> {
         };
         months(found).iter().any(|one| months(date).contains(one))
     };
-    let is_said = |found: &Found| claimed.iter().any(|one| meets(one, found) || is_year_of(found, one));
+    let is_said = |found: &Found| claimed.iter().any(|one| meet(one, found) || is_year_of(found, one));
     let mut values = question.reading.values().iter().filter(|found| !found.weak);
     // One that stands elsewhere in the text may tell what is meant.
     let is_foreign = |found: &&Found| {
@@ -104,7 +101,7 @@ fn asked_otherwise(case: &Case<'_>) -> Option<Fault> {
         return Some(Fault::new(Severity::Hard, FaultKind::Question, shown(question, found)));
     }
     let answer = case.answer.reading.values().iter().find(|found| !found.weak && found.unit.is_none())?;
-    let unit = claimed.iter().find(|one| meets(one, answer))?.unit?;
+    let unit = claimed.iter().find(|one| meet(one, answer))?.unit?;
     let whole = 0..question.reading.tokens().all().len();
     let asked = question.reading.senses_within(&whole);
     let asked: Vec<(Unit, usize)> = asked
@@ -138,10 +135,7 @@ fn foreign_name(case: &Case<'_>) -> Option<Fault> {
 
 /// A value of the answer has to be one of the claim, and near the quote.
 fn value(case: &Case<'_>, found: &Found, faults: &mut Vec<Fault>) {
-    let meets = |claimed: &&Found| {
-        claimed.readings.iter().any(|one| found.readings.iter().any(|other| parts_meet(*one, *other)))
-    };
-    let Some(claimed) = case.claim.reading.values().iter().find(meets) else {
+    let Some(claimed) = case.claim.reading.values().iter().find(|claimed| meet(claimed, found)) else {
         // A number may stand in the claim as a word that is not read by itself: "one", "zero".
         if !stands_as_word(case, found) {
             faults.push(Fault::new(Severity::Hard, FaultKind::AnswerNotInClaim, shown(&case.answer, found)));

@@ -3,8 +3,9 @@
 
 use super::check::Case;
 use super::fault::{Fault, FaultKind, Severity};
+use super::names::Words;
 use crate::verify::values::{Marker, markers};
-use crate::verify::words::{Script, Stems, Token};
+use crate::verify::words::{Script, Token};
 
 /// How much of a denied clause stands in a claim that drops the negation, in percent of its words.
 const CLAUSE_SHARE: usize = 60;
@@ -50,8 +51,7 @@ fn repeats_denied(case: &Case<'_>) -> bool {
     let tokens = case.finder.reading().tokens();
     let quoted = &tokens.all()[tokens.within(&case.zone.quote)];
     let text = case.finder.folded().text();
-    let mut stems = Stems::default();
-    stems.add(case.claim.text(), case.claim.reading.tokens().all());
+    let stems = Words::stems(&case.claim);
     let ends_clause = |token: &Token| {
         matches!(token.first, ',' | ';' | ':' | '，' | '、' | '；' | '。' | '.' | '(' | ')')
             && token.script == Script::Mark

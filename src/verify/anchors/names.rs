@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::check::{Case, Part};
 use super::fault::{Fault, FaultKind, Severity};
+use super::numbers::meet;
 use crate::verify::values::{Found, Languages, Meaning, Reading};
 use crate::verify::words::{Script, Stems, Token, Tokens, is_same_stem};
 
@@ -338,10 +339,9 @@ fn shares_stem(case: &Case<'_>, quoted: &[Token]) -> bool {
 
 /// Whether they have a value in common; also if the quote has neither values nor words.
 fn shares_value(case: &Case<'_>, quoted: &[Token]) -> bool {
-    let values = case.finder.reading().values();
-    let first = values.partition_point(|found| found.range.start < case.zone.quote.start);
-    let quoted_values = values[first..].iter().take_while(|found| found.range.start < case.zone.quote.end);
-    let mut quoted_values = quoted_values.take(50).peekable();
+    let reading = case.finder.reading();
+    let quoted_values = &reading.values()[reading.values_within(&case.zone.quote)];
+    let mut quoted_values = quoted_values.iter().take(50).peekable();
     let is_word = |token: &Token| match token.script {
         Script::Letters => token.chars > 2 || token.capitals > 0,
         Script::Han | Script::Katakana | Script::Single => true,
@@ -350,12 +350,5 @@ fn shares_value(case: &Case<'_>, quoted: &[Token]) -> bool {
     if quoted_values.peek().is_none() && !quoted.iter().any(is_word) {
         return true;
     }
-    quoted_values.any(|found| {
-        case.claim.reading.values().iter().any(|claimed| {
-            claimed
-                .readings
-                .iter()
-                .any(|one| found.readings.iter().any(|other| super::numbers::parts_meet(*one, *other)))
-        })
-    })
+    quoted_values.any(|found| case.claim.reading.values().iter().any(|claimed| meet(claimed, found)))
 }

@@ -252,26 +252,19 @@ pub(super) fn near_places<'a>(case: &Case<'a>, positions: &[u32], places: &[Rang
 
 /// A number that the claim takes from elsewhere although the quote has one of the same kind that the claim leaves out.
 fn swapped<'a>(case: &'a Case<'_>) -> Option<&'a Found> {
-    let values = case.finder.reading().values();
-    let first = values.partition_point(|found| found.range.start < case.zone.quote.start);
-    let quoted: Vec<&Found> = values[first..]
-        .iter()
-        .take(MAX_VALUES)
-        .take_while(|found| found.range.start < case.zone.quote.end)
-        .collect();
+    let reading = case.finder.reading();
+    let quoted = &reading.values()[reading.values_within(&case.zone.quote)];
+    let quoted = &quoted[..quoted.len().min(MAX_VALUES)];
     let claimed = case.claim.reading.values();
-    let meets = |one: &Found, other: &Found| {
-        one.readings.iter().any(|value| other.readings.iter().any(|other| parts_meet(*value, *other)))
-    };
     let unused = |kind: &Found| {
         quoted
             .iter()
-            .any(|quoted| is_same_kind(quoted, kind) && !claimed.iter().any(|claimed| meets(claimed, quoted)))
+            .any(|quoted| is_same_kind(quoted, kind) && !claimed.iter().any(|claimed| meet(claimed, quoted)))
     };
     claimed
         .iter()
         .filter(|found| !found.weak)
-        .find(|found| !quoted.iter().any(|quoted| meets(quoted, found)) && unused(found))
+        .find(|found| !quoted.iter().any(|quoted| meet(quoted, found)) && unused(found))
 }
 
 fn is_same_kind(one: &Found, other: &Found) -> bool {
@@ -288,8 +281,13 @@ fn year_of(found: &Found) -> Option<i32> {
     })
 }
 
+/// Whether two values have a reading in common, or one of a part of a date.
+pub(super) fn meet(one: &Found, other: &Found) -> bool {
+    one.readings.iter().any(|value| other.readings.iter().any(|other| parts_meet(*value, *other)))
+}
+
 /// Whether two values are the same, or a year is that of the other's date.
-pub(super) fn parts_meet(one: Value, other: Value) -> bool {
+fn parts_meet(one: Value, other: Value) -> bool {
     let year = |number: Number, date: Date| {
         date.year.map(i64::from) == number.whole() || date.day.map(i64::from) == number.whole()
     };

@@ -133,3 +133,20 @@ impl Finder {
         &self.stems
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::document::Format;
+
+    #[test]
+    fn a_quote_is_found_behind_any_number_of_places_that_begin_like_it() {
+        let begin = "ha ".repeat(20);
+        for often in [0, FALSE_BEGINNINGS - 1, FALSE_BEGINNINGS, 3 * FALSE_BEGINNINGS] {
+            let text = format!("{}{begin}ho.", format!("{begin}hi. ").repeat(often));
+            let finder = Finder::new(&Document::new(&text, Format::Text));
+            let place = text.len() - begin.len() - 3..text.len();
+            assert_eq!(finder.find(&text[place.clone()], 0..text.len(), 0), Some(place), "{often}");
+        }
+    }
+}

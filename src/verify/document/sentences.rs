@@ -66,7 +66,7 @@ pub(super) fn split(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let mut sentences = Vec::new();
     let mut start = 0;
     let mut at = item_number(part);
-    while let Some((stop, c)) = next_stop(part, at) {
+    while let Some((stop, c)) = find_char(part, at, |byte| matches!(byte, b'.' | b'!' | b'?'), is_stop) {
         let (end, stops) = behind_stop(part, stop);
         at = end;
         if ends_sentence(part, start, stop, end, c, stops) {
@@ -201,10 +201,6 @@ const fn is_closer(c: char) -> bool {
             | '~'
             | '`'
     )
-}
-
-fn next_stop(part: &str, from: usize) -> Option<(usize, char)> {
-    find_char(part, from, |byte| matches!(byte, b'.' | b'!' | b'?'), is_stop)
 }
 
 /// Where the stops and closing marks at a position end, and how many stops they are.

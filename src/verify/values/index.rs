@@ -52,9 +52,8 @@ impl Index {
     /// Adds the values that stand in a range of the folded text that was read, and nothing else.
     #[expect(clippy::cast_possible_truncation, reason = "texts are far shorter than 4 GiB")]
     pub fn add_values(&mut self, reading: &Reading, folded: &std::ops::Range<usize>) {
-        let first = reading.values().partition_point(|found| found.range.start < folded.start);
-        let within = reading.values().iter().enumerate().skip(first);
-        for (at, found) in within.take_while(|(_, found)| found.range.start < folded.end) {
+        for at in reading.values_within(folded) {
+            let found = &reading.values()[at];
             if found.range.end <= folded.end {
                 self.add(at as u32, found);
             }

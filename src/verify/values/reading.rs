@@ -147,6 +147,12 @@ impl Reading {
     pub fn values(&self) -> &[Found] {
         &self.values
     }
+
+    /// The positions of those that begin in a range of the text.
+    pub fn values_within(&self, folded: &Range<usize>) -> Range<usize> {
+        let at = |byte: usize| self.values.partition_point(|found| found.range.start < byte);
+        at(folded.start)..at(folded.end.max(folded.start))
+    }
 }
 
 /// The values of a text, at their places in it. A language decides what would have two readings otherwise.

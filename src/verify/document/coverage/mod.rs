@@ -325,9 +325,7 @@ impl Accounted<'_> {
                     }
                 }
         };
-        let first = values.partition_point(|found| found.range.start < place.start);
-        let last = values.partition_point(|found| found.range.start < place.end);
-        let missing = (first..last).filter(|at| !is_accounted(*at));
+        let missing = finder.reading().values_within(&place).filter(|at| !is_accounted(*at));
         missing.partition(|at| original.is_some() || !has(&self.said, *at))
     }
 
