@@ -62,6 +62,7 @@ fuzz_target!(|bytes: &[u8]| {
         temperature: number(bytes, 0).is_multiple_of(2),
         max_completion_tokens: number(bytes, 1).is_multiple_of(2),
         answer_limit: true,
+        max_input_tokens: None,
         max_output_tokens: None,
         stream_usage: number(bytes, 2).is_multiple_of(2),
         responses: None,
