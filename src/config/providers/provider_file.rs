@@ -202,10 +202,10 @@ impl ProviderFile {
                 Err(kind.place.error("is for simulated models").hint("name the table [providers.sandbox]"))
             }
             _ if reserved => Err(kind.place.error("must be \"sandbox\" for a provider of this name")),
-            "openai" => Ok(Kind::OpenAi),
-            "anthropic" => Ok(Kind::Anthropic),
-            "google" => Ok(Kind::Google),
-            _ => Err(kind.place.error("must be \"openai\", \"anthropic\", \"google\" or \"sandbox\"")),
+            word => Kind::OF_APIS.into_iter().find(|known| known.name() == word).ok_or_else(|| {
+                let words = Kind::OF_APIS.map(|known| format!("\"{}\"", known.name())).join(", ");
+                kind.place.error(&format!("must be {words} or \"{SANDBOX}\""))
+            }),
         }
     }
 

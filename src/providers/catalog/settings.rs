@@ -28,6 +28,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Those with an API.
+    pub const OF_APIS: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Google];
+
     /// Its name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {

@@ -95,7 +95,7 @@ fuzz_target!(|bytes: &[u8]| {
             body: Bytes::copy_from_slice(bytes),
             clock: Clock::manual(Time::from_unix_ms(1_795_176_000_000)),
         };
-        for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
+        for kind in Kind::OF_APIS {
             read(&*dialect(kind).expect("these are spoken over HTTP"), &response);
         }
     }

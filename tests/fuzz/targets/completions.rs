@@ -68,7 +68,7 @@ fuzz_target!(|bytes: &[u8]| {
         responses: None,
         least_effort: None,
     };
-    for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
+    for kind in Kind::OF_APIS {
         check(kind, &asked, &model);
     }
 });

@@ -115,7 +115,7 @@ fn verification(body: &[u8]) {
         schema: None,
         effort: Effort::Lowest,
     };
-    for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
+    for kind in Kind::OF_APIS {
         let spoken = dialect(kind).expect("these are spoken over HTTP");
         let request =
             chat.encode(&*spoken, &Model::known("a", kind, "b")).expect("all of it can be expressed");

@@ -95,7 +95,7 @@ fn check(output: &Output) {
 
 fuzz_target!(|bytes: &[u8]| {
     let choices = 1 + u32::try_from(number(bytes, 100) % 2).unwrap_or_default();
-    for kind in [Kind::OpenAi, Kind::Anthropic, Kind::Google] {
+    for kind in Kind::OF_APIS {
         let whole = decode(kind, &[bytes], choices);
         check(&whole);
         assert_eq!(without_ids(decode(kind, &pieces(bytes), choices)), without_ids(whole), "{kind:?}");
