@@ -50,6 +50,8 @@ pub struct VerdictCache {
     store: Store,
     clock: Clock,
     waiting: Mutex<Waiting>,
+    /// Held while something is written: what was written once is not written again after its app was deleted.
+    writing: Mutex<()>,
     unread: LogThrottle,
     unwritten: LogThrottle,
     texts: LookUps,
@@ -87,6 +89,7 @@ impl VerdictCache {
             store,
             clock,
             waiting: Mutex::default(),
+            writing: Mutex::default(),
             unread: LogThrottle::new(),
             unwritten: LogThrottle::new(),
             texts: LookUps::default(),
@@ -107,6 +110,7 @@ impl VerdictCache {
 
     /// Writes what waits. What cannot be written is dropped, and that is logged. Blocking.
     pub(super) fn flush(&self) {
+        let _one_at_a_time = self.writing.locked();
         let rows: Vec<Arc<VerdictRow>> = self.waiting.locked().rows.values().cloned().collect();
         if rows.is_empty() {
             return;
