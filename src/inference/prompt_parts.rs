@@ -44,8 +44,12 @@ impl PromptParts {
             self.has_unknown = true;
             return;
         }
-        let inner = outer.fields(["content", "output"]).into_iter().flatten().flatten();
-        for part in inner.filter_map(Json::items).flatten() {
+        let Some(inner) = outer.fields(["content", "output"]) else {
+            // Of two fields of one name, a provider may read either.
+            self.has_unknown |= outer.is_object();
+            return;
+        };
+        for part in inner.into_iter().flatten().filter_map(Json::items).flatten() {
             if is_of_kind(part, |kind| matches!(kind, "image_url" | "image" | "input_image")) {
                 self.images += 1;
                 self.image_bytes += part.get().len();
@@ -145,6 +149,7 @@ mod tests {
             }
         }
         assert!(of(r#"[{"type":"item_reference","id":"msg_1"}]"#).has_unknown);
+        assert!(of(r#"[{"role":"user","content":"a","content":[{"type":"file"}]}]"#).has_unknown);
         let nested = r#"{"type":"tool_result","content":["#.repeat(9) + &"]}".repeat(9);
         assert!(of(&format!("[{nested}]")).has_unknown);
     }
