@@ -2,6 +2,7 @@
 
 use crate::figures::{Sample, Target};
 use crate::plan::Scenario;
+use crate::protocols::{Other, Way};
 use crate::table::Against::{Nothing, Plus, Times};
 use crate::table::{Against, Bound, Limit, Row};
 
@@ -39,6 +40,19 @@ pub(crate) fn rows(scenario: Scenario) -> Vec<Row> {
             row("p99 ms", Times, |sample| Some(sample.p99_ms)),
             row("CPU us a request", Times, |sample| sample.cpu_us),
         ],
+        Scenario::Protocols => Vec::new(),
+        Scenario::Other(Other { way, .. }) => {
+            let most = match way {
+                Way::PassedOn => 1.25,
+                Way::Translated => 1.6,
+            };
+            vec![
+                row("CPU us a request", Times, |sample| sample.cpu_us)
+                    .bound(at_most(most, Some(Target::Chat))),
+                row("median ms", Times, |sample| Some(sample.median_ms)),
+                row("resident MB", Nothing, |sample| sample.resident_mb),
+            ]
+        }
         Scenario::Unauthorized | Scenario::Limited | Scenario::Health => vec![
             row("requests/s", Times, |sample| Some(sample.answers_per_s)).bound(at_least(0.6, Target::Nginx)),
             row("p99 ms", Times, |sample| Some(sample.p99_ms)),

@@ -13,11 +13,13 @@ pub(crate) enum Target {
     Nginx,
     /// `mk serve` in front of it.
     Mk,
+    /// The same, asked for a chat completion instead of an answer in another protocol.
+    Chat,
 }
 
 impl Target {
     /// All targets, in order.
-    pub(crate) const ALL: [Self; 3] = [Self::Direct, Self::Nginx, Self::Mk];
+    pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Nginx, Self::Mk, Self::Chat];
 
     /// The head of its column.
     pub(crate) const fn name(self) -> &'static str {
@@ -25,6 +27,7 @@ impl Target {
             Self::Direct => "direct",
             Self::Nginx => "nginx",
             Self::Mk => "mk",
+            Self::Chat => "chat",
         }
     }
 }

@@ -199,6 +199,8 @@ mod nginx;
 mod plan;
 #[path = "../support/process.rs"]
 mod process;
+#[path = "../support/protocols.rs"]
+mod protocols;
 mod provider;
 #[path = "../support/requests.rs"]
 mod requests;
@@ -279,18 +281,19 @@ async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let (rounds, span) = if is_rehearsal { REHEARSAL } else { MEASUREMENT };
     let (rounds, span) = (options.rounds.unwrap_or(rounds), options.seconds.unwrap_or(span));
     let scenarios = if options.only.is_empty() { Scenario::value_variants() } else { &options.only };
+    let scenarios: Vec<Scenario> = scenarios.iter().flat_map(|scenario| scenario.parts()).collect();
 
     let nginx = nginx::find();
     if nginx.is_none() {
         eprintln!("{NO_NGINX}");
     }
-    let measured = measure(scenarios, rounds, span, nginx.as_deref()).await?;
+    let measured = measure(&scenarios, rounds, span, nginx.as_deref()).await?;
     let cores = std::thread::available_parallelism()?;
     println!("cores: {cores}; rounds: {rounds}, of which the medians; each load: {} s", span.as_secs_f64());
     if is_rehearsal {
         println!("This is a rehearsal: its figures mean nothing.");
     }
-    let verdicts = print(scenarios, &measured);
+    let verdicts = print(&scenarios, &measured);
     let holds = verdicts.iter().all(|verdict| *verdict == Verdict::Ok);
     Ok(ExitCode::from(u8::from(options.check && !holds)))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::limits::OUT_OF_REACH;
 use crate::process::{self, Process};
-use crate::{completions, serve};
+use crate::{completions, protocols, serve};
 
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fast/model";
@@ -56,7 +56,7 @@ impl Mk {
 }
 
 fn configuration(data: &Path, provider: SocketAddr) -> String {
-    let (data, slow) = (data.display(), completions::SLOW);
+    let (data, slow, others) = (data.display(), completions::SLOW, protocols::providers(provider));
     format!(
         r#"
 listen = "127.0.0.1:0"
@@ -65,11 +65,12 @@ data_dir = "{data}"
 [providers.fast]
 kind = "openai"
 base_url = "http://{provider}/v1"
+responses = false
 max_concurrent = 4096
 [providers.slow]
 kind = "openai"
 base_url = "http://{provider}{slow}/v1"
 max_concurrent = 4096
-"#
+{others}"#
     )
 }

@@ -1,5 +1,6 @@
 //! What is measured: the scenarios, and the requests they send to each target.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,7 +12,10 @@ use crate::figures::Target;
 use crate::load::Load;
 use crate::mk::{MODEL, Mk, SLOW_MODEL};
 use crate::nginx::CHEAP;
-use crate::requests::{CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, get, post};
+use crate::protocols::{LONG, Other, Shape};
+use crate::requests::{
+    CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, get, longer_completion, post,
+};
 use crate::targets::Targets;
 
 /// One load, put on each target in turn.
@@ -33,6 +37,10 @@ pub(crate) enum Scenario {
     Limited,
     /// The health page
     Health,
+    /// Messages and Responses beside chat completions of the same shape, 16 callers
+    Protocols,
+    #[value(skip)]
+    Other(Other),
 }
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -44,9 +52,17 @@ const COMPLETIONS: &str = "/v1/chat/completions";
 const LIMITED: Expected = Expected { status: 429, text: "rate_limited_day", events: 0 };
 
 impl Scenario {
-    /// Its title in the table.
-    pub(crate) const fn title(self) -> &'static str {
+    /// The scenarios that it is made of.
+    pub(crate) fn parts(self) -> Vec<Self> {
         match self {
+            Self::Protocols => Other::all().map(Self::Other).collect(),
+            single => vec![single],
+        }
+    }
+
+    /// Its title in the table.
+    pub(crate) fn title(self) -> Cow<'static, str> {
+        let title = match self {
             Self::Chat32 => "chat, 32 connections",
             Self::Chat128 => "chat, 128 connections",
             Self::Paced => "chat, one connection, 100 requests a second",
@@ -55,12 +71,17 @@ impl Scenario {
             Self::Unauthorized => "401 to an unknown key, 32 connections (nginx: return 200)",
             Self::Limited => "429 to a key without requests left, 32 connections (nginx: return 200)",
             Self::Health => "health, 32 connections (nginx: return 200)",
-        }
+            Self::Protocols => "messages and responses, 16 connections",
+            Self::Other(Other { protocol, way, shape }) => {
+                return format!("{protocol:?}, {way:?}, {shape:?}, 16 connections").into();
+            }
+        };
+        title.into()
     }
 
     /// Whether it reaches the provider, so that the provider can be a target itself.
     pub(crate) const fn reaches_provider(self) -> bool {
-        !matches!(self, Self::Unauthorized | Self::Limited | Self::Health)
+        !matches!(self, Self::Unauthorized | Self::Limited | Self::Health | Self::Protocols | Self::Other(_))
     }
 
     /// How many times as long as the others it runs: few requests give inaccurate percentiles.
@@ -77,46 +98,59 @@ impl Scenario {
             Target::Direct => targets.provider,
             Target::Nginx if self == Self::Streams => targets.nginx.as_ref()?.streams,
             Target::Nginx => targets.nginx.as_ref()?.whole,
-            Target::Mk => targets.mk.address,
+            Target::Mk | Target::Chat => targets.mk.address,
         };
         let (connections, every, spread) = match self {
             Self::Chat128 => (128, AT_ONCE, AT_ONCE),
             Self::Paced => (1, PACE, AT_ONCE),
-            Self::Streams => (16, AT_ONCE, AT_ONCE),
+            Self::Streams | Self::Protocols | Self::Other(_) => (16, AT_ONCE, AT_ONCE),
             Self::Slow => (512, AT_ONCE, THINKING),
             Self::Chat32 | Self::Unauthorized | Self::Limited | Self::Health => (32, AT_ONCE, AT_ONCE),
         };
         let (request, expected) = match target {
             Target::Direct if !self.reaches_provider() => return None,
-            Target::Direct | Target::Nginx => self.of_proxy(address, targets),
-            Target::Mk => self.of_mk(address, &targets.mk),
+            Target::Direct | Target::Nginx => self.of_proxy(address, targets)?,
+            Target::Mk => self.of_mk(address, &targets.mk)?,
+            Target::Chat => self.of_chat(address, &targets.mk)?,
         };
         Some(Load { address, request, expected, connections, every, spread })
     }
 
     /// The request to a proxy that knows nothing of chat completions, and to the provider behind it.
-    fn of_proxy(self, address: SocketAddr, targets: &Targets) -> (Vec<u8>, Expected) {
+    fn of_proxy(self, address: SocketAddr, targets: &Targets) -> Option<(Vec<u8>, Expected)> {
         // The same request as to `mk`, even in length.
         let post = |path: &str| post(address, path, &targets.mk.key, &self.body(MODEL));
-        match self {
+        Some(match self {
             Self::Health => (get(address, CHEAP), HEALTHY),
             Self::Unauthorized | Self::Limited => (post(CHEAP), HEALTHY),
             Self::Slow => (post(&format!("{SLOW}{COMPLETIONS}")), WHOLE),
             Self::Streams => (post(COMPLETIONS), STREAM),
             Self::Chat32 | Self::Chat128 | Self::Paced => (post(COMPLETIONS), WHOLE),
-        }
+            Self::Protocols | Self::Other(_) => return None,
+        })
     }
 
-    fn of_mk(self, address: SocketAddr, mk: &Mk) -> (Vec<u8>, Expected) {
+    fn of_mk(self, address: SocketAddr, mk: &Mk) -> Option<(Vec<u8>, Expected)> {
         let post = |key: &str, model: &str| post(address, CHAT, key, &self.body(model));
-        match self {
+        Some(match self {
             Self::Health => (get(address, HEALTH), HEALTHY),
             Self::Unauthorized => (post(&mk.foreign_key, MODEL), UNAUTHORIZED),
             Self::Limited => (post(&mk.scarce_key, MODEL), LIMITED),
             Self::Slow => (post(&mk.key, SLOW_MODEL), WHOLE),
             Self::Streams => (post(&mk.key, MODEL), STREAM),
             Self::Chat32 | Self::Chat128 | Self::Paced => (post(&mk.key, MODEL), WHOLE),
-        }
+            Self::Other(other) => other.request(address, &mk.key, MODEL),
+            Self::Protocols => return None,
+        })
+    }
+
+    /// The chat completion that a request in another protocol is compared with.
+    fn of_chat(self, address: SocketAddr, mk: &Mk) -> Option<(Vec<u8>, Expected)> {
+        let Self::Other(Other { shape, .. }) = self else { return None };
+        let times = if shape == Shape::Long { LONG } else { 1 };
+        let body = longer_completion(MODEL, shape == Shape::Stream, times);
+        let expected = if shape == Shape::Stream { STREAM } else { WHOLE };
+        Some((post(address, CHAT, &mk.key, &body), expected))
     }
 
     fn body(self, model: &str) -> String {

@@ -10,8 +10,8 @@ use std::process::Stdio;
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
-use crate::completions;
 use crate::process::{self, Process};
+use crate::{completions, protocols};
 
 /// The argument that makes this binary the provider.
 pub(crate) const ROLE: &str = "provider";
@@ -44,7 +44,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         writeln!(std::io::stdout(), "{}", listener.local_addr()?)?;
-        tokio::spawn(completions::accept(listener, None, |_| None));
+        tokio::spawn(completions::accept(listener, None, protocols::answers));
         let mut rest = tokio::io::stdin();
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
         Ok(())

@@ -53,7 +53,7 @@ pub(crate) enum Verdict {
 }
 
 /// The samples of one scenario: by round, then in the order of [`Target::ALL`].
-pub(crate) type Rounds = Vec<[Option<Sample>; 3]>;
+pub(crate) type Rounds = Vec<[Option<Sample>; Target::ALL.len()]>;
 
 impl Row {
     /// The median over the rounds of one target's figure.
@@ -75,15 +75,15 @@ impl Row {
         median(compared.filter(|value| value.is_finite()))
     }
 
-    fn value(&self, round: &[Option<Sample>; 3], target: Target) -> Option<f64> {
+    fn value(&self, round: &[Option<Sample>; Target::ALL.len()], target: Target) -> Option<f64> {
         round[target as usize].as_ref().and_then(self.of).filter(|value| value.is_finite())
     }
 
     /// The line, and the verdict on its bound.
     pub(crate) fn line(&self, rounds: &Rounds) -> (String, Option<Verdict>) {
-        let [direct, nginx, mk] = Target::ALL.map(|target| shown(self.figure(rounds, target)));
-        let [to_direct, to_nginx] =
-            [Target::Direct, Target::Nginx].map(|target| self.compared(self.comparison(rounds, target)));
+        let [direct, nginx, mk, chat] = Target::ALL.map(|target| shown(self.figure(rounds, target)));
+        let [to_direct, to_nginx, to_chat] = [Target::Direct, Target::Nginx, Target::Chat]
+            .map(|target| self.compared(self.comparison(rounds, target)));
         let verdict = self.bound.map(|bound| {
             bound.verdict(match bound.to {
                 Some(target) => self.comparison(rounds, target),
@@ -94,7 +94,7 @@ impl Row {
         let verdict_text = verdict.map_or("", Verdict::text);
         let what = self.what;
         let line = format!(
-            "  {what:<26}{direct:>10}{nginx:>10}{mk:>10}{to_nginx:>11}{to_direct:>11}  {bound:<18}{verdict_text}"
+            "  {what:<26}{direct:>10}{nginx:>10}{chat:>10}{mk:>10}{to_nginx:>11}{to_direct:>11}{to_chat:>10}  {bound:<18}{verdict_text}"
         );
         (line.trim_end().to_owned(), verdict)
     }
@@ -111,8 +111,12 @@ impl Row {
 
 /// The head of the table's columns.
 pub(crate) fn head() -> String {
-    let [direct, nginx, mk] = Target::ALL.map(Target::name);
-    format!("{:<28}{direct:>10}{nginx:>10}{mk:>10}{:>11}{:>11}  bound", "", "to nginx", "to direct")
+    let [direct, nginx, mk, chat] = Target::ALL.map(Target::name);
+    let [to_nginx, to_direct, to_chat] = ["to nginx", "to direct", "to chat"];
+    format!(
+        "{:<28}{direct:>10}{nginx:>10}{chat:>10}{mk:>10}{to_nginx:>11}{to_direct:>11}{to_chat:>10}  bound",
+        ""
+    )
 }
 
 impl Bound {

@@ -14,6 +14,8 @@ use crate::nginx::Nginx;
 use crate::plan::{self, Scenario};
 use crate::process::Process;
 
+/// Key rows are cached only if the last write to the database was more than 3 s ago; until then, each request reads it.
+const SETTLED: Duration = Duration::from_millis(3500);
 /// How often the memory of a process is sampled.
 const SAMPLING: Duration = Duration::from_millis(100);
 
@@ -33,6 +35,7 @@ impl Targets {
         let nginx = nginx.map(|file| Nginx::start(file, provider)).transpose()?;
         let mk = Mk::start(provider)?;
         plan::only_one(&mk).open().await.context("the first answer of mk")?;
+        sleep(SETTLED).await;
         Ok(Self { provider, nginx, mk })
     }
 
@@ -48,7 +51,7 @@ impl Targets {
         let process = match target {
             Target::Direct => None,
             Target::Nginx => self.nginx.as_ref().map(|nginx| &nginx.process),
-            Target::Mk => Some(&self.mk.process),
+            Target::Mk | Target::Chat => Some(&self.mk.process),
         };
         let ready = load.open().await?;
         let before = process.and_then(Process::cpu_time);

@@ -4,15 +4,12 @@
 //! held to chat completions instead.
 
 use crate::caller::Expected;
-use crate::completions::LAST_WORDS;
-use crate::protocols::Protocol;
+use crate::protocols::{LONG, Other, Protocol, Shape, Way};
 use crate::requests::{
     self, CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, longer_completion,
 };
 use crate::site::{MODEL, Site};
 
-/// How often a question is asked in a prompt of 100 kB.
-const LONG: usize = 300;
 const VERIFY: &str = "/verify/v1/stream";
 const VERIFIED: Expected = Expected { status: 200, text: "event: completed\n", events: 0 };
 /// Ten claims, all of them in the sandbox's tables.
@@ -38,27 +35,7 @@ pub(crate) enum Ask {
     /// A whole chat completion with a prompt of 100 kB, as an agent's first turn has.
     LongChat,
     /// A request in another protocol.
-    Other(Protocol, Way, Shape),
-}
-
-/// How the provider gets a request in another protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// As it is.
-    PassedOn,
-    /// As a chat completion.
-    Translated,
-}
-
-/// What of a request differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// As [`Ask::Chat`].
-    Whole,
-    /// As [`Ask::Stream`].
-    Stream,
-    /// As [`Ask::LongChat`].
-    Long,
+    Other(Other),
 }
 
 /// What a figure is held to.
@@ -94,18 +71,16 @@ pub(crate) struct Figure {
     pub(crate) bound: Bound,
 }
 
-/// The shapes of requests in other protocols, with the chat completion that each is held to.
-const SHAPES: [(Shape, Ask); 3] =
-    [(Shape::Whole, Ask::Chat), (Shape::Stream, Ask::Stream), (Shape::Long, Ask::LongChat)];
-
-/// For each shape, what requests in other protocols are held to, in percent of a chat completion: what was counted and a
+/// What requests in other protocols are held to in percent of a chat completion, by [`Shape`]: what was counted and a
 /// tenth. The goal is 125 for what is passed on, and 160 for what is translated.
-const HELD_TO: [(Protocol, Way, [u64; 3]); 4] = [
-    (Protocol::Messages, Way::PassedOn, [130, 137, 132]),
-    (Protocol::Messages, Way::Translated, [282, 228, 357]),
-    (Protocol::Responses, Way::PassedOn, [125, 146, 133]),
-    (Protocol::Responses, Way::Translated, [188, 210, 208]),
-];
+const fn held_to(protocol: Protocol, way: Way) -> [u64; 3] {
+    match (protocol, way) {
+        (Protocol::Messages, Way::PassedOn) => [130, 137, 132],
+        (Protocol::Messages, Way::Translated) => [282, 228, 357],
+        (Protocol::Responses, Way::PassedOn) => [125, 146, 133],
+        (Protocol::Responses, Way::Translated) => [188, 210, 208],
+    }
+}
 
 /// All figures, those of chat completions before others that are held to them.
 pub(crate) fn figures() -> Vec<Figure> {
@@ -124,13 +99,18 @@ pub(crate) fn figures() -> Vec<Figure> {
         budget("chat, a prompt of 100 kB", Ask::LongChat, Per::Answer, 418_000),
         budget("verification, a frame more", Ask::Detailed, Per::EventBeyond(Ask::Verification), 8_900),
     ];
-    let others = HELD_TO.into_iter().flat_map(|(protocol, way, percents)| {
-        SHAPES.into_iter().zip(percents).map(move |((shape, chat), percent)| Figure {
+    let others = Other::all().map(|other @ Other { protocol, way, shape }| {
+        let chat = match shape {
+            Shape::Whole => Ask::Chat,
+            Shape::Stream => Ask::Stream,
+            Shape::Long => Ask::LongChat,
+        };
+        Figure {
             title: format!("{protocol:?}, {way:?}, {shape:?}"),
-            ask: Ask::Other(protocol, way, shape),
+            ask: Ask::Other(other),
             per: Per::Answer,
-            bound: Bound::OfChat(percent, chat),
-        })
+            bound: Bound::OfChat(held_to(protocol, way)[shape as usize], chat),
+        }
     });
     figures.extend(others);
     figures
@@ -148,10 +128,7 @@ impl Ask {
             Self::Verification,
             Self::Detailed,
         ];
-        let others = HELD_TO
-            .into_iter()
-            .flat_map(|(protocol, way, _)| SHAPES.map(move |(shape, _)| Self::Other(protocol, way, shape)));
-        own.into_iter().chain(others)
+        own.into_iter().chain(Other::all().map(Self::Other))
     }
 
     /// How often it is sent while it is counted: often enough that what the server does twice a second in any case is a
@@ -159,10 +136,13 @@ impl Ask {
     pub(crate) const fn times(self) -> u32 {
         match self {
             Self::Unknown | Self::Health | Self::Chat => 2000,
-            Self::Stream | Self::Other(_, _, Shape::Stream) => 100,
-            Self::Other(_, _, Shape::Whole) => 500,
+            Self::Stream | Self::Other(Other { shape: Shape::Stream, .. }) => 100,
+            Self::Other(Other { shape: Shape::Whole, .. }) => 500,
             // The difference of these two has to be accurate.
-            Self::LongChat | Self::Verification | Self::Detailed | Self::Other(_, _, Shape::Long) => 200,
+            Self::LongChat
+            | Self::Verification
+            | Self::Detailed
+            | Self::Other(Other { shape: Shape::Long, .. }) => 200,
         }
     }
 
@@ -172,7 +152,9 @@ impl Ask {
             Self::Unknown => "unauthorized".to_owned(),
             Self::Detailed => "verification-detailed".to_owned(),
             Self::LongChat => "chat-long".to_owned(),
-            Self::Other(protocol, way, shape) => format!("{protocol:?}-{way:?}-{shape:?}").to_lowercase(),
+            Self::Other(Other { protocol, way, shape }) => {
+                format!("{protocol:?}-{way:?}-{shape:?}").to_lowercase()
+            }
             other => format!("{other:?}").to_lowercase(),
         }
     }
@@ -194,18 +176,7 @@ impl Ask {
                 let body = longer_completion(MODEL, false, LONG);
                 (requests::post(host, CHAT, &site.chat_key, &body), WHOLE)
             }
-            Self::Other(protocol, way, shape) => {
-                let model = match (way, protocol) {
-                    (Way::Translated, _) => MODEL,
-                    (Way::PassedOn, Protocol::Messages) => "claude/model",
-                    (Way::PassedOn, Protocol::Responses) => "responder/model",
-                };
-                let is_stream = shape == Shape::Stream;
-                let body = protocol.request(model, is_stream, if shape == Shape::Long { LONG } else { 1 });
-                let text = if is_stream { protocol.last_event() } else { LAST_WORDS };
-                let expected = Expected { status: 200, text, events: 0 };
-                (requests::post(host, protocol.path(), &site.chat_key, &body), expected)
-            }
+            Self::Other(other) => other.request(host, &site.chat_key, MODEL),
             Self::Verification => (verify(), VERIFIED),
             Self::Detailed => (detailed(&verify()), VERIFIED),
         }

@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::limits::OUT_OF_REACH;
 use crate::process::Process;
-use crate::serve;
 use crate::valgrind::Counter;
+use crate::{protocols, serve};
 
 /// The model that answers at once.
 pub(crate) const MODEL: &str = "fake/model";
@@ -81,7 +81,7 @@ impl Site {
 }
 
 fn configuration(data: &Path, provider: SocketAddr) -> String {
-    let data = data.display();
+    let (data, others) = (data.display(), protocols::providers(provider));
     format!(
         r#"
 listen = "127.0.0.1:0"
@@ -91,13 +91,7 @@ data_dir = "{data}"
 kind = "openai"
 base_url = "http://{provider}/v1"
 responses = false
-[providers.responder]
-kind = "openai"
-base_url = "http://{provider}/v1"
-responses = true
-[providers.claude]
-kind = "anthropic"
-base_url = "http://{provider}/v1"
+{others}
 [providers.sandbox]
 kind = "sandbox"
 [verify]

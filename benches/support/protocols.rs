@@ -2,14 +2,20 @@
 //! fake provider's answers in them, with the same text and as many pieces as those of `completions.rs`.
 
 use std::iter::repeat_n;
+use std::net::SocketAddr;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::completions::{ANSWER_TEXT, Answers, PIECE_TEXT, PIECES};
-use crate::requests::{QUESTION, SYSTEM, turns};
+use crate::caller::Expected;
+use crate::completions::{ANSWER_TEXT, Answers, LAST_WORDS, PIECE_TEXT, PIECES};
+use crate::requests::{QUESTION, SYSTEM, post, turns};
 
-/// A protocol, and where it is spoken.
+/// How often a question is asked in a prompt of 100 kB.
+pub(crate) const LONG: usize = 300;
+
+/// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// Anthropic's.
@@ -18,19 +24,69 @@ pub(crate) enum Protocol {
     Responses,
 }
 
+/// How the provider gets a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As it is.
+    PassedOn,
+    /// As a chat completion.
+    Translated,
+}
+
+/// What requests differ in besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A whole answer to a short prompt.
+    Whole,
+    /// A streamed answer.
+    Stream,
+    /// A whole answer to a prompt of 100 kB, as an agent's first turn has.
+    Long,
+}
+
+/// A request in another protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Other {
+    pub(crate) protocol: Protocol,
+    pub(crate) way: Way,
+    pub(crate) shape: Shape,
+}
+
+/// The providers of the models that requests are passed on to, as tables of `server.toml`.
+pub(crate) fn providers(address: SocketAddr) -> String {
+    format!(
+        r#"
+[providers.claude]
+kind = "anthropic"
+base_url = "http://{address}/v1"
+max_concurrent = 4096
+[providers.responder]
+kind = "openai"
+base_url = "http://{address}/v1"
+responses = true
+max_concurrent = 4096
+"#
+    )
+}
+
 /// The provider's answers to requests at this path, if it is of these protocols.
 pub(crate) fn answers(path: &str) -> Option<Answers> {
-    let (whole, before, piece, after) = match path {
-        "/v1/messages" => messages(),
-        "/v1/responses" => responses(),
-        _ => return None,
-    };
+    static MESSAGES: LazyLock<Answers> = LazyLock::new(|| written(messages()));
+    static RESPONSES: LazyLock<Answers> = LazyLock::new(|| written(responses()));
+    match path {
+        "/v1/messages" => Some(MESSAGES.clone()),
+        "/v1/responses" => Some(RESPONSES.clone()),
+        _ => None,
+    }
+}
+
+fn written((whole, before, piece, after): (Value, Vec<Value>, Value, Vec<Value>)) -> Answers {
     let event = |data: &Value| {
         Bytes::from(format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default()))
     };
     let events =
         before.iter().map(event).chain(repeat_n(event(&piece), PIECES)).chain(after.iter().map(event));
-    Some(Answers { whole: Bytes::from(whole.to_string()), events: events.collect(), before: before.len() })
+    Answers { whole: Bytes::from(whole.to_string()), events: events.collect(), before: before.len() }
 }
 
 fn messages() -> (Value, Vec<Value>, Value, Vec<Value>) {
@@ -91,38 +147,42 @@ fn responses() -> (Value, Vec<Value>, Value, Vec<Value>) {
     (whole, before, piece, after)
 }
 
-impl Protocol {
-    /// Its path at `mk`.
-    pub(crate) const fn path(self) -> &'static str {
-        match self {
-            Self::Messages => "/anthropic/v1/messages",
-            Self::Responses => "/openai/v1/responses",
-        }
+impl Other {
+    /// All of them: each protocol and way in each shape.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let shapes = |(protocol, way)| {
+            [Shape::Whole, Shape::Stream, Shape::Long].map(|shape| Self { protocol, way, shape })
+        };
+        let ways = |protocol| [Way::PassedOn, Way::Translated].map(|way| (protocol, way));
+        [Protocol::Messages, Protocol::Responses].into_iter().flat_map(ways).flat_map(shapes)
     }
 
-    /// What the last event of a stream contains.
-    pub(crate) const fn last_event(self) -> &'static str {
-        match self {
-            Self::Messages => "event: message_stop",
-            Self::Responses => "event: response.completed",
-        }
-    }
-
-    /// The body of a request, which asks its question `times` over.
-    pub(crate) fn request(self, model: &str, is_stream: bool, times: usize) -> String {
-        let question = QUESTION.repeat(times);
-        let mut body = match self {
-            Self::Messages => {
-                json!({"model": model, "system": SYSTEM, "messages": turns(&question), "max_tokens": 256})
-            }
-            Self::Responses => {
-                json!({"model": model, "instructions": SYSTEM, "input": turns(&question), "max_output_tokens": 256})
-            }
+    /// The request, and what a correct response is; `translated` is the model of a provider of chat completions.
+    pub(crate) fn request(self, host: SocketAddr, key: &str, translated: &str) -> (Vec<u8>, Expected) {
+        let model = match (self.way, self.protocol) {
+            (Way::Translated, _) => translated,
+            (Way::PassedOn, Protocol::Messages) => "claude/model",
+            (Way::PassedOn, Protocol::Responses) => "responder/model",
+        };
+        let question = QUESTION.repeat(if self.shape == Shape::Long { LONG } else { 1 });
+        let (path, last_event, mut body) = match self.protocol {
+            Protocol::Messages => (
+                "/anthropic/v1/messages",
+                "event: message_stop",
+                json!({"model": model, "system": SYSTEM, "messages": turns(&question), "max_tokens": 256}),
+            ),
+            Protocol::Responses => (
+                "/openai/v1/responses",
+                "event: response.completed",
+                json!({"model": model, "instructions": SYSTEM, "input": turns(&question), "max_output_tokens": 256}),
+            ),
         };
         body["temperature"] = json!(0.2);
-        if is_stream {
+        let mut text = LAST_WORDS;
+        if self.shape == Shape::Stream {
             body["stream"] = true.into();
+            text = last_event;
         }
-        body.to_string()
+        (post(host, path, key, &body.to_string()), Expected { status: 200, text, events: 0 })
     }
 }
