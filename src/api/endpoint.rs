@@ -5,53 +5,66 @@
 //! `Location` is relative to the requested one. Elsewhere a trailing slash is ignored, and a placeholder, which is
 //! always last, stands for the rest: identifiers of models and names of files have slashes in them.
 
-/// What is served at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the table says what each is")]
-pub enum Endpoint {
-    ChatCompletions,
-    Verify,
-    Extract,
-    VerifyHealth,
-    InferenceHealth,
-    Embeddings,
-    Models,
-    Model,
-    ReceiptKey,
-    Apps,
-    App,
-    Keys,
-    Key,
-    Rotation,
-    Statement,
-    Try,
-    TryChat,
-    TryVerify,
-    Usage,
-    ForgetUser,
-    Billing,
-    Audit,
-    OwnKey,
-    Session,
-    Setup,
-    Metrics,
-    OpenApi,
-    Dashboard,
-    Asset,
-    Docs,
-    Topic,
-    Llms,
-    OpenAiChatCompletions,
-    Responses,
-    OpenAiEmbeddings,
-    OpenAiModels,
-    OpenAiModel,
-    OpenAiBase,
-    AnthropicBase,
-    Messages,
-    CountTokens,
-    AnthropicModels,
-    AnthropicModel,
+/// Makes of each row a variant of [`Endpoint`] and its entry in the table.
+macro_rules! endpoints {
+    ($($name:ident $methods:literal $path:literal,)+) => {
+        /// What is served at a path.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the table says what each is")]
+        pub enum Endpoint {
+            $($name,)+
+        }
+
+        /// Each endpoint with its methods and its path, in the order of the enum.
+        const TABLE: [(Endpoint, &str, &str); [$($path),+].len()] = [$((Endpoint::$name, $methods, $path),)+];
+    };
+}
+
+// The methods are as `Allow` lists them; the busiest endpoints come first.
+endpoints! {
+    ChatCompletions "POST" "/inference/v1/chat/completions",
+    Verify "POST" "/verify/v1/stream",
+    Extract "POST" "/verify/v1/extract",
+    VerifyHealth "GET, HEAD" "/verify/v1/health",
+    InferenceHealth "GET, HEAD" "/inference/v1/health",
+    Embeddings "POST" "/inference/v1/embeddings",
+    Models "GET, HEAD" "/inference/v1/models",
+    Model "GET, HEAD" "/inference/v1/models/{model}",
+    ReceiptKey "GET, HEAD" "/verify/v1/receipt-key",
+    Apps "GET, HEAD, POST" "/v1/apps",
+    App "GET, HEAD, PATCH, DELETE" "/v1/apps/{app_id}",
+    Keys "GET, HEAD, POST" "/v1/apps/{app_id}/keys",
+    Key "GET, HEAD, PATCH, DELETE" "/v1/apps/{app_id}/keys/{key_id}",
+    Rotation "POST" "/v1/apps/{app_id}/keys/{key_id}/rotate",
+    Statement "GET, HEAD" "/v1/apps/{app_id}/statement",
+    Try "GET, HEAD" "/v1/apps/{app_id}/try",
+    TryChat "POST" "/v1/apps/{app_id}/try/chat",
+    TryVerify "POST" "/v1/apps/{app_id}/try/verify",
+    Usage "GET, HEAD" "/v1/usage",
+    ForgetUser "POST" "/v1/usage/forget",
+    Billing "GET, HEAD" "/v1/billing",
+    Audit "GET, HEAD" "/v1/audit",
+    OwnKey "GET, HEAD" "/v1/key",
+    Session "GET, HEAD, POST, DELETE" "/v1/auth/session",
+    Setup "POST" "/v1/auth/setup",
+    Metrics "GET, HEAD" "/metrics",
+    OpenApi "GET, HEAD" "/openapi.json",
+    Dashboard "GET, HEAD" "/",
+    Asset "GET, HEAD" "/assets/{file}",
+    Docs "GET, HEAD" "/docs",
+    Topic "GET, HEAD" "/docs/{topic}",
+    Llms "GET, HEAD" "/llms.txt",
+    OpenAiChatCompletions "POST" "/openai/v1/chat/completions",
+    Responses "POST" "/openai/v1/responses",
+    OpenAiEmbeddings "POST" "/openai/v1/embeddings",
+    OpenAiModels "GET, HEAD" "/openai/v1/models",
+    OpenAiModel "GET, HEAD" "/openai/v1/models/{model}",
+    OpenAiBase "GET, HEAD" "/openai/v1",
+    AnthropicBase "GET, HEAD" "/anthropic",
+    Messages "POST" "/anthropic/v1/messages",
+    CountTokens "POST" "/anthropic/v1/messages/count_tokens",
+    AnthropicModels "GET, HEAD" "/anthropic/v1/models",
+    AnthropicModel "GET, HEAD" "/anthropic/v1/models/{model}",
 }
 
 /// An entrance to the API, with a protocol of its own.
@@ -75,61 +88,6 @@ impl Door {
         }
     }
 }
-
-/// Each endpoint with its methods, as `Allow` lists them, and its path. In the order of the enum; the busiest first.
-const TABLE: [(Endpoint, &str, &str); 43] = [
-    (Endpoint::ChatCompletions, "POST", "/inference/v1/chat/completions"),
-    (Endpoint::Verify, "POST", "/verify/v1/stream"),
-    (Endpoint::Extract, "POST", "/verify/v1/extract"),
-    (Endpoint::VerifyHealth, "GET, HEAD", "/verify/v1/health"),
-    (Endpoint::InferenceHealth, "GET, HEAD", "/inference/v1/health"),
-    (Endpoint::Embeddings, "POST", "/inference/v1/embeddings"),
-    (Endpoint::Models, "GET, HEAD", "/inference/v1/models"),
-    (Endpoint::Model, "GET, HEAD", "/inference/v1/models/{model}"),
-    (Endpoint::ReceiptKey, "GET, HEAD", "/verify/v1/receipt-key"),
-    (Endpoint::Apps, "GET, HEAD, POST", "/v1/apps"),
-    (Endpoint::App, "GET, HEAD, PATCH, DELETE", "/v1/apps/{app_id}"),
-    (Endpoint::Keys, "GET, HEAD, POST", "/v1/apps/{app_id}/keys"),
-    (Endpoint::Key, "GET, HEAD, PATCH, DELETE", "/v1/apps/{app_id}/keys/{key_id}"),
-    (Endpoint::Rotation, "POST", "/v1/apps/{app_id}/keys/{key_id}/rotate"),
-    (Endpoint::Statement, "GET, HEAD", "/v1/apps/{app_id}/statement"),
-    (Endpoint::Try, "GET, HEAD", "/v1/apps/{app_id}/try"),
-    (Endpoint::TryChat, "POST", "/v1/apps/{app_id}/try/chat"),
-    (Endpoint::TryVerify, "POST", "/v1/apps/{app_id}/try/verify"),
-    (Endpoint::Usage, "GET, HEAD", "/v1/usage"),
-    (Endpoint::ForgetUser, "POST", "/v1/usage/forget"),
-    (Endpoint::Billing, "GET, HEAD", "/v1/billing"),
-    (Endpoint::Audit, "GET, HEAD", "/v1/audit"),
-    (Endpoint::OwnKey, "GET, HEAD", "/v1/key"),
-    (Endpoint::Session, "GET, HEAD, POST, DELETE", "/v1/auth/session"),
-    (Endpoint::Setup, "POST", "/v1/auth/setup"),
-    (Endpoint::Metrics, "GET, HEAD", "/metrics"),
-    (Endpoint::OpenApi, "GET, HEAD", "/openapi.json"),
-    (Endpoint::Dashboard, "GET, HEAD", "/"),
-    (Endpoint::Asset, "GET, HEAD", "/assets/{file}"),
-    (Endpoint::Docs, "GET, HEAD", "/docs"),
-    (Endpoint::Topic, "GET, HEAD", "/docs/{topic}"),
-    (Endpoint::Llms, "GET, HEAD", "/llms.txt"),
-    (Endpoint::OpenAiChatCompletions, "POST", "/openai/v1/chat/completions"),
-    (Endpoint::Responses, "POST", "/openai/v1/responses"),
-    (Endpoint::OpenAiEmbeddings, "POST", "/openai/v1/embeddings"),
-    (Endpoint::OpenAiModels, "GET, HEAD", "/openai/v1/models"),
-    (Endpoint::OpenAiModel, "GET, HEAD", "/openai/v1/models/{model}"),
-    (Endpoint::OpenAiBase, "GET, HEAD", "/openai/v1"),
-    (Endpoint::AnthropicBase, "GET, HEAD", "/anthropic"),
-    (Endpoint::Messages, "POST", "/anthropic/v1/messages"),
-    (Endpoint::CountTokens, "POST", "/anthropic/v1/messages/count_tokens"),
-    (Endpoint::AnthropicModels, "GET, HEAD", "/anthropic/v1/models"),
-    (Endpoint::AnthropicModel, "GET, HEAD", "/anthropic/v1/models/{model}"),
-];
-
-const _: () = {
-    let mut at = 0;
-    while at < TABLE.len() {
-        assert!(TABLE[at].0 as usize == at, "the table is in the order of the enum");
-        at += 1;
-    }
-};
 
 /// What begins the paths whose parts count one by one.
 const CONSOLE: &str = "/v1/";
