@@ -199,7 +199,8 @@ impl Candidate<'_> {
         let provider = &entry.provider;
         let price = provider.price(self.id, model);
         let max_cost = || max_cost::for_completion(self.request, provider, model, price);
-        let mut attempt = meter.attempt(self.id.clone(), Purpose::Chat, price, now.into_std(), max_cost)?;
+        let purpose = if self.request.is_for_embeddings() { Purpose::Embeddings } else { Purpose::Chat };
+        let mut attempt = meter.attempt(self.id.clone(), purpose, price, now.into_std(), max_cost)?;
         attempt.set_expected(Tokens::of_prompt(self.request.prompt_tokens));
         attempt.note(|span| noted::request(span, self.request));
         Ok(attempt)

@@ -76,4 +76,6 @@ pub enum Purpose {
     Verification,
     /// A chat completion.
     Chat,
+    /// The vectors of texts.
+    Embeddings,
 }

@@ -12,9 +12,6 @@ use crate::model_id;
 use crate::money::NanoUsd;
 use crate::traces::{Kind, Span};
 
-/// What is asked of a model.
-const OPERATION: &str = "chat";
-
 /// The span of a call to `model` (its full identifier) that begins now.
 pub(super) fn begin(meter: &Meter, model: &str, purpose: Purpose, now: Instant) -> Span {
     let place = meter.place();
@@ -22,19 +19,18 @@ pub(super) fn begin(meter: &Meter, model: &str, purpose: Purpose, now: Instant) 
         return Span::default();
     }
     let (provider, name) = model_id::split(model).unwrap_or(("", model));
-    let mut span = place.child(format!("{OPERATION} {name}"), Kind::Client, now);
-    span.set("gen_ai.operation.name", OPERATION);
+    let (operation, purpose) = match purpose {
+        Purpose::Extraction => ("chat", "extraction"),
+        Purpose::Verification => ("chat", "verification"),
+        Purpose::Chat => ("chat", "chat"),
+        Purpose::Embeddings => ("embeddings", "embeddings"),
+    };
+    let mut span = place.child(format!("{operation} {name}"), Kind::Client, now);
+    span.set("gen_ai.operation.name", operation);
     span.set("gen_ai.provider.name", provider_name(provider).to_owned());
     span.set("gen_ai.request.model", name.to_owned());
     span.set("mk.model", model.to_owned());
-    span.set(
-        "mk.purpose",
-        match purpose {
-            Purpose::Extraction => "extraction",
-            Purpose::Verification => "verification",
-            Purpose::Chat => "chat",
-        },
-    );
+    span.set("mk.purpose", purpose);
     span
 }
 

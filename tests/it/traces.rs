@@ -158,6 +158,26 @@ async fn a_completion_is_a_span_with_a_child_for_each_attempt() {
 }
 
 #[tokio::test]
+async fn a_call_for_embeddings_is_named_as_one() {
+    let collector = collector().await;
+    let gateway = traced_gateway(&collector.base, "", |_| {
+        let vector = json!({"object": "embedding", "index": 0, "embedding": [0.5]});
+        let usage = json!({"prompt_tokens": 1, "total_tokens": 1});
+        Reply::status(200, &json!({"object": "list", "model": "m", "data": [vector], "usage": usage}))
+    })
+    .await;
+    let url = format!("{}/openai/v1/embeddings", gateway.server.base);
+    let request =
+        client().post(url).bearer_auth(&gateway.key).json(&json!({"model": "fake/m", "input": "Hi"}));
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    gateway.server.shutdown().await;
+    let spans = spans(&collector);
+    let [call] = named(&spans, "embeddings m")[..] else { panic!("{spans:#?}") };
+    assert_eq!(call.text("gen_ai.operation.name"), "embeddings");
+    assert_eq!(call.text("mk.purpose"), "embeddings");
+}
+
+#[tokio::test]
 async fn texts_are_in_traces_if_the_operator_says_so() {
     let collector = collector().await;
     let change = |setup: Setup| traced(setup, &collector.base).config(|config| config.traces.capture = true);
