@@ -2,6 +2,7 @@
 //! decoding them, so these types leave out what only other clients use.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A request.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -81,6 +82,9 @@ pub struct ChatCompletion {
     /// Why the completion is incomplete.
     #[serde(default)]
     pub error: Option<ChatError>,
+    /// What was found about the answer ([`super::guard::AnswerVerification`]), if it was verified.
+    #[serde(default)]
+    pub mk_verification: Option<Value>,
 }
 
 /// One choice, or a piece of one.

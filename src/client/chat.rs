@@ -4,6 +4,7 @@
 //! is [`Error::Incomplete`], and a chunk with an error is [`Error::Failed`].
 
 use reqwest::RequestBuilder;
+use serde_json::Value;
 
 use super::error::Error;
 use super::frames::{Frames, unreadable};
@@ -31,6 +32,8 @@ pub struct Piece {
     pub finish_reason: Option<String>,
     /// The token usage, if known by now.
     pub usage: Option<ChatUsage>,
+    /// What was found about the answer, if it was verified.
+    pub verification: Option<Value>,
 }
 
 /// A completion in progress. Dropping it closes the connection, whereupon the server stops the model.
@@ -82,7 +85,9 @@ fn piece(answer: ChatCompletion, request_id: &str) -> Result<Piece, Error> {
         return Err(failed(fault, request_id));
     }
     let is_sandbox = answer.system_fingerprint.as_deref() == Some("sandbox");
-    let mut piece = Piece { model: answer.model, is_sandbox, usage: answer.usage, ..Piece::default() };
+    let verification = answer.mk_verification.filter(|found| !found.is_null());
+    let mut piece =
+        Piece { model: answer.model, is_sandbox, usage: answer.usage, verification, ..Piece::default() };
     let Some(choice) = answer.choices.into_iter().find(|choice| choice.index == 0) else { return Ok(piece) };
     if choice.finish_reason.as_deref() == Some("error") {
         return Err(failed(ChatError::default(), request_id));

@@ -49,7 +49,7 @@ fn default_of(key: &str) -> String {
         "verify.total_models" => "3".to_owned(),
         "verify.jobs" => super::DEFAULT_JOBS.to_string(),
         "verify.fail_on" => FailOn::DEFAULT.to_vec().written(),
-        "chat.model" => "the cheapest".to_owned(),
+        "chat.model" => "the cheapest chat model".to_owned(),
         _ => NOT_SET.to_owned(),
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::support::chat::{chunks, text_of};
 use crate::support::console::Console;
+use crate::support::mk::Mk;
 use crate::support::panel::config;
 use crate::support::provider::{FakeProvider, ModelRequest, Reply, claim, stream};
 use crate::support::server::{Setup, TestServer, client, sandbox};
@@ -110,6 +111,32 @@ impl Guarded {
 
 fn counts(verification: &Value) -> [u64; 4] {
     ["true", "false", "no_consensus", "unchecked"].map(|name| verification["counts"][name].as_u64().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_says_what_was_found() {
+    let guarded = guarded(Guard::Flag).await;
+    let chat = async |arguments: &[&str]| {
+        let mk = Mk::new().args(["chat", "-m", "fake/chat"]).args(arguments.iter().copied());
+        let mk = mk.env("MK_SERVER", &guarded.server.base).env("MK_INFERENCE_KEY", &guarded.key);
+        mk.run_beside().await
+    };
+    let text = format!("{TRUE} {FALSE} {OPEN}");
+    for way in [&["--no-stream"][..], &[]] {
+        let ran = chat(&[way, &[&text]].concat()).await;
+        assert_eq!((ran.code(), ran.stdout.trim_end()), (0, &*text), "{ran:?}");
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        let expected = [
+            format!("warning: FALSE: {FALSE}; the models say: Paris"),
+            format!("warning: NO CONSENSUS: {OPEN}"),
+            "verified: 1 TRUE, 1 FALSE, 1 NO CONSENSUS".to_owned(),
+        ];
+        assert_eq!(lines[..3], expected, "{ran:?}");
+    }
+    let json = chat(&["--json", &text]).await.json();
+    assert_eq!(counts(&json["mk_verification"]), [1, 1, 1, 0], "{json}");
+    let plain = chat(&["Well, well."]).await;
+    assert!(plain.stderr.contains("verified: "), "{plain:?}");
 }
 
 #[tokio::test]

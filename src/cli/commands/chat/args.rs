@@ -42,7 +42,7 @@ pub(crate) struct ChatArgs {
     pub(crate) prompt: Option<String>,
 
     /// The model to ask, as `mk models` lists it
-    /// [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]
+    /// [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest chat model]
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

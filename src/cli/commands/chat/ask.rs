@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio::time;
 
 use super::output::AnswerWriter;
@@ -32,6 +33,8 @@ pub(crate) struct Answer {
     pub(crate) elapsed: Duration,
     /// Whether it is simulated.
     pub(crate) is_sandbox: bool,
+    /// What was found about it, if it was verified.
+    pub(crate) verification: Option<Value>,
 }
 
 impl Answer {
@@ -43,6 +46,7 @@ impl Answer {
         self.finish_reason = piece.finish_reason.or(self.finish_reason.take());
         self.usage = piece.usage.or(self.usage);
         self.is_sandbox |= piece.is_sandbox;
+        self.verification = piece.verification.or(self.verification.take());
     }
 }
 

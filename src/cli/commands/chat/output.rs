@@ -3,11 +3,14 @@
 use std::cell::Cell;
 
 use indicatif::MultiProgress;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask::Answer;
 use super::word_wrap::WordWrap;
+use crate::api::guard::{AnswerVerification, VerdictCounts};
 use crate::api::models::Model;
+use crate::api::verify::Assessment;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::embedded::SANDBOX_BANNER;
 use crate::cli::terminal::humanize::{dollars, seconds, thousands};
@@ -87,7 +90,43 @@ impl<'a> Output<'a> {
                 .warning("the provider withheld all or part of the answer (finish_reason: content_filter)"),
             _ => {}
         }
+        let found = answer.verification.as_ref().map(AnswerVerification::deserialize);
+        match found {
+            None => {}
+            Some(Ok(found)) => self.verification(&found),
+            Some(Err(_)) => {
+                self.printer.warning("the verdicts on this answer cannot be read; --json shows them")
+            }
+        }
         self.printer.notice(&self.usage_line(answer));
+    }
+
+    /// Reports what the server found about an answer that it verified.
+    fn verification(&self, found: &AnswerVerification) {
+        if let Some(error) = &found.error {
+            let why = sanitize::line(&error.message);
+            self.printer.warning(&format!("the answer could not be verified: {why}"));
+            return;
+        }
+        for claim in &found.claims {
+            let text = sanitize::line(&claim.claim);
+            let instead = claim.correction.as_deref().map(sanitize::line);
+            let instead = instead.map(|instead| format!("; the models say: {instead}")).unwrap_or_default();
+            match claim.assessment {
+                Assessment::True => {}
+                verdict => self.printer.warning(&format!("{verdict}: {text}{instead}")),
+            }
+        }
+        let VerdictCounts { true_, false_, no_consensus, unchecked } = found.counts;
+        let counts =
+            [(true_, "TRUE"), (false_, "FALSE"), (no_consensus, "NO CONSENSUS"), (unchecked, "not checked")];
+        let counts: Vec<String> = counts
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let counts = if counts.is_empty() { "no claims to check".to_owned() } else { counts.join(", ") };
+        self.printer.notice(&format!("verified: {counts}"));
     }
 
     /// `openai/gpt-5.4-mini · 1,234 tokens · $0.0031 · 2.4 s`
@@ -177,6 +216,9 @@ pub(crate) fn document(answer: &Answer, failure: Option<&Failure>) -> Value {
     if answer.is_sandbox {
         document["mode"] = json!("sandbox");
     }
+    if let Some(found) = &answer.verification {
+        document["mk_verification"] = found.clone();
+    }
     if let Some(failure) = failure {
         document["error"] = failure.document()["error"].take();
     }
@@ -206,6 +248,7 @@ mod tests {
             begun: None,
             elapsed: Duration::from_millis(2440),
             is_sandbox: false,
+            verification: None,
         }
     }
 
