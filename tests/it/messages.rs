@@ -214,7 +214,12 @@ async fn a_key_comes_as_x_api_key_or_bearer() {
     ] {
         assert_eq!(send(headers.clone(), PATH).await, status, "{}", headers.len());
     }
-    assert_eq!(send(vec![("x-api-key", key)], "/openai/v1/chat/completions").await, 401);
+    assert_eq!(send(vec![("x-api-key", key.clone())], "/openai/v1/chat/completions").await, 401);
+    let request = client().post(format!("{}{PATH}", gateway.server.base)).json(&hello());
+    let refused = request.bearer_auth(&key).header("x-api-key", &other).send().await.unwrap();
+    let refused: Value = refused.json().await.unwrap();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`x-api-key` and `authorization` hold different keys"), "{refused}");
 }
 
 #[tokio::test]

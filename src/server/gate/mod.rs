@@ -39,6 +39,9 @@ use crate::storage::{EndUser, KeyRow};
 /// How long a request waits for a [`lookup_permit`].
 const LOOKUP_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What is said if two keys were sent: Claude Code sends both of its variables, if both are set.
+const SEVERAL_KEYS: &str = ": `x-api-key` and `authorization` hold different keys; send one of them";
+
 /// Admits a request with a valid key for `service` that is within its rate limits.
 pub(crate) async fn admit(app: &AppState, incoming: &Incoming, service: Service) -> Result<Caller, ApiError> {
     let now = app.clock.now();
@@ -76,7 +79,9 @@ async fn authenticate(
 ) -> Result<Arc<KeyRow>, ApiError> {
     let _permit = lookup_permit(app, incoming, now).await?;
     let found = keys::authenticate(&app.store, incoming.key(), service, incoming.address, now);
-    let key = or_deny(app, incoming, found.await, None).await?;
+    let key = or_deny(app, incoming, found.await, None)
+        .await
+        .map_err(|error| if incoming.has_several_keys() { error.with_suffix(SEVERAL_KEYS) } else { error })?;
     incoming.record.set_key(key.clone());
     Ok(key)
 }
@@ -156,14 +161,15 @@ async fn or_count_failure<T>(
 /// Counts a request against the limits of whom it is for, beside those of its key, or rejects it.
 pub(crate) async fn admit_end_user(
     app: &AppState,
-    incoming: &Incoming,
+    caller: &Caller,
+    quota: Quota,
     end_user: &EndUser,
 ) -> Result<(), ApiError> {
-    let quota = incoming.configured.limits.end_users.quota;
     if quota.per_minute == 0 && quota.per_day == 0 {
         return Ok(());
     }
-    let limited = |error: ApiError| error.with_suffix(" for this end user (`limits.end_users`)");
+    let source = if caller.key.end_users.is_some() { "`end_users` of the key" } else { "`limits.end_users`" };
+    let limited = |error: ApiError| error.with_suffix(&format!(" for this end user ({source})"));
     take(app, &Subject::EndUser(end_user.id.as_str().into()), quota, app.clock.now())
         .await
         .map(drop)

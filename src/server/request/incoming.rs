@@ -90,6 +90,14 @@ impl Incoming {
         }
     }
 
+    /// Whether it was sent with several keys of which nobody can say which one is meant.
+    pub(crate) fn has_several_keys(&self) -> bool {
+        self.door == Door::Anthropic
+            && self.key().is_none()
+            && self.headers.contains_key(&header_names::API_KEY)
+            && self.headers.contains_key(header::AUTHORIZATION)
+    }
+
     /// Whether it comes from this machine itself, see [`super::local`].
     pub(crate) fn is_local(&self) -> bool {
         is_local(&self.headers, self.authority.as_ref(), self.peer)
