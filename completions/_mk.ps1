@@ -272,8 +272,8 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             break
         }
         'mk;chat' {
-            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]')
-            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest one listed]')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest chat model]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'The model to ask, as `mk models` lists it [default: `MK_MODEL`, then `[chat] model` of config.toml, then the cheapest chat model]')
             [CompletionResult]::new('--system', '--system', [CompletionResultType]::ParameterName, 'System prompt for the model')
             [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Sampling temperature, from 0 to 2 [default: the provider''s]')
             [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Maximum number of tokens in an answer [default: the provider''s]')
@@ -485,6 +485,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'Monthly budget, in US dollars per calendar month (UTC) [default: none]')
             [CompletionResult]::new('--cache', '--cache', [CompletionResultType]::ParameterName, 'How long to cache answers by default: 1h, 7d; up to 30d [default: no caching]')
             [CompletionResult]::new('--verify', '--verify', [CompletionResultType]::ParameterName, 'Verify its answers: flag (adds verdicts) or block (withholds answers with a false claim) [default: as set for the server]')
+            [CompletionResult]::new('--end-users', '--end-users', [CompletionResultType]::ParameterName, 'Limits for each end user: per_minute=20,per_day=500,budget_usd_per_day=0.5,budget_usd_per_month=5 [default: the server''s limits]')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the SQLite database [default: the server''s database]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names the database')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Whether to use colour: auto, always or never')
@@ -551,6 +552,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--budget-usd', '--budget-usd', [CompletionResultType]::ParameterName, 'Monthly budget, in US dollars per calendar month (UTC)')
             [CompletionResult]::new('--cache', '--cache', [CompletionResultType]::ParameterName, 'How long to cache answers by default: 1h, 7d; up to 30d')
             [CompletionResult]::new('--verify', '--verify', [CompletionResultType]::ParameterName, 'Verify its answers: flag (adds verdicts) or block (withholds answers with a false claim)')
+            [CompletionResult]::new('--end-users', '--end-users', [CompletionResultType]::ParameterName, 'Limits for each end user: per_minute=20,per_day=500,budget_usd_per_day=0.5,budget_usd_per_month=5. Replaces the current ones')
             [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Directory of the SQLite database [default: the server''s database]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The server''s configuration file, which names the database')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Whether to use colour: auto, always or never')
@@ -568,6 +570,7 @@ Register-ArgumentCompleter -Native -CommandName 'mk' -ScriptBlock {
             [CompletionResult]::new('--no-budget', '--no-budget', [CompletionResultType]::ParameterName, 'Remove the budget')
             [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Cache no answers by default')
             [CompletionResult]::new('--no-verify', '--no-verify', [CompletionResultType]::ParameterName, 'Verify its answers only as set for the server')
+            [CompletionResult]::new('--no-end-users', '--no-end-users', [CompletionResultType]::ParameterName, 'Use the server''s limits for each end user again')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print nothing but errors and what --json asks for')

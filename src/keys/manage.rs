@@ -164,6 +164,7 @@ pub fn record(row: &KeyRow, spent: impl Into<Spent>, now: Time) -> Key {
         budget_threshold: row.budget.and_then(|budget| threshold(spent.known, budget)),
         cache: row.cache.map(|time| time.to_string()),
         verify: row.verify,
+        end_users: row.end_users,
     }
 }
 

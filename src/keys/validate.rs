@@ -89,16 +89,17 @@ fn check_model_fields(
     Ok(())
 }
 
-/// What is for answers of models.
+/// What is for requests to models and their answers.
 fn check_answer_fields(service: Service, change: &KeyChange) -> Result<(), ManageError> {
     let set = [
-        ("cache", change.cache.flatten().is_some(), "kept"),
-        ("verify", change.verify.flatten().is_some(), "verified"),
+        ("cache", change.cache.flatten().is_some(), "answers are kept"),
+        ("verify", change.verify.flatten().is_some(), "answers are verified"),
+        ("end_users", change.end_users.flatten().is_some(), "such limits are"),
     ];
     match set.into_iter().find(|(_, is_set, _)| *is_set && service != Service::Inference) {
         None => Ok(()),
         Some((field, _, what)) => {
-            let message = format!(": answers are {what} for keys of the service inference");
+            let message = format!(": {what} for keys of the service inference");
             Err(ManageError::Invalid(field.into(), message))
         }
     }

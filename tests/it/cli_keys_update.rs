@@ -53,6 +53,12 @@ fn each_flag_changes_only_its_field() {
         (&["--no-cache"], "/cache", json!(null)),
         (&["--verify", "block"], "/verify", json!("block")),
         (&["--no-verify"], "/verify", json!(null)),
+        (
+            &["--end-users", "per_day=5,budget_usd_per_month=0.50"],
+            "/end_users",
+            json!({"per_minute": null, "per_day": 5, "budget_usd_per_day": null, "budget_usd_per_month": 0.5}),
+        ),
+        (&["--no-end-users"], "/end_users", json!(null)),
     ] {
         let ran = user.clone().args(["keys", "update", &id, "--json"]).args(flags.iter().copied()).run();
         *record.pointer_mut(field).unwrap() = value;
@@ -79,9 +85,14 @@ fn empty_and_contradictory_updates_are_rejected_by_flag_name() {
         ("--address", "::1", "--all-addresses"),
         ("--model", "a/b", "--all-models"),
         ("--budget-usd", "1", "--no-budget"),
+        ("--end-users", "per_day=1", "--no-end-users"),
     ] {
         let ran = update(&[flag, value, opposite]);
         assert!(ran.code() == 2 && ran.stderr.contains(opposite), "{ran:?}");
+    }
+    for wrong in ["5", "per_hour=1", "per_day=1,per_day=2"] {
+        let ran = update(&["--end-users", wrong]);
+        assert!(ran.code() == 2 && ran.stderr.contains("limits such as per_minute=20"), "{ran:?}");
     }
     let past = update(&["--expires", "2020-01-01"]);
     assert!(past.code() == 2 && past.stderr.starts_with("error: --expires: "), "{past:?}");

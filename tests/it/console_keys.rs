@@ -66,7 +66,8 @@ async fn a_new_key_is_shown_once_and_works_at_once() {
         "budget_used_percent": 0.0,
         "budget_threshold": null,
         "cache": null,
-        "verify": null
+        "verify": null,
+        "end_users": null
     });
     assert_eq!(made, expected);
     let path = format!("{list}/{id}");

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mk::api::Service;
-use mk::storage::{AuditFilter, PageRequest};
+use mk::storage::{AuditFilter, KeyFilter, PageRequest};
 use serde_json::{Value, json};
 
 use crate::support::chat::{Gateway, gateway, gateway_with, hello};
@@ -46,6 +46,16 @@ async fn console(gateway: &Gateway, path: &str, body: Option<&Value>) -> (u16, V
         Some(body) => client().post(url).json(body),
         None => client().get(url),
     };
+    let response = request.bearer_auth(gateway.server.key(Service::Console)).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+/// Changes the limits that the gateway's key sets for end users.
+async fn set_end_users(gateway: &Gateway, limits: &Value) -> (u16, Value) {
+    let keys = gateway.server.app.store.keys(&KeyFilter::default()).unwrap();
+    let key = keys.iter().find(|key| gateway.key.ends_with(&key.last4)).unwrap();
+    let url = format!("{}/v1/apps/{}/keys/{}", gateway.server.base, key.app_id, key.id);
+    let request = client().patch(url).json(&json!({"end_users": limits}));
     let response = request.bearer_auth(gateway.server.key(Service::Console)).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
@@ -206,6 +216,42 @@ async fn each_end_user_has_a_budget_for_the_day_and_the_month() {
     let (status, body) = ask(&gateway, path, &of("ann")).await;
     let message = body["message"].as_str().unwrap();
     assert!(status == 402 && message.contains("monthly budget of this end user ($0.000362)"), "{message}");
+}
+
+#[tokio::test]
+async fn a_key_has_limits_of_its_own_for_each_end_user() {
+    let rest = "[limits.end_users]\nper_minute = 1\nbudget_usd_per_day = 0.000242";
+    let gateway = gateway_with("", rest, |setup| setup, says_hi).await;
+    let path = "/inference/v1/chat/completions";
+    let of = |user: &str| chat(&json!({"user": user, "max_tokens": 1}));
+    let own = json!({"per_minute": 0, "per_day": 3, "budget_usd_per_day": 1.5, "budget_usd_per_month": null});
+    let given = json!({"per_minute": 0, "per_day": 3, "budget_usd_per_day": 1.5});
+    let (status, key) = set_end_users(&gateway, &given).await;
+    assert_eq!((status, &key["end_users"]), (200, &own), "{key}");
+    for _ in 0..3 {
+        let (status, body) = ask(&gateway, path, &of("ann")).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    let (status, body) = ask(&gateway, path, &of("ann")).await;
+    assert_eq!(status, 429);
+    assert_eq!(body["message"], "Too many requests per day for this end user (`end_users` of the key)");
+    assert_eq!(ask(&gateway, path, &of("bob")).await.0, 200);
+
+    for (wrong, at) in [
+        (json!({"per_minute": -1}), "end_users.per_minute"),
+        (json!({"budget_usd_per_day": "1"}), "end_users.budget_usd_per_day"),
+        (json!({"per_hour": 1}), "end_users.per_hour"),
+        (json!([]), "end_users"),
+    ] {
+        let (status, body) = set_end_users(&gateway, &wrong).await;
+        assert_eq!((status, &body["param"]), (400, &json!(at)), "{body}");
+    }
+
+    let (status, key) = set_end_users(&gateway, &json!(null)).await;
+    assert_eq!((status, &key["end_users"]), (200, &json!(null)), "{key}");
+    gateway.server.clock.advance(Duration::from_secs(61));
+    let (status, body) = ask(&gateway, path, &of("ann")).await;
+    assert_eq!((status, &body["code"]), (402, &json!("budget_exceeded")), "what was used counts: {body}");
 }
 
 #[tokio::test]

@@ -19,16 +19,20 @@ test("the command for a new key has the values of the form", () => {
     "mk", "keys", "create", "--service", "inference", "--app", "news room", "--name", "it's", "--expires", "30d", "--per-minute", "120", "--per-day", "0",
     "--model", "openai/*", "--model", "a/b", "--address", "10.0.0.0/8", "--budget-usd", "12.5",
   ]);
+  const guarded = { ...formOf(null, "inference"), cache: "1h", verify: "flag", user_per_minute: "0", user_budget_usd_per_day: "0.5" };
+  assert.deepEqual(words(commands.createKey({ ...APP, name: "web" }, guarded)), [
+    "mk", "keys", "create", "--service", "inference", "--app", "web", "--cache", "1h", "--verify", "flag", "--end-users", "per_minute=0,budget_usd_per_day=0.5",
+  ]);
   const dated = { ...formOf(null), expires: "date", date: "2027-01-31", name: "-x", budget_usd: "a lot" };
   assert.deepEqual(words(commands.createKey({ ...APP, name: "-v" }, dated)), ["mk", "keys", "create", "--service", "verify", "--app", "app_1", "--name=-x", "--expires", "2027-01-31"]);
   assert.doesNotMatch(commands.createKey(APP, { ...dated, date: "" }), /expires/);
 });
 
 test("values that the form refuses are in no command", () => {
-  const plain = commands.createKey(APP, formOf(null));
-  for (const wrong of [{ per_minute: "-1" }, { per_day: "1.5" }, { per_day: "1e3" }, { budget_usd: "-2" }, { budget_usd: "1e999" }]) {
-    assert.notEqual(wrongWith({ ...formOf(null), ...wrong }), null);
-    assert.equal(commands.createKey(APP, { ...formOf(null), ...wrong }), plain);
+  const plain = commands.createKey(APP, formOf(null, "inference"));
+  for (const wrong of [{ per_minute: "-1" }, { per_day: "1.5" }, { per_day: "1e3" }, { user_per_day: "1.5" }, { budget_usd: "-2" }, { budget_usd: "1e999" }]) {
+    assert.notEqual(wrongWith({ ...formOf(null, "inference"), ...wrong }), null);
+    assert.equal(commands.createKey(APP, { ...formOf(null, "inference"), ...wrong }), plain);
   }
   assert.equal(commands.createApp({ name: "web", budget_usd: -2 }), "mk apps create web");
   assert.equal(commands.updateApp(APP, { budget_usd: NaN }), null);

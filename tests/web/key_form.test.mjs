@@ -29,6 +29,20 @@ test("the body for a new key has only the fields that were set", () => {
   });
 });
 
+test("what is for answers and end users is sent for keys for inference only", () => {
+  const form = { ...formOf(null, "inference"), cache: " 1h ", verify: "block", user_per_day: "5", user_budget_usd_per_month: "$0.50" };
+  assert.deepEqual(newKeyBody(form, NOW), {
+    service: "inference",
+    cache: "1h",
+    verify: "block",
+    end_users: { per_minute: null, per_day: 5, budget_usd_per_day: null, budget_usd_per_month: 0.5 },
+  });
+  assert.deepEqual(newKeyBody({ ...form, service: "verify" }, NOW), { service: "verify" });
+  const key = { ...KEY, service: "inference", cache: "1h", verify: "block", end_users: { per_day: 5 } };
+  assert.deepEqual(changeBody(formOf(key), key, NOW), {});
+  assert.deepEqual(changeBody({ ...formOf(key), cache: "", verify: "", user_per_day: "" }, key, NOW), { cache: null, verify: null, end_users: null });
+});
+
 test("the body for a change has only what differs, and null removes a value", () => {
   assert.deepEqual(changeBody(formOf(KEY), KEY, NOW), {});
   assert.deepEqual(changeBody({ ...formOf(KEY), name: "", budget_usd: "" }, KEY, NOW), { name: null, budget_usd: null });
@@ -44,5 +58,7 @@ test("invalid values are reported at their field", () => {
   assert.equal(wrong({ per_day: "-1" }), "limits.per_day");
   assert.equal(wrong({ budget_usd: "a lot" }), "budget_usd");
   assert.equal(wrong({ budget_usd: "-1" }), "budget_usd");
+  assert.equal(wrong({ user_per_day: "1.5" }), "end_users.per_day");
+  assert.equal(wrong({ user_budget_usd_per_day: "a lot" }), "end_users.budget_usd_per_day");
   assert.equal(wrong({ expires: "date" }), "expires_at");
 });

@@ -3,6 +3,7 @@
 
 use serde::{Serialize, Serializer};
 
+use super::OwnEndUserLimits;
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
 use crate::api::guard::Guard;
@@ -31,6 +32,8 @@ pub struct KeySettings {
     pub cache: Option<CacheTime>,
     /// What is done with the verdicts on its answers; `None` if they are verified for other reasons only.
     pub verify: Option<Guard>,
+    /// Its own limits for each end user; `None` for the server's.
+    pub end_users: Option<OwnEndUserLimits>,
 }
 
 /// Changes to the settings of a key, and the body of `PATCH /v1/apps/{id}/keys/{key_id}`: a field that is left out stays
@@ -60,6 +63,9 @@ pub struct KeyChange {
     /// Something else that is done with the verdicts on answers, or nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Option<Guard>>,
+    /// New limits for each end user, or the server's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_users: Option<Option<OwnEndUserLimits>>,
 }
 
 /// Changes to a key's own limits.
@@ -97,6 +103,7 @@ impl KeyChange {
             budget: self.budget.unwrap_or(old.budget),
             cache: self.cache.unwrap_or(old.cache),
             verify: self.verify.unwrap_or(old.verify),
+            end_users: self.end_users.unwrap_or(old.end_users),
         }
     }
 }
@@ -113,6 +120,7 @@ impl From<KeySettings> for KeyChange {
             budget: Some(settings.budget),
             cache: Some(settings.cache),
             verify: Some(settings.verify),
+            end_users: Some(settings.end_users),
         }
     }
 }
@@ -171,6 +179,7 @@ mod tests {
             budget: Some(NanoUsd(3)),
             cache: CacheTime::parse("1h"),
             verify: Some(Guard::Flag),
+            end_users: OwnEndUserLimits::parse("per_day=5"),
         };
         for (from, to) in [(KeySettings::default(), one.clone()), (one, KeySettings::default())] {
             assert_eq!(KeyChange::from(to.clone()).applied_to(&from), to);

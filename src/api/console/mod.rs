@@ -7,6 +7,7 @@ mod audit;
 mod auth;
 mod billing;
 pub mod csv;
+mod end_users;
 mod key_settings;
 mod requests;
 mod trials;
@@ -15,6 +16,7 @@ mod usage;
 pub use audit::{AUDIT_ACTIONS, AuditEntry, Channel};
 pub use auth::{NewSession, OwnKey, SessionInfo, SetUp, SetupRequest, WindowLeft};
 pub use billing::{Billing, BudgetLine, Forecast, Statement, StatementLine};
+pub use end_users::OwnEndUserLimits;
 pub use key_settings::{CreateKey, KeyChange, KeySettings, LimitsChange};
 pub use requests::{AppPatch, CreateApp, Rotation};
 pub use trials::{DomainOffer, ModelOffer, TryOffer};
@@ -144,6 +146,9 @@ pub struct Key {
     /// What is done with the verdicts on its answers; null if they are verified for other reasons only.
     #[serde(default)]
     pub verify: Option<Guard>,
+    /// Own limits for each end user; null for the server's.
+    #[serde(default)]
+    pub end_users: Option<OwnEndUserLimits>,
 }
 
 /// A key's own limits. `0` is unlimited, null the server's limit.

@@ -28,6 +28,11 @@ impl Caller {
         self.key.budget.is_some() || self.key.app_budget.is_some()
     }
 
+    /// The limits of each end user that its requests are for.
+    pub(crate) fn end_users(&self, incoming: &Incoming) -> EndUserLimits {
+        self.key.end_users.unwrap_or_default().over(incoming.configured.limits.end_users)
+    }
+
     /// The account that the request is billed to.
     pub(crate) fn account(&self, request_id: impl Into<Arc<str>>) -> Account {
         Account {

@@ -253,6 +253,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
     -- What a call under way is summed by; a JSON object, or empty.
     ALTER TABLE calls_under_way ADD COLUMN labels TEXT NOT NULL DEFAULT '';
 "#,
+    r#"
+    -- Own limits for each end user, as people write them.
+    ALTER TABLE keys ADD COLUMN end_users TEXT COLLATE "C";
+"#,
 ];
 
 const APPLIED: &str = "SELECT taken FROM schema_steps";

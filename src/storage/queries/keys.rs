@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::audit::{NewAuditEntry, differences};
 use super::values::{
-    conflict_or, list, money, read_count, read_guard, read_list, read_money, read_optional_time,
-    read_service, read_time,
+    conflict_or, list, money, read_count, read_end_users, read_guard, read_list, read_money,
+    read_optional_time, read_service, read_time,
 };
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{KeyChange, KeySettings, KeyState};
@@ -33,7 +33,7 @@ const EXPIRED: &str = "this key has already expired; create a new one instead";
 const SELECT: &str = "
     SELECT k.id, k.app_id, a.name, k.service, k.last4, k.created_at, k.revoked_at, a.budget_nano_usd,
            k.name, k.expires_at, k.per_minute, k.per_day, k.models, k.addresses, k.budget_nano_usd,
-           k.cache_seconds, k.verify
+           k.cache_seconds, k.verify, k.end_users
     FROM keys k JOIN apps a ON a.id = k.app_id";
 
 /// The query behind the look-up of every request, formatted once.
@@ -167,7 +167,8 @@ impl Store {
             }
             db.execute(
                 "UPDATE keys SET name = ?2, expires_at = ?3, per_minute = ?4, per_day = ?5, models = ?6,
-                     addresses = ?7, budget_nano_usd = ?8, cache_seconds = ?9, verify = ?10
+                     addresses = ?7, budget_nano_usd = ?8, cache_seconds = ?9, verify = ?10,
+                     end_users = ?11
                  WHERE id = ?1",
                 params![
                     id,
@@ -180,6 +181,7 @@ impl Store {
                     money(new.budget),
                     new.cache.map(CacheTime::seconds),
                     new.verify.map(Guard::as_str),
+                    new.end_users.map(|limits| limits.to_string()),
                 ],
             )?;
             let (before, after) = (shown(&old.settings)?, shown(&new.settings)?);
@@ -349,8 +351,9 @@ fn described(key: &KeyRow) -> Result<Value, Error> {
 pub(super) fn insert(db: &Db<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Error> {
     let inserted = db.execute(
         "INSERT INTO keys (id, hash, app_id, service, name, last4, created_at, expires_at, revoked_at,
-             per_minute, per_day, models, addresses, budget_nano_usd, cache_seconds, verify)
-         SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16
+             per_minute, per_day, models, addresses, budget_nano_usd, cache_seconds, verify,
+             end_users)
+         SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17
          FROM apps WHERE id = ?3 AND deleted_at IS NULL",
         params![
             key.id,
@@ -369,6 +372,7 @@ pub(super) fn insert(db: &Db<'_>, key: &KeyRow, hash: &KeyHash) -> Result<(), Er
             money(key.budget),
             key.cache.map(CacheTime::seconds),
             key.verify.map(Guard::as_str),
+            key.end_users.map(|limits| limits.to_string()),
         ],
     );
     match inserted.map_err(|cause| conflict_or(cause, KEY_EXISTS))? {
@@ -400,6 +404,7 @@ pub(in crate::storage) fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
             budget: read_money(row, 14)?,
             cache: row.get::<Option<u32>>(15)?.and_then(CacheTime::of_seconds),
             verify: read_guard(row, 16)?,
+            end_users: read_end_users(row, 17)?,
         },
     })
 }

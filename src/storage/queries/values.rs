@@ -1,12 +1,14 @@
 //! Conversions between columns and our types: databases know signed 64-bit integers, text and bytes.
 
 use std::error::Error as StdError;
+use std::io;
 use std::str::FromStr;
 
 use rusqlite::ffi;
 use rusqlite::types::Type;
 
 use crate::api::Service;
+use crate::api::console::OwnEndUserLimits;
 use crate::api::guard::Guard;
 use crate::clock::Time;
 use crate::money::NanoUsd;
@@ -71,6 +73,16 @@ pub(super) fn read_service(row: &Row<'_>, column: usize) -> rusqlite::Result<Ser
 pub(super) fn read_guard(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Guard>> {
     let stored: Option<String> = row.get(column)?;
     Ok(stored.map(|name| Guard::named(&name).unwrap_or(Guard::Block)))
+}
+
+/// A key's limits for end users, from a column. What cannot be read must not lift a limit, so it is an error.
+pub(super) fn read_end_users(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<OwnEndUserLimits>> {
+    let stored: Option<String> = row.get(column)?;
+    let read = |text: String| {
+        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "no limits that this version knows");
+        OwnEndUserLimits::parse(&text).ok_or_else(|| unreadable(column, unknown()))
+    };
+    stored.map(read).transpose()
 }
 
 /// A list for a column: a JSON array.

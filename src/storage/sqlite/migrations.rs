@@ -98,6 +98,10 @@ pub(super) const MAIN: &[&str] = &[
     -- What is done with the verdicts on answers.
     ALTER TABLE keys ADD COLUMN verify TEXT;
 ",
+    "
+    -- Own limits for each end user, as people write them.
+    ALTER TABLE keys ADD COLUMN end_users TEXT;
+",
 ];
 
 /// Migrations of `ledger.db`.

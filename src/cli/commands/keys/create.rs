@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
-use crate::api::console::{App, CreatedKey, Key, KeySettings, KeyState};
+use crate::api::console::{App, CreatedKey, Key, KeySettings, KeyState, OwnEndUserLimits};
 use crate::api::guard::Guard;
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
@@ -71,6 +71,11 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
     verify: Option<Guard>,
 
+    /// Limits for each end user: per_minute=20,per_day=500,budget_usd_per_day=0.5,budget_usd_per_month=5
+    /// [default: the server's limits]
+    #[arg(long, value_name = "LIMITS", value_parser = end_users)]
+    end_users: Option<OwnEndUserLimits>,
+
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -102,6 +107,7 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         budget: args.budget_usd,
         cache: args.cache,
         verify: args.verify,
+        end_users: args.end_users,
     };
     // The app is passed separately when the key is created.
     let new = NewKey { settings, ..NewKey::new(args.service, "") };
@@ -206,6 +212,11 @@ pub(super) fn parse_expiry(text: &str, now: Time) -> Result<Time, Failure> {
 /// Parses `--cache`.
 pub(super) fn cache_time(text: &str) -> Result<CacheTime, String> {
     CacheTime::parse(text).ok_or_else(|| format!("it must be {}", CacheTime::FORM))
+}
+
+/// Parses `--end-users`.
+pub(super) fn end_users(text: &str) -> Result<OwnEndUserLimits, String> {
+    OwnEndUserLimits::parse(text).ok_or_else(|| format!("it must be {}", OwnEndUserLimits::FORM))
 }
 
 /// Parses `--verify`.

@@ -60,6 +60,10 @@ pub(super) fn print(session: &Session, admin: &Admin, record: Key, is_json: bool
             record.verify.map_or_else(|| "as the server says".to_owned(), |guard| guard.to_string()),
         ),
         ("answers kept", record.cache.unwrap_or_else(|| "no".to_owned())),
+        (
+            "end users",
+            record.end_users.map_or_else(|| "the server's".to_owned(), |limits| limits.to_string()),
+        ),
     ];
     tabular::record(&session.printer, &fields)
 }

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use super::create::{cache_time, guard, namesake, parse_expiry, warn_of_namesake};
+use super::create::{cache_time, end_users, guard, namesake, parse_expiry, warn_of_namesake};
 use super::{Common, show};
 use crate::api::cache_time::CacheTime;
-use crate::api::console::{KeyChange, LimitsChange};
+use crate::api::console::{KeyChange, LimitsChange, OwnEndUserLimits};
 use crate::api::guard::Guard;
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
@@ -95,6 +95,15 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "verify")]
     no_verify: bool,
 
+    /// Limits for each end user: per_minute=20,per_day=500,budget_usd_per_day=0.5,budget_usd_per_month=5. Replaces
+    /// the current ones
+    #[arg(long, value_name = "LIMITS", value_parser = end_users)]
+    end_users: Option<OwnEndUserLimits>,
+
+    /// Use the server's limits for each end user again
+    #[arg(long, conflicts_with = "end_users")]
+    no_end_users: bool,
+
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -114,6 +123,7 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
         budget: change_to(args.budget_usd, args.no_budget),
         cache: change_to(args.cache, args.no_cache),
         verify: change_to(args.verify, args.no_verify),
+        end_users: change_to(args.end_users, args.no_end_users),
     };
     if change == KeyChange::default() {
         return Err(usage_error::no_change("keys"));

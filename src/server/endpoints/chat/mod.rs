@@ -152,11 +152,11 @@ pub(in crate::server) async fn ask_for(
     body: &Bytes,
 ) -> Result<Answered, ApiError> {
     let keep_for = kept::wanted(&incoming.headers, caller)?;
-    let (gateway, limits) = (&incoming.configured.gateway, &incoming.configured.limits.end_users);
+    let (gateway, limits) = (&incoming.configured.gateway, &caller.end_users(incoming));
     let account = caller.account_with(incoming.request_id.clone(), told.labels(caller, limits), limits);
     if let Some(end_user) = account.end_user() {
         // Boxed, so that requests for nobody reserve no space for it.
-        Box::pin(gate::admit_end_user(&context.app, incoming, end_user)).await?;
+        Box::pin(gate::admit_end_user(&context.app, caller, limits.quota, end_user)).await?;
     }
     let has_budget = account.budget.is_set();
     let conversation = || Conversation::of(&completion.fields, header_names::session(&incoming.headers));

@@ -112,7 +112,7 @@ pub(in crate::server) async fn ask_in<T: Translation>(
     let told = native.as_ref().map(|native| Told::in_protocol(protocol, &native.completion.fields));
     let told = told.unwrap_or_default();
     let has_budget =
-        caller.has_budget() || (told.is_for_somebody() && incoming.configured.limits.end_users.has_budget());
+        caller.has_budget() || (told.is_for_somebody() && caller.end_users(incoming).has_budget());
     let is_limited = has_budget || keys::is_limited_to_models(&caller.key);
     let native = native.filter(|native| may_pass(&native.completion.fields, is_limited));
     let translated = match native.as_ref().map(|native| native.takers) {

@@ -9,7 +9,9 @@ use super::query::Query;
 use super::{ConsoleRequest, created, page};
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
-use crate::api::console::{CreatedKey, KeyChange, KeySettings, KeyState, LimitsChange, RevokedKey};
+use crate::api::console::{
+    CreatedKey, KeyChange, KeySettings, KeyState, LimitsChange, OwnEndUserLimits, RevokedKey,
+};
 use crate::api::guard::Guard;
 use crate::clock::Time;
 use crate::keys::{self, NewKey};
@@ -19,8 +21,18 @@ use crate::server::reply::{self, ApiError};
 use crate::server::request::params::{Params, invalid};
 use crate::storage::{KeyFilter, KeyRow, Order, PageRequest, Store};
 
-const FIELDS: [&str; 9] =
-    ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd", "cache", "verify"];
+const FIELDS: [&str; 10] = [
+    "service",
+    "name",
+    "expires_at",
+    "limits",
+    "models",
+    "addresses",
+    "budget_usd",
+    "cache",
+    "verify",
+    "end_users",
+];
 const SERVICES: &str = "verify, inference or console";
 /// How long a rotated key may stay valid at most: a year.
 pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
@@ -147,6 +159,7 @@ fn read_settings(params: &mut Params) -> Result<KeyChange, ApiError> {
         budget: params.change("budget_usd", Params::dollars)?,
         cache: params.change("cache", cache_time)?,
         verify: params.change("verify", guard)?,
+        end_users: params.change("end_users", end_users)?,
     })
 }
 
@@ -194,6 +207,19 @@ fn guard(params: &mut Params, name: &'static str) -> Result<Option<Guard>, ApiEr
     let Some(text) = params.text_such_as(name, Guard::FORM)? else { return Ok(None) };
     let error = || invalid(name, format!("`{name}` must be {}", Guard::FORM));
     Guard::named(&text).map(Some).ok_or_else(error)
+}
+
+/// The limits for each end user; null stands for the server's.
+fn end_users(params: &mut Params, name: &'static str) -> Result<Option<OwnEndUserLimits>, ApiError> {
+    let Some(mut limits) = params.object(name)? else { return Ok(None) };
+    let read = OwnEndUserLimits {
+        per_minute: limits.whole_number("per_minute", 0..=u32::MAX)?,
+        per_day: limits.whole_number("per_day", 0..=u32::MAX)?,
+        budget_per_day: limits.dollars("budget_usd_per_day")?,
+        budget_per_month: limits.dollars("budget_usd_per_month")?,
+    };
+    limits.finish(&OwnEndUserLimits::NAMES)?;
+    Ok(read.non_empty())
 }
 
 /// The limits per minute and per day in `limits`; null stands for the server's defaults.

@@ -76,6 +76,7 @@ pub(super) fn key() -> Value {
         "budget_threshold": null,
         "cache": null,
         "verify": null,
+        "end_users": null,
     })
 }
 
@@ -90,6 +91,7 @@ pub(super) fn narrow_key() -> Value {
         "budget_usd": 20,
         "cache": "1h",
         "verify": "flag",
+        "end_users": {"per_minute": 20, "budget_usd_per_month": 5},
     })
 }
 

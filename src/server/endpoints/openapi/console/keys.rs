@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::operation::{Operation, json_with_example, path};
 use super::super::schemas::{Schemas, reference};
-use super::{DELETE, READ_ONE, WRITE, budget, example, name, operation};
+use super::{DELETE, READ_ONE, WRITE, amount, budget, example, name, operation};
 use crate::api::console::{CreatedKey, Key, KeyState, OwnKey, Page, RevokedKey};
 use crate::api::endpoint::Endpoint;
 use crate::api::guard::Guard;
@@ -108,7 +108,6 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
 fn changes() -> Value {
     let mut name = name(MAX_KEY_NAME_CHARS, "A name to recognise it by; null for none.");
     name["type"] = json!(["string", "null"]);
-    let limit = |description: &str| json!({"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX, "description": description});
     json!({
         "type": "object",
         "description": "The changes to a key; other fields stay unchanged.",
@@ -158,6 +157,26 @@ fn changes() -> Value {
                     operator's `block_on` names. The strictest of this and the server's settings holds. For keys of the \
                     service `inference`.",
             },
+            "end_users": end_users(),
+        },
+    })
+}
+
+fn limit(description: &str) -> Value {
+    json!({"type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX, "description": description})
+}
+
+fn end_users() -> Value {
+    json!({
+        "type": ["object", "null"],
+        "description": "The key's own limits for each end user; null, and each field that is null, is the server's. For \
+            keys of the service `inference`.",
+        "additionalProperties": false,
+        "properties": {
+            "per_minute": limit("Requests in any 60 seconds; 0 is unlimited."),
+            "per_day": limit("Requests in a UTC day; 0 is unlimited."),
+            "budget_usd_per_day": amount("What their requests may cost on a UTC day, in US dollars."),
+            "budget_usd_per_month": amount("What their requests may cost in a calendar month (UTC), in US dollars."),
         },
     })
 }
@@ -167,7 +186,7 @@ fn new_key() -> Value {
     let mut schema = changes();
     schema["description"] =
         "A new key. One of the service `console` asks no models, and has neither `models` nor a budget; only one of the \
-         service `inference` has a `cache` or `verify`."
+         service `inference` has a `cache`, `verify` or `end_users`."
             .into();
     schema["required"] = json!(["service"]);
     schema["properties"]["service"] = reference("Service");

@@ -56,10 +56,14 @@ fn name(max: usize, description: &str) -> Value {
 
 /// The schema of a monthly budget.
 fn budget(whose: &str) -> Value {
+    amount(&format!("{whose} budget for a UTC month, in US dollars; null for none."))
+}
+
+fn amount(description: &str) -> Value {
     json!({
         "type": ["number", "null"],
         "minimum": 0,
         "maximum": NanoUsd::MAX_USD,
-        "description": format!("{whose} budget for a UTC month, in US dollars; null for none."),
+        "description": description,
     })
 }

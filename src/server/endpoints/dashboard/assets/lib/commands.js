@@ -2,7 +2,7 @@
 //
 // What must hold: the command requests what the form requests. It is built from the body that is sent; invalid fields
 // are left out, as they are not sent either.
-import { isAmount, isWhole, newKeyBody } from "./key_form.js";
+import { isAmount, isUserLimit, isWhole, newKeyBody, USER_LIMITS } from "./key_form.js";
 import { flagged, quoted } from "../playground/command.js";
 
 /** `mk keys create` in this app. A number of days stays relative, whenever the command is run. */
@@ -19,6 +19,9 @@ export function createKey(app, form) {
     ...(body.models ?? []).map((model) => ["model", model]),
     ...(body.addresses ?? []).map((address) => ["address", address]),
     ["budget-usd", amount(body)],
+    ["cache", body.cache],
+    ["verify", body.verify],
+    ["end-users", userLimits(body)],
   ]);
 }
 
@@ -60,6 +63,12 @@ function named({ id, name }) {
 /** A budget; null if it is empty or not an amount. */
 function amount({ budget_usd: budget }) {
   return isAmount(budget) ? budget : null;
+}
+
+/** The limits for each end user as the flag takes them; null if there are none. */
+function userLimits({ end_users: limits }) {
+  const set = USER_LIMITS.filter((name) => isUserLimit(name, limits?.[name] ?? NaN));
+  return set.length > 0 ? set.map((name) => `${name}=${limits[name]}`).join(",") : null;
 }
 
 function isSet([, value]) {

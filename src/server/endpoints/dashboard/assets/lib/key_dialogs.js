@@ -10,7 +10,7 @@ import { Button, Dialog, notify, Or, Problem, Select } from "./ui.js";
 
 /** An error that belongs to no field. */
 const general = (error, ...fields) => (error && !complaint(error, ...fields) ? error : null);
-const FIELDS = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd"];
+const FIELDS = ["service", "name", "expires_at", "limits", "models", "addresses", "budget_usd", "cache", "verify", "end_users"];
 
 /** A key's form, its setters, and `submit`, which calls `send` if the form is valid. A change clears the errors. */
 function useForm(initial, send) {

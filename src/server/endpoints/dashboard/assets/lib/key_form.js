@@ -18,6 +18,19 @@ const EXPIRIES = [
   { value: "date", label: "On a date…" },
 ];
 
+const GUARDS = [
+  { value: "", label: "As set for the server" },
+  { value: "flag", label: "flag: add the verdicts" },
+  { value: "block", label: "block: withhold what is false" },
+];
+
+/** A key's limits for each end user, in the API and with "user_" before them in the form. */
+export const USER_LIMITS = ["per_minute", "per_day", "budget_usd_per_day", "budget_usd_per_month"];
+const isBudget = (name) => name.startsWith("budget");
+
+/** Whether a number is valid for one of these limits. */
+export const isUserLimit = (name, number) => isAmount(number) && (isBudget(name) || Number.isInteger(number));
+
 /** An empty form, or one with the values of a key. */
 export function formOf(key, service = "verify") {
   return {
@@ -30,6 +43,9 @@ export function formOf(key, service = "verify") {
     models: (key?.models ?? []).join("\n"),
     addresses: (key?.addresses ?? []).join("\n"),
     budget_usd: key?.budget_usd?.toString() ?? "",
+    cache: key?.cache ?? "",
+    verify: key?.verify ?? "",
+    ...Object.fromEntries(USER_LIMITS.map((name) => [`user_${name}`, key?.end_users?.[name]?.toString() ?? ""])),
   };
 }
 
@@ -49,6 +65,11 @@ export function wrongWith(form) {
   }
   const budget = number(form.budget_usd);
   if (budget !== null && !isAmount(budget)) return { param: "budget_usd", message: "Enter an amount in US dollars, such as 50." };
+  for (const name of USER_LIMITS) {
+    const limit = number(form[`user_${name}`]);
+    const what = isBudget(name) ? "an amount in US dollars, such as 0.50." : "a whole number of requests; 0 is unlimited.";
+    if (limit !== null && !isUserLimit(name, limit)) return { param: `end_users.${name}`, message: `Enter ${what}` };
+  }
   if (form.expires === "date" && !form.date) return { param: "expires_at", message: "Choose the day on which it expires." };
   return null;
 }
@@ -76,7 +97,13 @@ function fields(form, now) {
     models: lines(form.models),
     addresses: lines(form.addresses),
     budget_usd: number(form.budget_usd),
+    ...(form.service === "inference" && { cache: form.cache.trim() || null, verify: form.verify || null, end_users: endUsers(form) }),
   };
+}
+
+function endUsers(form) {
+  const limits = Object.fromEntries(USER_LIMITS.map((name) => [name, number(form[`user_${name}`])]));
+  return Object.values(limits).some((limit) => limit !== null) ? limits : null;
 }
 
 function expiry({ expires, date }, now) {
@@ -90,7 +117,7 @@ export function KeyFields({ form, set, error, isNew, firstRef, open = false, kep
   const expiries = keptUntil ? [{ value: "keep", label: `As it is: ${keptUntil}` }, ...EXPIRIES] : EXPIRIES;
   // Once opened because of an error, it stays open while that is being corrected.
   const isMore = useRef(open);
-  isMore.current ||= ["limits", "models", "addresses", "budget_usd"].some((name) => complaint(error, name));
+  isMore.current ||= ["limits", "models", "addresses", "budget_usd", "cache", "verify", "end_users"].some((name) => complaint(error, name));
   return html`
     ${isNew && html`<${Select} label="Service" inputRef=${firstRef} value=${form.service} onChange=${set("service")} options=${SERVICES} error=${complaint(error, "service")}
       hint=${form.service === "console" ? "Anyone with a console key can manage all apps and keys of this server." : undefined} />`}
@@ -106,5 +133,25 @@ export function KeyFields({ form, set, error, isNew, firstRef, open = false, kep
       <${Field} label="Monthly budget" optional prefix="$" inputmode="decimal" value=${form.budget_usd} onInput=${set("budget_usd")} error=${complaint(error, "budget_usd")} hint="Once it is used up, requests are refused until the next month (UTC)." />
       <${Field} label="Models" optional lines="2" value=${form.models} onInput=${set("models")} error=${complaint(error, "models")} spellcheck=${false} hint="One per line: provider/model, or provider/* for all of a provider. Empty: all." />
       <${Field} label="Addresses" optional lines="2" value=${form.addresses} onInput=${set("addresses")} error=${complaint(error, "addresses")} spellcheck=${false} hint="Networks it may be used from, one per line, such as 10.0.0.0/8. Empty: anywhere." />
+      ${form.service === "inference" && html`<${AnswerFields} form=${form} set=${set} error=${error} />`}
     </details>`;
+}
+
+/** What only keys for inference have. */
+function AnswerFields({ form, set, error }) {
+  const limit = (name, label, hint) => html`<${Field} label=${label} optional prefix=${isBudget(name) ? "$" : undefined} inputmode=${isBudget(name) ? "decimal" : "numeric"}
+    value=${form[`user_${name}`]} onInput=${set(`user_${name}`)} error=${complaint(error, `end_users.${name}`)} hint=${hint} />`;
+  return html`
+    <div class="pair">
+      <${Field} label="Cache answers for" optional value=${form.cache} onInput=${set("cache")} error=${complaint(error, "cache")} hint="Such as 1h or 7d. Empty: not at all." />
+      <${Select} label="Verify answers" value=${form.verify} onChange=${set("verify")} options=${GUARDS} error=${complaint(error, "verify")} hint="Each answer then costs a verification, too." />
+    </div>
+    <div class="pair">
+      ${limit("per_minute", "Requests per minute of an end user", "Empty: the server's limit.")}
+      ${limit("per_day", "Requests per day of an end user", "0: unlimited.")}
+    </div>
+    <div class="pair">
+      ${limit("budget_usd_per_day", "Daily budget of an end user", "Empty: the server's.")}
+      ${limit("budget_usd_per_month", "Monthly budget of an end user", "Requests name them by user.")}
+    </div>`;
 }

@@ -131,6 +131,9 @@ function Restrictions({ record }) {
     limit(daily, "day"),
     record.models.length > 0 && `models: ${record.models.join(", ")}`,
     record.addresses.length > 0 && `from ${record.addresses.join(", ")}`,
+    record.cache && `answers cached for ${record.cache}`,
+    record.verify && `answers verified (${record.verify})`,
+    record.end_users && "own limits for end users",
   ].filter(Boolean);
   if (parts.length === 0 && record.budget_usd === null) return null;
   return html`<span class="restrictions">${record.budget_usd !== null && html`<${Spent} spent=${record.spent_usd} of=${record.budget_usd} />`}${parts.length > 0 && html`<span>${parts.join(" · ")}</span>`}</span>`;
