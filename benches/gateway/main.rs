@@ -261,7 +261,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let ended = if std::env::args().nth(1).as_deref() == Some(provider::ROLE) {
-        provider::run().map(|()| ExitCode::SUCCESS)
+        provider::run(protocols::answers).map(|()| ExitCode::SUCCESS)
     } else {
         bench(&Options::parse())
     };

@@ -10,8 +10,8 @@ use std::process::Stdio;
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
+use crate::completions::{self, Answers};
 use crate::process::{self, Process};
-use crate::{completions, protocols};
 
 /// The argument that makes this binary the provider.
 pub(crate) const ROLE: &str = "provider";
@@ -38,13 +38,13 @@ impl Provider {
     }
 }
 
-/// Runs the provider until standard input closes.
-pub(crate) fn run() -> anyhow::Result<()> {
+/// Runs the provider until standard input closes. `others` has the answers at paths of other protocols.
+pub(crate) fn run(others: fn(&str) -> Option<Answers>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         writeln!(std::io::stdout(), "{}", listener.local_addr()?)?;
-        tokio::spawn(completions::accept(listener, None, protocols::answers));
+        tokio::spawn(completions::accept(listener, None, others));
         let mut rest = tokio::io::stdin();
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
         Ok(())

@@ -166,7 +166,7 @@ impl Load {
 
 fn main() -> ExitCode {
     let ended = if std::env::args().nth(1).as_deref() == Some(provider::ROLE) {
-        provider::run().map(|()| ExitCode::SUCCESS)
+        provider::run(|_| None).map(|()| ExitCode::SUCCESS)
     } else {
         bench(&Options::parse())
     };

@@ -95,7 +95,7 @@ impl<'a> Output<'a> {
             None => {}
             Some(Ok(found)) => self.verification(&found),
             Some(Err(_)) => {
-                self.printer.warning("the verdicts on this answer cannot be read; --json shows them")
+                self.printer.warning("the verdicts on this answer cannot be read; --json shows them");
             }
         }
         self.printer.notice(&self.usage_line(answer));
