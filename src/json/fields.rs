@@ -36,22 +36,35 @@ impl<'a> Fields<'a> {
     /// As [`Fields::parse`].
     pub fn parse_with(
         text: &'a str,
-        mut each: impl FnMut(&str, &mut Reader<'a>) -> Option<()>,
+        each: impl FnMut(&str, &mut Reader<'a>) -> Option<()>,
     ) -> serde_json::Result<Self> {
         let mut reader = Reader::new(text);
+        match Self::next_with(&mut reader, each).filter(|_| reader.is_at_end()) {
+            Some(fields) => Ok(fields),
+            // For its error message, or where the reader is stricter.
+            None => serde_json::from_str(text),
+        }
+    }
+
+    /// Reads an object; `None` where [`Fields::parse`] fails.
+    pub(crate) fn next(reader: &mut Reader<'a>) -> Option<Self> {
+        Self::next_with(reader, |_, reader| reader.skip_value())
+    }
+
+    /// As [`Fields::next`], with `each` to read the value of each field, so that it can descend into it.
+    pub(crate) fn next_with(
+        reader: &mut Reader<'a>,
+        mut each: impl FnMut(&str, &mut Reader<'a>) -> Option<()>,
+    ) -> Option<Self> {
         let mut fields: Vec<(Cow<'_, str>, Json<'_>)> = Vec::with_capacity(USUAL_FIELDS);
-        let read = reader.object(|reader, name| {
+        reader.object(|reader, name| {
             let name = name.decode().filter(|name| fields.iter().all(|(field, _)| field != name))?;
             let begin = reader.position();
             each(&name, reader)?;
             fields.push((name, reader.value_since(begin)?));
             (fields.len() <= MAX_FIELDS).then_some(())
-        });
-        match read.filter(|()| reader.is_at_end()) {
-            Some(()) => Ok(Self(fields)),
-            // For its error message, or where the reader is stricter.
-            None => serde_json::from_str(text),
-        }
+        })?;
+        Some(Self(fields))
     }
 
     /// A field's raw value.
@@ -75,6 +88,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+impl<'a> FromIterator<(&'a str, Json<'a>)> for Fields<'a> {
+    /// Fields of these names, which are different.
+    fn from_iter<I: IntoIterator<Item = (&'a str, Json<'a>)>>(fields: I) -> Self {
+        Self(fields.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
+    }
+}
+
 /// Appends a field to an object that begins with `{`. `value` is JSON; `name` needs no escaping.
 pub(crate) fn write_field(out: &mut Vec<u8>, name: &'static str, value: &str) {
     for part in [comma(out), "\"", name, "\":", value] {
@@ -92,6 +112,18 @@ pub(crate) fn write_field_escaped(out: &mut Vec<u8>, name: &str, value: &str) {
 
 fn comma(out: &[u8]) -> &'static str {
     if out.last() == Some(&b'{') { "" } else { "," }
+}
+
+/// Appends what stands before the next element of a list: one that begins with `[`, or elements alone.
+pub(crate) fn begin_element(out: &mut Vec<u8>) {
+    if !matches!(out.last(), None | Some(b'[')) {
+        out.push(b',');
+    }
+}
+
+/// As [`write_field`], with a number as the value.
+pub(crate) fn write_number_field(out: &mut Vec<u8>, name: &'static str, value: u64) {
+    write_field(out, name, itoa::Buffer::new().format(value));
 }
 
 /// As [`write_field`], with a string as the value.

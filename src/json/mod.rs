@@ -5,6 +5,7 @@
 
 pub mod fields;
 pub(crate) mod object;
+pub(crate) mod raw;
 pub mod reader;
 pub(crate) mod strict;
 pub(crate) mod write;

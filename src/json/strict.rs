@@ -1,11 +1,16 @@
 //! Parsing JSON that must not contain duplicate fields: two readers might each take a different one, and nobody knows
-//! which the caller meant. (`serde_json`'s own [`Value`] silently takes the last.)
+//! which the caller meant. (`serde_json`'s own [`Value`] silently takes the last.) Either into values, or only checked,
+//! where they stay the bytes they are.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+
+use super::fields::Fields;
+use super::reader::{MAX_DEPTH, Reader};
 
 /// Why a text cannot be parsed.
 #[derive(Debug)]
@@ -24,6 +29,38 @@ pub(crate) fn parse(text: &[u8]) -> Result<Value, ParseError> {
     let complete = parsed.and_then(|value| deserializer.end().map(|()| value));
     complete
         .map_err(|cause| duplicate.0.take().map_or(ParseError::Invalid(cause), ParseError::DuplicateField))
+}
+
+/// The fields of a text that [`parse`] parses as an object; `None` for any other, and if it has too many fields or is
+/// nested too deeply to be read as it is.
+pub(crate) fn fields(text: &[u8]) -> Option<Fields<'_>> {
+    let mut reader = Reader::new(std::str::from_utf8(text).ok()?);
+    let fields = Fields::next_with(&mut reader, |_, reader| skip(reader, &mut Vec::new(), 0))?;
+    reader.is_at_end().then_some(fields)
+}
+
+/// Skips a value, if it can be decoded and has no field twice. `names` holds those of the objects around it.
+fn skip<'a>(reader: &mut Reader<'a>, names: &mut Vec<Cow<'a, str>>, depth: u32) -> Option<()> {
+    match reader.peek()? {
+        b'{' | b'[' if depth == MAX_DEPTH => None,
+        b'{' => {
+            let begin = names.len();
+            reader.object(|reader, name| {
+                names.push(name.decode()?);
+                skip(reader, names, depth + 1)
+            })?;
+            let own = names.get_mut(begin..)?;
+            own.sort_unstable();
+            let has_none_twice = own.windows(2).all(|pair| pair[0] != pair[1]);
+            names.truncate(begin);
+            has_none_twice.then_some(())
+        }
+        b'[' => reader.array(|reader| skip(reader, names, depth + 1)),
+        b'"' => reader.value()?.is_decodable().then_some(()),
+        b't' | b'f' | b'n' => reader.skip_value(),
+        // Too large a number is none.
+        _ => reader.value()?.read::<f64>().map(drop),
+    }
 }
 
 /// The path of a duplicate field: set to its name where it is found, and extended to the left while the recursion
@@ -150,6 +187,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_only_checked_is_refused_where_it_has_a_field_twice_or_is_too_deep() {
+        let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        let deepest = nested(MAX_DEPTH as usize);
+        for text in [&deepest, r#"{"a":{"a":[{"a":1},{"a":1e300}]},"b":{"a":"\ud83d\ude00"}}"#, " {} "] {
+            assert!(fields(text.as_bytes()).is_some(), "{text}");
+        }
+        for text in [
+            &nested(MAX_DEPTH as usize + 1),
+            &nested(200_000),
+            r#"{"a":{"b":1,"c":2,"\u0062":3}}"#,
+            r#"{"a":[[{"x":{},"x":{}}]]}"#,
+            r#"{"a":"\ud83d"}"#,
+            r#"{"a":{"\ud83d":1}}"#,
+            r#"{"a":1e999}"#,
+            r#"{"a":1}x"#,
+            "[]",
+        ] {
+            assert!(fields(text.as_bytes()).is_none(), "{text:.40}");
+        }
+    }
+
     proptest! {
         #[test]
         fn it_parses_what_serde_parses(text in r#"(\{("[ab]{1,2}":|\[|1|-1|2\.5|1e999|null|true|"x\\n"|,|\]|\}){0,12}|.{0,8})"#) {
@@ -158,6 +217,16 @@ mod tests {
                 Err(ParseError::Invalid(_)) => prop_assert!(serde_json::from_str::<Value>(&text).is_err()),
                 // What follows the duplicate need not be JSON.
                 Err(ParseError::DuplicateField(_)) => {}
+            }
+        }
+
+        #[test]
+        fn what_is_only_checked_has_to_be_what_is_parsed(
+            value in r#"(\{("[ab]{1,2}":|"\\u0061":|"\\ud800":|\[|1|2\.5|1e999|null|tru|"x\\n"|"\\ud83d\\ude00"|"\\ud83d"|,|\]|\}){0,12}|.{0,8})"#
+        ) {
+            for text in [format!("{{\"x\":{value}}}"), value] {
+                let parsed = parse(text.as_bytes()).ok().filter(Value::is_object);
+                prop_assert_eq!(fields(text.as_bytes()).is_some(), parsed.is_some(), "{}", text);
             }
         }
     }

@@ -14,7 +14,7 @@ mod scan;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -77,6 +77,29 @@ impl<'a> Json<'a> {
         } else {
             Some(Cow::Borrowed(inner))
         }
+    }
+
+    /// Whether a string can be decoded.
+    pub fn is_decodable(self) -> bool {
+        // Escapes are rare, and only an escape can be a lone surrogate. A single byte is found sooner than two.
+        let bytes = self.0.as_bytes();
+        let has_code = memchr(b'\\', bytes).is_some() && memmem::find(bytes, b"\\u").is_some();
+        !has_code || self.string().is_some()
+    }
+
+    /// Reads the elements of an array one by one, until one of them fails; nothing of other values. `each` gets the
+    /// index, and has to read the element.
+    pub(crate) fn each<E>(
+        self,
+        mut each: impl FnMut(usize, &mut Reader<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut index, mut outcome) = (0, Ok(()));
+        let _ = Reader::new(self.0).array(|reader| {
+            outcome = each(index, reader);
+            index += 1;
+            outcome.is_ok().then_some(())
+        });
+        outcome
     }
 
     /// The elements of an array; `None` for other values.

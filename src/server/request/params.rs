@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::config::whole_numbers;
+use crate::json::fields::Fields;
 use crate::json::strict::{self, ParseError};
 use crate::money::NanoUsd;
 use crate::server::reply::{ApiError, ErrorCode};
@@ -42,10 +43,14 @@ impl Params {
         }
     }
 
-    /// The parameters themselves, without those that are null.
-    pub(crate) fn into_fields(mut self) -> Map<String, Value> {
-        self.fields.retain(|_, value| !value.is_null());
-        self.fields
+    /// The fields of a body as they stand there, under the same rules and with the same errors as [`Params::parse`].
+    pub(crate) fn raw(body: &[u8]) -> Result<Fields<'_>, ApiError> {
+        strict::fields(body).ok_or_else(|| {
+            Self::parse(body).err().unwrap_or_else(|| {
+                let message = "the request body has too many parameters, or is nested too deeply";
+                ApiError::new(ErrorCode::InvalidJson, message)
+            })
+        })
     }
 
     /// A required string.

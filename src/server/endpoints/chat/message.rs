@@ -1,7 +1,5 @@
 //! Checks the messages of a chat completion one by one, without decoding their texts.
 
-use memchr::{memchr, memmem};
-
 use super::request::{invalid, missing};
 use crate::inference::{Json, Reader, estimate};
 use crate::server::reply::{ApiError, ErrorCode};
@@ -115,10 +113,7 @@ fn check_content(content: Json<'_>, path: impl Fn() -> String) -> Result<u64, Ap
 
 /// Rejects a string that cannot be decoded, as each provider would interpret it differently.
 fn require_decodable(text: Json<'_>, path: impl Fn() -> String) -> Result<(), ApiError> {
-    // Escapes are rare, and only an escape can be a lone surrogate. A single byte is found sooner than two.
-    let bytes = text.get().as_bytes();
-    let has_code = memchr(b'\\', bytes).is_some() && memmem::find(bytes, b"\\u").is_some();
-    if !has_code || text.string().is_some() {
+    if text.is_decodable() {
         return Ok(());
     }
     let path = path();

@@ -5,8 +5,10 @@
 //! that gets an error status.
 //!
 //! Doors of other protocols translate their requests into this format, or pass them on as they are ([`ask_in`]), and
-//! give the answer in their own: whatever holds for a completion holds for them.
+//! give the answer in their own: whatever holds for a completion holds for them. What they translate is written by
+//! [`compose`].
 
+pub(in crate::server) mod compose;
 mod guard;
 mod kept;
 mod limited;

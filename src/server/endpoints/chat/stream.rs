@@ -53,6 +53,15 @@ pub(in crate::server) trait Transcoder: Send + Sync {
     }
 }
 
+/// Writes an event of a protocol that repeats its type in the data; `rest` writes their other fields.
+pub(in crate::server) fn write_event(kind: &str, out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
+    for part in ["event: ", kind, "\ndata: {\"type\":\"", kind, "\""] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    rest(out);
+    out.extend_from_slice(b"}\n\n");
+}
+
 impl Drop for Stream {
     /// However the stream ended, records the model that gave the last part of the answer.
     fn drop(&mut self) {

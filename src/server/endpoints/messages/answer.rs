@@ -3,7 +3,25 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use bytes::Bytes;
+
+use crate::inference::{Json, Reader};
+use crate::json::fields::{begin_element, write_field, write_number_field, write_string_field};
+use crate::json::raw;
+
+/// The fields of the usage of a chat completion. Those in the middle have the names that some providers give to tokens
+/// that were read from a cache.
+const USAGE: [&str; 9] = [
+    "prompt_tokens",
+    "completion_tokens",
+    "estimated",
+    "prompt_tokens_details",
+    "completion_tokens_details",
+    "prompt_cache_hit_tokens",
+    "cached_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+];
 
 /// The tokens that an answer took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,42 +43,44 @@ impl Usage {
     }
 
     /// That of a chat completion.
-    pub(super) fn read(usage: &Value) -> Self {
-        let count = |value: &Value| value.as_u64();
-        let first = |values: &[&Value]| values.iter().find_map(|value| count(value)).unwrap_or_default();
-        let details = &usage["prompt_tokens_details"];
-        let cache_read = first(&[
-            &details["cached_tokens"],
-            &usage["prompt_cache_hit_tokens"],
-            &usage["cached_tokens"],
-            &usage["cache_read_input_tokens"],
-        ]);
-        let cache_written = first(&[&details["cache_write_tokens"], &usage["cache_creation_input_tokens"]]);
-        let prompt = first(&[&usage["prompt_tokens"]]);
+    pub(super) fn read(usage: Json<'_>) -> Self {
+        let count = |value: Option<Json<'_>>| value.and_then(Json::read::<u64>);
+        let first =
+            |values: &[Option<Json<'_>>]| values.iter().find_map(|value| count(*value)).unwrap_or_default();
+        let [prompt, output, estimated, prompt_details, output_details, in_cache @ .., written] =
+            usage.fields(USAGE).unwrap_or_default();
+        let details =
+            prompt_details.and_then(|details| details.fields(["cached_tokens", "cache_write_tokens"]));
+        let [cached, cache_written] = details.unwrap_or_default();
+        let thinking = output_details.and_then(|details| details.fields(["reasoning_tokens"]));
+        let cache_read = count(cached).unwrap_or_else(|| first(&in_cache));
+        let cache_written = first(&[cache_written, written]);
         Self {
-            input: prompt.saturating_sub(cache_read).saturating_sub(cache_written),
+            input: first(&[prompt]).saturating_sub(cache_read).saturating_sub(cache_written),
             cache_read,
             cache_written,
-            output: first(&[&usage["completion_tokens"]]),
-            thinking: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
-            is_estimated: usage["estimated"] == true,
+            output: first(&[output]),
+            thinking: thinking.and_then(|[thinking]| count(thinking)),
+            is_estimated: estimated.is_some_and(|estimated| estimated.get() == "true"),
         }
     }
 
-    pub(super) fn to_json(self) -> Value {
-        let mut usage = json!({
-            "input_tokens": self.input,
-            "cache_creation_input_tokens": self.cache_written,
-            "cache_read_input_tokens": self.cache_read,
-            "output_tokens": self.output,
-        });
+    /// Writes it as a field.
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        write_field(out, "usage", "{");
+        write_number_field(out, "input_tokens", self.input);
+        write_number_field(out, "cache_creation_input_tokens", self.cache_written);
+        write_number_field(out, "cache_read_input_tokens", self.cache_read);
+        write_number_field(out, "output_tokens", self.output);
         if let Some(thinking) = self.thinking {
-            usage["output_tokens_details"] = json!({"thinking_tokens": thinking});
+            write_field(out, "output_tokens_details", "{");
+            write_number_field(out, "thinking_tokens", thinking);
+            out.push(b'}');
         }
         if self.is_estimated {
-            usage["estimated"] = true.into();
+            write_field(out, "estimated", "true");
         }
-        usage
+        out.push(b'}');
     }
 }
 
@@ -86,6 +106,15 @@ impl Stop {
         };
         Self { reason, sequence: sequence.filter(|_| reason == "stop_sequence") }
     }
+
+    /// Writes it as fields.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        write_string_field(out, "stop_reason", self.reason);
+        match &self.sequence {
+            Some(sequence) => write_string_field(out, "stop_sequence", sequence),
+            None => write_field(out, "stop_sequence", "null"),
+        }
+    }
 }
 
 /// The fields in which servers name the text that ended an answer.
@@ -98,90 +127,112 @@ pub(super) fn message_id(id: &str) -> Cow<'_, str> {
 }
 
 /// A citation for an annotation: one of a page on the web, or that of the Messages API as it was.
-pub(super) fn citation(annotation: &Value) -> Option<Value> {
-    if annotation["type"].as_str().is_some_and(|kind| kind.ends_with("_location")) {
-        return Some(annotation.clone());
+pub(super) fn citation(annotation: Json<'_>) -> Option<Cow<'_, str>> {
+    let [kind, source] = annotation.fields(["type", "url_citation"])?;
+    if kind.and_then(Json::string).is_some_and(|kind| kind.ends_with("_location")) {
+        return Some(annotation.get().into());
     }
-    let source = &annotation["url_citation"];
-    let url = source["url"].as_str()?;
-    Some(json!({
-        "type": "web_search_result_location",
-        "url": url,
-        "title": source["title"].as_str(),
-        "encrypted_index": "",
-        "cited_text": source["content"].as_str().unwrap_or_default(),
-    }))
+    let [url, title, content] =
+        source?.fields(["url", "title", "content"])?.map(|value| value.filter(is_string));
+    let mut out = b"{\"type\":\"web_search_result_location\"".to_vec();
+    write_field(&mut out, "url", url?.get());
+    write_field(&mut out, "title", title.map_or("null", Json::get));
+    write_field(&mut out, "encrypted_index", "\"\"");
+    write_field(&mut out, "cited_text", content.map_or("\"\"", Json::get));
+    out.push(b'}');
+    String::from_utf8(out).ok().map(Cow::Owned)
+}
+
+fn is_string(value: &Json<'_>) -> bool {
+    value.is_string()
+}
+
+/// Writes the fields that every message begins with; `model` is JSON.
+pub(super) fn write_head(id: &str, model: &str, out: &mut Vec<u8>) {
+    write_string_field(out, "id", &message_id(id));
+    write_field(out, "type", "\"message\"");
+    write_field(out, "role", "\"assistant\"");
+    write_field(out, "model", model);
 }
 
 /// A whole answer as a message; `None` if it is no completion, or has a call of a tool that cannot be read.
-pub(super) fn message(completion: &[u8], shows_thinking: bool, stop_sequences: &[String]) -> Option<Value> {
-    let mut completion: Value = serde_json::from_slice(completion).ok()?;
-    let usage = Usage::read(&completion["usage"]).to_json();
-    let mut choice = completion["choices"].get_mut(0)?.take();
-    let mut message = choice["message"].take();
-    let mut content = Vec::new();
-    let thoughts = ["reasoning_content", "reasoning"].into_iter().find_map(|name| message[name].as_str());
-    if let Some(thoughts) = thoughts.filter(|thoughts| shows_thinking && !thoughts.is_empty()) {
-        content.push(json!({"type": "thinking", "thinking": thoughts, "signature": ""}));
-    }
-    for name in ["content", "refusal"] {
-        if let Value::String(text) = message[name].take()
-            && !text.is_empty()
-        {
-            let annotations = message["annotations"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let citations: Vec<Value> = annotations.iter().filter_map(citation).collect();
-            let mut block = json!({"type": "text", "text": text});
-            if !citations.is_empty() && name == "content" {
-                block["citations"] = citations.into();
-            }
-            content.push(block);
-        }
-    }
-    let Value::Array(calls) = message["tool_calls"].take() else {
-        return finished(&completion, &choice, &content, &usage, (false, stop_sequences));
-    };
-    let has_calls = !calls.is_empty();
-    for mut call in calls {
-        let function = &mut call["function"];
-        let input = match function["arguments"].take() {
-            Value::String(arguments) if arguments.trim().is_empty() => json!({}),
-            Value::String(arguments) => serde_json::from_str(&arguments).ok()?,
-            Value::Null => json!({}),
-            other => other,
-        };
-        if !input.is_object() {
-            return None;
-        }
-        let name = function["name"].take();
-        content.push(json!({"type": "tool_use", "id": call["id"], "name": name, "input": input}));
-    }
-    finished(&completion, &choice, &content, &usage, (has_calls, stop_sequences))
+pub(super) fn message(completion: &[u8], shows_thinking: bool, stop_sequences: &[String]) -> Option<Bytes> {
+    let mut reader = Reader::new(std::str::from_utf8(completion).ok()?);
+    let [id, model, choices, usage] = reader.fields(["id", "model", "choices", "usage"])?;
+    let choice = choices?.items()?.into_iter().next()?;
+    let [message, finish] = choice.fields(["message", "finish_reason"])?;
+    let matched = choice.fields(MATCHED)?.into_iter().flatten().find_map(Json::string);
+    let mut out = Vec::with_capacity(completion.len() + 256);
+    out.push(b'{');
+    write_head(&id?.string()?, model.map_or("null", Json::get), &mut out);
+    let has_calls = write_content(message?, shows_thinking, &mut out)?;
+    Stop::new(&finish?.string()?, has_calls, matched.as_deref(), stop_sequences).write(&mut out);
+    usage.map(Usage::read).unwrap_or_default().write(&mut out);
+    out.push(b'}');
+    Some(out.into())
 }
 
-fn finished(
-    completion: &Value,
-    choice: &Value,
-    content: &[Value],
-    usage: &Value,
-    (has_calls, stop_sequences): (bool, &[String]),
-) -> Option<Value> {
-    let finish = choice["finish_reason"].as_str()?;
-    let matched = MATCHED.into_iter().find_map(|name| choice[name].as_str());
-    let stop = Stop::new(finish, has_calls, matched, stop_sequences);
-    Some(json!({
-        "id": message_id(completion["id"].as_str()?),
-        "type": "message",
-        "role": "assistant",
-        "model": completion["model"],
-        "content": content,
-        "stop_reason": stop.reason,
-        "stop_sequence": stop.sequence,
-        "usage": usage,
-    }))
+/// Writes the blocks of a message; returns whether tools are called.
+fn write_content(message: Json<'_>, shows_thinking: bool, out: &mut Vec<u8>) -> Option<bool> {
+    let known = ["reasoning_content", "reasoning", "content", "refusal", "annotations", "tool_calls"];
+    let [thoughts, other_thoughts, text, refusal, annotations, calls] = message.fields(known)?;
+    write_field(out, "content", "[");
+    let thoughts = thoughts.filter(is_string).or(other_thoughts);
+    if let Some(thoughts) = raw::said(thoughts).filter(|_| shows_thinking) {
+        out.extend_from_slice(b"{\"type\":\"thinking\"");
+        raw::write_quoted(out, "thinking", thoughts);
+        out.extend_from_slice(b",\"signature\":\"\"}");
+    }
+    for (text, annotations) in [(text, annotations), (refusal, None)] {
+        let Some(text) = raw::said(text) else { continue };
+        begin_element(out);
+        out.extend_from_slice(b"{\"type\":\"text\"");
+        raw::write_quoted(out, "text", text);
+        let annotations = annotations.and_then(Json::items).unwrap_or_default();
+        let citations: Vec<Cow<'_, str>> = annotations.into_iter().filter_map(citation).collect();
+        if !citations.is_empty() {
+            raw::write_list(out, "citations", citations.join(",").as_bytes());
+        }
+        out.push(b'}');
+    }
+    let calls = calls.and_then(Json::items).unwrap_or_default();
+    for call in &calls {
+        write_call(*call, out)?;
+    }
+    out.push(b']');
+    Some(!calls.is_empty())
+}
+
+fn write_call(call: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
+    let [id, function] = call.fields(["id", "function"])?;
+    let [name, arguments] =
+        function.and_then(|function| function.fields(["name", "arguments"])).unwrap_or_default();
+    begin_element(out);
+    out.extend_from_slice(b"{\"type\":\"tool_use\"");
+    write_field(out, "id", id.map_or("null", Json::get));
+    write_field(out, "name", name.map_or("null", Json::get));
+    write_field(out, "input", &input(arguments)?);
+    out.push(b'}');
+    Some(())
+}
+
+/// The arguments of a call as an object; `None` if they are something else.
+fn input(arguments: Option<Json<'_>>) -> Option<Cow<'_, str>> {
+    let Some(arguments) = arguments else { return Some("{}".into()) };
+    if arguments.is_object() {
+        return Some(arguments.get().into());
+    }
+    let text = arguments.string()?;
+    if text.trim().is_empty() {
+        return Some("{}".into());
+    }
+    raw::value(&text)?.is_object().then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn message_of(message: &Value, finish: &str, shows_thinking: bool) -> Option<Value> {
@@ -190,7 +241,8 @@ mod tests {
             "choices": [{"index": 0, "message": message, "finish_reason": finish, "stop_reason": "END"}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 5}},
         });
-        super::message(completion.to_string().as_bytes(), shows_thinking, &["END".to_owned()])
+        let message = super::message(completion.to_string().as_bytes(), shows_thinking, &["END".to_owned()]);
+        message.map(|message| serde_json::from_slice(&message).unwrap())
     }
 
     #[test]

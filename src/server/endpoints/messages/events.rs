@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
 
-use super::answer::{MATCHED, Stop, Usage, citation, message_id};
+use super::answer::{MATCHED, Stop, Usage, citation, write_head};
 use crate::api::endpoint::Door;
 use crate::inference::{Json, Reader};
+use crate::json::fields::{write_field, write_number_field};
+use crate::json::raw;
 use crate::server::endpoints::chat::VERIFICATION as FIELD;
-use crate::server::endpoints::chat::stream::Transcoder;
+use crate::server::endpoints::chat::stream::{Transcoder, write_event};
 use crate::server::reply::{ApiError, ErrorCode};
 
 /// The event that keeps an idle stream alive.
@@ -73,10 +74,10 @@ impl Events {
     fn chunk(&mut self, chunk: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
         let [id, model, choices, usage] = chunk.fields(["id", "model", "choices", "usage"])?;
         if !self.has_begun {
-            self.begin(&id?.string()?, &model?.string()?, out);
+            self.begin(&id?.string()?, model?, out);
         }
         if let Some(usage) = usage {
-            self.usage = Usage::read(&usage.read()?);
+            self.usage = Usage::read(usage);
         }
         for choice in choices?.items()? {
             let [delta, finish, ..] = choice.fields(["delta", "finish_reason"])?;
@@ -93,42 +94,37 @@ impl Events {
         Some(())
     }
 
-    fn begin(&mut self, id: &str, model: &str, out: &mut Vec<u8>) {
+    fn begin(&mut self, id: &str, model: Json<'_>, out: &mut Vec<u8>) {
         self.has_begun = true;
-        let message = json!({
-            "id": message_id(id),
-            "type": "message",
-            "role": "assistant",
-            "model": model,
-            "content": [],
-            "stop_reason": null,
-            "stop_sequence": null,
-            "usage": self.usage.to_json(),
+        write_event("message_start", out, |out| {
+            write_field(out, "message", "{");
+            write_head(id, model.get(), out);
+            for (name, value) in [("content", "[]"), ("stop_reason", "null"), ("stop_sequence", "null")] {
+                write_field(out, name, value);
+            }
+            self.usage.write(out);
+            out.push(b'}');
         });
-        write(out, "message_start", &json!({"type": "message_start", "message": message}));
     }
 
     fn delta(&mut self, delta: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
         const FIELDS: [&str; 6] =
             ["content", "reasoning_content", "reasoning", "refusal", "annotations", "tool_calls"];
         let [content, reasoning, other_reasoning, refusal, annotations, calls] = delta.fields(FIELDS)?;
-        let is_text = |text: &Json<'_>| text.is_string() && text.get() != "\"\"";
-        if let Some(thoughts) = reasoning.or(other_reasoning).filter(|_| self.shows_thinking).filter(is_text)
-        {
+        let thoughts = reasoning.or(other_reasoning).filter(|_| self.shows_thinking);
+        if let Some(thoughts) = raw::said(thoughts) {
             self.ensure(Block::Thinking, out);
-            self.text_delta("thinking_delta", "thinking", thoughts, out);
+            self.delta_of("thinking_delta", out, |out| raw::write_quoted(out, "thinking", thoughts));
         }
-        for text in [content, refusal].into_iter().flatten().filter(is_text) {
+        for text in [content, refusal] {
+            let Some(text) = raw::said(text) else { continue };
             self.ensure(Block::Text, out);
-            self.text_delta("text_delta", "text", text, out);
+            self.delta_of("text_delta", out, |out| raw::write_quoted(out, "text", text));
         }
         if let Some(annotations) = annotations.filter(|_| self.open == Some(Block::Text)) {
             for annotation in annotations.items()? {
-                if let Some(citation) = annotation.read::<Value>().as_ref().and_then(citation) {
-                    let delta = json!({"type": "citations_delta", "citation": citation});
-                    let index = self.blocks - 1;
-                    let event = json!({"type": "content_block_delta", "index": index, "delta": delta});
-                    write(out, "content_block_delta", &event);
+                if let Some(citation) = citation(annotation) {
+                    self.delta_of("citations_delta", out, |out| write_field(out, "citation", &citation));
                 }
             }
         }
@@ -150,21 +146,24 @@ impl Events {
             }
             self.close(out);
             self.last_call = Some(number);
-            let block =
-                json!({"type": "tool_use", "id": id?.string()?, "name": name?.string()?, "input": {}});
-            self.start(Block::Call(number), &block, out);
-        }
-        match arguments {
-            Some(piece) if piece.is_string() && piece.get() != "\"\"" => {
-                self.text_delta("input_json_delta", "partial_json", piece, out);
+            let [id, name] = [id?, name?];
+            if !id.is_string() || !name.is_string() {
+                return None;
             }
+            self.start(Block::Call(number), out, |out| {
+                out.extend_from_slice(b"{\"type\":\"tool_use\"");
+                write_field(out, "id", id.get());
+                write_field(out, "name", name.get());
+                out.extend_from_slice(b",\"input\":{}}");
+            });
+        }
+        let piece = match arguments {
             // Some servers send the object itself.
-            Some(whole) if whole.is_object() => {
-                let text = serde_json::to_string(whole.get()).ok()?;
-                self.raw_delta("input_json_delta", "partial_json", &text, out);
-            }
-            _ => {}
-        }
+            Some(whole) if whole.is_object() => raw::string(whole.get()),
+            Some(piece) if raw::said(arguments).is_some() => piece.get().to_owned(),
+            _ => return Some(()),
+        };
+        self.delta_of("input_json_delta", out, |out| write_field(out, "partial_json", &piece));
         Some(())
     }
 
@@ -174,61 +173,61 @@ impl Events {
             return;
         }
         self.close(out);
-        let content = match block {
-            Block::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
-            Block::Text | Block::Call(_) => json!({"type": "text", "text": ""}),
+        let content: &[u8] = match block {
+            Block::Thinking => b"{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}",
+            Block::Text | Block::Call(_) => b"{\"type\":\"text\",\"text\":\"\"}",
         };
-        self.start(block, &content, out);
+        self.start(block, out, |out| out.extend_from_slice(content));
     }
 
-    fn start(&mut self, block: Block, content: &Value, out: &mut Vec<u8>) {
-        let event = json!({"type": "content_block_start", "index": self.blocks, "content_block": content});
-        write(out, "content_block_start", &event);
+    fn start(&mut self, block: Block, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         self.open = Some(block);
         self.blocks += 1;
+        self.of_block("content_block_start", out, |out| {
+            write_field(out, "content_block", "");
+            write(out);
+        });
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
         if self.open.take().is_some() {
-            let event = json!({"type": "content_block_stop", "index": self.blocks - 1});
-            write(out, "content_block_stop", &event);
+            self.of_block("content_block_stop", out, |_| {});
         }
     }
 
-    fn text_delta(&self, kind: &str, field: &str, text: Json<'_>, out: &mut Vec<u8>) {
-        self.raw_delta(kind, field, text.get(), out);
+    /// Writes a delta of the block that is open; `rest` writes its fields beside the type.
+    fn delta_of(&self, kind: &str, out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
+        self.of_block("content_block_delta", out, |out| {
+            for part in [",\"delta\":{\"type\":\"", kind, "\""] {
+                out.extend_from_slice(part.as_bytes());
+            }
+            rest(out);
+            out.push(b'}');
+        });
     }
 
-    /// Writes a delta of the open block; `text` is a JSON string.
-    fn raw_delta(&self, kind: &str, field: &str, text: &str, out: &mut Vec<u8>) {
-        let index = self.blocks.saturating_sub(1);
-        let mut number = itoa::Buffer::new();
-        for piece in [
-            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":",
-            number.format(index),
-            ",\"delta\":{\"type\":\"",
-            kind,
-            "\",\"",
-            field,
-            "\":",
-            text,
-            "}}\n\n",
-        ] {
-            out.extend_from_slice(piece.as_bytes());
-        }
+    /// Writes an event about the last block; `rest` writes its fields.
+    fn of_block(&self, kind: &str, out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
+        write_event(kind, out, |out| {
+            write_number_field(out, "index", self.blocks.saturating_sub(1) as u64);
+            rest(out);
+        });
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
         self.close(out);
         let stop = self.stop.take().unwrap_or_else(|| Stop::new("stop", false, None, &[]));
-        let delta = json!({"stop_reason": stop.reason, "stop_sequence": stop.sequence});
-        let event = json!({"type": "message_delta", "delta": delta, "usage": self.usage.to_json()});
-        write(out, "message_delta", &event);
-        let mut event = json!({"type": "message_stop"});
-        if let Some(verification) = self.verification.take() {
-            event[FIELD] = serde_json::from_str(&verification).unwrap_or_default();
-        }
-        write(out, "message_stop", &event);
+        write_event("message_delta", out, |out| {
+            write_field(out, "delta", "{");
+            stop.write(out);
+            out.push(b'}');
+            self.usage.write(out);
+        });
+        write_event("message_stop", out, |out| {
+            if let Some(verification) = &self.verification {
+                write_field(out, FIELD, verification);
+            }
+        });
         self.is_over = true;
     }
 }
@@ -277,17 +276,10 @@ pub(super) fn write_error(error: ApiError, request_id: &str, out: &mut Vec<u8>) 
     out.extend_from_slice(b"\n\n");
 }
 
-fn write(out: &mut Vec<u8>, name: &str, data: &Value) {
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    // A value always serializes, and writes to memory do not fail.
-    let _ = serde_json::to_writer(&mut *out, data);
-    out.extend_from_slice(b"\n\n");
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn chunk(delta: &Value, finish: &Value) -> String {

@@ -116,7 +116,6 @@ async fn ask(
                     let message = answer::message(&completion, shows_thinking, &stop_sequences);
                     let message =
                         message.ok_or_else(|| ApiError::broken_stream(&about.model, Failure::NoAnswer))?;
-                    let message = Bytes::from(message.to_string());
                     reply::json_bytes(chat::with_verification(message, about.verification.as_deref()))
                 }
                 Answer::Stream(stream) => {

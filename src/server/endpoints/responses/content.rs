@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::raw;
 use crate::inference::{Json, Reader};
-use crate::json::fields::write_field;
+use crate::json::fields::{begin_element, write_field};
+use crate::json::raw;
+use crate::server::endpoints::chat::compose::{text_part, write_given};
 use crate::server::endpoints::chat::{invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
 
@@ -30,7 +31,7 @@ pub(super) struct Content<'a> {
     /// The insides of its texts.
     texts: Vec<&'a str>,
     refusal: Option<&'a str>,
-    /// `[` and all parts in the chat-completion format; only filled from the first part that is no text.
+    /// All parts in the chat-completion format; only filled from the first part that is no text.
     parts: Vec<u8>,
 }
 
@@ -75,20 +76,13 @@ impl<'a> Content<'a> {
         self.parts.is_empty()
     }
 
-    /// Writes it as the value of `content`. Texts alone become one, since many servers take no parts.
+    /// Writes it as the field `content`. Texts alone become one, since many servers take no parts.
     pub(super) fn write(self, separator: &str, out: &mut Vec<u8>) {
         if self.is_text() {
-            let said = self.texts.into_iter().chain(self.refusal);
-            out.push(b'"');
-            for (index, text) in said.enumerate() {
-                let separator = if index == 0 { "" } else { separator };
-                out.extend_from_slice(separator.as_bytes());
-                out.extend_from_slice(text.as_bytes());
-            }
-            out.push(b'"');
+            let said: Vec<&str> = self.texts.into_iter().chain(self.refusal).collect();
+            raw::write_quoted(out, "content", &raw::joined(&said, separator));
         } else {
-            out.extend_from_slice(&self.parts);
-            out.push(b']');
+            raw::write_list(out, "content", &self.parts);
         }
     }
 
@@ -97,8 +91,7 @@ impl<'a> Content<'a> {
         let is_text = self.is_text();
         let text = match *self.texts {
             [] if self.refusal.is_some() => None,
-            [text] => Some(Cow::Borrowed(text)),
-            _ => Some(Cow::Owned(self.texts.concat())),
+            _ => Some(raw::joined(&self.texts, "")),
         };
         is_text.then_some(Said { text, refusal: self.refusal })
     }
@@ -113,32 +106,18 @@ impl<'a> Content<'a> {
                 if self.is_text() {
                     self.texts.push(raw::inside(text));
                 } else {
-                    self.add_text(raw::inside(text));
+                    text_part(&mut self.parts, raw::inside(text), None);
                 }
             }
             "refusal" => self.refusal = Some(raw::inside(string(refusal, || at("refusal"))?)),
             _ => {
-                let begin = if self.is_text() { b'[' } else { b',' };
-                self.parts.push(begin);
-                if begin == b'[' {
-                    for text in std::mem::take(&mut self.texts) {
-                        self.add_text(text);
-                        self.parts.push(b',');
-                    }
+                for text in std::mem::take(&mut self.texts) {
+                    text_part(&mut self.parts, text, None);
                 }
                 write_part(part, at, &mut self.parts)?;
             }
         }
         Ok(())
-    }
-
-    fn add_text(&mut self, text: &str) {
-        if !matches!(self.parts.last(), Some(b'[' | b',')) {
-            self.parts.push(b',');
-        }
-        self.parts.extend_from_slice(b"{\"type\":\"text\",\"text\":\"");
-        self.parts.extend_from_slice(text.as_bytes());
-        self.parts.extend_from_slice(b"\"}");
     }
 }
 
@@ -150,6 +129,7 @@ fn write_part(part: Part<'_>, at: impl Fn(&str) -> String, out: &mut Vec<u8>) ->
         let message = format!("`{}`: {message}", at(name));
         Err(ApiError::parameter(ErrorCode::UnsupportedParameter, at(name), message))
     };
+    begin_element(out);
     match kind.map_or("", raw::inside) {
         "input_image" if image.is_none() && file_id.is_some() => {
             return refuse("file_id", "files are not stored here; send the image itself as `image_url`");
@@ -170,9 +150,7 @@ fn write_part(part: Part<'_>, at: impl Fn(&str) -> String, out: &mut Vec<u8>) ->
         "input_file" => {
             out.extend_from_slice(b"{\"type\":\"file\",\"file\":{");
             for (name, value) in [("file_id", file_id), ("filename", filename), ("file_data", file_data)] {
-                if let Some(value) = value {
-                    write_field(out, name, value.get());
-                }
+                write_given(out, name, value);
             }
         }
         "input_audio" => {

@@ -7,11 +7,11 @@
 
 use super::frame::Frames;
 use super::output::{self, FunctionCall, Item, Kind, Status};
-use super::raw;
 use super::response::{End, Reason, Response};
 use super::tools::Names;
 use crate::inference::{Json, Reader};
-use crate::json::fields::write_field;
+use crate::json::fields::{write_field, write_number_field};
+use crate::json::raw;
 use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::ApiError;
 
@@ -145,7 +145,7 @@ impl Events {
         }
         self.frames.of_item("response.output_text.delta", (at, item), CONTENT, out, |out| {
             raw::write_quoted(out, "delta", text);
-            raw::write_list(out, "logprobs", &joined);
+            raw::write_list(out, "logprobs", joined.as_bytes());
         });
     }
 
@@ -206,7 +206,7 @@ impl Events {
     fn add(&mut self, kind: Kind, out: &mut Vec<u8>) -> usize {
         let (at, item) = (self.items.len(), Item::new(kind));
         self.frames.event("response.output_item.added", out, |out| {
-            write_field(out, "output_index", &at.to_string());
+            write_number_field(out, "output_index", at as u64);
             write_field(out, "item", "");
             item.write(out);
         });
@@ -246,7 +246,7 @@ impl Events {
             Kind::Message(message) => {
                 frames.of_item("response.output_text.done", item, CONTENT, out, |out| {
                     raw::write_quoted(out, "text", &message.text);
-                    raw::write_list(out, "logprobs", &message.probabilities.join(","));
+                    raw::write_list(out, "logprobs", message.probabilities.join(",").as_bytes());
                 });
                 let part = |out: &mut Vec<u8>| write_field(out, "part", &message.part());
                 frames.of_item("response.content_part.done", item, CONTENT, out, part);
@@ -271,7 +271,7 @@ impl Events {
             Kind::Image { .. } => {}
         }
         frames.event("response.output_item.done", out, |out| {
-            write_field(out, "output_index", &at.to_string());
+            write_number_field(out, "output_index", at as u64);
             write_field(out, "item", "");
             item.1.write(out);
         });

@@ -1,7 +1,8 @@
 //! Frames of an answer's events: `event: TYPE`, and data that repeat the type, with a number of their own.
 
 use super::output::Item;
-use crate::json::fields::{write_field, write_string_field};
+use crate::json::fields::{write_field, write_number_field, write_string_field};
+use crate::server::endpoints::chat::stream::write_event;
 
 /// Numbers the events of one answer, from 0.
 #[derive(Debug, Default)]
@@ -17,13 +18,11 @@ impl From<u64> for Frames {
 impl Frames {
     /// Writes an event; `rest` writes its fields.
     pub(super) fn event(&mut self, kind: &str, out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
-        for part in ["event: ", kind, "\ndata: {\"type\":\"", kind, "\""] {
-            out.extend_from_slice(part.as_bytes());
-        }
-        write_field(out, "sequence_number", &self.0.to_string());
+        write_event(kind, out, |out| {
+            write_number_field(out, "sequence_number", self.0);
+            rest(out);
+        });
         self.0 = self.0.saturating_add(1);
-        rest(out);
-        out.extend_from_slice(b"}\n\n");
     }
 
     /// Writes an event about the only part of an item, or about a call: `index` is the name of the part's number.
@@ -37,7 +36,7 @@ impl Frames {
     ) {
         self.event(kind, out, |out| {
             write_string_field(out, "item_id", &item.id);
-            write_field(out, "output_index", &at.to_string());
+            write_number_field(out, "output_index", at as u64);
             if let Some(index) = index {
                 write_field(out, index, "0");
             }

@@ -7,15 +7,15 @@
 use std::borrow::Cow;
 
 use super::content::{Content, Said, string, unsupported};
-use super::raw;
 use super::tools::{self, Tool};
 use crate::inference::{Json, Reader};
-use crate::json::fields::{write_field, write_string_field};
-use crate::server::endpoints::chat::{invalid, missing};
+use crate::json::fields::write_field;
+use crate::json::raw;
+use crate::server::endpoints::chat::{compose, invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
 
 const ITEM: [&str; 8] =
-    ["type", "role", "call_id", "name", "namespace", "arguments", "input", tools::EXTRA_CONTENT];
+    ["type", "role", "call_id", "name", "namespace", "arguments", "input", compose::EXTRA_CONTENT];
 
 /// An item: the values of [`ITEM`], and of its two fields with a content.
 #[derive(Debug, Default)]
@@ -51,11 +51,10 @@ impl<'a> Item<'a> {
 /// Writes the messages of a request.
 #[derive(Debug)]
 pub(super) struct Messages<'o, 'a> {
-    out: &'o mut Vec<u8>,
+    /// Each with the index of the item that it begins with; `None` for the instructions.
+    list: compose::Messages<'o, Option<usize>>,
     /// What the model did in the turn that the last items were from.
     turn: Option<Turn<'a>>,
-    /// The index of the item that each message begins with; `None` for the instructions.
-    origins: Vec<Option<usize>>,
     has_reasoning: bool,
 }
 
@@ -82,8 +81,7 @@ pub(super) struct Written {
 impl<'o, 'a> Messages<'o, 'a> {
     /// Begins a list of messages.
     pub(super) fn begin(out: &'o mut Vec<u8>) -> Self {
-        out.push(b'[');
-        Self { out, turn: None, origins: Vec::new(), has_reasoning: false }
+        Self { list: compose::Messages::begin(out), turn: None, has_reasoning: false }
     }
 
     /// Adds a message with a text.
@@ -93,28 +91,23 @@ impl<'o, 'a> Messages<'o, 'a> {
 
     /// Adds the items of a list.
     pub(super) fn items(&mut self, list: Json<'a>) -> Result<(), ApiError> {
-        let (mut index, mut read) = (0, Ok(()));
-        let mut reader = Reader::new(list.get());
-        let is_list = reader.array(|reader| {
-            let begin = reader.position();
-            let item = reader.try_read(|reader| Item::read(reader, index))?;
-            let value = reader.value_since(begin)?;
-            read = match item {
-                Some(item) => self.item(index, item),
-                None => Err(invalid(format!("input[{index}]"), "an object with each field once", value)),
-            };
-            index += 1;
-            read.is_ok().then_some(())
-        });
-        read?;
-        is_list.ok_or_else(|| invalid("input", "a string or an array of items", list))
+        if !list.is_array() {
+            return Err(invalid("input", "a string or an array of items", list));
+        }
+        list.each(|index, reader| {
+            let mut rest = reader.clone();
+            if let Some(item) = Item::read(reader, index) {
+                return self.item(index, item);
+            }
+            let value = rest.value().unwrap_or(list);
+            Err(invalid(format!("input[{index}]"), "an object with each field once", value))
+        })
     }
 
     /// Ends the list.
     pub(super) fn end(mut self) -> Written {
         self.end_turn();
-        self.out.push(b']');
-        Written { origins: self.origins, has_reasoning: self.has_reasoning }
+        Written { origins: self.list.end(), has_reasoning: self.has_reasoning }
     }
 
     fn item(&mut self, index: usize, item: Item<'a>) -> Result<(), ApiError> {
@@ -162,7 +155,6 @@ impl<'o, 'a> Messages<'o, 'a> {
                 let output = item.output.ok_or_else(|| missing(path(".output")))??;
                 self.message("tool", Some(index), |out| {
                     write_field(out, "tool_call_id", id.get());
-                    write_field(out, "content", "");
                     output.write("\\n", out);
                 });
             }
@@ -206,20 +198,8 @@ impl<'o, 'a> Messages<'o, 'a> {
         (id, tool, arguments): (Json<'_>, &Tool, &str),
         extra: Option<Json<'_>>,
     ) {
-        let calls = &mut self.turn(index).calls;
-        if !calls.is_empty() {
-            calls.push(b',');
-        }
-        calls.push(b'{');
-        write_field(calls, "id", id.get());
-        calls.extend_from_slice(b",\"type\":\"function\",\"function\":{");
-        write_string_field(calls, "name", &tool.function_name());
-        write_field(calls, "arguments", arguments);
-        calls.push(b'}');
-        if let Some(extra) = extra {
-            write_field(calls, tools::EXTRA_CONTENT, extra.get());
-        }
-        calls.push(b'}');
+        let name = raw::string(&tool.function_name());
+        compose::call(&mut self.turn(index).calls, (id, &name, arguments), extra);
     }
 
     fn turn(&mut self, origin: usize) -> &mut Turn<'a> {
@@ -227,39 +207,27 @@ impl<'o, 'a> Messages<'o, 'a> {
     }
 
     fn end_turn(&mut self) {
-        let Some(Turn { origin, text, refusal, calls }) = self.turn.take() else { return };
-        self.message("assistant", Some(origin), |out| {
-            match text {
-                Some(text) => write_field(out, "content", &raw::quoted(&text)),
+        let Some(turn) = self.turn.take() else { return };
+        self.message("assistant", Some(turn.origin), |out| {
+            match &turn.text {
+                Some(text) => raw::write_quoted(out, "content", text),
                 None => write_field(out, "content", "null"),
             }
-            if let Some(refusal) = refusal {
-                write_field(out, "refusal", &raw::quoted(refusal));
+            if let Some(refusal) = turn.refusal {
+                raw::write_quoted(out, "refusal", refusal);
             }
-            if !calls.is_empty() {
-                write_field(out, "tool_calls", "[");
-                out.extend_from_slice(&calls);
-                out.push(b']');
+            if !turn.calls.is_empty() {
+                raw::write_list(out, "tool_calls", &turn.calls);
             }
         });
     }
 
     fn content(&mut self, role: &'static str, index: usize, content: Content<'_>) {
-        self.message(role, Some(index), |out| {
-            write_field(out, "content", "");
-            content.write(raw::EMPTY_LINE, out);
-        });
+        self.message(role, Some(index), |out| content.write(raw::EMPTY_LINE, out));
     }
 
     fn message(&mut self, role: &'static str, origin: Option<usize>, rest: impl FnOnce(&mut Vec<u8>)) {
         self.end_turn();
-        if !self.origins.is_empty() {
-            self.out.push(b',');
-        }
-        self.out.push(b'{');
-        write_string_field(self.out, "role", role);
-        rest(self.out);
-        self.out.push(b'}');
-        self.origins.push(origin);
+        self.list.message(role, origin, rest);
     }
 }

@@ -12,7 +12,6 @@ mod frame;
 mod items;
 mod native;
 mod output;
-mod raw;
 mod request;
 mod response;
 #[cfg(test)]

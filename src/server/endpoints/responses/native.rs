@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 use memchr::memmem::FinderRev;
 
 use super::frame::Frames;
-use super::{raw, request};
+use super::request;
 use crate::inference::{Fields, Json, Reader};
 use crate::json::fields::{write_field, write_field_escaped, write_string_field};
+use crate::json::raw;
 use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::ApiError;
 

@@ -3,10 +3,11 @@
 //! A whole answer and a stream make the same items. In a stream they grow, so texts are kept as they arrive: as insides
 //! of JSON strings.
 
-use super::raw;
 use super::tools::{self, Names, Tool};
 use crate::inference::{Json, Reader};
 use crate::json::fields::{write_field, write_string_field};
+use crate::json::raw;
+use crate::server::endpoints::chat::compose::EXTRA_CONTENT;
 
 /// An item of an answer.
 #[derive(Debug)]
@@ -156,7 +157,7 @@ pub(super) fn summary(text: &str) -> String {
 impl FunctionCall {
     /// A call, or its beginning, as the chat-completion format has it; `None` if it cannot be read.
     pub(super) fn read(call: Json<'_>, names: &Names) -> Option<Self> {
-        let [id, function, extra] = call.fields(["id", "function", tools::EXTRA_CONTENT])?;
+        let [id, function, extra] = call.fields(["id", "function", EXTRA_CONTENT])?;
         let [name, arguments] = function?.fields(["name", "arguments"])?;
         let tool = names.tool(&name.and_then(Json::string).unwrap_or_default());
         let id = id.filter(|id| id.is_string() && id.get() != "\"\"");
@@ -186,7 +187,7 @@ impl FunctionCall {
             write_string_field(out, "namespace", namespace);
         }
         if let Some(extra) = &self.extra {
-            write_field(out, tools::EXTRA_CONTENT, extra);
+            write_field(out, EXTRA_CONTENT, extra);
         }
     }
 }

@@ -12,6 +12,7 @@ use super::items::Messages;
 use super::tools::{Choice, Names, Tools};
 use crate::inference::{Fields, Json, Takes};
 use crate::json::fields::{write_field, write_field_escaped, write_string_field};
+use crate::server::endpoints::chat::compose::write_given;
 use crate::server::endpoints::chat::{self, MAX_TOKENS, Told, invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
 
@@ -101,10 +102,7 @@ pub(super) fn translate(
     refuse_state(&fields)?;
     let mut out = Vec::with_capacity(body.len() + body.len() / 8 + 256);
     out.push(b'{');
-    if let Some(model) = fields.get("model") {
-        write_field(&mut out, "model", model.get());
-    }
-    write_field(&mut out, "messages", "");
+    write_given(&mut out, "model", fields.get("model"));
     let mut messages = Messages::begin(&mut out);
     if let Some(instructions) = fields.non_null("instructions") {
         if !instructions.is_string() {
@@ -239,9 +237,7 @@ fn form(
             let given =
                 [("name", name), ("description", description), ("strict", strict), ("schema", schema)];
             for (name, value) in given {
-                if let Some(value) = value {
-                    write_field(out, name, value.get());
-                }
+                write_given(out, name, value);
             }
             out.extend_from_slice(b"}}");
         }
@@ -288,9 +284,7 @@ fn probabilities(fields: &Fields<'_>, out: &mut Vec<u8>, left_out: &mut Vec<Stri
     if top.is_some() || included.iter().any(|name| name == "message.output_text.logprobs") {
         write_field(out, "logprobs", "true");
     }
-    if let Some(top) = top {
-        write_field(out, "top_logprobs", top.get());
-    }
+    write_given(out, "top_logprobs", top);
     let is_known =
         |name: &str| matches!(name, "message.output_text.logprobs" | "reasoning.encrypted_content");
     if included.iter().any(|name| !is_known(name)) {

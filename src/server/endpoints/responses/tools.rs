@@ -6,10 +6,10 @@
 //! - Tools that run at the provider are left out beside the caller's own, as agents offer them by default; alone, or
 //!   demanded, they are refused by name.
 
-use super::raw;
 use crate::inference::{Json, Reader};
 use crate::json::fields;
-use crate::server::endpoints::chat::{invalid, missing};
+use crate::json::raw;
+use crate::server::endpoints::chat::{compose, invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
 
 /// The longest name of a function in the format.
@@ -23,8 +23,6 @@ const MAX_HOSTED: usize = 16;
 
 const TOOL: [&str; 7] = ["type", "name", "description", "parameters", "strict", "format", "tools"];
 const FORMAT: [&str; 3] = ["type", "syntax", "definition"];
-/// Where Gemini's signatures of calls stand in the format. Clients that keep what they do not know send it back.
-pub(super) const EXTRA_CONTENT: &str = "extra_content";
 
 const CHOICE: [&str; 5] = ["type", "name", "namespace", "mode", "tools"];
 
@@ -271,15 +269,9 @@ fn function(
     parameters: Option<Json<'_>>,
     strict: Option<Json<'_>>,
 ) -> String {
-    let mut json = b"{\"type\":\"function\",\"function\":{".to_vec();
-    fields::write_string_field(&mut json, "name", name);
-    let given = [("description", description), ("parameters", parameters), ("strict", strict)];
-    for (name, value) in given {
-        if let Some(value) = value {
-            fields::write_field(&mut json, name, value.get());
-        }
-    }
-    json.extend_from_slice(b"}}");
+    let others = [("description", description), ("parameters", parameters), ("strict", strict)];
+    let mut json = Vec::new();
+    compose::function(&mut json, &raw::string(name), others, None);
     String::from_utf8(json).unwrap_or_default()
 }
 

@@ -1,189 +1,234 @@
-//! The blocks of a user's message, and of a tool's result, as parts of a message of a chat completion.
+//! The blocks of a user's message, and of a tool's result, as parts of a message of a chat completion. Texts stay the
+//! bytes they are.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 use super::left_out::LeftOut;
+use super::path::Path;
+use crate::inference::{Fields, Json};
+use crate::json::fields::{begin_element, write_field};
+use crate::json::raw;
+use crate::server::endpoints::chat::compose::{CACHE_MARK, text_part, write_given};
 use crate::server::reply::ApiError;
-use crate::server::request::params::{invalid, missing, wrong_type};
 
-/// How the text begins that Claude Code sends to account for a request: it is nothing for a model, and as it differs
-/// from request to request, no prompt behind it could be read from a cache.
-pub(super) const BILLING_HEADER: &str = "x-anthropic-billing-header";
+/// The end of a line, inside of a string.
+const LINE_END: &str = "\\n";
 
 /// What a PDF is called that has no title.
 const DOCUMENT_NAME: &str = "document.pdf";
 
-/// A string of a block, which must be there.
-pub(super) fn take_text(block: &mut Map<String, Value>, name: &str, path: &str) -> Result<String, ApiError> {
-    let path = || format!("{path}.{name}");
-    match block.shift_remove(name) {
-        Some(Value::String(text)) => Ok(text),
-        None | Some(Value::Null) => Err(missing(&path())),
-        Some(other) => Err(wrong_type(&path(), "a string", &other)),
+/// A part of a message. Its strings are the insides of JSON strings.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    kind: Kind<'a>,
+    /// Its mark for caches.
+    pub(super) mark: Option<Json<'a>>,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Text(Cow<'a, str>),
+    /// By its address.
+    Image(Cow<'a, str>),
+    /// Its name, and its address.
+    File(&'a str, Cow<'a, str>),
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn of_text(text: impl Into<Cow<'a, str>>, mark: Option<Json<'a>>) -> Self {
+        Self { kind: Kind::Text(text.into()), mark }
+    }
+
+    /// Its text, if it is one.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Text(text) => Some(text),
+            Kind::Image(_) | Kind::File(..) => None,
+        }
+    }
+
+    /// Writes it as an element of a list.
+    fn write(&self, out: &mut Vec<u8>) {
+        match &self.kind {
+            Kind::Text(text) => return text_part(out, text, self.mark),
+            Kind::Image(url) => {
+                begin_element(out);
+                out.extend_from_slice(b"{\"type\":\"image_url\",\"image_url\":{");
+                raw::write_quoted(out, "url", url);
+            }
+            Kind::File(name, url) => {
+                begin_element(out);
+                out.extend_from_slice(b"{\"type\":\"file\",\"file\":{");
+                raw::write_quoted(out, "filename", name);
+                raw::write_quoted(out, "file_data", url);
+            }
+        }
+        out.push(b'}');
+        write_given(out, CACHE_MARK, self.mark);
+        out.push(b'}');
     }
 }
 
-/// Appends the parts of a block to `parts`.
-pub(super) fn parts(
-    mut block: Map<String, Value>,
-    path: &str,
-    left_out: &mut LeftOut,
-    parts: &mut Vec<Value>,
-) -> Result<(), ApiError> {
-    let kind = take_text(&mut block, "type", path)?;
-    if kind != "text" {
-        refuse_citations(&block, path, left_out)?;
+/// Writes the field of a message with its content: one text as a string, which every provider takes, and none as an
+/// empty one. Several are parts, unless they may be joined, with `between` between them; so is what is marked.
+pub(super) fn write_content(out: &mut Vec<u8>, parts: &[Part<'_>], between: Option<&str>) {
+    let plain = parts.iter().map(|part| part.text().filter(|_| part.mark.is_none()));
+    let texts: Option<Vec<&str>> = plain.collect();
+    if let Some(texts) = texts.filter(|texts| between.is_some() || texts.len() < 2) {
+        raw::write_quoted(out, "content", &raw::joined(&texts, between.unwrap_or_default()));
+        return;
     }
-    match kind.as_str() {
+    write_field(out, "content", "[");
+    for part in parts {
+        part.write(out);
+    }
+    out.push(b']');
+}
+
+/// Appends the parts of a block to `parts`.
+pub(super) fn parts<'a>(
+    block: &Fields<'a>,
+    path: &Path<'_>,
+    left_out: &mut LeftOut,
+    parts: &mut Vec<Part<'a>>,
+) -> Result<(), ApiError> {
+    let kind = path.word_of(block, "type")?;
+    if kind != "text" {
+        refuse_citations(block, path, left_out)?;
+    }
+    match &*kind {
         "text" => {
-            let text = take_text(&mut block, "text", path)?;
+            let text = path.text_of(block, "text")?;
             if !text.is_empty() {
-                parts.push(text_part(&text));
+                parts.push(Part::of_text(text, None));
             }
         }
-        "image" => parts.extend(image(&mut block, path, left_out)?),
-        "document" => document(&mut block, path, left_out, parts)?,
-        "search_result" => parts.push(text_part(&search_result(&mut block, path)?)),
+        "image" => parts.extend(image(block, path, left_out)?),
+        "document" => document(block, path, left_out, parts)?,
+        "search_result" => parts.push(Part::of_text(search_result(block, path)?, None)),
         "tool_reference" => {
-            let name = take_text(&mut block, "tool_name", path)?;
-            parts.push(text_part(&format!("The tool {name} can be used.")));
+            let name = path.text_of(block, "tool_name")?;
+            parts.push(Part::of_text(format!("The tool {name} can be used."), None));
         }
         "container_upload" => {
             let why = "files in a container are available only to Anthropic's own models";
-            left_out.refuse(&format!("{path}.type"), "container_upload", why)?;
+            left_out.refuse(&path.field("type"), "container_upload", why)?;
         }
         _ => {
             let allowed = "text, image, document, search_result or tool_result";
-            return Err(invalid(&format!("{path}.type"), format!("`{path}.type` must be {allowed}")));
+            return Err(path.field("type").must_be(allowed));
         }
     }
     Ok(())
 }
 
 /// Citations of what a request brings along exist only there.
-fn refuse_citations(block: &Map<String, Value>, path: &str, left_out: &mut LeftOut) -> Result<(), ApiError> {
-    if block.get("citations").is_some_and(|citations| citations["enabled"] == true) {
+fn refuse_citations(block: &Fields<'_>, path: &Path<'_>, left_out: &mut LeftOut) -> Result<(), ApiError> {
+    let enabled = block.get("citations").and_then(|citations| citations.fields(["enabled"]));
+    if enabled.is_some_and(|[enabled]| is_true(enabled)) {
         let why = "only Anthropic's own models support citations; leave it out";
-        left_out.refuse(&format!("{path}.citations"), "citations", why)?;
+        left_out.refuse(&path.field("citations"), "citations", why)?;
     }
     Ok(())
 }
 
-fn text_part(text: &str) -> Value {
-    json!({"type": "text", "text": text})
-}
-
 /// The source of a block: its type and its fields.
-fn source(block: &mut Map<String, Value>, path: &str) -> Result<(String, Map<String, Value>), ApiError> {
-    match block.shift_remove("source") {
-        Some(Value::Object(mut source)) => {
-            Ok((take_text(&mut source, "type", &format!("{path}.source"))?, source))
-        }
-        None => Err(missing(&format!("{path}.source"))),
-        Some(other) => Err(wrong_type(&format!("{path}.source"), "an object", &other)),
-    }
+fn source<'a>(block: &Fields<'a>, path: &Path<'_>) -> Result<(Cow<'a, str>, Fields<'a>), ApiError> {
+    let path = path.field("source");
+    let source = path.object(block.get("source").ok_or_else(|| path.missing())?)?;
+    Ok((path.word_of(&source, "type")?, source))
 }
 
-fn image(
-    block: &mut Map<String, Value>,
-    path: &str,
+fn image<'a>(
+    block: &Fields<'a>,
+    path: &Path<'_>,
     left_out: &mut LeftOut,
-) -> Result<Option<Value>, ApiError> {
-    let (kind, mut source) = source(block, path)?;
-    let path = format!("{path}.source");
-    let url = match kind.as_str() {
-        "base64" => data_url(&mut source, &path)?,
-        "url" => take_text(&mut source, "url", &path)?,
+) -> Result<Option<Part<'a>>, ApiError> {
+    let (kind, source) = source(block, path)?;
+    let path = path.field("source");
+    let url = match &*kind {
+        "base64" => data_url(&source, &path)?,
+        "url" => path.text_of(&source, "url")?.into(),
         "file" => {
             uploaded(&path, left_out)?;
             return Ok(None);
         }
-        _ => return Err(unknown_source(&path, "base64 or url")),
+        _ => return Err(path.field("type").must_be("base64 or url")),
     };
-    Ok(Some(json!({"type": "image_url", "image_url": {"url": url}})))
+    Ok(Some(Part { kind: Kind::Image(url), mark: None }))
 }
 
-fn document(
-    block: &mut Map<String, Value>,
-    path: &str,
+fn document<'a>(
+    block: &Fields<'a>,
+    path: &Path<'_>,
     left_out: &mut LeftOut,
-    parts: &mut Vec<Value>,
+    parts: &mut Vec<Part<'a>>,
 ) -> Result<(), ApiError> {
-    let (kind, mut source) = source(block, path)?;
-    let path = format!("{path}.source");
-    let mut take = |name| match block.shift_remove(name) {
-        Some(Value::String(text)) if !text.is_empty() => Some(text),
-        _ => None,
-    };
-    let (title, context) = (take("title"), take("context"));
-    let is_file = kind == "base64";
-    let heading: Vec<&str> =
-        [title.as_deref().filter(|_| !is_file), context.as_deref()].into_iter().flatten().collect();
+    let (kind, source) = source(block, path)?;
+    let path = path.field("source");
+    let (title, about) = (raw::said(block.get("title")), raw::said(block.get("context")));
+    let heading: Vec<&str> = [title.filter(|_| kind != "base64"), about].into_iter().flatten().collect();
     if !heading.is_empty() {
-        parts.push(text_part(&heading.join("\n")));
+        parts.push(Part::of_text(raw::joined(&heading, LINE_END), None));
     }
-    match kind.as_str() {
+    match &*kind {
         "base64" => {
-            let file = json!({
-                "filename": title.unwrap_or_else(|| DOCUMENT_NAME.to_owned()),
-                "file_data": data_url(&mut source, &path)?,
-            });
-            parts.push(json!({"type": "file", "file": file}));
+            let kind = Kind::File(title.unwrap_or(DOCUMENT_NAME), data_url(&source, &path)?);
+            parts.push(Part { kind, mark: None });
         }
-        "text" => parts.push(text_part(&take_text(&mut source, "data", &path)?)),
-        "content" => match source.shift_remove("content").unwrap_or_default() {
-            Value::String(text) => parts.push(text_part(&text)),
-            Value::Array(blocks) => {
-                for (index, inner) in blocks.into_iter().enumerate() {
-                    let path = format!("{path}.content[{index}]");
-                    let Value::Object(inner) = inner else {
-                        return Err(wrong_type(&path, "an object", &inner));
-                    };
-                    if !matches!(inner.get("type").and_then(Value::as_str), Some("text" | "image")) {
-                        let message = format!("`{path}.type` must be text or image");
-                        return Err(invalid(&format!("{path}.type"), message));
+        "text" => parts.push(Part::of_text(path.text_of(&source, "data")?, None)),
+        "content" => {
+            let (path, content) = (path.field("content"), source.get("content"));
+            match content {
+                Some(text) if text.is_string() => parts.push(Part::of_text(raw::inside(text), None)),
+                Some(blocks) if blocks.is_array() => blocks.each(|index, reader| {
+                    let path = path.item(index);
+                    let inner = path.next_object(reader)?;
+                    if !matches!(inner.get("type").and_then(Json::string).as_deref(), Some("text" | "image"))
+                    {
+                        return Err(path.field("type").must_be("text or image"));
                     }
-                    self::parts(inner, &path, left_out, parts)?;
-                }
+                    self::parts(&inner, &path, left_out, parts)
+                })?,
+                other => return Err(path.wrong_type("a string or an array", other)),
             }
-            other => return Err(wrong_type(&format!("{path}.content"), "a string or an array", &other)),
-        },
+        }
         "url" => {
             let why = "other models do not accept documents by URL; send it as base64";
-            left_out.refuse(&format!("{path}.type"), "document", why)?;
+            left_out.refuse(&path.field("type"), "document", why)?;
         }
         "file" => uploaded(&path, left_out)?,
-        _ => return Err(unknown_source(&path, "base64, text or content")),
+        _ => return Err(path.field("type").must_be("base64, text or content")),
     }
     Ok(())
 }
 
 /// A result of a search of the caller's own, as text.
-fn search_result(block: &mut Map<String, Value>, path: &str) -> Result<String, ApiError> {
-    let mut lines = vec![take_text(block, "title", path)?, take_text(block, "source", path)?, String::new()];
-    let content = match block.shift_remove("content").unwrap_or_default() {
-        Value::Array(content) => content,
-        other => return Err(wrong_type(&format!("{path}.content"), "an array of text blocks", &other)),
-    };
-    for (index, inner) in content.into_iter().enumerate() {
-        let path = format!("{path}.content[{index}]");
-        let Value::Object(mut inner) = inner else { return Err(wrong_type(&path, "an object", &inner)) };
-        lines.push(take_text(&mut inner, "text", &path)?);
-    }
-    Ok(lines.join("\n"))
+fn search_result<'a>(block: &Fields<'a>, path: &Path<'_>) -> Result<Cow<'a, str>, ApiError> {
+    let mut lines = vec![path.text_of(block, "title")?, path.text_of(block, "source")?, ""];
+    let (path, content) = (path.field("content"), block.get("content"));
+    let list = content.filter(|content| content.is_array());
+    let list = list.ok_or_else(|| path.wrong_type("an array of text blocks", content))?;
+    list.each(|index, reader| {
+        let path = path.item(index);
+        lines.push(path.text_of(&path.next_object(reader)?, "text")?);
+        Ok::<_, ApiError>(())
+    })?;
+    Ok(raw::joined(&lines, LINE_END))
 }
 
-fn data_url(source: &mut Map<String, Value>, path: &str) -> Result<String, ApiError> {
-    let (kind, data) = (take_text(source, "media_type", path)?, take_text(source, "data", path)?);
-    Ok(["data:", &kind, ";base64,", &data].concat())
+fn data_url<'a>(source: &Fields<'a>, path: &Path<'_>) -> Result<Cow<'a, str>, ApiError> {
+    let (kind, data) = (path.text_of(source, "media_type")?, path.text_of(source, "data")?);
+    Ok(["data:", kind, ";base64,", data].concat().into())
 }
 
 /// Refuses a file that was uploaded to Anthropic.
-fn uploaded(path: &str, left_out: &mut LeftOut) -> Result<(), ApiError> {
+fn uploaded(path: &Path<'_>, left_out: &mut LeftOut) -> Result<(), ApiError> {
     let why = "files uploaded to Anthropic are available only to its own models; send it as base64";
-    left_out.refuse(&format!("{path}.type"), "file", why)
+    left_out.refuse(&path.field("type"), "file", why)
 }
 
-fn unknown_source(path: &str, allowed: &str) -> ApiError {
-    invalid(&format!("{path}.type"), format!("`{path}.type` must be {allowed}"))
+/// Whether a value is true.
+pub(super) fn is_true(value: Option<Json<'_>>) -> bool {
+    value.is_some_and(|value| value.get() == "true")
 }

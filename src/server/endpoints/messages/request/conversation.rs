@@ -4,12 +4,20 @@
 //! for has to follow at once. What a result shows besides text comes with the user's own words, because in many
 //! formats the message of a tool holds nothing but text.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
-use super::blocks::{self, BILLING_HEADER};
+use super::blocks::{self, Part, is_true, write_content};
 use super::left_out::LeftOut;
+use super::path::Path;
+use crate::inference::{Fields, Json};
+use crate::json::fields::write_field;
+use crate::json::raw;
+use crate::server::endpoints::chat::compose::{CACHE_MARK, Messages, call};
 use crate::server::reply::ApiError;
-use crate::server::request::params::{invalid, missing, wrong_type};
+
+/// How the text begins that Claude Code sends to account for a request: it is nothing for a model, and as it differs
+/// from request to request, no prompt behind it could be read from a cache.
+const BILLING_HEADER: &str = "x-anthropic-billing-header";
 
 /// What a content may be.
 const CONTENT: &str = "a string or an array of content blocks";
@@ -30,252 +38,229 @@ const RAN_THERE: [&str; 11] = [
     "compaction",
 ];
 
-/// Collects the messages.
-pub(super) struct Conversation<'a> {
-    messages: Vec<Value>,
-    /// For each message, the path of what it was made of.
-    origins: Vec<String>,
+/// Writes the messages, each with the path of what it was made of.
+pub(super) struct Conversation<'o> {
+    messages: Messages<'o, String>,
     /// Whether marks for caches are kept.
     marks: bool,
-    left_out: &'a mut LeftOut,
+    left_out: &'o mut LeftOut,
 }
 
-impl<'a> Conversation<'a> {
-    pub(super) const fn new(marks: bool, left_out: &'a mut LeftOut) -> Self {
-        Self { messages: Vec::new(), origins: Vec::new(), marks, left_out }
+impl<'o> Conversation<'o> {
+    /// Begins the messages of a request.
+    pub(super) fn begin(out: &'o mut Vec<u8>, marks: bool, left_out: &'o mut LeftOut) -> Self {
+        Self { messages: Messages::begin(out), marks, left_out }
     }
 
-    /// The messages, and for each the path of what it was made of.
-    pub(super) fn finish(self) -> (Vec<Value>, Vec<String>) {
-        (self.messages, self.origins)
+    /// Ends them. Returns for each the path of what it was made of.
+    pub(super) fn end(self) -> Vec<String> {
+        self.messages.end()
     }
 
-    fn push(&mut self, role: &str, content: &Value, origin: &str) {
-        self.messages.push(json!({"role": role, "content": content}));
-        self.origins.push(origin.to_owned());
-    }
-
-    /// Adds system text, a string or blocks of text.
-    pub(super) fn system(&mut self, content: Value, path: &str) -> Result<(), ApiError> {
+    /// Adds system text at `path`, a string or blocks of text.
+    pub(super) fn system(
+        &mut self,
+        content: Json<'_>,
+        path: &Path<'_>,
+        origin: &Path<'_>,
+    ) -> Result<(), ApiError> {
         let mut texts = Vec::new();
-        for (path, mut block) in blocks_of(content, path)? {
-            if block.get("type").is_some_and(|kind| kind != "text") {
-                return Err(invalid(&format!("{path}.type"), format!("`{path}.type` must be text")));
+        each_block(Some(content), path, |path, block| {
+            if block.get("type").is_some_and(|kind| kind.string().as_deref() != Some("text")) {
+                return Err(path.field("type").must_be("text"));
             }
-            let text = blocks::take_text(&mut block, "text", &path)?;
-            if text.starts_with(BILLING_HEADER) {
+            if path.text_of(&block, "text")?.starts_with(BILLING_HEADER) {
                 self.left_out.note(BILLING_HEADER);
-            } else if !text.is_empty() {
-                texts.push(self.text_part(&text, &mut block));
+                return Ok(());
             }
-        }
+            self.add_text(&block, path, &mut texts)
+        })?;
         if !texts.is_empty() {
-            self.push("system", &joined(texts, "\n\n"), path);
+            let write = |out: &mut Vec<u8>| write_content(out, &texts, Some(raw::EMPTY_LINE));
+            self.messages.message("system", origin.to_string(), write);
         }
         Ok(())
     }
 
     /// Adds the turns.
-    pub(super) fn turns(&mut self, turns: Vec<Value>) -> Result<(), ApiError> {
-        for (index, turn) in turns.into_iter().enumerate() {
-            let path = format!("messages[{index}]");
-            let Value::Object(mut turn) = turn else { return Err(wrong_type(&path, "an object", &turn)) };
-            let role = turn.shift_remove("role").ok_or_else(|| missing(&format!("{path}.role")))?;
-            let content = turn.shift_remove("content").ok_or_else(|| missing(&format!("{path}.content")))?;
-            match role.as_str() {
-                Some("user") => self.user(content, &path)?,
-                Some("assistant") => self.assistant(content, &path)?,
-                Some("system") => self.system(content, &path)?,
-                _ => {
-                    let allowed = format!("`{path}.role` must be user, assistant or system");
-                    return Err(invalid(&format!("{path}.role"), allowed));
-                }
+    pub(super) fn turns(&mut self, turns: Json<'_>) -> Result<(), ApiError> {
+        turns.each(|index, reader| {
+            let path = Path::Item(&Path::Parameter("messages"), index);
+            let turn = path.next_object(reader)?;
+            let given = |name| turn.get(name).ok_or_else(|| path.field(name).missing());
+            let (role, content) = (given("role")?, given("content")?);
+            match role.string().as_deref() {
+                Some("user") => self.user(content, &path),
+                Some("assistant") => self.assistant(content, &path),
+                Some("system") => self.system(content, &path.field("content"), &path),
+                _ => Err(path.field("role").must_be("user, assistant or system")),
             }
-        }
-        Ok(())
+        })
     }
 
-    fn user(&mut self, content: Value, origin: &str) -> Result<(), ApiError> {
-        let content = match content {
-            Value::String(text) => {
-                self.push("user", &text.into(), origin);
-                return Ok(());
-            }
-            other => blocks_of(other, origin)?,
-        };
-        let (mut shown, mut parts, mut has_results) = (Vec::new(), Vec::new(), false);
-        for (path, mut block) in content {
-            if block.get("type").is_some_and(|kind| kind == "tool_result") {
-                has_results = true;
-                self.tool_result(block, &path, &mut shown)?;
-                continue;
-            }
-            let mark = self.mark(&mut block);
-            let first = parts.len();
-            blocks::parts(block, &path, self.left_out, &mut parts)?;
-            if let (Some(mark), Some(last)) = (mark, parts[first..].last_mut()) {
-                last["cache_control"] = mark;
-            }
+    fn user(&mut self, content: Json<'_>, origin: &Path<'_>) -> Result<(), ApiError> {
+        if content.is_string() {
+            let write = |out: &mut Vec<u8>| write_field(out, "content", content.get());
+            self.messages.message("user", origin.to_string(), write);
+            return Ok(());
         }
+        let (mut shown, mut parts, mut has_results) = (Vec::new(), Vec::new(), false);
+        each_block(Some(content), &origin.field("content"), |path, block| {
+            if block.get("type").is_some_and(|kind| kind.string().as_deref() == Some("tool_result")) {
+                has_results = true;
+                return self.tool_result(&block, path, &mut shown);
+            }
+            let mark = self.mark(&block);
+            let before = parts.len();
+            blocks::parts(&block, path, self.left_out, &mut parts)?;
+            if let Some(last) = parts.get_mut(before..).and_then(<[Part<'_>]>::last_mut) {
+                last.mark = mark;
+            }
+            Ok(())
+        })?;
         shown.append(&mut parts);
         if !shown.is_empty() || !has_results {
-            self.push("user", &alone_as_string(shown), origin);
+            let write = |out: &mut Vec<u8>| write_content(out, &shown, None);
+            self.messages.message("user", origin.to_string(), write);
         }
         Ok(())
     }
 
     /// Adds the result of a tool. What it has besides text goes to `shown`.
-    fn tool_result(
+    fn tool_result<'a>(
         &mut self,
-        mut block: Map<String, Value>,
-        path: &str,
-        shown: &mut Vec<Value>,
+        block: &Fields<'a>,
+        path: &Path<'_>,
+        shown: &mut Vec<Part<'a>>,
     ) -> Result<(), ApiError> {
-        let id = blocks::take_text(&mut block, "tool_use_id", path)?;
-        let is_error = block.get("is_error") == Some(&Value::Bool(true));
-        let mark = self.mark(&mut block);
+        let id = path.text_of(block, "tool_use_id")?;
+        let mark = self.mark(block);
         let mut parts = Vec::new();
-        for (path, block) in blocks_of(block.shift_remove("content").unwrap_or_default(), path)? {
-            blocks::parts(block, &path, self.left_out, &mut parts)?;
-        }
-        let (texts, others): (Vec<Value>, Vec<Value>) =
-            parts.into_iter().partition(|part| part["type"] == "text");
-        let mut text: String =
-            texts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n\n");
-        if is_error && !says_error(&text) {
-            text.insert_str(0, if text.is_empty() { "Error" } else { "Error: " });
+        each_block(block.get("content"), &path.field("content"), |path, block| {
+            blocks::parts(&block, path, self.left_out, &mut parts)
+        })?;
+        let (texts, others): (Vec<Part<'_>>, Vec<Part<'_>>) =
+            parts.into_iter().partition(|part| part.text().is_some());
+        let texts: Vec<&str> = texts.iter().filter_map(Part::text).collect();
+        let mut text = raw::joined(&texts, raw::EMPTY_LINE);
+        if is_true(block.get("is_error")) && !says_error(&text) {
+            let mark = if text.is_empty() { "Error" } else { "Error: " };
+            text.to_mut().insert_str(0, mark);
         }
         if !others.is_empty() {
             let note = format!("What the tool returned for the call {id} besides text:");
-            shown.push(json!({"type": "text", "text": note}));
+            shown.push(Part::of_text(note, None));
             shown.extend(others);
         }
-        let content = match mark {
-            Some(mark) => json!([{"type": "text", "text": text, "cache_control": mark}]),
-            None => text.into(),
-        };
-        self.messages.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
-        self.origins.push(path.to_owned());
+        self.messages.message("tool", path.to_string(), |out| {
+            raw::write_quoted(out, "tool_call_id", id);
+            write_content(out, &[Part::of_text(text, mark)], None);
+        });
         Ok(())
     }
 
-    fn assistant(&mut self, content: Value, origin: &str) -> Result<(), ApiError> {
+    fn assistant(&mut self, content: Json<'_>, origin: &Path<'_>) -> Result<(), ApiError> {
         let (mut texts, mut calls) = (Vec::new(), Vec::new());
-        for (path, mut block) in blocks_of(content, origin)? {
-            let kind = blocks::take_text(&mut block, "type", &path)?;
-            match kind.as_str() {
-                "text" => {
-                    let text = blocks::take_text(&mut block, "text", &path)?;
-                    if !text.is_empty() {
-                        texts.push(self.text_part(&text, &mut block));
-                    }
-                }
-                "tool_use" => calls.push(self.tool_use(block, &path)?),
+        each_block(Some(content), &origin.field("content"), |path, block| {
+            let kind = path.word_of(&block, "type")?;
+            match &*kind {
+                "text" => self.add_text(&block, path, &mut texts)?,
+                "tool_use" => self.tool_use(&block, path, &mut calls)?,
                 // The thoughts of a model are signed for that model.
                 "thinking" | "redacted_thinking" => self.left_out.note(&kind),
                 kind if RAN_THERE.contains(&kind) => self.left_out.note(kind),
                 _ => {
                     let allowed = "text, tool_use, thinking or redacted_thinking";
-                    let message = format!("`{path}.type` must be {allowed}");
-                    return Err(invalid(&format!("{path}.type"), message));
+                    return Err(path.field("type").must_be(allowed));
                 }
             }
+            Ok(())
+        })?;
+        self.messages.message("assistant", origin.to_string(), |out| {
+            if texts.is_empty() && !calls.is_empty() {
+                write_field(out, "content", "null");
+            } else {
+                write_content(out, &texts, Some(""));
+            }
+            if !calls.is_empty() {
+                raw::write_list(out, "tool_calls", &calls);
+            }
+        });
+        Ok(())
+    }
+
+    fn tool_use(&mut self, block: &Fields<'_>, path: &Path<'_>, calls: &mut Vec<u8>) -> Result<(), ApiError> {
+        let id = path.field("id").string(block.get("id"))?;
+        let name = path.field("name").string(block.get("name"))?;
+        // A call has no place for a mark.
+        if block.get(CACHE_MARK).is_some() {
+            self.left_out.note(CACHE_MARK);
         }
-        let content = if texts.is_empty() && !calls.is_empty() { Value::Null } else { joined(texts, "") };
-        self.push("assistant", &content, origin);
-        if let Some(message) = self.messages.last_mut().filter(|_| !calls.is_empty()) {
-            message["tool_calls"] = calls.into();
+        let input = block.non_null("input");
+        if input.is_some_and(|input| !input.is_object()) {
+            return Err(path.field("input").wrong_type("an object", input));
+        }
+        let arguments = raw::string(input.map_or("{}", Json::get));
+        call(calls, (id, name.get(), &arguments), None);
+        Ok(())
+    }
+
+    /// Appends the text of a block, unless it is empty.
+    fn add_text<'a>(
+        &mut self,
+        block: &Fields<'a>,
+        path: &Path<'_>,
+        texts: &mut Vec<Part<'a>>,
+    ) -> Result<(), ApiError> {
+        let text = path.text_of(block, "text")?;
+        if !text.is_empty() {
+            texts.push(Part::of_text(text, self.mark(block)));
         }
         Ok(())
     }
 
-    fn tool_use(&mut self, mut block: Map<String, Value>, path: &str) -> Result<Value, ApiError> {
-        let id = blocks::take_text(&mut block, "id", path)?;
-        let name = blocks::take_text(&mut block, "name", path)?;
-        // A call has no place for a mark.
-        if block.contains_key("cache_control") {
-            self.left_out.note("cache_control");
-        }
-        let input = block.shift_remove("input").unwrap_or_default();
-        let arguments = match input {
-            Value::Object(_) => input.to_string(),
-            Value::Null => "{}".to_owned(),
-            other => return Err(wrong_type(&format!("{path}.input"), "an object", &other)),
-        };
-        Ok(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}))
-    }
-
-    fn text_part(&mut self, text: &str, block: &mut Map<String, Value>) -> Value {
-        let mut part = json!({"type": "text", "text": text});
-        if let Some(mark) = self.mark(block) {
-            part["cache_control"] = mark;
-        }
-        part
-    }
-
     /// The mark of a block, if it has one and marks are kept.
-    fn mark(&mut self, block: &mut Map<String, Value>) -> Option<Value> {
-        let mark = block.shift_remove("cache_control").filter(|mark| !mark.is_null())?;
+    fn mark<'a>(&mut self, block: &Fields<'a>) -> Option<Json<'a>> {
+        let mark = block.non_null(CACHE_MARK)?;
         if !self.marks {
-            self.left_out.note("cache_control");
+            self.left_out.note(CACHE_MARK);
         }
         self.marks.then_some(mark)
     }
 }
 
-/// A block, after its path.
-type Block = (String, Map<String, Value>);
-
-/// The blocks of a content, each with its path; a string is one of text.
-fn blocks_of(content: Value, path: &str) -> Result<Vec<Block>, ApiError> {
-    // That of `system` itself.
-    let path = if path == "system" { path.to_owned() } else { format!("{path}.content") };
-    match content {
-        Value::Null => Ok(Vec::new()),
-        Value::String(text) => {
-            let block = Map::from_iter([
-                ("type".to_owned(), "text".into()),
-                ("text".to_owned(), Value::String(text)),
-            ]);
-            Ok(vec![(path, block)])
+/// Reads the blocks of a content one by one, each with its path; a string is one of text.
+fn each_block<'a>(
+    content: Option<Json<'a>>,
+    path: &Path<'_>,
+    mut read: impl FnMut(&Path<'_>, Fields<'a>) -> Result<(), ApiError>,
+) -> Result<(), ApiError> {
+    let Some(content) = content.filter(|content| !content.is_null()) else { return Ok(()) };
+    if content.is_string() {
+        return read(path, text_block(content));
+    }
+    if !content.is_array() {
+        return Err(path.wrong_type(CONTENT, Some(content)));
+    }
+    content.each(|index, reader| {
+        let path = path.item(index);
+        match reader.peek() {
+            Some(b'"') => read(&path, reader.value().map(text_block).unwrap_or_default()),
+            _ => read(&path, path.next_object(reader)?),
         }
-        Value::Array(blocks) => {
-            let block = |(index, block)| {
-                let path = format!("{path}[{index}]");
-                match block {
-                    Value::Object(block) => Ok((path, block)),
-                    Value::String(text) => {
-                        let block = json!({"type": "text", "text": text});
-                        Ok((path, block.as_object().cloned().unwrap_or_default()))
-                    }
-                    other => Err(wrong_type(&path, "an object", &other)),
-                }
-            };
-            blocks.into_iter().enumerate().map(block).collect()
-        }
-        other => Err(wrong_type(&path, CONTENT, &other)),
-    }
+    })
 }
 
-/// Texts as one string, or as parts where one of them is marked.
-fn joined(texts: Vec<Value>, between: &str) -> Value {
-    if texts.iter().any(|part| part.get("cache_control").is_some()) {
-        return texts.into();
-    }
-    texts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join(between).into()
+/// A text as a block.
+fn text_block(text: Json<'_>) -> Fields<'_> {
+    let kind = raw::value("\"text\"").map(|kind| ("type", kind));
+    kind.into_iter().chain([("text", text)]).collect()
 }
 
-/// A single text as a string, which every provider takes; none as an empty one.
-fn alone_as_string(mut parts: Vec<Value>) -> Value {
-    match parts.as_mut_slice() {
-        [] => "".into(),
-        [part] if part["type"] == "text" && part.get("cache_control").is_none() => part["text"].take(),
-        _ => parts.into(),
-    }
-}
-
-/// Whether a text says by itself that something went wrong.
-fn says_error(text: &str) -> bool {
+/// Whether a text, of which this is the inside, says by itself that something went wrong.
+fn says_error(inside: &str) -> bool {
+    let text =
+        raw::value(&raw::quoted(inside)).and_then(Json::string).map(Cow::into_owned).unwrap_or_default();
     let start: String = text.trim_start().chars().take(24).collect();
     start.to_ascii_lowercase().contains("error")
 }

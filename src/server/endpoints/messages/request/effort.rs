@@ -4,13 +4,13 @@
 //! Chat completions know no budget of thoughts but an effort, so a budget becomes one: up to 4,000 tokens `low`, up to
 //! 16,000 `medium`, else `high`. A model that is told no effort decides itself, and the parameter is named as left out.
 
-use serde_json::{Map, Value, json};
-
+use super::is_strict;
 use super::left_out::LeftOut;
-use super::{is_strict, take};
-use crate::inference::{Effort, Takes};
+use super::path::Path;
+use crate::inference::{Effort, Fields, Json, Takes};
+use crate::json::fields::write_field;
 use crate::server::reply::ApiError;
-use crate::server::request::params::{invalid, missing, wrong_type};
+use crate::server::request::params::invalid;
 
 /// The largest budget that is a low effort, and the largest that is a medium one, in tokens.
 const LOW_BUDGET: u64 = 4_000;
@@ -20,11 +20,23 @@ const MEDIUM_BUDGET: u64 = 16_000;
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// What a request asks for.
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
     pub(super) effort: Wanted,
-    /// As `response_format`.
-    pub(super) format: Option<Value>,
+    /// The schema of the answer.
+    schema: Option<Json<'a>>,
     pub(super) shows_thinking: bool,
+}
+
+impl Asked<'_> {
+    /// Writes the form of the answer. Of models that have a strict mode, it is asked for where the schema allows it; in
+    /// any other mode the form is not certain, but no schema is refused.
+    pub(super) fn write_format(&self, out: &mut Vec<u8>) {
+        let Some(schema) = self.schema else { return };
+        write_field(out, "response_format", "{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"output\"");
+        write_field(out, "schema", schema.get());
+        write_field(out, "strict", if is_strict(schema) { "true" } else { "false" });
+        out.extend_from_slice(b"}}");
+    }
 }
 
 /// How long the model is to think.
@@ -78,27 +90,22 @@ impl Wanted {
 }
 
 /// Reads what a request asks for.
-pub(super) fn read(fields: &mut Map<String, Value>, left_out: &mut LeftOut) -> Result<Asked, ApiError> {
+pub(super) fn read<'a>(fields: &Fields<'a>, left_out: &mut LeftOut) -> Result<Asked<'a>, ApiError> {
     let (thinking, shows_thinking) = thinking(fields)?;
-    let mut config = match take(fields, "output_config") {
-        None => Map::new(),
-        Some(Value::Object(config)) => config,
-        Some(other) => return Err(wrong_type("output_config", "an object", &other)),
-    };
-    let effort = match config.shift_remove("effort").filter(|effort| !effort.is_null()) {
+    let path = Path::Parameter("output_config");
+    let config = fields.non_null("output_config").map(|config| path.object(config));
+    let config = config.transpose()?.unwrap_or_default();
+    let effort = match config.non_null("effort").map(Json::string) {
         None => None,
         Some(effort) => {
-            let known = EFFORTS.into_iter().find(|known| effort == *known);
-            Some(known.ok_or_else(|| {
-                let allowed = "`output_config.effort` must be low, medium, high, xhigh or max";
-                invalid("output_config.effort", allowed)
-            })?)
+            let known = EFFORTS.into_iter().find(|known| effort.as_deref() == Some(known));
+            Some(known.ok_or_else(|| path.field("effort").must_be("low, medium, high, xhigh or max"))?)
         }
     };
-    let older = take(fields, "output_format");
-    let format = config.shift_remove("format").or(older).filter(|format| !format.is_null());
-    let format = format.map(format_of).transpose()?.flatten();
-    for name in config.keys() {
+    let format =
+        config.get("format").or_else(|| fields.get("output_format")).filter(|format| !format.is_null());
+    let schema = format.map(|format| schema_of(format, &path.field("format"))).transpose()?;
+    for (name, _) in config.iter().filter(|(name, _)| !matches!(*name, "effort" | "format")) {
         // Such as `task_budget`; none changes what the answer is.
         left_out.note(&format!("output_config.{name}"));
     }
@@ -107,49 +114,42 @@ pub(super) fn read(fields: &mut Map<String, Value>, left_out: &mut LeftOut) -> R
         (_, Some(effort)) => Wanted::Word(effort),
         (thinking, None) => thinking,
     };
-    Ok(Asked { effort, format, shows_thinking })
+    Ok(Asked { effort, schema, shows_thinking })
 }
 
 /// `thinking`, and whether the thoughts are to be shown.
-fn thinking(fields: &mut Map<String, Value>) -> Result<(Wanted, bool), ApiError> {
-    let thinking = match take(fields, "thinking") {
-        None => return Ok((Wanted::Unsaid, false)),
-        Some(Value::Object(thinking)) => thinking,
-        Some(other) => return Err(wrong_type("thinking", "an object", &other)),
-    };
-    let shows = thinking.get("display").is_none_or(|display| display != "omitted");
-    match thinking.get("type").and_then(Value::as_str) {
+fn thinking(fields: &Fields<'_>) -> Result<(Wanted, bool), ApiError> {
+    let path = Path::Parameter("thinking");
+    let Some(thinking) = fields.non_null("thinking") else { return Ok((Wanted::Unsaid, false)) };
+    let thinking = path.object(thinking)?;
+    let word = |name| thinking.get(name).and_then(Json::string);
+    let shows = word("display").as_deref() != Some("omitted");
+    match word("type").as_deref() {
         Some("disabled") => Ok((Wanted::Off, false)),
         Some("adaptive") => Ok((Wanted::Adaptive, shows)),
         Some("enabled") => {
-            let budget = thinking.get("budget_tokens").ok_or_else(|| missing("thinking.budget_tokens"))?;
-            let effort = match budget.as_u64() {
+            let path = path.field("budget_tokens");
+            let budget = thinking.get("budget_tokens").ok_or_else(|| path.missing())?;
+            let effort = match budget.read() {
                 Some(1..=LOW_BUDGET) => "low",
                 Some(1..=MEDIUM_BUDGET) => "medium",
                 Some(1..) => "high",
-                _ => {
-                    let message = "`thinking.budget_tokens` must be a whole number from 1";
-                    return Err(invalid("thinking.budget_tokens", message));
-                }
+                _ => return Err(path.must_be("a whole number from 1")),
             };
             Ok((Wanted::Budget(effort), shows))
         }
-        _ => Err(invalid("thinking.type", "`thinking.type` must be enabled, adaptive or disabled")),
+        _ => Err(path.field("type").must_be("enabled, adaptive or disabled")),
     }
 }
 
-/// A format of the answer as `response_format`. Of models that have a strict mode, it is asked for where the schema
-/// allows it; in any other mode the form is not certain, but no schema is refused.
-fn format_of(mut format: Value) -> Result<Option<Value>, ApiError> {
-    const PATH: &str = "output_config.format";
-    if format["type"] != "json_schema" {
-        return Err(invalid(PATH, "`output_config.format.type` must be json_schema"));
+/// The schema of a format of the answer.
+fn schema_of<'a>(format: Json<'a>, path: &Path<'_>) -> Result<Json<'a>, ApiError> {
+    let [kind, schema] = format.fields(["type", "schema"]).unwrap_or_default();
+    if kind.and_then(Json::string).as_deref() != Some("json_schema") {
+        let message = "`output_config.format.type` must be json_schema";
+        return Err(invalid(&path.to_string(), message));
     }
-    let schema = format["schema"].take();
-    if !schema.is_object() {
-        return Err(wrong_type("output_config.format.schema", "a JSON schema, an object", &schema));
-    }
-    let strict = is_strict(&schema);
-    let schema = json!({"name": "output", "schema": schema, "strict": strict});
-    Ok(Some(json!({"type": "json_schema", "json_schema": schema})))
+    let is_schema = |schema: &Json<'_>| schema.is_object();
+    let path = path.field("schema");
+    schema.filter(is_schema).ok_or_else(|| path.wrong_type("a JSON schema, an object", schema))
 }

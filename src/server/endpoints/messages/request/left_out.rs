@@ -1,5 +1,6 @@
 //! What is left out of a request on its way into another protocol.
 
+use super::path::Path;
 use crate::server::reply::{ApiError, ErrorCode};
 use crate::unsafe_chars::name_in_message;
 
@@ -27,12 +28,12 @@ impl LeftOut {
     ///
     /// # Errors
     /// 400 with the path of the field, and `why` other models do not have it and what to do about it.
-    pub(super) fn refuse(&mut self, path: &str, name: &str, why: &str) -> Result<(), ApiError> {
+    pub(super) fn refuse(&mut self, path: &Path<'_>, name: &str, why: &str) -> Result<(), ApiError> {
         if self.drop_unsupported {
             self.note(name);
             return Ok(());
         }
-        let path = name_in_message(path);
+        let path = name_in_message(&path.to_string());
         let message = format!("`{path}`: {why}");
         Err(ApiError::parameter(ErrorCode::UnsupportedParameter, path, message))
     }

@@ -10,22 +10,44 @@ mod conversation;
 mod effort;
 mod left_out;
 mod names;
+mod path;
 mod tools;
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use crate::inference::Takes;
-use crate::json::write::written;
+use crate::inference::{Fields, Json, Takes};
+use crate::json::fields::{write_field, write_number_field, write_string_field};
 use crate::server::endpoints::chat::MAX_TOKENS;
+use crate::server::endpoints::chat::compose::write_given;
 use crate::server::reply::ApiError;
-use crate::server::request::params::{Params, invalid, missing, wrong_type};
+use crate::server::request::params::Params;
 use crate::storage;
 use conversation::Conversation;
 use left_out::LeftOut;
 pub(super) use names::Names;
+use path::Path;
+
+/// The fields that are read.
+const READ: [&str; 15] = [
+    "model",
+    "system",
+    "messages",
+    "max_tokens",
+    "stream",
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop_sequences",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "output_format",
+    "metadata",
+];
 
 /// The fields that only tune an answer, for which no other protocol has anything.
 const TUNING: [&str; 7] = [
@@ -71,66 +93,45 @@ pub(super) fn translate(
     drop_unsupported: bool,
     takes: impl FnOnce(&str) -> Takes,
 ) -> Result<Translated, ApiError> {
-    let mut fields = Params::parse(body)?.into_fields();
-    let model = text(&mut fields, "model")?.ok_or_else(|| missing("model"))?;
-    let takes = takes(&model);
+    let fields = Params::raw(body)?;
+    let model = Path::Parameter("model").string(fields.get("model"))?;
+    let takes = takes(&model.string().unwrap_or_default());
     let mut left_out = LeftOut::new(drop_unsupported);
-
-    let mut conversation = Conversation::new(takes.cache_marks, &mut left_out);
-    if let Some(system) = take(&mut fields, "system") {
-        conversation.system(system, "system")?;
-    }
-    match take(&mut fields, "messages") {
-        None => return Err(missing("messages")),
-        Some(Value::Array(turns)) if !turns.is_empty() => conversation.turns(turns)?,
-        Some(other) => return Err(wrong_type("messages", "a non-empty array of messages", &other)),
-    }
-    let (messages, origins) = conversation.finish();
-
-    let mut chat = Map::new();
-    chat.insert("model".to_owned(), model.into());
-    chat.insert("messages".to_owned(), messages.into());
-    match whole(&mut fields, "max_tokens")? {
+    let mut out = Vec::with_capacity(body.len() + body.len() / 8 + 256);
+    out.push(b'{');
+    write_field(&mut out, "model", model.get());
+    let origins = messages(&fields, takes, &mut left_out, &mut out)?;
+    match max_tokens(&fields)? {
         Some(limit) => {
             let most = takes.max_output_tokens.unwrap_or(u64::MAX);
-            chat.insert("max_tokens".to_owned(), limit.min(most).into());
+            write_number_field(&mut out, "max_tokens", limit.min(most));
         }
-        None if purpose == Purpose::Answer => return Err(missing("max_tokens")),
+        None if purpose == Purpose::Answer => return Err(Path::Parameter("max_tokens").missing()),
         None => {}
     }
-    if let Some(stream) = take(&mut fields, "stream") {
-        if stream == true {
-            chat.insert("stream_options".to_owned(), json!({"include_usage": true}));
-        }
-        chat.insert("stream".to_owned(), stream);
+    if fields.get("stream").is_some_and(|stream| stream.get() == "true") {
+        write_field(&mut out, "stream_options", "{\"include_usage\":true}");
     }
-    for name in ["temperature", "top_p", "top_k"] {
-        if let Some(value) = take(&mut fields, name) {
-            chat.insert(name.to_owned(), value);
-        }
+    for name in ["stream", "temperature", "top_p", "top_k"] {
+        write_given(&mut out, name, fields.non_null(name));
     }
-    let stop_sequences = stop_sequences(&mut fields)?;
+    let stop_sequences = stop_sequences(&fields)?;
     if !stop_sequences.is_empty() {
-        chat.insert("stop".to_owned(), json!(stop_sequences));
+        write_given(&mut out, "stop", fields.get("stop_sequences"));
     }
-    let tools = tools::translate(&mut fields, takes.cache_marks, &mut left_out)?;
-    let has_tools = !tools.is_empty();
-    let tools = tools.write(&mut chat);
-    let asked = effort::read(&mut fields, &mut left_out)?;
-    if let Some(format) = asked.format {
-        chat.insert("response_format".to_owned(), format);
+    let tools = tools::translate(&fields, takes.cache_marks, &mut left_out, &mut out)?;
+    let asked = effort::read(&fields, &mut left_out)?;
+    asked.write_format(&mut out);
+    if let Some(effort) = asked.effort.told(takes, !tools.is_empty(), &mut left_out) {
+        write_string_field(&mut out, "reasoning_effort", effort);
     }
-    if let Some(effort) = asked.effort.told(takes, has_tools, &mut left_out) {
-        chat.insert("reasoning_effort".to_owned(), effort.into());
-    }
-    if let Some(user) = user(&mut fields, &mut left_out)? {
-        chat.insert("user".to_owned(), user.into());
-    }
-    rest(fields, &mut left_out)?;
+    user(&fields, &mut left_out, &mut out)?;
+    rest(&fields, &mut left_out)?;
+    out.push(b'}');
 
     let names = Names { origins, tools, effort: asked.effort.parameter() };
     Ok(Translated {
-        body: written(&chat),
+        body: out.into(),
         names,
         left_out: left_out.finish(),
         shows_thinking: asked.shows_thinking,
@@ -138,73 +139,82 @@ pub(super) fn translate(
     })
 }
 
+/// Writes the messages. Returns for each the path of what it was made of.
+fn messages(
+    fields: &Fields<'_>,
+    takes: Takes,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<Vec<String>, ApiError> {
+    let mut conversation = Conversation::begin(out, takes.cache_marks, left_out);
+    if let Some(system) = fields.non_null("system") {
+        let path = Path::Parameter("system");
+        conversation.system(system, &path, &path)?;
+    }
+    let path = Path::Parameter("messages");
+    let turns = fields.non_null("messages").ok_or_else(|| path.missing())?;
+    if !turns.is_array() || is_empty(turns) {
+        return Err(path.wrong_type("a non-empty array of messages", Some(turns)));
+    }
+    conversation.turns(turns)?;
+    Ok(conversation.end())
+}
+
 /// The fields that are not read: what only tunes is left out.
-fn rest(fields: Map<String, Value>, left_out: &mut LeftOut) -> Result<(), ApiError> {
-    for (name, value) in fields {
-        let is_empty = match &value {
-            Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields.is_empty(),
-            _ => false,
-        };
-        if TUNING.contains(&name.as_str()) {
-            left_out.note(&name);
-        } else if !is_empty {
-            left_out.refuse(&name, &name, "only Anthropic's own models support it; leave it out")?;
+fn rest(fields: &Fields<'_>, left_out: &mut LeftOut) -> Result<(), ApiError> {
+    for (name, value) in fields.iter().filter(|(name, value)| !READ.contains(name) && !value.is_null()) {
+        if TUNING.contains(&name) {
+            left_out.note(name);
+        } else if !is_empty(value) {
+            let why = "only Anthropic's own models support it; leave it out";
+            left_out.refuse(&Path::Parameter(name), name, why)?;
         }
     }
     Ok(())
 }
 
-fn take(fields: &mut Map<String, Value>, name: &str) -> Option<Value> {
-    fields.shift_remove(name)
+/// Whether a value is an empty array or object.
+fn is_empty(value: Json<'_>) -> bool {
+    let inside = value.get().strip_prefix(['[', '{']).and_then(|rest| rest.strip_suffix([']', '}']));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-fn text(fields: &mut Map<String, Value>, name: &str) -> Result<Option<String>, ApiError> {
-    match take(fields, name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(wrong_type(name, "a string", &other)),
-    }
+fn max_tokens(fields: &Fields<'_>) -> Result<Option<u64>, ApiError> {
+    let Some(value) = fields.non_null("max_tokens") else { return Ok(None) };
+    let number = value.read::<u64>().filter(|number| (1..=MAX_TOKENS).contains(number));
+    let must_be = || Path::Parameter("max_tokens").must_be(&format!("a whole number from 1 to {MAX_TOKENS}"));
+    number.map(Some).ok_or_else(must_be)
 }
 
-fn whole(fields: &mut Map<String, Value>, name: &str) -> Result<Option<u64>, ApiError> {
-    let Some(value) = take(fields, name) else { return Ok(None) };
-    let number = value.as_u64().filter(|number| (1..=MAX_TOKENS).contains(number));
-    number
-        .map(Some)
-        .ok_or_else(|| invalid(name, format!("`{name}` must be a whole number from 1 to {MAX_TOKENS}")))
+fn stop_sequences(fields: &Fields<'_>) -> Result<Vec<String>, ApiError> {
+    let Some(value) = fields.non_null("stop_sequences") else { return Ok(Vec::new()) };
+    value.read().ok_or_else(|| Path::Parameter("stop_sequences").must_be("an array of strings"))
 }
 
-fn stop_sequences(fields: &mut Map<String, Value>) -> Result<Vec<String>, ApiError> {
-    const NAME: &str = "stop_sequences";
-    let Some(value) = take(fields, NAME) else { return Ok(Vec::new()) };
-    serde_json::from_value(value).map_err(|_| invalid(NAME, "`stop_sequences` must be an array of strings"))
-}
-
-/// The user's identifier. One that is too long for other APIs, as that of Claude Code, is replaced with the hash that the
-/// ledger has for it.
-fn user(fields: &mut Map<String, Value>, left_out: &mut LeftOut) -> Result<Option<String>, ApiError> {
-    let mut metadata = match take(fields, "metadata") {
-        None => return Ok(None),
-        Some(Value::Object(metadata)) => metadata,
-        Some(other) => return Err(wrong_type("metadata", "an object", &other)),
-    };
-    let user = metadata.shift_remove("user_id").filter(|user| !user.is_null());
-    if !metadata.is_empty() {
+/// Writes the user's identifier. One that is too long for other APIs, as that of Claude Code, is replaced with the hash
+/// that the ledger has for it.
+fn user(fields: &Fields<'_>, left_out: &mut LeftOut, out: &mut Vec<u8>) -> Result<(), ApiError> {
+    let path = Path::Parameter("metadata");
+    let Some(metadata) = fields.non_null("metadata") else { return Ok(()) };
+    let metadata = path.object(metadata)?;
+    if metadata.iter().any(|(name, _)| name != "user_id") {
         left_out.note("metadata");
     }
-    match user {
-        None => Ok(None),
-        Some(Value::String(user)) if user.chars().count() > storage::MAX_LABEL_CHARS => {
-            Ok(Some(storage::kept(&user)))
-        }
-        Some(Value::String(user)) => Ok(Some(user)),
-        Some(other) => Err(wrong_type("metadata.user_id", "a string", &other)),
+    if metadata.non_null("user_id").is_none() {
+        return Ok(());
     }
+    let user = path.word_of(&metadata, "user_id")?;
+    let is_long = user.chars().count() > storage::MAX_LABEL_CHARS;
+    write_string_field(out, "user", &if is_long { storage::kept(&user).into() } else { user });
+    Ok(())
 }
 
 /// Whether every object of a schema is closed and requires all its properties, as strict modes demand.
-fn is_strict(schema: &Value) -> bool {
+fn is_strict(schema: Json<'_>) -> bool {
+    schema.read::<Value>().is_some_and(|schema| is_closed(&schema))
+}
+
+fn is_closed(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
             let properties = fields.get("properties").and_then(Value::as_object);
@@ -213,13 +223,13 @@ fn is_strict(schema: &Value) -> bool {
                 .and_then(Value::as_array)
                 .map(|names| names.iter().filter_map(Value::as_str).collect())
                 .unwrap_or_default();
-            let is_closed = properties.is_none_or(|properties| {
+            let is_closed_here = properties.is_none_or(|properties| {
                 fields.get("additionalProperties") == Some(&Value::Bool(false))
                     && properties.keys().all(|name| required.contains(name.as_str()))
             });
-            is_closed && fields.values().all(is_strict)
+            is_closed_here && fields.values().all(is_closed)
         }
-        Value::Array(items) => items.iter().all(is_strict),
+        Value::Array(items) => items.iter().all(is_closed),
         _ => true,
     }
 }

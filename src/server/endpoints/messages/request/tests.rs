@@ -1,5 +1,7 @@
 //! What becomes of each part of a request.
 
+use serde_json::json;
+
 use super::*;
 use crate::inference::Effort;
 
