@@ -82,6 +82,11 @@ impl<'a> Fields<'a> {
         self.get(name)?.read()
     }
 
+    /// How many bytes their values have.
+    pub(crate) fn length(&self) -> usize {
+        self.0.iter().map(|(_, value)| value.get().len()).sum()
+    }
+
     /// All fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Json<'a>)> {
         self.0.iter().map(|(name, value)| (&**name, *value))

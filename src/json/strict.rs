@@ -56,7 +56,7 @@ fn skip<'a>(reader: &mut Reader<'a>, names: &mut Vec<Cow<'a, str>>, depth: u32) 
             has_none_twice.then_some(())
         }
         b'[' => reader.array(|reader| skip(reader, names, depth + 1)),
-        b'"' => reader.value()?.is_decodable().then_some(()),
+        b'"' => reader.decodable().map(drop),
         b't' | b'f' | b'n' => reader.skip_value(),
         // Too large a number is none.
         _ => reader.value()?.read::<f64>().map(drop),

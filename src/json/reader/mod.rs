@@ -178,6 +178,14 @@ impl<'a> Reader<'a> {
         self.value_since(begin)
     }
 
+    /// A string that can be decoded.
+    pub(super) fn decodable(&mut self) -> Option<Json<'a>> {
+        let begin = self.at;
+        let (end, has_escapes) = check::name(self.text.as_bytes(), begin)?;
+        self.at = end;
+        self.value_since(begin).filter(|text| !has_escapes || text.is_decodable())
+    }
+
     /// Skips a value of any type.
     pub(crate) fn skip_value(&mut self) -> Option<()> {
         self.at = check::value(self.text.as_bytes(), self.at)?;

@@ -5,10 +5,11 @@
 //! that gets an error status.
 //!
 //! Doors of other protocols translate their requests into this format, or pass them on as they are ([`ask_in`]), and
-//! give the answer in their own: whatever holds for a completion holds for them. What they translate is written by
-//! [`compose`].
+//! give the answer in their own: whatever holds for a completion holds for them. [`compose`] and
+//! [`given`] are what their translations share.
 
 pub(in crate::server) mod compose;
+pub(in crate::server) mod given;
 mod guard;
 mod kept;
 mod limited;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Answered, Told, ask_for, boolean, guard, read, request};
+use super::{Answered, Told, ask_for, boolean, guard, request};
 use crate::inference::{self, CompletionRequest, Fields, NativeRequest, Protocol, Reader, estimate};
 use crate::keys;
 use crate::server::ServerState;
@@ -40,38 +40,42 @@ pub(in crate::server) trait Translation {
 }
 
 /// A request that some model may get as it came.
-pub(in crate::server) struct Native<'a> {
+pub(in crate::server) struct Native {
     pub(in crate::server) model: String,
     pub(in crate::server) request: NativeRequest,
-    /// As a completion whose fields are its own.
-    completion: CompletionRequest<'a>,
+    stream: bool,
+    prompt_tokens: u64,
     takers: inference::Native,
 }
 
-impl<'a> Native<'a> {
-    /// Reads a request; `None` if no model that may be asked takes it as it is, or if something is wrong with it, which
-    /// its translation then tells.
-    pub(in crate::server) fn read(incoming: &Incoming, protocol: Protocol, body: &'a Bytes) -> Option<Self> {
-        let fields = request::fields_of(body, |_, reader| reader.skip_value()).ok()?;
-        let model = request::model(&fields).ok()?;
+impl Native {
+    /// Reads a request with these fields; `None` if no model that may be asked takes it as it is, or if something is
+    /// wrong with it, which its translation then tells.
+    pub(in crate::server) fn read(
+        incoming: &Incoming,
+        (protocol, body): (Protocol, &Bytes),
+        fields: &Fields<'_>,
+    ) -> Option<Self> {
+        request::ensure_unambiguous(fields).ok()?;
+        let model = request::model(fields).ok()?;
         let takers = incoming.configured.gateway.native(&model, protocol);
         if !takers.some {
             return None;
         }
         let headers = header_names::of_protocol(&incoming.headers, protocol);
-        let request = NativeRequest::new(protocol, body, &fields, headers)?;
+        let request = NativeRequest::new(protocol, body, fields, headers)?;
         let texts = PROMPT.iter().filter_map(|name| fields.get(name));
         let characters: u64 =
             texts.map(|value| characters(&mut Reader::new(value.get()))).sum::<Option<_>>()?;
-        let completion = CompletionRequest {
-            stream: boolean(&fields, "stream", "stream").ok()?,
-            include_usage: false,
-            choices: 1,
-            prompt_tokens: estimate::length_tokens(characters),
-            native: None,
-            fields,
-        };
-        Some(Self { model, request, completion, takers })
+        let stream = boolean(fields, "stream", "stream").ok()?;
+        Some(Self { model, request, stream, prompt_tokens: estimate::length_tokens(characters), takers })
+    }
+
+    /// As a completion whose fields are its own.
+    fn completion(self, fields: Fields<'_>) -> CompletionRequest<'_> {
+        let Self { request, stream, prompt_tokens, .. } = self;
+        let native = Some(Arc::new(request));
+        CompletionRequest { stream, include_usage: false, choices: 1, prompt_tokens, native, fields }
     }
 }
 
@@ -97,24 +101,35 @@ fn characters(reader: &mut Reader<'_>) -> Option<u64> {
 }
 
 /// Asks for what `body` asks in `protocol`; also returns its translation, if it was made. `may_pass` tells whether a
-/// request with these fields may be passed on for a key with limits, or for one without.
-pub(in crate::server) async fn ask_in<T: Translation>(
+/// request with these fields may be passed on for a key with limits, or for one without; `read` reads the fields of one
+/// that is translated.
+pub(in crate::server) async fn ask_in<'b, T: Translation>(
     context: &Arc<ServerState>,
     caller: &Caller,
     incoming: &Incoming,
-    (protocol, body): (Protocol, &Bytes),
+    (protocol, body): (Protocol, &'b Bytes),
     may_pass: fn(&Fields<'_>, bool) -> bool,
-    translate: impl FnOnce() -> Result<T, ApiError>,
+    read: fn(&'b [u8]) -> Result<Fields<'b>, ApiError>,
+    translate: impl FnOnce(&Fields<'b>) -> Result<T, ApiError>,
 ) -> Result<(Answered, Option<T>), ApiError> {
+    let (fields, refused) = match read(body) {
+        Ok(fields) => (Some(fields), None),
+        // What is wrong with it may be right for a model that gets it as it came.
+        Err(error) => (request::object(body).ok(), Some(error)),
+    };
     // What is verified is the text of a chat completion.
-    let native = Native::read(incoming, protocol, body)
+    let native = fields
+        .as_ref()
+        .and_then(|fields| Native::read(incoming, (protocol, body), fields))
         .filter(|native| guard::wanted(caller, incoming, &native.model).is_none());
-    let told = native.as_ref().map(|native| Told::in_protocol(protocol, &native.completion.fields));
+    let fields = fields.unwrap_or_default();
+    let told = native.as_ref().map(|_| Told::in_protocol(protocol, &fields));
     let told = told.unwrap_or_default();
     let has_budget =
         caller.has_budget() || (told.is_for_somebody() && caller.end_users(incoming).has_budget());
     let is_limited = has_budget || keys::is_limited_to_models(&caller.key);
-    let native = native.filter(|native| may_pass(&native.completion.fields, is_limited));
+    let native = native.filter(|_| may_pass(&fields, is_limited));
+    let translate = || refused.map_or_else(|| translate(&fields), Err);
     let translated = match native.as_ref().map(|native| native.takers) {
         Some(takers) if takers.all && !is_limited => None,
         // Then models that do not speak the protocol are passed over.
@@ -122,8 +137,9 @@ pub(in crate::server) async fn ask_in<T: Translation>(
         _ => Some(translate()?),
     };
     let (translated, native) = match (translated, native) {
-        (None, Some(Native { model, request, completion, .. })) => {
-            let completion = CompletionRequest { native: Some(Arc::new(request)), ..completion };
+        (None, Some(native)) => {
+            let model = native.model.clone();
+            let completion = native.completion(fields);
             return Ok((ask_for(context, caller, incoming, (&model, &completion), &told, body).await?, None));
         }
         (None, None) => return Err(ErrorCode::Internal.into()),
@@ -131,7 +147,7 @@ pub(in crate::server) async fn ask_in<T: Translation>(
     };
     let asked = async {
         let body = translated.body();
-        let (model, mut completion) = read(body)?;
+        let (model, mut completion) = super::read(body)?;
         completion.native = native.map(|native| Arc::new(native.translated()));
         let told = translated.told(&completion.fields);
         ask_for(context, caller, incoming, (&model, &completion), &told, body).await

@@ -31,7 +31,7 @@ pub(super) fn is_same_but_for_case(name: &str, known: &str) -> bool {
 }
 
 /// Fails if a provider could take a name for that of one of our own fields, although we did not.
-fn ensure_unambiguous(fields: &Fields<'_>) -> Result<(), ApiError> {
+pub(super) fn ensure_unambiguous(fields: &Fields<'_>) -> Result<(), ApiError> {
     let is_usual = |c: u8| c.is_ascii_lowercase() || c == b'_' || c.is_ascii_digit();
     let odd_names = fields.iter().map(|(name, _)| name).filter(|name| !name.bytes().all(is_usual));
     for name in odd_names {

@@ -1,13 +1,14 @@
 //! What an answer of a chat completion is in the Messages API: pieces that the whole answer and the stream share, and
-//! the whole answer. Pure.
+//! the whole answer. Pure. Texts stay the bytes they are.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::inference::{Json, Reader};
+use crate::inference::Json;
 use crate::json::fields::{begin_element, write_field, write_number_field, write_string_field};
 use crate::json::raw;
+use crate::server::endpoints::chat::given::{Choice, Given, Said};
 
 /// The fields of the usage of a chat completion. Those in the middle have the names that some providers give to tokens
 /// that were read from a cache.
@@ -93,6 +94,12 @@ pub(super) struct Stop {
 }
 
 impl Stop {
+    /// Why a choice ended; `None` if it does not say so.
+    pub(super) fn read(choice: &Choice<'_>, has_calls: bool, sequences: &[String]) -> Option<Self> {
+        let matched = choice.matched.into_iter().flatten().find_map(Json::string);
+        Some(Self::new(&choice.finish?.string()?, has_calls, matched.as_deref(), sequences))
+    }
+
     /// By a finish reason; `matched` is what some servers (vLLM, `SGLang`) name as the text that ended it.
     pub(super) fn new(finish: &str, has_calls: bool, matched: Option<&str>, sequences: &[String]) -> Self {
         let sequence = sequences.iter().find(|sequence| matched == Some(sequence.as_str())).cloned();
@@ -117,12 +124,9 @@ impl Stop {
     }
 }
 
-/// The fields in which servers name the text that ended an answer.
-pub(super) const MATCHED: [&str; 2] = ["stop_reason", "matched_stop"];
-
 /// An identifier of a message, of that of a completion: its own if it is one. Some servers give all completions the
 /// same, and agents take messages of the same identifier for one.
-pub(super) fn message_id(id: &str) -> Cow<'_, str> {
+fn message_id(id: &str) -> Cow<'_, str> {
     if id.starts_with("msg_") { id.into() } else { crate::id::new("msg").into() }
 }
 
@@ -157,33 +161,27 @@ pub(super) fn write_head(id: &str, model: &str, out: &mut Vec<u8>) {
 
 /// A whole answer as a message; `None` if it is no completion, or has a call of a tool that cannot be read.
 pub(super) fn message(completion: &[u8], shows_thinking: bool, stop_sequences: &[String]) -> Option<Bytes> {
-    let mut reader = Reader::new(std::str::from_utf8(completion).ok()?);
-    let [id, model, choices, usage] = reader.fields(["id", "model", "choices", "usage"])?;
-    let choice = choices?.items()?.into_iter().next()?;
-    let [message, finish] = choice.fields(["message", "finish_reason"])?;
-    let matched = choice.fields(MATCHED)?.into_iter().flatten().find_map(Json::string);
+    let Given { id, model, usage, choice, .. } = Given::read(std::str::from_utf8(completion).ok()?)?;
+    let choice = choice?;
     let mut out = Vec::with_capacity(completion.len() + 256);
     out.push(b'{');
     write_head(&id?.string()?, model.map_or("null", Json::get), &mut out);
-    let has_calls = write_content(message?, shows_thinking, &mut out)?;
-    Stop::new(&finish?.string()?, has_calls, matched.as_deref(), stop_sequences).write(&mut out);
+    let has_calls = write_content(choice.said.as_ref()?, shows_thinking, &mut out)?;
+    Stop::read(&choice, has_calls, stop_sequences)?.write(&mut out);
     usage.map(Usage::read).unwrap_or_default().write(&mut out);
     out.push(b'}');
     Some(out.into())
 }
 
 /// Writes the blocks of a message; returns whether tools are called.
-fn write_content(message: Json<'_>, shows_thinking: bool, out: &mut Vec<u8>) -> Option<bool> {
-    let known = ["reasoning_content", "reasoning", "content", "refusal", "annotations", "tool_calls"];
-    let [thoughts, other_thoughts, text, refusal, annotations, calls] = message.fields(known)?;
+fn write_content(said: &Said<'_>, shows_thinking: bool, out: &mut Vec<u8>) -> Option<bool> {
     write_field(out, "content", "[");
-    let thoughts = thoughts.filter(is_string).or(other_thoughts);
-    if let Some(thoughts) = raw::said(thoughts).filter(|_| shows_thinking) {
+    if let Some(thoughts) = raw::said(said.thoughts).filter(|_| shows_thinking) {
         out.extend_from_slice(b"{\"type\":\"thinking\"");
         raw::write_quoted(out, "thinking", thoughts);
         out.extend_from_slice(b",\"signature\":\"\"}");
     }
-    for (text, annotations) in [(text, annotations), (refusal, None)] {
+    for (text, annotations) in [(said.content, said.annotations), (said.refusal, None)] {
         let Some(text) = raw::said(text) else { continue };
         begin_element(out);
         out.extend_from_slice(b"{\"type\":\"text\"");
@@ -195,7 +193,7 @@ fn write_content(message: Json<'_>, shows_thinking: bool, out: &mut Vec<u8>) -> 
         }
         out.push(b'}');
     }
-    let calls = calls.and_then(Json::items).unwrap_or_default();
+    let calls = said.calls.and_then(Json::items).unwrap_or_default();
     for call in &calls {
         write_call(*call, out)?;
     }

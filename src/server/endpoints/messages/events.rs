@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::answer::{MATCHED, Stop, Usage, citation, write_head};
+use super::answer::{Stop, Usage, citation, write_head};
 use crate::api::endpoint::Door;
-use crate::inference::{Json, Reader};
+use crate::inference::Json;
 use crate::json::fields::{write_field, write_number_field};
 use crate::json::raw;
 use crate::server::endpoints::chat::VERIFICATION as FIELD;
+use crate::server::endpoints::chat::given::{self, Given, Said};
 use crate::server::endpoints::chat::stream::{Transcoder, write_event};
 use crate::server::reply::{ApiError, ErrorCode};
 
@@ -71,25 +72,20 @@ impl Events {
     }
 
     /// Translates a chunk; `None` if it cannot be read.
-    fn chunk(&mut self, chunk: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
-        let [id, model, choices, usage] = chunk.fields(["id", "model", "choices", "usage"])?;
+    fn chunk(&mut self, chunk: &str, out: &mut Vec<u8>) -> Option<()> {
+        let Given { id, model, usage, choice, .. } = Given::read(chunk)?;
         if !self.has_begun {
             self.begin(&id?.string()?, model?, out);
         }
         if let Some(usage) = usage {
             self.usage = Usage::read(usage);
         }
-        for choice in choices?.items()? {
-            let [delta, finish, ..] = choice.fields(["delta", "finish_reason"])?;
-            if let Some(delta) = delta {
-                self.delta(delta, out)?;
-            }
-            if let Some(finish) = finish {
-                let matched = choice.fields(MATCHED)?.into_iter().flatten().find_map(Json::string);
-                let has_calls = self.last_call.is_some();
-                let finish = finish.string()?;
-                self.stop = Some(Stop::new(&finish, has_calls, matched.as_deref(), &self.stop_sequences));
-            }
+        let Some(choice) = choice else { return Some(()) };
+        if let Some(said) = &choice.said {
+            self.said(said, out)?;
+        }
+        if choice.finish.is_some() {
+            self.stop = Some(Stop::read(&choice, self.last_call.is_some(), &self.stop_sequences)?);
         }
         Some(())
     }
@@ -107,28 +103,25 @@ impl Events {
         });
     }
 
-    fn delta(&mut self, delta: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
-        const FIELDS: [&str; 6] =
-            ["content", "reasoning_content", "reasoning", "refusal", "annotations", "tool_calls"];
-        let [content, reasoning, other_reasoning, refusal, annotations, calls] = delta.fields(FIELDS)?;
-        let thoughts = reasoning.or(other_reasoning).filter(|_| self.shows_thinking);
+    fn said(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let thoughts = said.thoughts.filter(|_| self.shows_thinking);
         if let Some(thoughts) = raw::said(thoughts) {
             self.ensure(Block::Thinking, out);
             self.delta_of("thinking_delta", out, |out| raw::write_quoted(out, "thinking", thoughts));
         }
-        for text in [content, refusal] {
+        for text in [said.content, said.refusal] {
             let Some(text) = raw::said(text) else { continue };
             self.ensure(Block::Text, out);
             self.delta_of("text_delta", out, |out| raw::write_quoted(out, "text", text));
         }
-        if let Some(annotations) = annotations.filter(|_| self.open == Some(Block::Text)) {
+        if let Some(annotations) = said.annotations.filter(|_| self.open == Some(Block::Text)) {
             for annotation in annotations.items()? {
                 if let Some(citation) = citation(annotation) {
                     self.delta_of("citations_delta", out, |out| write_field(out, "citation", &citation));
                 }
             }
         }
-        for call in calls.map(Json::items).unwrap_or_default().unwrap_or_default() {
+        for call in said.calls.map(Json::items).unwrap_or_default().unwrap_or_default() {
             self.call(call, out)?;
         }
         Some(())
@@ -234,20 +227,14 @@ impl Events {
 
 impl Transcoder for Events {
     fn chunks(&mut self, sse: &[u8], out: &mut Vec<u8>) {
-        let Ok(text) = std::str::from_utf8(sse) else { return };
-        for line in text.split_terminator("\n\n") {
+        for chunk in given::chunks(sse) {
             if self.is_over {
                 return;
             }
-            match line.strip_prefix("data: ") {
-                Some("[DONE]") => self.end(out),
-                Some(chunk) => {
-                    let read = Reader::new(chunk).value().and_then(|chunk| self.chunk(chunk, out));
-                    if read.is_none() {
-                        self.fail(ErrorCode::ProviderInvalidResponse.into(), out);
-                    }
-                }
-                None => {}
+            if chunk == "[DONE]" {
+                self.end(out);
+            } else if self.chunk(chunk, out).is_none() {
+                self.fail(ErrorCode::ProviderInvalidResponse.into(), out);
             }
         }
     }

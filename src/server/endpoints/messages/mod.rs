@@ -24,11 +24,12 @@ use warp::reply::Response;
 use super::asked_models::AskedModels;
 use super::chat::{self, Answer, Answered, Native, Translation};
 use crate::api::Service;
-use crate::inference::{ChatError, Failure, NotCounted, Protocol};
+use crate::inference::{ChatError, Failure, Fields, NotCounted, Protocol};
 use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError, ErrorCode, Reply};
 use crate::server::request::incoming::Incoming;
+use crate::server::request::params::Params;
 use events::Events;
 use native::NativeEvents;
 use request::{Purpose, Translated};
@@ -84,9 +85,9 @@ impl Translation for Translated {
     }
 }
 
-fn translate(incoming: &Incoming, body: &Bytes, purpose: Purpose) -> Result<Translated, ApiError> {
+fn translate(incoming: &Incoming, fields: &Fields<'_>, purpose: Purpose) -> Result<Translated, ApiError> {
     let gateway = &incoming.configured.gateway;
-    request::translate(body, purpose, gateway.drops_unsupported(), |model| gateway.takes(model))
+    request::of(fields, purpose, gateway.drops_unsupported(), |model| gateway.takes(model))
 }
 
 /// Asks a model for an answer, and gives it in this API's form.
@@ -96,9 +97,10 @@ async fn ask(
     incoming: &Incoming,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let translate = || translate(incoming, &body, Purpose::Answer);
+    let translate = |fields: &Fields<'_>| translate(incoming, fields, Purpose::Answer);
     let request = (Protocol::Messages, &body);
-    let asked = chat::ask_in(context, caller, incoming, request, native::may_pass, translate).await;
+    let asked =
+        chat::ask_in(context, caller, incoming, request, native::may_pass, Params::raw, translate).await;
     let (Answered { mut about, answer }, translated) = asked?;
     drop(body);
     let request_id = incoming.request_id.clone();
@@ -134,7 +136,10 @@ async fn ask(
 /// The length of a request in tokens: as the model's provider counts it, else estimated.
 async fn length(caller: &Caller, incoming: &Incoming, body: &Bytes) -> Result<Response, ApiError> {
     let gateway = &incoming.configured.gateway;
-    if let Some(Native { model, request, .. }) = Native::read(incoming, Protocol::Messages, body) {
+    let native = chat::object(body)
+        .ok()
+        .and_then(|fields| Native::read(incoming, (Protocol::Messages, body), &fields));
+    if let Some(Native { model, request, .. }) = native {
         let model =
             AskedModels::of(gateway, caller, caller.has_budget(), &model, || None)?.chain.swap_remove(0);
         match gateway.count_tokens(&model, &request, &caller.key.id).await {
@@ -143,7 +148,7 @@ async fn length(caller: &Caller, incoming: &Incoming, body: &Bytes) -> Result<Re
             Err(NotCounted::Unable) => {}
         }
     }
-    let translated = translate(incoming, body, Purpose::Count)?;
+    let translated = translate(incoming, &Params::raw(body)?, Purpose::Count)?;
     let named = |error: ApiError| error.renamed(|param| translated.name_here(param));
     let tokens = chat::prompt_tokens(caller, incoming, &translated.body).map_err(named)?;
     Ok(reply::json(StatusCode::OK, &json!({"input_tokens": tokens, "estimated": true})))

@@ -9,15 +9,12 @@ use super::frame::Frames;
 use super::output::{self, FunctionCall, Item, Kind, Status};
 use super::response::{End, Reason, Response};
 use super::tools::Names;
-use crate::inference::{Json, Reader};
+use crate::inference::Json;
 use crate::json::fields::{write_field, write_number_field};
 use crate::json::raw;
+use crate::server::endpoints::chat::given::{self, Given, Said};
 use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::ApiError;
-
-/// The fields of a delta.
-const DELTA: [&str; 7] =
-    ["content", "reasoning_content", "reasoning", "refusal", "tool_calls", "annotations", "images"];
 
 const CONTENT: Option<&str> = Some("content_index");
 const SUMMARY: Option<&str> = Some("summary_index");
@@ -69,53 +66,44 @@ impl Events {
     }
 
     fn chunk(&mut self, data: &str, out: &mut Vec<u8>) {
-        let Some([choices, usage]) = Reader::new(data).fields(["choices", "usage"]) else { return };
+        let Some(Given { usage, choice, .. }) = Given::read(data) else { return };
         if let Some(usage) = usage {
             self.usage = output::usage(usage);
         }
-        let known = ["delta", "logprobs", "finish_reason", "provider_finish_reason"];
-        let choice = output::elements(choices).into_iter().next().and_then(|choice| choice.fields(known));
-        let Some([delta, probabilities, finish, word]) = choice else { return };
-        if let Some(delta) = delta.and_then(|delta| delta.fields(DELTA)) {
-            self.delta(delta, probabilities, out);
+        let Some(choice) = choice else { return };
+        if let Some(said) = choice.said {
+            self.said(&said, choice.probabilities, out);
         }
-        if finish.is_some() {
-            self.reason = Reason::of(finish);
-            self.word = word.map(|word| word.get().to_owned());
+        if choice.finish.is_some() {
+            self.reason = Reason::of(choice.finish);
+            self.word = choice.word.map(|word| word.get().to_owned());
         }
     }
 
-    fn delta(
-        &mut self,
-        delta: [Option<Json<'_>>; DELTA.len()],
-        probabilities: Option<Json<'_>>,
-        out: &mut Vec<u8>,
-    ) {
-        let [content, reasoning_content, reasoning, refusal, calls, annotations, images] = delta;
-        // Two names for the same thing; some providers send both.
-        if let Some(text) = raw::said(reasoning_content.or(reasoning)) {
+    fn said(&mut self, said: &Said<'_>, probabilities: Option<Json<'_>>, out: &mut Vec<u8>) {
+        if let Some(text) = raw::said(said.thoughts) {
             let at = self.open(|kind| matches!(kind, Kind::Reasoning { .. }), Kind::thought, out);
             self.add_text(at, text, "response.reasoning_summary_text.delta", SUMMARY, out);
         }
-        if let Some(text) = raw::said(content) {
+        if let Some(text) = raw::said(said.content) {
             let at = self.open(|kind| matches!(kind, Kind::Message(_)), Kind::message, out);
             let probabilities = probabilities.map(output::token_probabilities).unwrap_or_default();
             self.add_message(at, text, probabilities, out);
         }
-        for annotation in output::elements(annotations).into_iter().filter_map(output::annotation) {
+        for annotation in output::elements(said.annotations).into_iter().filter_map(output::annotation) {
             let at = self.open(|kind| matches!(kind, Kind::Message(_)), Kind::message, out);
             self.add_annotation(at, annotation, out);
         }
-        if let Some(text) = raw::said(refusal) {
+        if let Some(text) = raw::said(said.refusal) {
             let at = self.open(|kind| matches!(kind, Kind::Refusal { .. }), Kind::refusal, out);
             self.add_text(at, text, "response.refusal.delta", CONTENT, out);
         }
-        for image in output::elements(images).into_iter().filter_map(output::image) {
+        for image in output::elements(said.images).into_iter().filter_map(output::image) {
             self.end_open(Status::Completed, out);
             let at = self.add(image, out);
             self.end_item(at, Status::Completed, out);
         }
-        for call in output::elements(calls) {
+        for call in output::elements(said.calls) {
             self.call(call, out);
         }
     }
@@ -308,8 +296,7 @@ impl Events {
 
 impl Transcoder for Events {
     fn chunks(&mut self, sse: &[u8], out: &mut Vec<u8>) {
-        let Ok(sse) = std::str::from_utf8(sse) else { return };
-        for data in sse.split("\n\n").filter_map(|event| event.strip_prefix("data: ")) {
+        for data in given::chunks(sse) {
             if data == "[DONE]" {
                 self.finish(out);
             } else {

@@ -61,9 +61,10 @@ async fn answer<B: Buf, E>(
     let body = context.read_inference_json(incoming, body).await?;
     let gateway = &incoming.configured.gateway;
     let drops = gateway.drops_unsupported();
-    let translate = || request::translate(&body, drops, |model| gateway.takes(model));
+    let translate = |fields: &Fields<'_>| request::of(fields, drops, |model| gateway.takes(model));
     let request = (Protocol::Responses, &body);
-    let asked = chat::ask_in(context, caller, incoming, request, native::may_pass, translate).await;
+    let asked =
+        chat::ask_in(context, caller, incoming, request, native::may_pass, chat::object, translate).await;
     let (Answered { mut about, answer }, translated) = asked?;
     let mut response = match (answer, translated) {
         (Answer::Native(response), _) => reply::json_bytes(response),

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::FinderRev;
+use memchr::memmem::Finder;
 
 use super::frame::Frames;
 use super::request;
@@ -79,8 +79,8 @@ fn run_here(tools: Json<'_>) -> bool {
 
 /// What stands before the number of an event.
 const NUMBER: &str = "\"sequence_number\":";
-/// Finds the last one; made once, as it takes as long as to search an event.
-static NUMBERS: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(NUMBER));
+/// Finds it; made once, as that takes as long as to search an event. Searching backwards takes several times as long.
+static NUMBERS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NUMBER));
 
 /// The events of an answer that are passed on; of it, what an end that is not the provider's has to repeat.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl Transcoder for NativeEvents {
             let response = data.and_then(|data| data.fields(["response"])).and_then(|[response]| response);
             self.begun = response.map(|response| response.get().to_owned());
         }
-        if let Some(at) = NUMBERS.rfind(sse) {
+        if let Some(at) = NUMBERS.find_iter(sse).last() {
             let number = text.get(at + NUMBER.len()..).and_then(|rest| Reader::new(rest).value());
             self.next =
                 number.and_then(Json::read::<u64>).map_or(self.next, |number| number.saturating_add(1));

@@ -8,6 +8,7 @@ use crate::inference::{Json, Reader};
 use crate::json::fields::{write_field, write_string_field};
 use crate::json::raw;
 use crate::server::endpoints::chat::compose::EXTRA_CONTENT;
+use crate::server::endpoints::chat::given::Said;
 
 /// An item of an answer.
 #[derive(Debug)]
@@ -195,27 +196,23 @@ impl FunctionCall {
 /// The items of a whole answer: of a `message` of the chat-completion format, and the probabilities of its choice. Of an
 /// answer that is incomplete, the last is.
 pub(super) fn items(
-    message: Json<'_>,
+    said: &Said<'_>,
     probabilities: Option<Json<'_>>,
     names: &Names,
     status: Status,
 ) -> Vec<Item> {
-    let known =
-        ["reasoning_content", "reasoning", "content", "annotations", "refusal", "images", "tool_calls"];
-    let Some(fields) = message.fields(known) else { return Vec::new() };
-    let [reasoning_content, reasoning, content, annotations, refused, images, calls] = fields;
     let mut items = Vec::new();
-    if let Some(text) = raw::said(reasoning_content.or(reasoning)) {
+    if let Some(text) = raw::said(said.thoughts) {
         items.push(Item::new(Kind::Reasoning { text: text.to_owned() }));
     }
-    let (text, refused) = (raw::said(content), raw::said(refused));
-    let images = elements(images).into_iter().filter_map(image);
-    let calls = elements(calls).into_iter().filter_map(|call| FunctionCall::read(call, names));
+    let (text, refused) = (raw::said(said.content), raw::said(said.refusal));
+    let images = elements(said.images).into_iter().filter_map(image);
+    let calls = elements(said.calls).into_iter().filter_map(|call| FunctionCall::read(call, names));
     let others: Vec<Item> = images.chain(calls.map(Kind::Call)).map(Item::new).collect();
     // An answer of nothing is an answer as well.
     if text.is_some() || (refused.is_none() && others.is_empty()) {
         let text = text.unwrap_or_default().to_owned();
-        let annotations = elements(annotations).into_iter().filter_map(annotation).collect();
+        let annotations = elements(said.annotations).into_iter().filter_map(annotation).collect();
         let probabilities = probabilities.map(token_probabilities).unwrap_or_default();
         items.push(Item::new(Kind::Message(Message { text, annotations, probabilities })));
     }

@@ -89,18 +89,17 @@ pub(super) struct Translated {
 
 /// Translates a request. With `drop_unsupported`, tools that run at a provider are left out also where they are the only
 /// ones, or chosen; `takes` tells what tunes the answers of a model.
-pub(super) fn translate(
-    body: &[u8],
+pub(super) fn of(
+    fields: &Fields<'_>,
     drop_unsupported: bool,
     takes: impl FnOnce(&str) -> Takes,
 ) -> Result<Translated, ApiError> {
-    let fields = chat::object(body)?;
     // To find that out takes a tenth of the translation.
     let is_tuned = fields.non_null("reasoning").or_else(|| fields.non_null("text")).is_some();
     let model = fields.get("model").and_then(Json::string).filter(|_| is_tuned);
     let takes = model.map(|model| takes(&model)).unwrap_or_default();
-    refuse_state(&fields)?;
-    let mut out = Vec::with_capacity(body.len() + body.len() / 8 + 256);
+    refuse_state(fields)?;
+    let mut out = Vec::with_capacity(fields.length() + fields.length() / 8 + 256);
     out.push(b'{');
     write_given(&mut out, "model", fields.get("model"));
     let mut messages = Messages::begin(&mut out);
@@ -134,17 +133,17 @@ pub(super) fn translate(
         choice => choice?,
     };
     let has_tools = tools.write(&choice, fields.non_null("parallel_tool_calls"), &mut out);
-    form(&fields, takes, &mut out, &mut left_out)?;
-    reasoning(&fields, (takes, has_tools), &mut out, &mut left_out)?;
-    probabilities(&fields, &mut out, &mut left_out)?;
-    if let Some(limit) = chat::whole(&fields, "max_output_tokens", MAX_TOKENS)? {
+    form(fields, takes, &mut out, &mut left_out)?;
+    reasoning(fields, (takes, has_tools), &mut out, &mut left_out)?;
+    probabilities(fields, &mut out, &mut left_out)?;
+    if let Some(limit) = chat::whole(fields, "max_output_tokens", MAX_TOKENS)? {
         write_field(&mut out, "max_tokens", &limit.to_string());
     }
     // The newer name says that it is a hash; in the other format it has the older one's place.
     if let Some(user) = fields.non_null("user").or_else(|| fields.non_null("safety_identifier")) {
         write_field(&mut out, "user", user.get());
     }
-    if chat::boolean(&fields, "stream", "stream")? {
+    if chat::boolean(fields, "stream", "stream")? {
         out.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
     }
     for (name, value) in fields.iter().filter(|(name, value)| !READ.contains(name) && !value.is_null()) {
@@ -161,8 +160,8 @@ pub(super) fn translate(
     out.push(b'}');
     let (hosted, names) = tools.into_names();
     left_out.extend(hosted);
-    left_out.extend(defaults(&fields));
-    let (echo, told) = (Echo::of(&fields), Told::by(&fields));
+    left_out.extend(defaults(fields));
+    let (echo, told) = (Echo::of(fields), Told::by(fields));
     Ok(Translated { body: out.into(), names, echo, told, left_out, origins: written.origins })
 }
 

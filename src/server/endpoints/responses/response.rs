@@ -5,9 +5,10 @@ use bytes::Bytes;
 use super::echo::Echo;
 use super::output::{self, Item, Status};
 use super::tools::Names;
-use crate::inference::{Json, Reader};
+use crate::inference::Json;
 use crate::json::fields::{write_field, write_string_field};
 use crate::server::endpoints::chat::VERIFICATION as FIELD;
+use crate::server::endpoints::chat::given::Given;
 
 /// What is the same throughout an answer.
 #[derive(Debug)]
@@ -137,15 +138,12 @@ impl Response {
 /// A whole answer, of a `chat.completion` object.
 pub(super) fn whole(completion: &Bytes, echo: Echo, names: &Names, model: &str) -> Option<Bytes> {
     let text = std::str::from_utf8(completion).ok()?;
-    let known = ["created", "choices", "usage"];
-    let [created, choices, usage] = Reader::new(text).fields(known)?;
-    let choice = choices?.items()?.into_iter().next()?;
-    let known = ["message", "logprobs", "finish_reason", "provider_finish_reason"];
-    let [message, probabilities, finish, word] = choice.fields(known)?;
-    let reason = Reason::of(finish);
-    let items = output::items(message?, probabilities, names, reason.status());
+    let Given { created, usage, choice, .. } = Given::read(text)?;
+    let choice = choice?;
+    let reason = Reason::of(choice.finish);
+    let items = output::items(&choice.said?, choice.probabilities, names, reason.status());
     let response = Response::new(echo, model, created.and_then(Json::read)?);
-    let end = End::Finished { reason, word: word.map(|word| word.get().to_owned()) };
+    let end = End::Finished { reason, word: choice.word.map(|word| word.get().to_owned()) };
     let mut out = Vec::with_capacity(text.len() + 1024);
     response.write_ended(&end, &items, usage.and_then(output::usage).as_deref(), &mut out);
     Some(out.into())

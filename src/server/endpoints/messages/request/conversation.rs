@@ -90,20 +90,23 @@ impl<'o> Conversation<'o> {
             let given = |name| turn.get(name).ok_or_else(|| path.field(name).missing());
             let (role, content) = (given("role")?, given("content")?);
             match role.string().as_deref() {
-                Some("user") => self.user(content, &path),
-                Some("assistant") => self.assistant(content, &path),
-                Some("system") => self.system(content, &path.field("content"), &path),
-                _ => Err(path.field("role").must_be("user, assistant or system")),
+                Some("user") if content.is_string() => self.text("user", content, &path),
+                Some("assistant") if content.is_string() => self.text("assistant", content, &path),
+                Some("user") => self.user(content, &path)?,
+                Some("assistant") => self.assistant(content, &path)?,
+                Some("system") => self.system(content, &path.field("content"), &path)?,
+                _ => return Err(path.field("role").must_be("user, assistant or system")),
             }
+            Ok(())
         })
     }
 
+    fn text(&mut self, role: &'static str, text: Json<'_>, origin: &Path<'_>) {
+        let write = |out: &mut Vec<u8>| write_field(out, "content", text.get());
+        self.messages.message(role, origin.to_string(), write);
+    }
+
     fn user(&mut self, content: Json<'_>, origin: &Path<'_>) -> Result<(), ApiError> {
-        if content.is_string() {
-            let write = |out: &mut Vec<u8>| write_field(out, "content", content.get());
-            self.messages.message("user", origin.to_string(), write);
-            return Ok(());
-        }
         let (mut shown, mut parts, mut has_results) = (Vec::new(), Vec::new(), false);
         each_block(Some(content), &origin.field("content"), |path, block| {
             if block.get("type").is_some_and(|kind| kind.string().as_deref() == Some("tool_result")) {

@@ -1,4 +1,5 @@
-//! Translates a request of the Messages API into one for a chat completion. Pure.
+//! Translates a request of the Messages API into one for a chat completion. Pure. Texts, schemas and arguments stay the
+//! bytes they are, and are written straight into it.
 //!
 //! What must hold: every field is translated, left out and named, or refused by name. Left out is what only tunes an
 //! answer and the models that may be asked take nothing like ([`Takes`]), such as marks for a cache or a budget of
@@ -23,7 +24,6 @@ use crate::json::fields::{write_field, write_number_field, write_string_field};
 use crate::server::endpoints::chat::MAX_TOKENS;
 use crate::server::endpoints::chat::compose::write_given;
 use crate::server::reply::ApiError;
-use crate::server::request::params::Params;
 use crate::storage;
 use conversation::Conversation;
 use left_out::LeftOut;
@@ -83,25 +83,25 @@ pub(super) enum Purpose {
     Count,
 }
 
-/// Translates a request. `takes` tells what the models take that may answer for one of this name.
+/// Translates a request with these fields, in which no name appears twice, at any depth, and every string can be decoded.
+/// `takes` tells what the models take that may answer for one of this name.
 ///
 /// # Errors
 /// 400 with the name of the parameter at fault.
-pub(super) fn translate(
-    body: &[u8],
+pub(super) fn of(
+    fields: &Fields<'_>,
     purpose: Purpose,
     drop_unsupported: bool,
     takes: impl FnOnce(&str) -> Takes,
 ) -> Result<Translated, ApiError> {
-    let fields = Params::raw(body)?;
     let model = Path::Parameter("model").string(fields.get("model"))?;
     let takes = takes(&model.string().unwrap_or_default());
     let mut left_out = LeftOut::new(drop_unsupported);
-    let mut out = Vec::with_capacity(body.len() + body.len() / 8 + 256);
+    let mut out = Vec::with_capacity(fields.length() + fields.length() / 8 + 256);
     out.push(b'{');
     write_field(&mut out, "model", model.get());
-    let origins = messages(&fields, takes, &mut left_out, &mut out)?;
-    match max_tokens(&fields)? {
+    let origins = messages(fields, takes, &mut left_out, &mut out)?;
+    match max_tokens(fields)? {
         Some(limit) => {
             let most = takes.max_output_tokens.unwrap_or(u64::MAX);
             write_number_field(&mut out, "max_tokens", limit.min(most));
@@ -115,18 +115,18 @@ pub(super) fn translate(
     for name in ["stream", "temperature", "top_p", "top_k"] {
         write_given(&mut out, name, fields.non_null(name));
     }
-    let stop_sequences = stop_sequences(&fields)?;
+    let stop_sequences = stop_sequences(fields)?;
     if !stop_sequences.is_empty() {
         write_given(&mut out, "stop", fields.get("stop_sequences"));
     }
-    let tools = tools::translate(&fields, takes.cache_marks, &mut left_out, &mut out)?;
-    let asked = effort::read(&fields, &mut left_out)?;
+    let tools = tools::translate(fields, takes.cache_marks, &mut left_out, &mut out)?;
+    let asked = effort::read(fields, &mut left_out)?;
     asked.write_format(&mut out);
     if let Some(effort) = asked.effort.told(takes, !tools.is_empty(), &mut left_out) {
         write_string_field(&mut out, "reasoning_effort", effort);
     }
-    user(&fields, &mut left_out, &mut out)?;
-    rest(&fields, &mut left_out)?;
+    user(fields, &mut left_out, &mut out)?;
+    rest(fields, &mut left_out)?;
     out.push(b'}');
 
     let names = Names { origins, tools, effort: asked.effort.parameter() };

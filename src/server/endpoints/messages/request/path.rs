@@ -23,8 +23,17 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Parameter(name) => f.write_str(name),
-            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
-            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Field(parent, name) => {
+                parent.fmt(f)?;
+                f.write_str(".")?;
+                f.write_str(name)
+            }
+            Self::Item(parent, index) => {
+                parent.fmt(f)?;
+                f.write_str("[")?;
+                index.fmt(f)?;
+                f.write_str("]")
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::inference::Effort;
+use crate::server::request::params::Params;
 
 /// What a model of Anthropic's takes.
 const CLAUDE: Takes = Takes {
@@ -14,6 +15,15 @@ const CLAUDE: Takes = Takes {
     thinks_with_tools: true,
     max_output_tokens: Some(1000),
 };
+
+fn translate(
+    body: &[u8],
+    purpose: Purpose,
+    drop_unsupported: bool,
+    takes: impl FnOnce(&str) -> Takes,
+) -> Result<Translated, ApiError> {
+    of(&Params::raw(body)?, purpose, drop_unsupported, takes)
+}
 
 fn translated(more: Value, takes: Takes, drop_unsupported: bool) -> Result<(Value, Translated), String> {
     let mut body =
@@ -292,12 +302,52 @@ fn a_schema_of_the_answer_is_strict_where_it_can_be() {
     assert_eq!(asked(open)["json_schema"]["strict"], false);
 }
 
+#[test]
+fn what_is_passed_on_stays_the_bytes_it_is() {
+    let body = concat!(
+        r#"{"model":"a/b","max_tokens":9,"system":["caf\u00e9","\"x\""],"messages":["#,
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"t\u0031","name":"f","input":{"a": 1.50}}]},"#,
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t\u0031","is_error":true,"content":"\n an \u0065rror"}]},"#,
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":["\"no\"","\t"]}]}],"#,
+        r#""tools":[{"name":"f","input_schema":{"x":[ 1e2 ]}}]}"#
+    );
+    let translated = translate(body.as_bytes(), Purpose::Answer, false, |_| Takes::default()).unwrap();
+    let expected = concat!(
+        r#"{"model":"a/b","messages":[{"role":"system","content":"caf\u00e9\n\n\"x\""},"#,
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"t\u0031","type":"function","function":{"name":"f","arguments":"{\"a\": 1.50}"}}]},"#,
+        r#"{"role":"tool","tool_call_id":"t\u0031","content":"\n an \u0065rror"},"#,
+        r#"{"role":"tool","tool_call_id":"t2","content":"Error: \"no\"\n\n\t"}],"max_tokens":9,"#,
+        r#""tools":[{"type":"function","function":{"name":"f","parameters":{"x":[ 1e2 ]}}}]}"#
+    );
+    assert_eq!(String::from_utf8_lossy(&translated.body), expected);
+}
+
+#[test]
+fn what_two_readers_could_read_differently_is_refused_wherever_it_stands() {
+    for (body, param) in [
+        (r#"{"model":"a/b","model":"c/d"}"#, "model"),
+        (
+            r#"{"model":"a/b","messages":[{"role":"user","content":"a","content":"b"}]}"#,
+            "messages[0].content",
+        ),
+        (r#"{"tools":[{"name":"f","input_schema":{"a":{"b":1,"\u0062":2}}}]}"#, "tools[0].input_schema.a.b"),
+        (r#"{"messages":[{"role":"user","content":"\ud800"}]}"#, ""),
+    ] {
+        let refused = translate(body.as_bytes(), Purpose::Answer, true, |_| Takes::default()).unwrap_err();
+        assert_eq!(refused.into_body("").param.unwrap_or_default(), param, "{body}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn no_body_makes_it_panic(
         body in r#"\{("(model|messages|max_tokens|system|tools|thinking|tool_choice)":("a/b"|[0-9.e-]{1,4}|null|\[(\{("(role|content|type|source|name)":("user"|"text"|"tool_result"|"image"|null|\[\{"type":"text"\}\]|7|\{\}),?){0,4}\},?){0,2}\]|\{"type":"(any|enabled|tool)"\}),?){0,5}\}?"#
     ) {
-        let _ = translate(body.as_bytes(), Purpose::Answer, false, |_| Takes::default());
-        let _ = translate(body.as_bytes(), Purpose::Count, true, |_| CLAUDE);
+        for (purpose, takes) in [(Purpose::Answer, Takes::default()), (Purpose::Count, CLAUDE)] {
+            if let Ok(translated) = translate(body.as_bytes(), purpose, purpose == Purpose::Count, |_| takes) {
+                // What is passed on is JSON again, whatever it was made of.
+                proptest::prop_assert!(serde_json::from_slice::<Value>(&translated.body).is_ok());
+            }
+        }
     }
 }

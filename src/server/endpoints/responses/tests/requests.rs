@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::request::{name_here, translate};
-use super::{OPENAI, translated};
+use super::super::request::name_here;
+use super::{OPENAI, translate, translated};
 use crate::inference::{Effort, Takes};
 
 /// The request with these fields beside a model, as a chat completion without its model.
