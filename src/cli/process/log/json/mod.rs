@@ -8,7 +8,6 @@
 
 mod text;
 
-use std::cell::RefCell;
 use std::fmt::{self, Debug, Write};
 use std::time::SystemTime;
 
@@ -24,13 +23,8 @@ use tracing_subscriber::registry::LookupSpan;
 use self::text::{Escaped, push_number, push_text};
 use crate::log_scope::LogScope;
 
-thread_local! {
-    /// The buffer of the last line, for reuse.
-    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// The buffer of a longer line is not kept.
-const MAX_KEPT_BYTES: usize = 16 * 1024;
+/// The usual length of a line.
+const USUAL_BYTES: usize = 512;
 
 /// The line that stands for `count` dropped ones.
 pub(super) fn dropped_lines(count: u64) -> String {
@@ -64,9 +58,7 @@ where
         mut out: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        // Taken rather than borrowed, as formatting a value may itself log something.
-        let mut line = LINE.take();
-        line.clear();
+        let mut line = String::with_capacity(USUAL_BYTES);
         line.push_str("{\"timestamp\":\"");
         push_now(&mut line);
         line.push_str("\",\"level\":\"");
@@ -89,16 +81,7 @@ where
             line.push('}');
         }
         line.push_str("}\n");
-        let outcome = out.write_str(&line);
-        keep(line);
-        outcome
-    }
-}
-
-/// Keeps a line's buffer for reuse.
-fn keep(line: String) {
-    if line.capacity() <= MAX_KEPT_BYTES {
-        LINE.set(line);
+        out.write_str(&line)
     }
 }
 
@@ -107,12 +90,9 @@ pub(super) struct SpanFields;
 
 impl<'writer> FormatFields<'writer> for SpanFields {
     fn format_fields<R: RecordFields>(&self, mut out: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut members = LINE.take();
-        members.clear();
+        let mut members = String::new();
         fields.record(&mut Members(&mut members));
-        let outcome = out.write_str(&members);
-        keep(members);
-        outcome
+        out.write_str(&members)
     }
 
     fn add_fields(&self, current: &'writer mut FormattedFields<Self>, fields: &Record<'_>) -> fmt::Result {
