@@ -15,7 +15,6 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, Write as _};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -68,14 +67,7 @@ pub(crate) struct Parked<B> {
 }
 
 /// Where the response in progress on a connection lies while it is silent. Clones share the slot.
-pub(crate) struct ParkingSlot<B>(Arc<Shared<B>>);
-
-struct Shared<B> {
-    parked: Mutex<Option<Parked<B>>>,
-    /// Whether there is one: taking the lock costs more than everything else that is done here each time a connection
-    /// is polled.
-    is_occupied: AtomicBool,
-}
+pub(crate) struct ParkingSlot<B>(Arc<Mutex<Option<Parked<B>>>>);
 
 impl<B> Clone for ParkingSlot<B> {
     fn clone(&self) -> Self {
@@ -86,7 +78,7 @@ impl<B> Clone for ParkingSlot<B> {
 impl<B> ParkingSlot<B> {
     /// An empty slot.
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Shared { parked: Mutex::new(None), is_occupied: AtomicBool::new(false) }))
+        Self(Arc::new(Mutex::new(None)))
     }
 
     /// Wraps the response to a request of this HTTP version for hyper.
@@ -113,18 +105,11 @@ impl<B> ParkingSlot<B> {
     }
 
     fn take(&self) -> Option<Parked<B>> {
-        if !self.0.is_occupied.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut slot = self.0.parked.locked();
-        self.0.is_occupied.store(false, Ordering::Release);
-        slot.take()
+        self.0.locked().take()
     }
 
     fn put(&self, parked: Parked<B>) {
-        let mut slot = self.0.parked.locked();
-        *slot = Some(parked);
-        self.0.is_occupied.store(true, Ordering::Release);
+        *self.0.locked() = Some(parked);
     }
 }
 

@@ -149,7 +149,7 @@ async fn a_silent_body_lies_in_its_slot_until_it_is_taken() {
         "one",
         "taken back when hyper polled"
     );
-    assert!(slot.0.parked.locked().is_none());
+    assert!(slot.0.locked().is_none());
 
     assert!(body.frame().now_or_never().is_none());
     let (ours, theirs) = tokio::io::duplex(1);
