@@ -4,8 +4,6 @@
 //! as that would send the key to an address nobody configured; the key is only in a header marked sensitive, and in no
 //! error or debug output. Dropping the future of a call closes its connection, which ends the work at the provider.
 
-use std::borrow::Cow;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
@@ -84,8 +82,6 @@ struct Base {
     path: String,
     /// Such as an API version.
     query: Option<String>,
-    /// The joined target of the first constant request path; most formats have only that one.
-    cached_target: OnceLock<(&'static str, String)>,
 }
 
 impl Transport {
@@ -189,7 +185,7 @@ impl Transport {
         key: Option<usize>,
     ) -> Result<HttpRequest<'a>, Failure> {
         // Fails only if a dialect puts a caller's bytes into the path without encoding them.
-        let target = self.base.target(outgoing).map_err(|_| Failure::Unreachable)?;
+        let target = self.base.joined(&outgoing.path).map_err(|_| Failure::Unreachable)?;
         let own = outgoing.headers.iter().map(|(name, value)| (name, value));
         let key = key.and_then(|index| self.keys.get(index)).map(|value| (&self.key_name, value));
         Ok(HttpRequest {
@@ -239,7 +235,6 @@ impl Base {
             authority,
             path: url.path().trim_end_matches('/').to_owned(),
             query: url.query().filter(|query| !query.is_empty()).map(str::to_owned),
-            cached_target: OnceLock::new(),
         })
     }
 
@@ -249,20 +244,7 @@ impl Base {
         Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build()
     }
 
-    /// The request target: path and query.
-    fn target<'a>(&'a self, outgoing: &ProviderRequest) -> Result<Cow<'a, str>, InvalidUri> {
-        let Cow::Borrowed(path) = outgoing.path else { return self.joined(&outgoing.path).map(Cow::Owned) };
-        if self.cached_target.get().is_none() {
-            // If another thread was faster, its target stays.
-            let _ = self.cached_target.set((path, self.joined(path)?));
-        }
-        match self.cached_target.get() {
-            Some((cached, target)) if *cached == path => Ok(target.into()),
-            _ => self.joined(path).map(Cow::Owned),
-        }
-    }
-
-    /// The base path followed by `path`; the base query is kept, before that of `path`.
+    /// The request target: the base path followed by `path`; the base query is kept, before that of `path`.
     fn joined(&self, path: &str) -> Result<String, InvalidUri> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let own = self.query.as_deref().unwrap_or_default();

@@ -10,7 +10,6 @@
 //! case it is closed, which ends the work at the provider. A request that an idle connection did not take, because the
 //! provider had closed it meanwhile, is sent on another connection; one that may have been taken is never sent twice.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -50,7 +49,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 pub(crate) struct HttpRequest<'a> {
     pub(crate) method: Method,
     /// Path and query.
-    pub(crate) target: Cow<'a, str>,
+    pub(crate) target: String,
     /// All headers but `Host` and `Content-Length`.
     pub(crate) headers: Vec<(&'a HeaderName, &'a HeaderValue)>,
     pub(crate) body: Bytes,
