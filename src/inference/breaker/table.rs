@@ -1,11 +1,10 @@
 //! The breakers of one provider: one for the provider as a whole and one for each of its models.
 //!
-//! What must hold: while every breaker is clean, a call costs a few atomic loads and no lock; no lock is held across an
-//! await; the table is bounded, as model names come from callers; a probe that is dropped makes way for the next.
+//! What must hold: no lock is held across an await; the table is bounded, as model names come from callers; a probe that
+//! is dropped makes way for the next.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
@@ -43,8 +42,6 @@ pub enum BreakerState {
 /// The breakers of one provider.
 pub(in crate::inference) struct BreakerTable {
     provider_name: String,
-    /// How many breakers are not clean. While there are none, nobody needs the lock.
-    tracked: AtomicUsize,
     inner: Mutex<Inner>,
 }
 
@@ -85,7 +82,7 @@ impl BreakerTable {
     pub(in crate::inference) fn new(provider_name: String, threshold: Threshold) -> Self {
         let inner =
             Inner { provider_threshold: threshold, provider: Breaker::default(), models: HashMap::new() };
-        Self { provider_name, tracked: AtomicUsize::new(0), inner: Mutex::new(inner) }
+        Self { provider_name, inner: Mutex::new(inner) }
     }
 
     /// Sets the threshold for the provider as a whole.
@@ -95,9 +92,6 @@ impl BreakerTable {
 
     /// [`Failure::Paused`] if `model` must not be called now. Begins no probe.
     pub(in crate::inference) fn paused(&self, model: &str, now: Instant) -> Option<Failure> {
-        if self.tracked.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
         self.inner.locked().paused(model, now)
     }
 
@@ -122,9 +116,6 @@ impl BreakerTable {
             probes_provider: false,
             probes_model: false,
         };
-        if self.tracked.load(Ordering::Relaxed) == 0 {
-            return Ok(ticket);
-        }
         let mut inner = self.inner.locked();
         if let Some(paused) = inner.paused(model, now) {
             return Err(paused);
@@ -144,9 +135,6 @@ impl BreakerTable {
 
     /// All breakers that are not clean: that of the provider first, then those of models by name.
     pub(in crate::inference) fn report(&self, now: Instant) -> Vec<BreakerReport> {
-        if self.tracked.load(Ordering::Relaxed) == 0 {
-            return Vec::new();
-        }
         let inner = self.inner.locked();
         let mut reports: Vec<BreakerReport> = std::iter::once((None, &inner.provider))
             .chain(inner.models.iter().map(|(model, breaker)| (Some(model.clone()), breaker)))
@@ -164,10 +152,6 @@ impl BreakerTable {
         drop(inner);
         reports.sort_by(|a, b| a.model.cmp(&b.model));
         reports
-    }
-
-    fn update_tracked(&self, inner: &Inner) {
-        self.tracked.store(inner.models.len() + usize::from(!inner.provider.is_clean()), Ordering::Relaxed);
     }
 
     fn log(&self, model: Option<&str>, transition: Transition, cause: &str) {
@@ -254,9 +238,6 @@ impl Ticket<'_> {
         let (probes_provider, probes_model) =
             (std::mem::take(&mut self.probes_provider), std::mem::take(&mut self.probes_model));
         let is_unhealthy = provider == Evidence::Unhealthy || model == Evidence::Unhealthy;
-        if !is_unhealthy && self.table.tracked.load(Ordering::Relaxed) == 0 {
-            return;
-        }
         let details = failure.map(|failure| (failure.code(), failure.retry_after()));
         let jitter = if is_unhealthy { retry::jitter() } else { 0.0 };
         let mut guard = self.table.inner.locked();
@@ -273,7 +254,6 @@ impl Ticket<'_> {
         if inner.models.get(&*self.model).is_some_and(Breaker::is_clean) {
             inner.models.remove(&*self.model);
         }
-        self.table.update_tracked(inner);
         drop(guard);
         let cause = failure.map_or("", Failure::code);
         for (model, transition) in [(None, of_provider), (Some(&*self.model), of_model)] {
