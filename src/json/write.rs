@@ -1,5 +1,6 @@
 //! Writes JSON into memory. Texts are searched for what needs an escape many bytes at a time, as prompts are long:
-//! `serde_json`, which looks at each byte, took 40 % of the instructions of a translated request with a prompt of 100 kB.
+//! with `serde_json`, which looks at each byte, a translated request with a prompt of 100 kB takes 65 % more instructions
+//! (28 November 2026).
 //!
 //! What must hold: it writes what `serde_json` writes, byte for byte.
 

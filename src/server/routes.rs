@@ -42,8 +42,8 @@ impl Routes {
     }
 
     /// Answers a request. Completions and health pages, which monitoring polls all the time, bypass warp and go
-    /// straight to their handlers: filtering is a twentieth of the work for a completion, and a sixth for a health
-    /// page.
+    /// straight to their handlers: through the filters, a completion takes 4 % more instructions, and a health page 16 %
+    /// (28 November 2026).
     pub(crate) fn answer<'a>(
         &'a self,
         mut request: http::Request<TrackedBody>,

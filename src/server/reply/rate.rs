@@ -38,7 +38,8 @@ pub(crate) fn write_rate_headers(headers: &mut HeaderMap, rate: &Rate) {
         Window::Day => state.day,
     });
     let headline = violated.unwrap_or_else(|| state.headline());
-    // Every response has these: they are written into one buffer, of which each value is a slice.
+    // Every response has these: they are written into one buffer, of which each value is a slice. Formatted one by one,
+    // they take 4 % more instructions of a completion, and 10 % of a health page (28 November 2026).
     let mut text = String::with_capacity(MAX_BYTES);
     let mut ends = [0; 5];
     push_number(&mut text, headline.limit);

@@ -1,8 +1,8 @@
 //! Formats a log line as JSON: `{"timestamp":…,"level":…,` the event's own fields, `"target":…,"span":{…}}`. What
 //! is logged about a request has a span of the name `request` with its `id`; libraries have spans of their own.
 //!
-//! The subscriber's own JSON format builds every value first; a request has twenty fields, and its line took a
-//! twentieth of the work of a short completion. This one writes values in place into a single buffer. Whatever the
+//! The subscriber's own JSON format builds every value first; a request has twenty fields. With it, a completion takes
+//! 22 % more instructions (28 November 2026). This one writes values in place into a single buffer. Whatever the
 //! values contain, a line must be one JSON object on one line, with nothing in it that controls the terminal of its
 //! reader.
 

