@@ -6,7 +6,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::limits::{EndUserLimits, Quota};
 use crate::money::NanoUsd;
 
 /// A key's own limits for each end user. Null is the server's limit.
@@ -60,18 +59,6 @@ impl OwnEndUserLimits {
     /// Itself, if it sets anything.
     pub fn non_empty(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
-    }
-
-    /// The limits that hold for requests of the key, given the server's.
-    pub fn over(self, server: EndUserLimits) -> EndUserLimits {
-        EndUserLimits {
-            quota: Quota {
-                per_minute: self.per_minute.unwrap_or(server.quota.per_minute),
-                per_day: self.per_day.unwrap_or(server.quota.per_day),
-            },
-            budget_per_day: self.budget_per_day.or(server.budget_per_day),
-            budget_per_month: self.budget_per_month.or(server.budget_per_month),
-        }
     }
 }
 
@@ -141,23 +128,5 @@ mod tests {
         ] {
             assert_eq!(OwnEndUserLimits::parse(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn what_a_key_does_not_say_is_the_servers() {
-        let server = EndUserLimits {
-            quota: Quota { per_minute: 3, per_day: 4 },
-            budget_per_day: None,
-            budget_per_month: Some(NanoUsd(5)),
-        };
-        let own =
-            OwnEndUserLimits { per_minute: Some(0), budget_per_day: Some(NanoUsd(1)), ..Default::default() };
-        let both = EndUserLimits {
-            quota: Quota { per_minute: 0, per_day: 4 },
-            budget_per_day: Some(NanoUsd(1)),
-            ..server
-        };
-        assert_eq!(own.over(server), both);
-        assert_eq!(OwnEndUserLimits::default().over(server), server);
     }
 }

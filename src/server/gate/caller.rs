@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Incoming, actor};
-use crate::api::console::Channel;
+use crate::api::console::{Channel, OwnEndUserLimits};
 use crate::clock::Clock;
-use crate::limits::{EndUserLimits, LimitState};
+use crate::limits::{EndUserLimits, LimitState, Quota};
 use crate::server::request::record::Record;
 use crate::storage::{Actor, Credential, KeyHash, KeyRow, Labels};
 use crate::usage::{Account, Budget};
@@ -30,7 +30,8 @@ impl Caller {
 
     /// The limits of each end user that its requests are for.
     pub(crate) fn end_users(&self, incoming: &Incoming) -> EndUserLimits {
-        self.key.end_users.unwrap_or_default().over(incoming.configured.limits.end_users)
+        let own = self.key.end_users.unwrap_or_default();
+        own_or_server(own, incoming.configured.limits.end_users)
     }
 
     /// The account that the request is billed to.
@@ -73,5 +74,41 @@ impl Caller {
     /// What authorises its writes; checked again when they are made.
     pub(crate) fn credential(&self, clock: &Clock) -> Credential {
         Credential { key_id: self.key.id.clone(), session: self.session, clock: clock.clone() }
+    }
+}
+
+/// The limits that hold for requests of a key: its own, else the server's.
+fn own_or_server(own: OwnEndUserLimits, server: EndUserLimits) -> EndUserLimits {
+    EndUserLimits {
+        quota: Quota {
+            per_minute: own.per_minute.unwrap_or(server.quota.per_minute),
+            per_day: own.per_day.unwrap_or(server.quota.per_day),
+        },
+        budget_per_day: own.budget_per_day.or(server.budget_per_day),
+        budget_per_month: own.budget_per_month.or(server.budget_per_month),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::NanoUsd;
+
+    #[test]
+    fn what_a_key_does_not_say_is_the_servers() {
+        let server = EndUserLimits {
+            quota: Quota { per_minute: 3, per_day: 4 },
+            budget_per_day: None,
+            budget_per_month: Some(NanoUsd(5)),
+        };
+        let own =
+            OwnEndUserLimits { per_minute: Some(0), budget_per_day: Some(NanoUsd(1)), ..Default::default() };
+        let both = EndUserLimits {
+            quota: Quota { per_minute: 0, per_day: 4 },
+            budget_per_day: Some(NanoUsd(1)),
+            ..server
+        };
+        assert_eq!(own_or_server(own, server), both);
+        assert_eq!(own_or_server(OwnEndUserLimits::default(), server), server);
     }
 }

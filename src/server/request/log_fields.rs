@@ -1,9 +1,11 @@
-//! What is logged of a request's head: its path without the secrets in it and its method, both of bounded length.
+//! What is logged of a request's head: its path without the secrets in it, its method and address, all of bounded
+//! length.
 //!
 //! Secrets are in a path because people and programs put them there: some take the key itself for its id, and the link
 //! that makes the first key has its token behind `#`, where no browser sends it, until somebody leaves the `#` out.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use http::Method;
 
@@ -54,6 +56,20 @@ pub(in crate::server) fn method(method: &Method) -> &str {
     method.get(..MAX_METHOD).unwrap_or(method)
 }
 
+/// A caller's address as it is logged. IPv4 addresses are formatted by hand: by the standard library, a refusal or a health
+/// page takes 3 to 4 % more instructions (28 November 2026).
+pub(in crate::server) fn address(address: IpAddr) -> String {
+    let IpAddr::V4(address) = address else { return address.to_string() };
+    let mut output = String::with_capacity("255.255.255.255".len());
+    for (at, octet) in address.octets().into_iter().enumerate() {
+        if at > 0 {
+            output.push('.');
+        }
+        output.push_str(itoa::Buffer::new().format(octet));
+    }
+    output
+}
+
 /// Appends a text with the secret part of every key replaced by `…`.
 fn push_without_keys(output: &mut String, text: &str) {
     let mut rest = text;
@@ -101,6 +117,13 @@ mod tests {
         }
         assert_eq!(without_secrets(&"/a".repeat(40_000)), "/a".repeat(100));
         assert_eq!(without_secrets(&format!("/{}", "é".repeat(40_000))).chars().count(), 200);
+    }
+
+    #[test]
+    fn addresses_are_formatted_like_those_of_the_standard_library() {
+        for text in ["0.0.0.0", "127.0.0.1", "255.249.10.99", "::1", "2001:db8::7", "::ffff:10.0.0.1"] {
+            assert_eq!(address(text.parse().unwrap()), text);
+        }
     }
 
     #[test]

@@ -158,6 +158,7 @@ impl Drop for Record {
 
         let (key, work) = (notes.key.as_ref(), notes.work.as_ref());
         let sum = work.map(|work| work.meter.sum());
+        // The message is a field and the address a string already: formatting them would cost more than all the rest.
         tracing::info!(
             message = "request",
             request_id = &*self.request_id,
@@ -165,7 +166,7 @@ impl Drop for Record {
             path = &*self.path,
             status = notes.status.map(|status| status.as_u16()),
             outcome = notes.outcome.as_deref().unwrap_or(CANCELLED),
-            client = %self.client,
+            client = log_fields::address(self.client),
             key = key.map(|key| &*key.id),
             app = key.map(|key| &*key.app_id),
             verification = work.and_then(|work| work.verification.as_deref()),
@@ -236,7 +237,7 @@ pub(crate) fn malformed(
         request_id,
         status = status.as_u16(),
         outcome,
-        %client,
+        client = log_fields::address(client),
         "request"
     );
 }
