@@ -30,6 +30,7 @@
 //! - One connection at 100 requests per second shows the latency of a single request, most of it the waking of sleeping
 //!   threads: what `mk` adds is the difference of the medians.
 //! - Callers of the provider that takes 200 ms start spread over 200 ms, as real callers would.
+//! - The column `chat` is `mk` as well, asked for a chat completion of the same shape as the request in another protocol.
 //! - Cheap responses are compared with nginx's `return 200` to the same request.
 //! - The direct column has no processor time: there is no process in between.
 //! - `MISSED` is a bound that does not hold; with `--check` the exit code is then 1.

@@ -71,8 +71,8 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
     verify: Option<Guard>,
 
-    /// Limits for each end user: `per_minute=20,per_day=500,budget_usd_per_day=0.5,budget_usd_per_month=5`
-    /// [default: the server's limits]
+    /// Limits for each end user, with commas between: `per_minute=N`, `per_day=N`, `budget_usd_per_day=N`,
+    /// `budget_usd_per_month=N` [default: the server's limits]
     #[arg(long, value_name = "LIMITS", value_parser = end_users)]
     end_users: Option<OwnEndUserLimits>,
 

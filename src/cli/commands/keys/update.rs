@@ -95,8 +95,8 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "verify")]
     no_verify: bool,
 
-    /// Limits for each end user: `per_minute=20,per_day=500,budget_usd_per_day=0.5,budget_usd_per_month=5`. Replaces
-    /// the current ones
+    /// Limits for each end user, with commas between: `per_minute=N`, `per_day=N`, `budget_usd_per_day=N`,
+    /// `budget_usd_per_month=N`. Replaces the current ones
     #[arg(long, value_name = "LIMITS", value_parser = end_users)]
     end_users: Option<OwnEndUserLimits>,
 
