@@ -76,6 +76,8 @@ test("a key has limits, models, addresses, a budget and an expiry, all of which 
   await form.getByLabel("Requests per day").fill("0");
   await form.getByLabel("Monthly budget").fill("3");
   await form.getByLabel("Models").fill("sandbox/*");
+  await form.getByLabel("Cache answers for").fill("1h");
+  await form.getByLabel("Each end user, per day").fill("7");
   await form.getByLabel("Addresses").fill("nowhere");
   await press(form, "Create key");
   await form.locator(".problem").waitFor();
@@ -85,6 +87,7 @@ test("a key has limits, models, addresses, a budget and an expiry, all of which 
 
   const row = page.getByRole("row", { name: /nightly/ });
   await row.getByText(/5 per minute · unlimited per day · models: sandbox\/\* · from 127\.0\.0\.0\/8/).waitFor();
+  await row.getByText("answers cached for 1h · own limits for end users").waitFor();
   const say = () => server.call("POST", "inference/v1/chat/completions", { key, body: { model: "sandbox/alpha", messages: [{ role: "user", content: "Hello" }] } });
   assert.equal((await say()).status, 200);
 

@@ -147,11 +147,11 @@ function AnswerFields({ form, set, error }) {
       <${Select} label="Verify answers" value=${form.verify} onChange=${set("verify")} options=${GUARDS} error=${complaint(error, "verify")} hint="Each answer then costs a verification, too." />
     </div>
     <div class="pair">
-      ${limit("per_minute", "Requests per minute of an end user", "Empty: the server's limit.")}
-      ${limit("per_day", "Requests per day of an end user", "0: unlimited.")}
+      ${limit("per_minute", "Each end user, per minute", "Requests. Empty: the server's limit.")}
+      ${limit("per_day", "Each end user, per day", "Requests. 0: unlimited.")}
     </div>
     <div class="pair">
-      ${limit("budget_usd_per_day", "Daily budget of an end user", "Empty: the server's.")}
-      ${limit("budget_usd_per_month", "Monthly budget of an end user", "Requests name them by user.")}
+      ${limit("budget_usd_per_day", "Each end user's budget per day", "Empty: the server's.")}
+      ${limit("budget_usd_per_month", "Each end user's budget per month", "Requests name them as user.")}
     </div>`;
 }
