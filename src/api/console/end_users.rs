@@ -10,7 +10,7 @@ use crate::money::NanoUsd;
 
 /// A key's own limits for each end user. Null is the server's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct OwnEndUserLimits {
     /// Requests in any 60 seconds; 0 is unlimited.
     pub per_minute: Option<u32>,
@@ -110,6 +110,8 @@ mod tests {
         let written = json!({"per_minute": null, "per_day": 7, "budget_usd_per_day": null, "budget_usd_per_month": 1e-9});
         assert_eq!(serde_json::to_value(limits).unwrap(), written);
         assert_eq!(serde_json::from_value::<OwnEndUserLimits>(written).unwrap(), limits);
+        let of_a_later_server = json!({"per_day": 7, "budget_usd_per_month": 1e-9, "per_hour": 1});
+        assert_eq!(serde_json::from_value::<OwnEndUserLimits>(of_a_later_server).unwrap(), limits);
     }
 
     #[test]
